@@ -1,0 +1,184 @@
+# The course's commands: `make help` lists them.
+# Kept to GNU make 3.81 (what macOS ships) and a plain POSIX shell.
+
+COURSE := dot-product-to-gpt2
+FIRST  := 01_dot_product_attention
+
+# To give on the command line, where a target asks for it: LESSON=NN_topic, NAME=NN_topic, ARGS="...",
+# and PYTHON=/path/to/python3.12 to choose the Python that .venv is made with.
+LESSON :=
+NAME   :=
+ARGS   :=
+PYTHON :=
+
+# A full checkout holds the solutions; a student's copy does not, and needs fewer packages.
+FULL   := $(wildcard solutions tests)
+comma  := ,
+EXTRAS := $(if $(FULL),[author$(comma)site$(comma)test])
+
+# An active conda environment of the course is used as it is; otherwise the environment is .venv.
+ifneq (,$(CONDA_PREFIX))
+  CONDA := $(filter $(COURSE),$(notdir $(CONDA_PREFIX)))
+  CONDA += $(wildcard $(CONDA_PREFIX)/lib/python3*/site-packages/dot_product_to_gpt2-*.dist-info)
+endif
+ifneq (,$(strip $(CONDA)))
+  PREFIX := $(CONDA_PREFIX)
+  BIN    := $(PREFIX)/bin
+else
+  PREFIX := .venv
+  BIN    := $(CURDIR)/.venv/bin
+endif
+PY := $(PREFIX)/bin/python
+
+# The environment is ready when it holds a stamp named after what was installed, and from where.
+KEY   := $(shell { cat pyproject.toml constraints.txt; pwd; echo '$(EXTRAS)'; } | cksum | tr ' ' -)
+STAMP := $(PREFIX)/.course-env-$(KEY)
+
+# Packages in a user's own site-packages or kernels of the same name must not shadow the environment's.
+export PYTHONNOUSERSITE := 1
+export JUPYTER_PREFER_ENV_PATH := 1
+
+.PHONY: help env lab test site build check new-lesson release exam-key assignment grade feedback \
+        export lock clean distclean .full .lesson .name
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+
+##### The environment
+
+env: $(STAMP) ## Set up the environment: .venv, or the course's active conda environment
+
+ifneq (,$(strip $(CONDA)))
+$(PY):
+	@echo "The active conda environment holds no Python: conda env update -f environment.yml"; exit 1
+endif
+
+# One Python out of those that fit: the one called python3 if it does, else the newest.
+PYTHONS = python3 python3.13 python3.12 python3.11 python3.14 python
+FITS    = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
+
+.venv/bin/python:
+	@found=; seen=; \
+	for candidate in $(if $(PYTHON),"$(PYTHON)",$(PYTHONS)); do \
+	    "$$candidate" -c '$(FITS)' >/dev/null 2>&1 && { found=$$candidate; break; }; \
+	    version=`"$$candidate" --version 2>&1` && seen="$$seen $$candidate is $$version."; \
+	done; \
+	if [ -z "$$found" ]; then \
+	    echo "The course needs Python 3.11 to 3.14, and found none.$$seen"; \
+	    echo "Install one, or name it: make $(or $(firstword $(MAKECMDGOALS)),env) PYTHON=/path/to/python3.12"; \
+	    exit 1; \
+	fi; \
+	echo "Making .venv with `"$$found" --version` ($$found)"; \
+	rm -rf .venv; \
+	"$$found" -m venv .venv || { \
+	    rm -rf .venv; \
+	    echo; \
+	    echo "$$found cannot make virtual environments. On Debian and Ubuntu:"; \
+	    echo "    sudo apt install python3-venv"; \
+	    echo "and then make again."; \
+	    exit 1; \
+	}
+
+# An interrupted set-up leaves no stamp, and the next call goes on where it stopped.
+$(STAMP): $(PY)
+	@echo "Installing the course's packages into $(PREFIX): some minutes, once"
+	@rm -f "$(PREFIX)"/.course-env-*
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip
+	@$(PY) -m pip install -c constraints.txt -e '.$(EXTRAS)' || { \
+	    echo; \
+	    echo "The packages could not be installed; pip says why above. If it could not connect, look at the"; \
+	    echo "network, or set PIP_INDEX_URL to the package index of your school; then make again."; \
+	    exit 1; \
+	}
+# JupyterLab would otherwise ask each student, once, whether to fetch news.
+	@$(PY) -m jupyterlab.labextensions disable --level=sys_prefix '@jupyterlab/apputils-extension:announcements' \
+	    >/dev/null 2>&1 || true
+	@touch "$@"
+
+##### Students
+
+# Without a screen there is no browser to open: JupyterLab then prints the address.
+SCREEN = test "`uname`" != Linux || test -n "$$DISPLAY$$WAYLAND_DISPLAY$$BROWSER"
+OPEN   = $(or $(LESSON),$(FIRST))
+
+lab: env ## Open JupyterLab at lesson 1, or at LESSON=NN_topic (ARGS="..." go to JupyterLab)
+	@test -f "notebooks/$(OPEN)/$(OPEN).ipynb" || { \
+	    echo "There is no lesson called $(OPEN). The lessons:"; ls notebooks; exit 1; }
+	@set --; \
+	test "`id -u`" != 0 || set -- "$$@" --allow-root; \
+	$(SCREEN) || set -- "$$@" --no-browser; \
+	PATH="$(BIN):$$PATH" exec $(PY) -m jupyterlab "$$@" \
+	    --ServerApp.root_dir="$(CURDIR)" \
+	    --LabApp.default_url="/lab/tree/notebooks/$(OPEN)/$(OPEN).ipynb" \
+	    --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $(ARGS)
+
+##### Instructors and authors
+
+test: env ## Run every test: the package's, then each solved lesson
+ifeq (,$(FULL))
+	@echo "This copy holds the lessons only. Their tests are in the course's repository."
+else
+	@test -d solutions || { echo "solutions/ is missing: no lesson can be tested."; exit 1; }
+	@failed=; \
+	$(PY) -m pytest tests || failed=1; \
+	$(PY) -m pytest --nbval-lax --nbval-current-env solutions || failed=1; \
+	test -z "$$failed"
+endif
+
+site: .full env ## Render the lessons for readers, into site/_build
+	$(PY) -m helpers.authoring site
+
+build: .full env ## Rebuild all that is generated, for every lesson or for LESSON=
+	$(PY) -m helpers.authoring build $(LESSON)
+
+check: .full env ## Say whether anything is stale, leaks, or lacks mistakes
+	$(PY) -m helpers.authoring check
+
+new-lesson: .full .name env ## Start a lesson from the pattern: NAME=NN_topic
+	$(PY) -m helpers.authoring new $(NAME)
+
+release: .full env ## Make the students' zip, into dist/
+	$(PY) -m helpers.authoring release
+
+exam-key: .full .lesson env ## Make an exam's answer key: LESSON=NN_topic
+	$(PY) -m helpers.grading exam-key $(LESSON)
+
+assignment: .full .lesson env ## Make the students' notebook: LESSON=NN_topic
+	$(PY) -m nbgrader generate_assignment $(LESSON) --force
+
+grade: .full .lesson env ## Mark submitted/*/LESSON: LESSON=NN_topic
+	$(PY) -m nbgrader autograde $(LESSON)
+
+feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_topic
+	$(PY) -m nbgrader generate_feedback $(LESSON)
+
+export: .full env ## Write all marks to a CSV file
+	$(PY) -m nbgrader export
+
+lock: .full env ## Pin the dependencies anew in constraints.txt (ARGS=--upgrade takes the newest)
+# One version of each package for every Python and platform, so that the conditions can go. torch pins its
+# own CUDA libraries, and names of builds (+cpu) belong to one machine.
+	@cp constraints.txt constraints.tmp
+	@$(PY) -m uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --all-extras \
+	    --no-annotate --no-header $(ARGS) pyproject.toml --output-file constraints.tmp
+	@{ sed '/^[^#]/,$$d' constraints.txt; \
+	   sed -E -e "/^(cuda|nvidia|triton)|== 'emscripten'/d" -e 's/[ +;].*//' constraints.tmp; } > constraints.new
+	@rm constraints.tmp
+	@mv constraints.new constraints.txt
+
+clean: ## Remove what commands left behind; environments, marks and exam keys stay
+	rm -rf build dist site/_build .pytest_cache *.egg-info
+	find . \( -name .venv -o -name submitted \) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
+
+distclean: clean ## clean, and remove .venv
+	rm -rf .venv
+
+# These come first among a target's needs, so that nobody waits for a set-up before reading them.
+.full:
+	@test -n "$(FULL)" || { echo "make $(MAKECMDGOALS) is for the course's repository, not a student's copy."; exit 1; }
+
+.lesson:
+	@test -n "$(LESSON)" || { echo "Say which lesson: make $(MAKECMDGOALS) LESSON=$(FIRST)"; exit 1; }
+
+.name:
+	@test -n "$(NAME)" || { echo "Name the lesson: make new-lesson NAME=17_topic"; exit 1; }

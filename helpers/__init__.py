@@ -1,0 +1,1 @@
+"""What the lessons, the checks and the grading share."""

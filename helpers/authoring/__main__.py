@@ -1,0 +1,70 @@
+"""``python -m helpers.authoring build|check|new|release|site``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from helpers.authoring.building import BrokenLesson, build
+from helpers.authoring.inspecting import inspect, inspect_course
+from helpers.authoring.keys import BrokenReference
+from helpers.authoring.mistakes import BadEdit
+from helpers.authoring.sources import sources
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m helpers.authoring", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, about in [
+        ("build", "make the key, the executed notebook and the students' notebook"),
+        ("check", "say what is stale, leaks or is missing"),
+    ]:
+        command = commands.add_parser(name, help=about)
+        command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
+    commands.add_parser("new", help="start a lesson from the pattern").add_argument("name", metavar="NN_topic")
+    commands.add_parser("release", help="make the students' bundle, a zip in dist/")
+    commands.add_parser("site", help="render the lessons for readers")
+    arguments = parser.parse_args()
+    try:
+        return globals()[f"_{arguments.command}"](arguments)
+    except (BadEdit, BrokenLesson, BrokenReference) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+
+
+def _build(arguments) -> int:
+    for source in sources(arguments.lessons):
+        print(f"Building {source.name} ...", flush=True)
+        build(source)
+    return 0
+
+
+def _check(arguments) -> int:
+    findings = [] if arguments.lessons else inspect_course()
+    for source in sources(arguments.lessons):
+        findings += inspect(source)
+    print("\n".join(findings) if findings else "Everything is up to date.")
+    return 1 if findings else 0
+
+
+def _new(arguments) -> int:
+    from helpers.authoring.new import new_lesson
+
+    return new_lesson(arguments.name)
+
+
+def _release(arguments) -> int:
+    from helpers.authoring.bundle import make_bundle
+
+    print(f"Made {make_bundle()}")
+    return 0
+
+
+def _site(arguments) -> int:
+    from helpers.authoring.site import build as build_site
+
+    return build_site()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

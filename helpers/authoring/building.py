@@ -1,0 +1,77 @@
+"""From a lesson's source to everything that is generated from it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from helpers.authoring.keys import make_key
+from helpers.authoring.sources import NOTEBOOKS, ROOT, Source, on_the_cpu
+from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
+
+
+class BrokenLesson(RuntimeError):
+    """A lesson that does not run from top to bottom as solved."""
+
+
+def build(source: Source) -> None:
+    """Make the lesson's shipped key, its executed notebook, and the students' notebook, in that order."""
+    save_key(make_key(source, SHIPPED_SEED), source.lesson, shipped_path(source.name))
+    nbformat.write(execute(source), source.notebook)
+    release(source, NOTEBOOKS)
+
+
+def execute(source: Source) -> nbformat.NotebookNode:
+    """The lesson run from top to bottom as solved, on the CPU, with its outputs.
+
+    Raises BrokenLesson with the cell and its error when a cell fails.
+    """
+    notebook = source.read()
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(source.folder)}},
+    )
+    with on_the_cpu():
+        try:
+            client.execute()
+        except CellExecutionError as problem:
+            raise BrokenLesson(f"{source.name} does not run as solved.\n{problem}") from None
+    notebook.metadata["language_info"] = {"name": "python"}
+    return notebook
+
+
+def release(source: Source, folder: Path) -> Path:
+    """The students' notebook, made by nbgrader in `folder`/NN_topic. Returns its path.
+
+    Works in a copy: nbgrader reads the source folder whole, and the gradebook is not to be touched here.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        course = Path(scratch, "course")
+        inside = course / "solutions" / source.name
+        inside.mkdir(parents=True)
+        shutil.copy(source.notebook, inside)
+        shutil.copy(ROOT / "nbgrader_config.py", course)
+        command = [sys.executable, "-m", "nbgrader", "generate_assignment", source.name, "--no-db", "--force"]
+        done = subprocess.run(command, cwd=course, capture_output=True, text=True, env={**os.environ, "HOME": scratch})
+        made = course / "notebooks" / source.name / f"{source.name}.ipynb"
+        if done.returncode or not made.is_file():
+            raise BrokenLesson(f"nbgrader could not release {source.name}:\n{done.stderr[-2000:]}")
+        target = folder / source.name
+        target.mkdir(parents=True, exist_ok=True)
+        for stale in target.iterdir():
+            stale.unlink() if stale.is_file() else shutil.rmtree(stale)
+        for file in made.parent.iterdir():
+            shutil.copy(file, target)
+    return target / made.name

@@ -1,0 +1,237 @@
+"""Is anything stale, does anything leak, is anything missing? Each finding is one sentence."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import torch
+
+from helpers.authoring.building import release
+from helpers.authoring.keys import make_key
+from helpers.authoring.mistakes import BEGIN, END, Alias, BadEdit, Mistake, Same, Shortcut, Variant
+from helpers.authoring.sources import NOTEBOOKS, SETUP, Answers, Source, on_the_cpu, sources
+from helpers.checking.answers import run
+from helpers.checking.keys import SHIPPED_SEED, BadKey, ExerciseKey, load_key, shipped_path
+from helpers.checking.show import number
+from helpers.checking.verdicts import NOT_ALLOWED, RIGHT, judge, lost_aspects
+from helpers.exercises import Exercise, lesson_names
+
+LEAST_MISTAKES = 3
+LARGEST_NOTEBOOK = 1_000_000
+FRESH_SEEDS = ("fresh-1", "fresh-2", "fresh-3")
+
+
+def inspect(source: Source) -> list[str]:
+    """Everything that is wrong with a lesson's generated files, points, cards and mistakes."""
+    looks = (stale_notebook, stale_release, stale_key, leaks, points, variants_missing, variants_wrong, outputs)
+    return [f"{source.name}: {finding}" for look in looks for finding in look(source)]
+
+
+def inspect_course() -> list[str]:
+    """What is wrong with the lessons taken together."""
+    there = {source.name for source in sources()}
+    findings = [f"helpers/exercises has {name}, solutions/ does not" for name in lesson_names() if name not in there]
+    stray = [folder.name for folder in NOTEBOOKS.glob("*") if folder.name not in there]
+    return findings + [f"notebooks/{name} has no source in solutions/" for name in stray]
+
+
+def stale_notebook(source: Source) -> Iterator[str]:
+    """The .ipynb has the cells of the .py."""
+    if not source.notebook.is_file():
+        yield f"{source.notebook.name} was not built. {_rebuild(source)}"
+        return
+    built, written = nbformat.read(source.notebook, as_version=4), source.read()
+    if [_input(cell) for cell in built.cells] != [_input(cell) for cell in written.cells]:
+        yield f"{source.notebook.name} is older than {source.script.name}. {_rebuild(source)}"
+
+
+def _input(cell: nbformat.NotebookNode) -> tuple:
+    return cell.cell_type, cell.id, cell.source, dict(cell.metadata)
+
+
+def stale_release(source: Source) -> Iterator[str]:
+    """notebooks/ holds what nbgrader makes of the .ipynb now."""
+    committed = NOTEBOOKS / source.name / source.notebook.name
+    if not source.notebook.is_file():
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        made = release(source, Path(scratch))
+        if not committed.is_file() or committed.read_bytes() != made.read_bytes():
+            yield f"notebooks/{source.name} is stale. {_rebuild(source)}"
+
+
+def stale_key(source: Source) -> Iterator[str]:
+    """The shipped key holds what the solution and the mistakes return now."""
+    try:
+        shipped = load_key(source.lesson, shipped_path(source.name), _rebuild(source))
+        made = make_key(source, SHIPPED_SEED)
+    except (BadKey, BadEdit) as problem:
+        yield str(problem)
+        return
+    for exercise in source.lesson:
+        if not _same_entry(exercise, shipped[exercise.name], made[exercise.name]):
+            yield f"the shipped key of {exercise.name} is stale. {_rebuild(source)}"
+
+
+def _same_entry(exercise: Exercise, shipped: ExerciseKey, made: ExerciseKey) -> bool:
+    def told(entry):
+        return [(m.slug, m.title, m.says) for m in entry.mistakes]
+
+    if told(shipped) != told(made):
+        return False
+    pairs = [(shipped.reference, made.reference)]
+    pairs += [(s.outcomes, m.outcomes) for s, m in zip(shipped.mistakes, made.mistakes)]
+    return all(_same_outcome(old[a.name], new[a.name]) for old, new in pairs for a in exercise.aspects)
+
+
+def _same_outcome(old, new) -> bool:
+    return (old.state, old.says, old.tensors.keys()) == (new.state, new.says, new.tensors.keys()) and all(
+        tensor.shape == new.tensors[name].shape
+        and tensor.dtype == new.tensors[name].dtype
+        and torch.allclose(tensor.double(), new.tensors[name].double(), rtol=1e-5, atol=1e-6, equal_nan=True)
+        for name, tensor in old.tensors.items()
+    )
+
+
+def leaks(source: Source) -> Iterator[str]:
+    """No line of a solution stands in the students' notebook."""
+    path = NOTEBOOKS / source.name / source.notebook.name
+    if not path.is_file():
+        return
+    released = nbformat.read(path, as_version=4)
+    text = "\n".join(cell.source for cell in released.cells)
+    if BEGIN in text or END in text:
+        yield "the students' notebook still has a solution's marks"
+    if any(cell.get("outputs") for cell in released.cells):
+        yield "the students' notebook has outputs"
+    public = {line.strip() for cell in source.read().cells for line in _outside(cell.source)}
+    code = {line.strip() for cell in released.cells if cell.cell_type == "code" for line in cell.source.splitlines()}
+    for name, cell in source.cells().items():
+        for line in solution_lines(cell):
+            if line in code and line not in public:
+                yield f"a line of the solution of {name} stands in the students' notebook: {line}"
+
+
+def solution_lines(cell: str) -> list[str]:
+    """The lines of a cell's solution regions that say something of their own."""
+    inside, lines = False, []
+    for line in cell.splitlines():
+        if line.strip() == BEGIN:
+            inside = True
+        elif line.strip() == END:
+            inside = False
+        elif inside and len(line.strip()) > 12:
+            lines.append(line.strip())
+    return lines
+
+
+def _outside(cell: str) -> list[str]:
+    hidden = set(solution_lines(cell))
+    return [line for line in cell.splitlines() if line.strip() not in hidden]
+
+
+def points(source: Source) -> Iterator[str]:
+    """Cells, cards and the head of the lesson agree with helpers/exercises on names and points."""
+    notebook, lesson = source.read(), source.lesson
+    graded = {c.metadata.nbgrader["grade_id"]: c for c in notebook.cells if "nbgrader" in c.metadata}
+    if SETUP not in graded or not graded[SETUP].metadata.nbgrader.get("locked"):
+        yield f"the first code cell has to be locked, with the grade_id {SETUP!r}"
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    for exercise in lesson:
+        check = graded.get(f"check_{exercise.name}")
+        if exercise.name not in graded or not graded[exercise.name].metadata.nbgrader.get("solution"):
+            yield f"there is no solution cell with the grade_id {exercise.name}"
+        if check is None or check.source.strip() != f"check({exercise.name})":
+            yield f"there is no check cell for {exercise.name}"
+        elif check.metadata.nbgrader.get("points") != exercise.points:
+            yield f"check_{exercise.name} has {check.metadata.nbgrader.get('points')} points, the exercise {exercise.points}"
+        if card_line(exercise) not in text:
+            yield f"the card of {exercise.name} does not say: {card_line(exercise)}"
+    if f"{number(lesson.points)} points" not in text:
+        yield f"the head does not say that the lesson has {number(lesson.points)} points"
+
+
+def card_line(exercise: Exercise) -> str:
+    """What the card of an exercise says of its difficulty, time and worth."""
+    stars = "★" * exercise.stars + "☆" * (3 - exercise.stars)
+    return f"{stars} · {exercise.minutes} minutes · {number(exercise.points)} points"
+
+
+def variants_missing(source: Source) -> Iterator[str]:
+    """Every exercise has enough mistakes, and a right answer that looks different."""
+    for exercise in source.lesson:
+        mistakes = [v for v in source.variants(Mistake) if v.exercise == exercise.name]
+        if len(mistakes) < LEAST_MISTAKES:
+            yield f"{exercise.name} has {len(mistakes)} mistakes; {LEAST_MISTAKES} are needed"
+        if not any(v.exercise == exercise.name for v in source.variants(Same)):
+            yield f"{exercise.name} has no Same"
+        if exercise.forbidden and not any(v.exercise == exercise.name for v in source.variants(Shortcut)):
+            yield f"{exercise.name} forbids a shortcut and has no Shortcut to try it with"
+
+
+def variants_wrong(source: Source) -> Iterator[str]:
+    """Every variant is judged as its author meant, on the shipped seed."""
+    yield from misjudged(source, SHIPPED_SEED)
+
+
+def misjudged(source: Source, seed: str) -> Iterator[str]:
+    """The variants that the real verdict does not judge as meant, with inputs of that seed.
+
+    A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects
+    in which it differs from the solution. An Alias is called by the name of its mistake. A Same gets every point. A Shortcut gets none.
+    """
+    answers, lesson, key = Answers(source), source.lesson, make_key(source, seed)
+    slugs = [(v.exercise, v.slug) for v in source.variants()]
+    yield from (f"{e}/{s} is listed twice" for e, s in {pair for pair in slugs if slugs.count(pair) > 1})
+    with on_the_cpu():
+        for variant in source.variants():
+            exercise, entry = lesson[variant.exercise], key[variant.exercise]
+            answer = run(exercise, answers.make(exercise.name, variant), seed)
+            verdict = judge(exercise, answer, entry, answers.text(exercise.name, variant))
+            problem = _misjudgement(variant, verdict, exercise, entry)
+            if problem:
+                yield f"{variant.exercise}/{variant.slug} ({seed}): {problem}"
+
+
+def _misjudgement(variant: Variant, verdict, exercise: Exercise, key: ExerciseKey) -> str:
+    if isinstance(variant, Same):
+        wrong = "; ".join(f"{a.name}: {a.says}" for a in verdict.aspects if not a.held)
+        return "" if verdict.state == RIGHT and verdict.points == exercise.points else f"loses points. {verdict.says} {wrong}"
+    if isinstance(variant, Shortcut):
+        return "" if verdict.state == NOT_ALLOWED and verdict.points == 0 else "is not recognised as a shortcut"
+    if verdict.points >= exercise.points:
+        return "loses no point"
+    name = variant.of if isinstance(variant, Alias) else variant.slug
+    if verdict.mistakes != (name,):
+        return f"is called {', '.join(verdict.mistakes) or 'nothing'}"
+    mistake = next(m for m in key.mistakes if m.slug == name)
+    lost = {a.name for a in verdict.aspects if a.points < a.out_of}
+    beyond = lost - lost_aspects(exercise, mistake, key)
+    return f"loses {', '.join(beyond)} as well" if beyond else ""
+
+
+def outputs(source: Source) -> Iterator[str]:
+    """The executed notebook is whole: no errors, no warnings, every figure with words for who cannot see it."""
+    if not source.notebook.is_file():
+        return
+    size = source.notebook.stat().st_size
+    if size > LARGEST_NOTEBOOK:
+        yield f"{source.notebook.name} has {size:,} bytes; the most is {LARGEST_NOTEBOOK:,}"
+    for cell in nbformat.read(source.notebook, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            if output.output_type == "error" or output.get("name") == "stderr":
+                yield f"the cell {cell.id} shows an error or a warning"
+            if "image/png" in output.get("data", {}) and not _alt(cell):
+                yield f"the figure of the cell {cell.id} has no alt text"
+
+
+def _alt(cell: nbformat.NotebookNode) -> str:
+    return cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+
+
+def _rebuild(source: Source) -> str:
+    return f"Run `make build LESSON={source.name}`."
+

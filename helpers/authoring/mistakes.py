@@ -1,0 +1,95 @@
+"""How an author writes down what students get wrong: as small edits of the solution."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+
+
+class BadEdit(ValueError):
+    """An edit that does not fit the solution it is meant for."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another text for one exercise's solution.
+
+    exercise: its name. slug: the variant's name, lower case with hyphens, unique in its exercise.
+    edit: (old, new), or several such pairs; each `old` must stand exactly once in the solution cell.
+    instead: a whole body to put in place of the region between BEGIN and END SOLUTION.
+    """
+
+    exercise: str
+    slug: str
+    edit: tuple = ()
+    instead: str = ""
+
+    def __post_init__(self):
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.slug):
+            raise BadEdit(f"{self.exercise}: the slug {self.slug!r} is not lower case words joined by hyphens")
+        if bool(self.edit) == bool(self.instead):
+            raise BadEdit(f"{self.exercise}/{self.slug}: give either edit= or instead=")
+
+    def apply(self, source: str) -> str:
+        """The solution cell's text with this variant in it. Raises BadEdit when it does not fit."""
+        if self.instead:
+            return _replace_region(source, self.instead, f"{self.exercise}/{self.slug}")
+        pairs = (self.edit,) if isinstance(self.edit[0], str) else self.edit
+        for old, new in pairs:
+            if source.count(old) != 1:
+                raise BadEdit(
+                    f"{self.exercise}/{self.slug}: {old!r} stands {source.count(old)} times in the solution, not once"
+                )
+            source = source.replace(old, new)
+        return source
+
+
+@dataclass(frozen=True)
+class Mistake(Variant):
+    """A wrong answer that the check knows by name.
+
+    title: a few words that name it ("softmax over the columns"). says: what to look at, in one to three
+    sentences, without giving the line away.
+    """
+
+    title: str = ""
+    says: str = ""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.title or not self.says:
+            raise BadEdit(f"{self.exercise}/{self.slug}: a mistake needs a title and something to say")
+
+
+@dataclass(frozen=True)
+class Alias(Variant):
+    """Another way into a known mistake: its numbers are the same, so it goes by the same name.
+
+    of: the slug of the Mistake that it is called by.
+    """
+
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class Same(Variant):
+    """A right answer that looks different."""
+
+
+@dataclass(frozen=True)
+class Shortcut(Variant):
+    """An answer with the right numbers by a way that the exercise forbids."""
+
+
+def _replace_region(source: str, body: str, label: str) -> str:
+    lines = source.splitlines()
+    begins = [i for i, line in enumerate(lines) if line.strip() == BEGIN]
+    ends = [i for i, line in enumerate(lines) if line.strip() == END]
+    if len(begins) != 1 or len(ends) != 1:
+        raise BadEdit(f"{label}: `instead` needs exactly one solution region, found {len(begins)}")
+    indent = lines[begins[0]][: len(lines[begins[0]]) - len(lines[begins[0]].lstrip())]
+    new = textwrap.indent(textwrap.dedent(body).strip("\n"), indent).splitlines()
+    return "\n".join(lines[: begins[0]] + new + lines[ends[0] + 1 :])

@@ -1,0 +1,1 @@
+"""The check under each exercise: running answers, answer keys, verdicts. Knows nothing of nbgrader's gradebook."""

@@ -1,0 +1,164 @@
+"""Answer keys: what the reference solution and each known mistake returned, for one seed. Data, no code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from helpers.checking.answers import ANSWERED, Outcome
+from helpers.exercises import Exercise, Lesson
+
+FORMAT = 1
+SHIPPED = Path(__file__).resolve().parents[1] / "keys"
+SHIPPED_SEED = "desk"
+
+Outcomes = Mapping[str, Outcome]
+
+
+class BadKey(Exception):
+    """A key that cannot be used. The text says why, and what to run."""
+
+
+@dataclass(frozen=True)
+class KnownMistake:
+    """A mistake that the key knows: its name, its title, what to tell the student, and what it returned."""
+
+    slug: str
+    title: str
+    says: str
+    outcomes: Outcomes
+
+
+@dataclass(frozen=True)
+class ExerciseKey:
+    """What is right for one exercise, and what is wrong in a known way."""
+
+    reference: Outcomes
+    mistakes: tuple[KnownMistake, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnswerKey:
+    """The key of one lesson under one seed. exercises: by name."""
+
+    lesson: str
+    seed: str
+    exercises: Mapping[str, ExerciseKey] = field(default_factory=dict)
+
+    def __getitem__(self, exercise: str) -> ExerciseKey:
+        return self.exercises[exercise]
+
+
+def shipped_path(lesson: str) -> Path:
+    """Where the key that students get lies."""
+    return SHIPPED / f"{lesson}.safetensors"
+
+
+def fingerprint(lesson: Lesson) -> str:
+    """Changes whenever a key for this lesson has to be made again because what is asked changed."""
+    asked = [[e.name, [[a.name, a.points, a.side] for a in e.aspects]] for e in lesson]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
+
+
+def save_key(key: AnswerKey, lesson: Lesson, path: Path) -> None:
+    """Write the key to one safetensors file, whole or not at all."""
+    tensors, exercises = {}, {}
+    for name, entry in key.exercises.items():
+        told = {"reference": _stored(entry.reference, f"{name}/reference", tensors), "mistakes": []}
+        for mistake in entry.mistakes:
+            own = {a: o for a, o in mistake.outcomes.items() if not _same(o, entry.reference[a])}
+            stored = _stored(own, f"{name}/{mistake.slug}", tensors)
+            told["mistakes"].append(
+                {"slug": mistake.slug, "title": mistake.title, "says": mistake.says, "outcomes": stored}
+            )
+        exercises[name] = told
+    about = {
+        "format": FORMAT,
+        "lesson": key.lesson,
+        "seed": key.seed,
+        "fingerprint": fingerprint(lesson),
+        "exercises": exercises,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".unfinished-{os.getpid()}")
+    unfinished.write_bytes(save(tensors, metadata={"key": json.dumps(about, ensure_ascii=False, sort_keys=True)}))
+    unfinished.replace(path)
+
+
+def _stored(outcomes: Outcomes, prefix: str, tensors: dict[str, torch.Tensor]) -> dict:
+    for aspect, outcome in outcomes.items():
+        for name, tensor in outcome.tensors.items():
+            tensors[f"{prefix}/{aspect}/{name}"] = tensor
+    return {
+        aspect: {"state": outcome.state, "says": outcome.says, "names": list(outcome.tensors)}
+        for aspect, outcome in outcomes.items()
+    }
+
+
+def _same(left: Outcome, right: Outcome) -> bool:
+    if (left.state, left.says, set(left.tensors)) != (right.state, right.says, set(right.tensors)):
+        return False
+    return all(
+        tensor.dtype == right.tensors[name].dtype and torch.equal(tensor, right.tensors[name])
+        for name, tensor in left.tensors.items()
+    )
+
+
+def load_key(lesson: Lesson, path: Path, remedy: str) -> AnswerKey:
+    """Read the key of a lesson.
+
+    Raises BadKey when the file is missing, damaged, of another lesson or of another version; the text
+    ends with `remedy`, the sentence that says what to run.
+    """
+    if not path.is_file():
+        raise BadKey(f"The answer key of {lesson.name} is missing ({path.name}). {remedy}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {})["key"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+        found = (about["format"], about["lesson"], about["fingerprint"])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as problem:
+        raise BadKey(f"The answer key {path.name} is damaged and cannot be read. {remedy}") from problem
+    if found[1] != lesson.name:
+        raise BadKey(f"The answer key {path.name} belongs to {found[1]}, not to {lesson.name}. {remedy}")
+    if found[0] != FORMAT or found[2] != fingerprint(lesson):
+        raise BadKey(f"The answer key {path.name} was made for another version of {lesson.name}. {remedy}")
+    try:
+        exercises = {e.name: _exercise_key(e, about["exercises"][e.name], tensors) for e in lesson}
+        return AnswerKey(lesson.name, about["seed"], exercises)
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise BadKey(f"The answer key {path.name} is incomplete. {remedy}") from problem
+
+
+def _exercise_key(exercise: Exercise, told: dict, tensors: dict[str, torch.Tensor]) -> ExerciseKey:
+    def outcomes(stored: dict, prefix: str) -> dict[str, Outcome]:
+        return {
+            aspect: Outcome(
+                entry["state"],
+                {name: tensors[f"{prefix}/{aspect}/{name}"] for name in entry["names"]},
+                entry["says"],
+            )
+            for aspect, entry in stored.items()
+        }
+
+    reference = outcomes(told["reference"], f"{exercise.name}/reference")
+    if any(reference[aspect.name].state != ANSWERED for aspect in exercise.aspects):
+        raise KeyError(exercise.name)
+    mistakes = tuple(
+        KnownMistake(
+            entry["slug"],
+            entry["title"],
+            entry["says"],
+            {**reference, **outcomes(entry["outcomes"], f"{exercise.name}/{entry['slug']}")},
+        )
+        for entry in told["mistakes"]
+    )
+    return ExerciseKey(reference, mistakes)

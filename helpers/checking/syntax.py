@@ -1,0 +1,43 @@
+"""Does the solution cell use something that the exercise is there to replace?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+
+def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
+    """A sentence about the first forbidden name that the cell uses, or nothing.
+
+    Reads the syntax tree, so that a name in a comment or a docstring is no use of it. Looks at plain names,
+    attributes, imports, and strings that are a forbidden name and nothing else (``getattr(torch, "softmax")``).
+    A cell that is not Python says nothing here: it has failed already.
+    """
+    if not forbidden:
+        return ""
+    try:
+        tree = ast.parse(_without_magics(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    for node in ast.walk(tree):
+        for name in _names(node):
+            if name in forbidden:
+                line = getattr(node, "lineno", None)
+                return f"Line {line} uses {name}. {forbidden[name]}" if line else f"Your cell uses {name}. {forbidden[name]}"
+    return ""
+
+
+def _names(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.Attribute):
+        return [node.attr]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [part for alias in node.names for part in alias.name.split(".")]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value]
+    return []
+
+
+def _without_magics(source: str) -> str:
+    return "\n".join("pass" if line.startswith(("%", "!")) else line for line in source.splitlines())

@@ -1,0 +1,1 @@
+"""What the lessons learn from. Everything here is whole without a network."""

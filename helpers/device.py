@@ -1,0 +1,38 @@
+"""Where tensors live: one answer for every lesson."""
+
+import functools
+import os
+
+import torch
+
+
+def device():
+    """The torch.device that the whole course computes on.
+
+    The best one this machine has: cuda, else mps (Apple's), else cpu. The environment variable
+    COURSE_DEVICE overrides the choice, for example COURSE_DEVICE=cpu.
+    """
+    return _choose(os.environ.get("COURSE_DEVICE", "").strip().lower())
+
+
+@functools.lru_cache(maxsize=None)
+def _choose(wanted):
+    if not wanted:
+        return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if _count(kind)))
+
+    kind, _, index = wanted.partition(":")
+    if kind not in ("cpu", "cuda", "mps") or (":" in wanted and not index.isdecimal()):
+        raise ValueError(f"COURSE_DEVICE is {wanted!r}. Set it to cpu, mps, cuda or cuda:0 (cuda:1, ...), "
+                         "or leave it unset and the course takes the best device there is.")
+    if int(index or 0) >= _count(kind):
+        raise RuntimeError(f"COURSE_DEVICE is {wanted!r}, but PyTorch finds {_count(kind)} {kind} device(s) on this "
+                           "machine. Unset it, or set COURSE_DEVICE=cpu.")
+    return torch.device(wanted)
+
+
+def _count(kind):
+    if kind == "cuda":
+        return torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if kind == "mps":
+        return int(torch.backends.mps.is_available())
+    return 1

@@ -1,0 +1,67 @@
+"""Drawn inputs: the same numbers for the same seed, on every machine, for ever."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import torch
+
+from helpers.device import device
+
+
+class Draw:
+    """A source of random inputs for one aspect of one exercise.
+
+    The numbers come from NumPy's ``RandomState``, whose stream is frozen (NEP 19), and not from torch,
+    whose normal numbers differ between processors: a key that was made on one machine has to fit a
+    student's answer on another. Tensors land on the course's device (`helpers.device.device`).
+
+    seed: any integer or string. names: what the numbers are for; other names give other numbers.
+    """
+
+    def __init__(self, seed: int | str, *names: str):
+        self._words = (str(seed), *names)
+        digest = hashlib.sha256("/".join(self._words).encode()).digest()
+        self._random = np.random.RandomState(np.frombuffer(digest, dtype=np.uint32))
+        self.device = device()
+
+    def named(self, name: str) -> "Draw":
+        """A source of its own for `name`: what it gives does not depend on what was drawn before."""
+        return Draw(*self._words, name)
+
+    def _tensor(self, array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+        return torch.tensor(array, dtype=dtype).to(self.device)
+
+    def normal(self, *shape: int, mean: float = 0.0, std: float = 1.0, dtype=torch.float32) -> torch.Tensor:
+        """Independent normal numbers of the given shape."""
+        return self._tensor(mean + std * self._random.standard_normal(shape), dtype)
+
+    def uniform(self, low: float, high: float, *shape: int, dtype=torch.float32) -> torch.Tensor:
+        """Independent uniform numbers in [low, high) of the given shape."""
+        return self._tensor(self._random.uniform(low, high, shape), dtype)
+
+    def integers(self, low: int, high: int, *shape: int) -> torch.Tensor:
+        """Independent integers in [low, high) of the given shape, as int64."""
+        return self._tensor(self._random.randint(low, high, shape), torch.int64)
+
+    def permutation(self, count: int, cycle: bool = False) -> torch.Tensor:
+        """The numbers 0 to count − 1 in a drawn order (count,).
+
+        cycle: draw a single cycle of full length, which is never the identity and never its own inverse
+        for count > 2; a wrong answer that mixes up an order and its inverse shows then.
+        """
+        order = self._random.permutation(count)
+        if cycle:
+            following = np.empty_like(order)
+            following[order] = np.roll(order, -1)
+            order = following
+        return self._tensor(order, torch.int64)
+
+    def mask(self, chance: float, *shape: int) -> torch.Tensor:
+        """Independent booleans of the given shape, True with the given chance."""
+        return self._tensor(self._random.uniform(0, 1, shape) < chance, torch.bool)
+
+    def number(self, low: int, high: int) -> int:
+        """One integer in [low, high)."""
+        return int(self._random.randint(low, high))

@@ -1,0 +1,126 @@
+"""What a lesson asks: exercises, and the aspects that share an exercise's points."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from helpers.exercises.draw import Draw
+
+Probe = Callable[[object, Draw], object]
+
+
+class UnknownLesson(LookupError):
+    """There is no lesson, or no exercise, of that name."""
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """One thing that an exercise must get right.
+
+    name: what the student reads beside ✓ or ✗. points: its share. probe(answer, draw): runs what the
+    student wrote on drawn inputs and returns a tensor, a tuple of tensors, or a dict of them.
+
+    axes: names of the result's axes, "b t t", for messages. side: True where the right tensors can be
+    guessed without solving the exercise (an input left alone, an error raised); such an aspect pays
+    only when the exercise's values were really computed. accepts: "tensor" or "number" (a Python number
+    or a tensor of one entry). rtol, atol: |yours − target| ≤ atol · max(1, largest |target|) + rtol · |target|.
+    dtype: compare the dtype too. picture: the first slice of the result can be shown as a heat map.
+    missed: what to say when the aspect fails and nothing more exact is known.
+    """
+
+    name: str
+    points: float
+    probe: Probe
+    axes: str = ""
+    side: bool = False
+    accepts: str = "tensor"
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    dtype: bool = False
+    picture: bool = False
+    missed: str = ""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise: a name that the student defines, and the aspects that its check looks at.
+
+    stars: difficulty, 1 to 3. minutes: how long it takes. forbidden: names that the solution cell must
+    not use, each with the sentence that says what to write instead.
+    """
+
+    name: str
+    stars: int
+    minutes: int
+    aspects: tuple[Aspect, ...]
+    forbidden: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self):
+        names = [aspect.name for aspect in self.aspects]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{self.name}: two aspects share a name: {names}")
+        if all(aspect.side for aspect in self.aspects):
+            raise ValueError(f"{self.name}: at least one aspect must compare values (side=False)")
+
+    @property
+    def points(self) -> float:
+        return sum(aspect.points for aspect in self.aspects)
+
+    def aspect(self, name: str) -> Aspect:
+        return next(aspect for aspect in self.aspects if aspect.name == name)
+
+    def draw(self, seed: int | str, aspect: Aspect) -> Draw:
+        """The inputs of one aspect under one seed."""
+        return Draw(seed, self.name, aspect.name)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson's exercises, in their order. name: its folder, NN_topic."""
+
+    name: str
+    title: str
+    minutes: int
+    exercises: tuple[Exercise, ...]
+
+    @property
+    def number(self) -> int:
+        return int(self.name.split("_")[0])
+
+    @property
+    def points(self) -> float:
+        return sum(exercise.points for exercise in self.exercises)
+
+    def __iter__(self) -> Iterator[Exercise]:
+        return iter(self.exercises)
+
+    def __getitem__(self, name: str) -> Exercise:
+        for exercise in self.exercises:
+            if exercise.name == name:
+                return exercise
+        known = ", ".join(exercise.name for exercise in self.exercises)
+        raise UnknownLesson(f"{self.name} has no exercise called {name!r}. It has: {known}.")
+
+    def __contains__(self, name: object) -> bool:
+        return any(exercise.name == name for exercise in self.exercises)
+
+
+def lesson_names() -> list[str]:
+    """The names of all lessons that have exercises, in order."""
+    found = Path(__file__).parent.glob("l[0-9][0-9]_*.py")
+    return sorted(path.stem[1:] for path in found)
+
+
+def load_lesson(name: str) -> Lesson:
+    """The lesson of that name, from helpers/exercises/l<name>.py.
+
+    Raises UnknownLesson, with the names there are, when there is none.
+    """
+    if not re.fullmatch(r"\d\d_[a-z0-9_]+", name) or name not in lesson_names():
+        raise UnknownLesson(f"There is no lesson called {name!r}. There is: {', '.join(lesson_names())}.")
+    return importlib.import_module(f"helpers.exercises.l{name}").LESSON

@@ -1,0 +1,119 @@
+"""Lesson 1: a weighted average that picks its own weights."""
+
+import torch
+
+from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.probes import any_device, gradient, input_left_alone, values
+
+
+def ratings(draw):
+    """Factors of 4 users and 6 films, ratings (4, 6), and which of them are known."""
+    seen = draw.mask(0.45, 4, 6)
+    seen[0, 0], seen[0, 1] = True, False  # never all, never none
+    return draw.normal(4, 3), draw.normal(6, 3), draw.normal(4, 6, mean=0.5, std=2.0), seen
+
+
+def sentences(draw):
+    """Two sentences of 5 vectors, each 3 wide: no two sizes are alike, so a mixed-up axis shows."""
+    return (draw.normal(2, 5, 3),)
+
+
+def scores(draw):
+    return (draw.normal(2, 3, 5, std=2.0),)
+
+
+def large_scores(draw):
+    """Rows near +10,000 and rows near −10,000 in one tensor."""
+    offsets = torch.tensor([10_000.0, -10_000.0, 0.0], device=draw.device).reshape(1, 3, 1)
+    return (draw.normal(2, 3, 5, std=2.0).round() + offsets,)
+
+
+def running_sum(x):
+    """Sees the order of the positions, and treats every component of the width in its own way."""
+    steps = torch.arange(1.0, x.shape[-1] + 1, device=x.device)
+    return (x * steps).cumsum(dim=1)
+
+
+def sees_order(draw):
+    # 7 components and 5 positions: an index that is meant for positions fits the width as well
+    return running_sum, draw.normal(2, 5, 7), draw.permutation(5, cycle=True)
+
+
+def both_signs(gap, draw):
+    """The gap of a function and of its negative: the largest difference is negative for one of the two."""
+    attention, x, order = sees_order(draw)
+    return gap(attention, x, order), gap(lambda x: -attention(x), x, order)
+
+
+def sees_no_order(draw):
+    """Mixes the width, leaves positions alone."""
+    return (lambda x: x.flip(-1) * 2), draw.normal(2, 5, 7), draw.permutation(5, cycle=True)
+
+
+SOFTMAX = (
+    "This exercise is there to write it from exp and sum, once in your life; from the next exercise on, "
+    "torch.softmax is yours."
+)
+
+LESSON = Lesson(
+    "01_dot_product_attention",
+    "A weighted average that picks its own weights",
+    minutes=70,
+    exercises=(
+        Exercise(
+            "masked_squared_error",
+            stars=2,
+            minutes=8,
+            aspects=(
+                values(2, ratings, accepts="number"),
+                gradient(1, ratings),
+                input_left_alone(0.5, ratings),
+                any_device(0.5, ratings),
+            ),
+        ),
+        Exercise(
+            "raw_weights",
+            stars=1,
+            minutes=5,
+            aspects=(
+                values(2, sentences, axes="b t t", picture=True),
+                input_left_alone(0.5, sentences),
+                any_device(0.5, sentences),
+            ),
+        ),
+        Exercise(
+            "row_softmax",
+            stars=2,
+            minutes=10,
+            aspects=(
+                values(1.5, scores, axes="b t s", picture=True),
+                values(1, large_scores, name="large scores", axes="b t s", picture=True, rtol=5e-3, atol=1e-3),
+                gradient(0.5, scores),
+                input_left_alone(0.5, scores),
+                any_device(0.5, scores),
+            ),
+            forbidden={"softmax": SOFTMAX, "log_softmax": SOFTMAX, "Softmax": SOFTMAX, "softmin": SOFTMAX},
+        ),
+        Exercise(
+            "self_attention",
+            stars=1,
+            minutes=5,
+            aspects=(
+                values(2, sentences, axes="b t e", picture=True),
+                input_left_alone(0.5, sentences),
+                any_device(0.5, sentences),
+            ),
+        ),
+        Exercise(
+            "equivariance_gap",
+            stars=2,
+            minutes=10,
+            aspects=(
+                Aspect("a function that sees order", 2, both_signs, accepts="number"),
+                values(1, sees_no_order, name="a function that does not", accepts="number"),
+                input_left_alone(0.5, sees_order),
+                any_device(0.5, sees_order),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Grading a class's submissions through nbgrader's own hooks."""

@@ -1,0 +1,177 @@
+"""Our steps in ``nbgrader autograde``, named in nbgrader_config.py.
+
+RestoreCells comes first of all; ExamExecute stands where nbgrader's Execute stands; Judge follows it, so
+that SaveAutoGrades finds a number that was computed here, in the grader's own process.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+
+import nbformat
+from nbclient.exceptions import DeadKernelError
+from nbformat.notebooknode import NotebookNode
+from nbgrader.preprocessors import Execute, NbGraderPreprocessor
+from nbgrader.utils import is_grade, setenv
+from traitlets import Integer, Unicode
+
+from helpers.checking import answers, show
+from helpers.checking.desk import EXAM_SEED
+from helpers.checking.keys import AnswerKey, BadKey
+from helpers.checking.verdicts import Verdict, judge, no_answer
+from helpers.exercises import Exercise, UnknownLesson, load_lesson
+from helpers.grading.exam import exam_key_path, load_exam_key
+from helpers.grading.restoring import restore
+
+CHECK = "check_"  # a check cell's grade_id is check_<exercise>; the solution's is <exercise>
+SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs
+
+
+def require_exam_key(assignment: str, student: str, notebooks: list) -> None:
+    """The hook that stops a run at once, and says what to do, when there is no exam key."""
+    try:
+        load_exam_key(assignment, Path.cwd())
+    except BadKey as problem:
+        # Not an Exception: nbgrader would log it with a traceback and go on to the next student
+        raise SystemExit(f"\n{problem}\n") from None
+    except UnknownLesson:
+        return
+
+
+class RestoreCells(NbGraderPreprocessor):
+    """Puts the submission into the released shape: see `restoring.restore`."""
+
+    release = Unicode("notebooks", help="The folder of released lessons, below the course's root.").tag(config=True)
+
+    def preprocess(self, nb, resources):
+        about = resources["nbgrader"]
+        path = Path(self.release, about["assignment"], f"{about['notebook']}.ipynb")
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is missing. Run `nbgrader generate_assignment {about['assignment']}`.")
+        restored = restore(nb, nbformat.read(path, as_version=4))
+        for flag in restored.flags:
+            self.log.warning("%s: %s", about["student"], flag)
+        return restored.notebook, resources
+
+
+class ExamExecute(Execute):
+    """Runs the notebook with the exam's inputs.
+
+    Cells that only show something are left out. When a cell ends the kernel, that cell is given an error,
+    a new kernel takes its place, and the cells before it run again there, so that one exercise's accident
+    stays that exercise's.
+    """
+
+    restarts = Integer(3, help="How many times a dead kernel is replaced.").tag(config=True)
+
+    def preprocess(self, nb, resources, km=None):
+        key = load_exam_key(resources["nbgrader"]["assignment"], Path.cwd())
+        self.skip_cells_with_tag = SHOWS_ONLY
+        self._dead: set[int] = set()
+        with setenv(**{EXAM_SEED: key.seed}):
+            return super().preprocess(nb, resources, km)
+
+    def preprocess_cell(self, cell, resources, index):
+        if len(self._dead) > self.restarts:
+            cell.outputs = [_error("KernelDied", "it was not run: the kernel had died too often before")]
+            return cell, resources
+        try:
+            return super().preprocess_cell(cell, resources, index)
+        except DeadKernelError:
+            cell.outputs = [_error("KernelDied", "it ended the Python process")]
+            self._dead.add(index)
+            self._replace_kernel(resources, index)
+            return cell, resources
+
+    def _replace_kernel(self, resources, index: int) -> None:
+        while len(self._dead) <= self.restarts:
+            try:
+                self._cleanup_kernel()
+                self.km = self.create_kernel_manager()
+                self.start_new_kernel()
+                self.start_new_kernel_client()
+                for place, cell in enumerate(self.nb.cells[:index]):
+                    if place not in self._dead and cell.cell_type == "code" and not is_grade(cell):
+                        running = place
+                        super().preprocess_cell(copy.deepcopy(cell), resources, place)
+                return
+            except DeadKernelError:
+                self._dead.add(running)
+
+
+def _error(name: str, value: str) -> NotebookNode:
+    return NotebookNode(output_type="error", ename=name, evalue=value, traceback=[f"{name}: {value}"])
+
+
+class Judge(NbGraderPreprocessor):
+    """Replaces what each check cell emitted by the verdict on it, and by the points that nbgrader reads."""
+
+    def preprocess(self, nb, resources):
+        name = resources["nbgrader"]["assignment"]
+        self._lesson, self._key = load_lesson(name), load_exam_key(name, Path.cwd())
+        self._cells = {
+            cell.metadata.nbgrader["grade_id"]: cell for cell in nb.cells if cell.metadata.get("nbgrader")
+        }
+        for cell in nb.cells:
+            if cell.cell_type == "code":
+                self._judge(cell)
+        return nb, resources
+
+    def _judge(self, cell: NotebookNode) -> None:
+        exercise = self._exercise(cell)
+        if exercise is None:
+            cell.outputs = [output for output in cell.outputs if answers.MIME not in output.get("data", {})]
+            return
+        solution = self._cells.get(exercise.name)
+        verdict = judge_cell(cell, exercise, self._key, solution.source if solution else "")
+        most = float(cell.metadata.nbgrader["points"])
+        points = round(verdict.points * most / exercise.points, 6)
+        cell.outputs = [
+            NotebookNode(
+                output_type="execute_result",
+                execution_count=cell.get("execution_count"),
+                metadata={},
+                data={"text/plain": show.number(points), "text/html": show.as_html(verdict)},
+            )
+        ]
+
+    def _exercise(self, cell: NotebookNode) -> Exercise | None:
+        if not is_grade(cell):
+            return None
+        name = cell.metadata.nbgrader["grade_id"].removeprefix(CHECK)
+        return self._lesson[name] if name in self._lesson else None
+
+
+def judge_cell(cell: NotebookNode, exercise: Exercise, key: AnswerKey, source: str) -> Verdict:
+    """The verdict on what one executed check cell left as its outputs. Trusts nothing in them."""
+    sent = [output.data[answers.MIME] for output in cell.outputs if answers.MIME in output.get("data", {})]
+    if not sent:
+        return no_answer(exercise, _why_silent(cell))
+    if len(sent) > 1:
+        return no_answer(exercise, f"The check sent {len(sent)} answers where one is expected; none was counted.")
+    try:
+        answer = answers.from_wire(sent[0], exercise)
+    except answers.MalformedAnswer as problem:
+        return no_answer(exercise, f"The check sent an answer that cannot be judged: {problem}.")
+    return judge(exercise, answer, key[exercise.name], source)
+
+
+def _why_silent(cell: NotebookNode) -> str:
+    for output in cell.outputs:
+        if output.output_type != "error":
+            continue
+        name, value = str(output.ename)[:60], _plain(output.evalue)
+        if name == "CellTimeoutError":
+            return "The check did not finish in time. Is there a loop that never ends?"
+        if name == "KernelDied":
+            return f"The check gave no answer: {value}."
+        if name == "NameError":
+            return f"The check gave no answer: {value}. The cell above it has to define that name."
+        return f"The check gave no answer. It stopped with {name}: {value}"
+    return "The check gave no answer."
+
+
+def _plain(text: object) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(text))[:300]

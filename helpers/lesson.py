@@ -1,0 +1,63 @@
+"""The first line of every lesson: ``check = start("01_dot_product_attention")``."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+from IPython import get_ipython
+
+from helpers import plots
+from helpers.checking.answers import STUB
+from helpers.checking.desk import EXAM_SEED, Check
+from helpers.checking.desk import start as start_checks
+from helpers.checking.show import number
+from helpers.device import device
+
+
+def start(name: str) -> Check:
+    """Set up a lesson: seeds, the look of its figures, calm words for what is not written yet.
+
+    Returns the lesson's check. Prints one line that says what the lesson holds and where it computes.
+    """
+    check = start_checks(name)
+    torch.manual_seed(0)
+    plots.use_course_style()
+    _speak_calmly()
+    lesson = check.lesson
+    print(
+        f"Lesson {lesson.number}: {len(lesson.exercises)} exercises, {number(lesson.points)} points. "
+        f"Computing on: {device().type}."
+    )
+    return check
+
+
+def in_exam() -> bool:
+    """Is this notebook being graded? What only shows or trains can be shorter then; no mark depends on it."""
+    return bool(os.environ.get(EXAM_SEED))
+
+
+def _speak_calmly() -> None:
+    """A cell that needs an exercise which is not written yet says so in one line."""
+    shell = get_ipython()
+    if shell is None:
+        return
+
+    def not_yet(shell, kind, problem, traceback, tb_offset=None):
+        if str(problem) not in ("", STUB):
+            return shell.showtraceback((kind, problem, traceback), tb_offset=tb_offset)
+        names = _frames(traceback)
+        which = f"{names[-1]} is" if names else "An exercise that this cell needs is"
+        shell._showtraceback(kind, problem, [f"{which} not written yet. Write it above, then run this cell again."])
+
+    shell.set_custom_exc((NotImplementedError,), not_yet)
+
+
+def _frames(traceback) -> list[str]:
+    names = []
+    while traceback is not None:
+        name = traceback.tb_frame.f_code.co_name
+        if not name.startswith("<"):
+            names.append(name)
+        traceback = traceback.tb_next
+    return [name for name in names if name != "run_code"]

@@ -1,0 +1,17 @@
+"""Every picture that more than one lesson draws.
+
+    from helpers import plots
+    plots.use_course_style()
+
+Functions draw on the axes they are given, or on a figure of their own, and return nothing: a
+notebook then shows the picture and no line of text under it. To add to a picture, make the axes
+first (`figure, ax = plt.subplots()`) and pass them in.
+"""
+
+from .curves import curves, loss_curve
+from .points import convex_hull, hull_picture, label_points, plane
+from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, in_grey, png, use_course_style
+from .weights import heat, heat_pair
+
+__all__ = ["COLOURS", "DASHES", "MARKERS", "SIGNED", "WEIGHTS", "convex_hull", "curves", "heat", "heat_pair", "hull_picture",
+           "in_grey", "label_points", "loss_curve", "plane", "png", "use_course_style"]

@@ -1,0 +1,55 @@
+"""Numbers over time, and over anything else."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from .style import COLOURS, DASHES, MARKERS, WIDTH, as_array
+
+
+def loss_curve(losses, xlabel="step", ylabel="loss", landmarks=None, log=False, title=None, smooth=1, ax=None):
+    """Loss against training step. Lower is better; a curve that has gone flat has learned what it can.
+
+    losses     a list of numbers, one a step, or {name: list} for several curves.
+    landmarks  {name: value}: horizontal lines to compare with, such as {"always the mean": 1.2}.
+    log        a logarithmic loss axis: a straight line is then a constant rate of improvement.
+    smooth     average over this many steps, drawn over the raw curve, which stays visible behind it.
+    """
+    losses = losses if isinstance(losses, dict) else {"": losses}
+    ax = ax or plt.subplots()[1]
+    series = {}
+    for k, (name, values) in enumerate(losses.items()):
+        values = as_array(values)
+        steps = np.arange(1, len(values) + 1)
+        if smooth > 1:
+            ax.plot(steps, values, color=COLOURS[k % 7], linewidth=0.7, alpha=0.35, linestyle="-")
+            values, steps = np.convolve(values, np.ones(smooth) / smooth, "valid"), steps[smooth - 1:]
+        series[name] = (steps, values)
+    curves(series, xlabel, ylabel, landmarks=landmarks, log="y" if log else "", title=title, ax=ax)
+    if not log:
+        ax.set_ylim(bottom=min(0, ax.get_ylim()[0]) if all((v >= 0).all() for _, v in series.values()) else None)
+
+
+def curves(series, xlabel, ylabel, landmarks=None, log="", title=None, ax=None):
+    """Lines, each with its own colour, dashes and marker, so that they can be told apart in grey too.
+
+    series     {name: (x, y)}, x and y of equal length; with one unnamed line ("") there is no legend.
+    landmarks  {name: value}: horizontal lines, named where they meet the right edge.
+    log        "x", "y" or "xy": which axes are logarithmic.
+    """
+    ax = ax or plt.subplots(figsize=(WIDTH, 3.6))[1]
+    for k, (name, (x, y)) in enumerate(series.items()):
+        x, y = as_array(x), as_array(y)
+        ax.plot(x, y, color=COLOURS[k % 7], linestyle=DASHES[k % 7], label=name or None,
+                marker=MARKERS[k % 7] if len(series) > 1 or len(x) <= 20 else None,
+                markevery=max(1, len(x) // 8), markersize=5, markerfacecolor="white")
+    for name, value in (landmarks or {}).items():
+        ax.axhline(value, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
+        ax.annotate(name, (1, value), xycoords=("axes fraction", "data"), xytext=(-2, 2), textcoords="offset points",
+                    ha="right", va="bottom", fontsize=8.5, color="#333333")
+    for axis in log:
+        getattr(ax, f"set_{axis}scale")("log")
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    if title:
+        ax.set_title(title)
+    if any(series):
+        ax.legend()

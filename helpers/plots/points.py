@@ -1,0 +1,164 @@
+"""Vectors as points on a plane."""
+
+import itertools
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.patheffects import withStroke
+
+from .style import COLOURS, MARKERS, WIDTH, as_array
+
+
+def plane(xy, names=None, groups=None, labels=("first component", "second component"), title=None, ax=None):
+    """Named points on a plane: near points have similar vectors, opposite points large negative dot products.
+
+    xy      (n, 2).
+    names   n labels, placed so that none covers another; None for no labels.
+    groups  n group names: each group has a colour and a marker of its own, and a line in the legend.
+    labels  what the two axes show.
+    """
+    xy, own = _points(xy), ax is None
+    ax = plt.subplots(figsize=(WIDTH, 4.8))[1] if own else ax
+    kinds = list(dict.fromkeys(groups)) if groups is not None else [None]
+    for k, kind in enumerate(kinds):
+        mine = [groups is None or group == kind for group in (groups or [None] * len(xy))]
+        ax.scatter(*xy[mine].T, color=COLOURS[k % 7], marker=MARKERS[k % 7], s=34, label=kind, zorder=3)
+    ax.axhline(0, color="#888888", linewidth=0.9, zorder=1)
+    ax.axvline(0, color="#888888", linewidth=0.9, zorder=1)
+    ax.set(xlabel=labels[0], ylabel=labels[1])
+    ax.margins(0.12)
+    if title:
+        ax.set_title(title)
+    if groups is not None:
+        _legend(ax, own, len(kinds))
+    if names is not None:
+        label_points(ax, xy, names)
+
+
+def label_points(ax, xy, names, fontsize=8.5, avoid=None):
+    """Name points so that no label covers another label or a point. Call it last: it needs the final axis limits.
+
+    xy     (n, 2), in the coordinates of the axes.
+    names  n strings.
+    avoid  (m, 2) more points that no label may cover.
+
+    Each label takes the best free place around its point, near places first; a thin line joins it to its point when
+    it had to move away. There is no chance in it: the same points give the same picture.
+    """
+    xy = _points(xy)
+    ax.figure.draw_without_rendering()      # settles the layout, so that data can be measured in pixels
+    renderer, pixel = ax.figure.canvas.get_renderer(), ax.figure.dpi / 72
+    points = ax.transData.transform(xy)
+    others = points if avoid is None else np.vstack([points, ax.transData.transform(_points(avoid))])
+    obstacles = np.hstack([others - 4 * pixel, others + 4 * pixel])
+    frame = ax.get_window_extent(renderer)
+    labels = [ax.text(0, 0, name, fontsize=fontsize, color="#222222", zorder=4, va="center", ha="center",
+                      path_effects=[withStroke(linewidth=2, foreground="white")]) for name in names]
+    sizes = [label.get_window_extent(renderer) for label in labels]
+
+    # Crowded points choose first: the others have room to give way.
+    gaps = np.linalg.norm(points[:, None] - points[None], axis=-1) + np.where(np.eye(len(points)), np.inf, 0)
+    placed = np.empty((0, 4))
+    for i in np.argsort(np.sort(gaps, axis=1)[:, :3].sum(axis=1), kind="stable"):
+        half = np.array([sizes[i].width, sizes[i].height]) / 2
+        centre = min(_places(points[i], half, pixel), key=lambda place: _cost(place, half, i, points, obstacles, placed, frame, pixel))
+        placed = np.vstack([placed, np.hstack([centre - half, centre + half])])
+        labels[i].set_position(ax.transData.inverted().transform(centre))
+        labels[i].set_in_layout(False)      # a label must not move the axes that it was measured on
+        nearest = np.clip(points[i], centre - half, centre + half)
+        if np.linalg.norm(nearest - points[i]) > 9 * pixel:
+            ax.plot(*ax.transData.inverted().transform([points[i], nearest]).T, color="#999999", linewidth=0.7, linestyle="-",
+                    zorder=2, marker="", in_layout=False)
+
+
+def _places(point, half, pixel):
+    """Centres for a label of this half size: rings of places around the point, the nearest and most usual first."""
+    for distance, turn in itertools.product((5, 9, 15, 23, 33, 45), range(16)):
+        angle = math.pi / 8 * turn
+        towards = np.array([math.cos(angle), math.sin(angle)])
+        yield point + towards * (half + distance * pixel)
+
+
+def _cost(centre, half, i, points, obstacles, placed, frame, pixel):
+    """How bad a place is: covering anything is far worse than being far away."""
+    box = np.hstack([centre - half - pixel, centre + half + pixel])
+    outside = max(0, frame.x0 - box[0]) + max(0, frame.y0 - box[1]) + max(0, box[2] - frame.x1) + max(0, box[3] - frame.y1)
+    away = np.linalg.norm(np.clip(points[i], box[:2], box[2:]) - points[i])
+    sideways = 0.15 * abs(centre[1] - points[i][1])      # beside the point reads better than above it
+    return 1e6 * _overlap(box, placed) + 1e4 * _overlap(box, obstacles) + 1e4 * outside + away + sideways
+
+
+def _overlap(box, boxes):
+    """Area that a box (4,) shares with boxes (n, 4), corners as x0, y0, x1, y1."""
+    shared = np.minimum(box[2:], boxes[:, 2:]) - np.maximum(box[:2], boxes[:, :2])
+    return np.clip(shared, 0, None).prod(axis=1).sum()
+
+
+def convex_hull(points):
+    """The corners of the smallest convex shape around points, anticlockwise from the leftmost.
+
+    points (n, 2) -> (m, 2) array, m <= n. Andrew's monotone chain (1979): walk along the points from left to right
+    and drop every point that does not make a left turn; then back again.
+    """
+    points = sorted(map(tuple, _points(points).tolist()))
+    points = [p for p, _ in itertools.groupby(points)]
+    if len(points) < 3:
+        return np.array(points)
+
+    def chain(walk):
+        kept = []
+        for x, y in walk:
+            while len(kept) > 1 and _turn(kept[-2], kept[-1], (x, y)) <= 0:
+                kept.pop()
+            kept.append((x, y))
+        return kept[:-1]
+
+    return np.array(chain(points) + chain(points[::-1]))
+
+
+def _turn(a, b, c):
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+def hull_picture(inputs, outputs, names=None, title=None, ax=None):
+    """Inputs of an attention and its outputs, in two dimensions.
+
+    inputs, outputs  (t, 2) each. An arrow leads from each input to its output.
+    names            t names for the inputs.
+
+    Every output is an average of the inputs, so none can leave the shaded region: the convex hull of the inputs.
+    """
+    inputs, outputs, own = _points(inputs), _points(outputs), ax is None
+    ax = plt.subplots(figsize=(WIDTH, 4.6))[1] if own else ax
+    ax.fill(*convex_hull(inputs).T, facecolor="#e8f1f8", edgecolor="#7f9db3", linewidth=1, linestyle="-", label="convex hull of the inputs")
+    for start, end in zip(inputs, outputs):
+        ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": "#666666", "linewidth": 1, "shrinkA": 4, "shrinkB": 4,
+                                                "mutation_scale": 9}, zorder=2)
+    ax.scatter(*inputs.T, s=46, facecolor="white", edgecolor=COLOURS[0], linewidth=1.8, marker="o", label="inputs x", zorder=3)
+    ax.scatter(*outputs.T, s=42, color=COLOURS[1], marker="D", label="outputs y", zorder=3)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set(xlabel="first component", ylabel="second component")
+    ax.margins(0.12)
+    if title:
+        ax.set_title(title)
+    _legend(ax, own, 3)
+    if names is not None:
+        edges = zip(convex_hull(inputs), np.roll(convex_hull(inputs), -1, axis=0))
+        lines = [np.linspace(start, end, 40) for start, end in [*zip(inputs, outputs), *edges]]
+        label_points(ax, inputs, names, avoid=np.vstack([outputs, *lines]))
+
+
+def _legend(ax, own, columns):
+    """Below the axes in a figure of our own, where it hides nothing; inside the axes in somebody else's."""
+    if own:
+        ax.figure.legend(loc="outside lower center", ncols=columns)
+    else:
+        ax.legend()
+
+
+def _points(points):
+    points = as_array(points)
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"points on a plane have shape (n, 2); this has shape {tuple(points.shape)}")
+    return points

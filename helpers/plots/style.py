@@ -1,0 +1,122 @@
+"""One look for the whole course.
+
+Every figure is six inches wide at 144 dots an inch: 864 dots, sharp in a column of 700 px, and its
+10-point type is still readable on a phone. Nothing is cropped after drawing, so type has one
+size on every page. The background is white and opaque: on a dark page a figure is a white card.
+"""
+
+import base64
+import io
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from cycler import cycler
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap
+from PIL import Image
+
+# Okabe and Ito's palette (2008), made for colour-blind readers. Its yellow is left out: it vanishes
+# on white. In grey several of these look alike, so every line has a dash pattern and a marker too.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00"]
+DASHES = ["-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2))]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+
+WIDTH = 6.0     # inches: one column
+DPI = 144
+
+
+def lightness(colours):
+    """CIE L* of sRGB colours: 0 is black, 100 white, and equal steps look equally large.
+
+    colours: (..., 3) or (..., 4) in [0, 1]. Returns (...). This is what is left of a colour in grey print.
+    """
+    rgb = np.asarray(colours, dtype=float)[..., :3]
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
+    return np.where(luminance > 0.008856, 116 * np.cbrt(luminance) - 16, 903.3 * luminance)
+
+
+def _even_ramp(anchors, steps=128, lightest=98.0, darkest=24.0):
+    """Colours through the anchors whose lightness falls in equal steps. Returns (steps, 3)."""
+    fine = LinearSegmentedColormap.from_list("", anchors)(np.linspace(0, 1, 4096))[::-1, :3]
+    wanted = np.linspace(lightest, darkest, steps)
+    return np.stack([np.interp(wanted, lightness(fine), channel) for channel in fine.T], axis=1)
+
+
+# Two colour maps. Zero is paper white, so that numbers can be read in most cells and print saves
+# ink. Lightness falls evenly with size, the same way for either sign: in grey, and to a colour-blind
+# reader, dark means large. Of the published diverging maps none has this: the orange end of PuOr is
+# lighter than its purple end, so that in grey 1 and -1 look like different sizes. The sign itself is
+# lost in grey whatever the colours: `heat` writes it into the cell.
+_BLUE = _even_ramp(["#ffffff", "#56B4E9", "#0072B2", "#062a4d"])
+_ORANGE = _even_ramp(["#ffffff", "#E69F00", "#C24E00", "#4a1600"])
+WEIGHTS = ListedColormap(_BLUE, name="course-weights").with_extremes(bad=(0, 0, 0, 0))      # from 0 on: attention weights
+SIGNED = ListedColormap(np.vstack([_ORANGE[::-1], _BLUE]), name="course-signed").with_extremes(bad=(0, 0, 0, 0))   # scores
+
+_RC = {
+    "figure.figsize": (WIDTH, 3.6), "figure.dpi": DPI, "figure.facecolor": "white", "figure.constrained_layout.use": True,
+    "figure.constrained_layout.w_pad": 0.08, "figure.constrained_layout.h_pad": 0.06,
+    "savefig.dpi": "figure", "savefig.facecolor": "white", "savefig.transparent": False, "savefig.bbox": None,
+    "font.family": "DejaVu Sans", "font.size": 10, "mathtext.fontset": "dejavusans",    # it comes with matplotlib: same everywhere
+    "axes.titlesize": 11, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
+    "figure.titlesize": 11, "axes.titlelocation": "left", "axes.titlepad": 8,
+    "axes.prop_cycle": cycler(color=COLOURS) + cycler(linestyle=DASHES),
+    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#444444", "axes.facecolor": "white",
+    "axes.grid": True, "axes.axisbelow": True, "grid.color": "#dddddd", "grid.linewidth": 0.7,
+    "axes.unicode_minus": True, "lines.linewidth": 1.8, "lines.markersize": 6,
+    "legend.frameon": True, "legend.framealpha": 0.9, "legend.edgecolor": "none", "image.cmap": WEIGHTS.name, "image.interpolation": "nearest",
+    "svg.hashsalt": "course",
+}
+
+
+
+def use_course_style():
+    """Set the style, and make notebooks store small pictures, with the same bytes each time. Call it once, at the top."""
+    for colours in (WEIGHTS, SIGNED):
+        if colours.name not in matplotlib.colormaps:
+            matplotlib.colormaps.register(colours)
+    plt.rcdefaults()
+    plt.rcParams.update(_RC)
+    _set_up_notebook()
+
+
+def _set_up_notebook():
+    """Let a running notebook store figures as `png` makes them. Does nothing outside IPython."""
+    try:
+        from IPython import get_ipython
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+    except ImportError:
+        return
+    shell = get_ipython()
+    if shell is not None:
+        set_matplotlib_formats("png")       # no other format (svg, retina) that a student's settings may ask for
+        shell.display_formatter.formatters["image/png"].for_type(matplotlib.figure.Figure, lambda f: base64.b64encode(png(f)).decode())
+
+
+def png(figure=None):
+    """The bytes that a notebook stores for a figure (the current one by default).
+
+    The same picture gives the same bytes: the file says neither when nor by which version of matplotlib it was made. It
+    keeps 256 colours, which the eye does not miss, and takes a third of the space: a lesson must stay under a megabyte.
+    """
+    figure = figure or plt.gcf()
+    whole = io.BytesIO()
+    figure.savefig(whole, format="png", dpi=figure.dpi, bbox_inches=None, facecolor="white")
+    small = io.BytesIO()
+    Image.open(whole).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
+    return small.getvalue()
+
+
+def in_grey(picture):
+    """A picture as grey print shows it. picture: (rows, columns, 3 or 4) in [0, 1]. Returns (rows, columns) in [0, 1]."""
+    return lightness(picture) / 100
+
+
+def as_array(values):
+    """Numbers as a float array that matplotlib can draw: from a tensor on any device, with or without gradients, or a list."""
+    if isinstance(values, torch.Tensor):
+        values = values.detach().float().cpu().numpy()
+    elif not isinstance(values, np.ndarray):
+        values = [as_array(value) if isinstance(value, (torch.Tensor, list, tuple)) else value for value in values]
+    return np.asarray(values, dtype=float)

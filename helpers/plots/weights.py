@@ -1,0 +1,157 @@
+"""Matrices as heat maps: raw scores, attention weights, masks, Jacobians."""
+
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.patheffects import withStroke
+
+from .style import SIGNED, WEIGHTS, WIDTH, as_array, lightness
+
+ROWS, COLUMNS = "position i (output)", "position j (input)"
+_SHORTER = {"0.0": "0", "0.00": "0", "1.00": "1.0"}
+_CROWDED = 10       # more rows or columns than this, and numbers no longer fit
+
+
+def heat(matrix, rows=None, columns=None, signed=None, annotate=None, scale=None, title=None,
+         row_label=ROWS, column_label=COLUMNS, digits=None, bar=False, ax=None):
+    """One matrix. Darker is larger; blue is positive, orange is negative.
+
+    matrix        (t, s), a tensor on any device or an array. Row i is what output i looks at.
+    rows, columns names of the rows (t) and columns (s), such as the words of a sentence; numbers by default.
+                  With rows alone, a square matrix uses them for both.
+    signed        True centres the colours on zero; by default, when an entry is negative.
+    annotate      write the number into each cell; by default, while there are at most ten a side. Without
+                  numbers, each negative cell carries a dash: colour alone would not survive grey print.
+    scale         the size with the darkest colour; by default the largest size in the matrix.
+    digits        after the point; by default 2 up to size 1, else 1.
+    bar           draw the colour scale beside the map.
+
+    Cells that hold no number are hatched: NaN says so; infinities do where cells are annotated (a mask is full of them).
+    """
+    values = _matrix(matrix)
+    own = ax is None
+    ax = plt.subplots(figsize=(WIDTH, WIDTH), layout="compressed")[1] if own else ax
+    finite = np.isfinite(values)
+    largest = np.abs(values[finite]).max(initial=0)
+    signed = bool((values[finite] < 0).any()) if signed is None else signed
+    annotate = max(values.shape) <= _CROWDED if annotate is None else annotate
+    scale = float(largest if scale is None else scale) or 1.0
+    digits = (2 if largest <= 1.005 else 1) if digits is None else digits
+
+    image = ax.imshow(np.ma.masked_array(values, ~finite), cmap=SIGNED if signed else WEIGHTS, aspect="equal",
+                      vmin=-scale if signed else 0, vmax=scale)
+    dark = finite & (lightness(image.to_rgba(image.get_array())) < 50)
+    for i, j in np.ndindex(values.shape):
+        text = _cell_text(values[i, j], digits, annotate)
+        if text:
+            ax.text(j, i, text, ha="center", va="center", color="white" if dark[i, j] else "black",
+                    path_effects=None if finite[i, j] else [withStroke(linewidth=2.5, foreground="white")])
+
+    if columns is None and values.shape[0] == values.shape[1]:
+        columns = rows
+    _name_ticks(ax.yaxis, rows, values.shape[0])
+    _name_ticks(ax.xaxis, columns, values.shape[1])
+    ax.set(xlabel=column_label, ylabel=row_label)
+    if title:
+        ax.set_title(title)
+    ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)       # seen through cells without a number
+    ax.grid(False)
+    ax.tick_params(length=0)
+    ax.spines[:].set(visible=True, color="#999999", linewidth=0.8)
+    if bar:
+        ax.figure.colorbar(image, ax=ax, shrink=0.8, aspect=18, pad=0.02).outline.set_visible(False)
+    if own:
+        _trim_height(ax.figure)
+    _fit_numbers(ax, values.shape[1])
+
+
+def heat_pair(left, right, rows=None, columns=None, titles=(None, None), same_scale=False, axes=None, **options):
+    """Two matrices beside each other: raw weights and softmaxed weights; outputs before and after a permutation.
+
+    left, right   (t, s) each. The rows are named once, on the left, when both sides share their names.
+    rows, columns one list of names for both, or a pair of lists, one for each side.
+    titles        one for each side.
+    same_scale    True: one colour scale, so that equal colours are equal numbers. False: each has its own.
+    axes          two axes to draw on; by default a new figure.
+    options       anything else that `heat` takes, for both sides.
+    """
+    pair = _matrix(left), _matrix(right)
+    row_names, column_names = _for_both(rows), _for_both(columns)
+    own = axes is None
+    axes = plt.subplots(1, 2, figsize=(WIDTH, WIDTH), layout="compressed")[1] if own else axes
+    if same_scale:
+        both = np.concatenate([matrix[np.isfinite(matrix)] for matrix in pair])
+        options = {"scale": np.abs(both).max(initial=0), "signed": bool((both < 0).any()), **options}
+    for side, (ax, matrix) in enumerate(zip(axes, pair)):
+        heat(matrix, row_names[side], column_names[side], title=titles[side], ax=ax, **options)
+    if pair[0].shape[0] == pair[1].shape[0]:
+        axes[1].set_ylabel("")
+        if row_names[0] == row_names[1]:
+            axes[1].set_yticklabels([])
+    if own:
+        _trim_height(axes[0].figure)
+    for ax, matrix in zip(axes, pair):
+        _fit_numbers(ax, matrix.shape[1])
+
+
+def _matrix(matrix):
+    values = as_array(matrix)
+    if values.ndim != 2:
+        raise ValueError(f"a heat map needs a matrix, (rows, columns); this has shape {tuple(values.shape)}. "
+                         "Of a batch, take one: weights[0].")
+    return values
+
+
+def _cell_text(value, digits, annotate):
+    if np.isnan(value):
+        return "NaN"
+    if np.isinf(value):
+        return "" if not annotate else "∞" if value > 0 else "−∞"
+    if not annotate:
+        return "–" if value < 0 else ""
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "−" if float(text) else "")        # never "−0.00"
+
+
+def _fit_numbers(ax, columns):
+    """The largest type, up to 9 points, with which every number stays inside its cell; ".43" for "0.43" where that is small."""
+    if not ax.texts:
+        return
+    ax.figure.draw_without_rendering()      # settles the layout: only now is the width of a cell known
+    room = 0.88 * ax.get_window_extent().width / columns
+    if _set_type_size(ax, room) < 7.5:
+        for text in ax.texts:
+            text.set_text(_SHORTER.get(text.get_text()) or re.sub(r"^(−?)0\.", r"\1.", text.get_text()))
+        _set_type_size(ax, room)
+
+
+def _set_type_size(ax, room):
+    for text in ax.texts:
+        text.set_fontsize(9.0)
+    size = 9.0 * min(1.0, room / max(text.get_window_extent().width for text in ax.texts))
+    for text in ax.texts:
+        text.set_fontsize(size)
+    return size
+
+
+def _trim_height(figure):
+    """Cut the empty paper above and below maps whose height follows from their width."""
+    figure.draw_without_rendering()
+    figure.set_figheight(figure.get_tightbbox().height + 0.15)
+
+
+def _name_ticks(axis, names, count):
+    if names is None:
+        axis.set_ticks(range(0, count, -(-count // 12)))
+        return
+    if len(names) != count:
+        raise ValueError(f"{len(names)} names for {count} rows or columns")
+    axis.set_ticks(range(count), labels=list(names))
+    if axis.axis_name == "x" and max(len(str(name)) for name in names) > 2:
+        axis.set_tick_params(labelrotation=90)
+
+
+def _for_both(names):
+    two = names is not None and len(names) == 2 and all(isinstance(side, (list, tuple)) for side in names)
+    return [list(side) for side in names] if two else [names, names]

@@ -1,0 +1,47 @@
+"""How nbgrader works in this course. Loaded by every nbgrader command that is run in this folder."""
+
+c = get_config()  # noqa: F821  (nbgrader defines it)
+
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "notebooks"
+# Everything beside a notebook would be copied to the release, and over a student's files when grading.
+# *.py keeps a lesson's source text and its list of mistakes out of both.
+c.CourseDirectory.ignore = [
+    ".ipynb_checkpoints",
+    "*.pyc",
+    "__pycache__",
+    ".*",
+    "*.py",
+    "feedback",
+]
+
+# The stub's message tells our check an exercise that was not begun from one that raises by itself.
+c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this")'}
+
+# Marking with keys needs a full checkout; a student's copy has no helpers.grading.
+try:
+    import helpers.grading.steps  # noqa: F401
+except ModuleNotFoundError:
+    pass
+else:
+    c.Autograde.pre_convert_hook = "helpers.grading.steps.require_exam_key"
+    c.Autograde.sanitize_preprocessors = [
+        "helpers.grading.steps.RestoreCells",
+        "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.DeduplicateIds",
+        "nbgrader.preprocessors.OverwriteKernelspec",
+        "nbgrader.preprocessors.OverwriteCells",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    c.Autograde.autograde_preprocessors = [
+        "helpers.grading.steps.ExamExecute",
+        "helpers.grading.steps.Judge",
+        "nbgrader.preprocessors.IgnorePattern",
+        "nbconvert.preprocessors.ClearMetadataPreprocessor",
+        "nbgrader.preprocessors.LimitOutput",
+        "nbgrader.preprocessors.SaveAutoGrades",
+        "nbgrader.preprocessors.AssignLatePenalties",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    c.ExamExecute.timeout = 30
+    c.OverwriteCells.add_missing_cells = True

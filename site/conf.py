@@ -1,0 +1,120 @@
+"""Sphinx settings. `python -m helpers.authoring.site` copies this folder and the lessons to one place, and builds there."""
+
+import importlib.util
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.util.fileutil import copy_asset
+
+project = "From the dot product to GPT-2"
+language = "en"
+html_title = project
+html_show_copyright = False
+html_show_sourcelink = False
+html_copy_source = False
+html_use_index = False
+
+extensions = ["myst_nb"]
+exclude_patterns = ["jupyter_execute"]
+
+# Outputs come from the committed notebooks: a page never shows what its lesson did not give.
+nb_execution_mode = "off"
+nb_merge_streams = True
+nb_code_prompt_show = "Show the solution"
+nb_code_prompt_hide = "Hide the solution"
+nb_ipywidgets_js = {}  # the default loads two scripts from another host
+myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+pygments_dark_style = "github-dark"
+html_theme = "furo"
+html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
+html_css_files = ["course.css"]
+html_js_files = ["course.js"]
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#1d5f7a",
+        "color-brand-content": "#1d5f7a",
+        "color-brand-visited": "#5b4b8a",
+        "color-foreground-primary": "#1f2328",
+        "color-background-primary": "#fdfdfb",
+        "color-background-secondary": "#f5f6f3",
+        "color-background-hover": "#eceee9",
+        "color-background-hover--transparent": "#eceee900",
+        "color-background-border": "#e0e3dc",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#7cc4dd",
+        "color-brand-content": "#7cc4dd",
+        "color-brand-visited": "#b9a8e8",
+        "color-foreground-primary": "#dcdfe2",
+        "color-foreground-secondary": "#a4abb2",
+        "color-foreground-muted": "#8f979e",
+        "color-background-primary": "#15181b",
+        "color-background-secondary": "#1b1f23",
+        "color-background-hover": "#23282d",
+        "color-background-hover--transparent": "#23282d00",
+        "color-background-border": "#2f363c",
+    },
+}
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+
+# MathJax from the site's own _static. Its menu would fetch parts that are not copied, so it is off.
+mathjax_path = "mathjax/tex-chtml.js"
+mathjax3_config = {"options": {"enableMenu": False}}
+MATHJAX_PARTS = ["tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions"]
+
+
+def copy_mathjax(app, error):
+    """Put the 2 MB of MathJax that the pages use beside them; the whole package has 24."""
+    if error is not None:
+        return
+    package = importlib.util.find_spec("sphinx-mathjax-offline")
+    source = Path(package.submodule_search_locations[0]) / "static" / "mathjax"
+    for part in MATHJAX_PARTS:
+        target = Path(app.outdir, "_static", "mathjax", part)
+        copy_asset(source / part, target if (source / part).is_dir() else target.parent)
+
+
+def name_images(app, doctree):
+    """Give each picture of a cell its own alternative text, which the builder noted in the cell's metadata.
+
+    myst-nb has one text for all pictures of a cell, and none that comes with the picture itself.
+    """
+    for cell in doctree.findall(nodes.container):
+        texts = cell.get("cell_metadata", {}).get("alt_texts", [])
+        for image, text in zip(cell.findall(nodes.image), texts):
+            image["alt"] = text
+
+
+def open_fold(writer, node):
+    """A folded cell whose label is what a screen reader says too (myst-nb's own says "Toggle hidden content")."""
+    show, hide = escape(node["prompt_show"]), escape(node["prompt_hide"])
+    writer.body.append(
+        '<details class="solution"><summary>'
+        f'<span class="when-folded">{show}</span><span class="when-open">{hide}</span></summary>\n'
+    )
+
+
+def close_fold(writer, node):
+    """The end of a folded cell."""
+    writer.body.append("</details>\n")
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.add_node(HideCodeCellNode, override=True, html=(open_fold, close_fold))
+    app.connect("doctree-read", name_images)
+    app.connect("build-finished", copy_mathjax)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,538 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 1 · A weighted average that picks its own weights
+#
+# Everything a transformer does between one word and another rests on one operation, and that operation is
+# small: compare every vector with every other one, and replace each by a weighted average of them all. This
+# lesson builds it from a dot product.
+#
+# | | |
+# |---|---|
+# | **You will build** | self-attention in its barest form: two matrix products with a softmax between them |
+# | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
+# | **It takes** | about 70 minutes: five exercises, 18 points |
+# | **It computes** | in seconds, on any laptop |
+#
+# Letters mean the same on every page of the course: b is the batch, t the number of positions, e the width of a
+# vector. They are all in [one table](../../site/notation.md).
+#
+# Under each exercise stands a check. Run it as often as you like: it says what holds, what does not, and what
+# to look at. Run the next cell first.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import matplotlib.pyplot as plt
+import torch
+
+from helpers import plots
+from helpers.data.films import film_ratings, film_table
+from helpers.data.vectors import nearest, word_vectors
+from helpers.device import device
+from helpers.lesson import in_exam, start
+
+check = start("01_dot_product_attention")
+
+# %% [markdown]
+# ## A dot product is a match
+#
+# Suppose you recommend films. Describe each film by two numbers, how romantic it is and how much happens in it,
+# and each viewer by two numbers as well: how much they care for either. Negative numbers are allowed, and mean
+# the opposite: a film without a trace of romance, a viewer who cannot stand it.
+#
+# How well do viewer $u$ and film $f$ go together? Multiply feature by feature and add up:
+#
+# $$\text{match}(u, f) \;=\; u \cdot f \;=\; \sum_k u_k\, f_k .$$
+#
+# Each feature votes. Where the **signs** agree, the product is positive and speaks for the film; where they
+# differ, it speaks against. The **sizes** say how loudly: a feature that a viewer is indifferent to, near 0,
+# hardly counts, whatever the film is like.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Two tables as heat maps. Left, four viewers described by romance and action. Right, their dot products with five films: large and positive where tastes and films agree, negative where they differ."}}
+table = film_table()
+expected = table.users @ table.films.T    # (users, films)
+
+figure, axes = plt.subplots(1, 2, width_ratios=[2, 5], figsize=(7, 2.9), layout="compressed")
+plots.heat(table.users, table.user_names, table.features, title="viewers", row_label="", column_label="", digits=0, ax=axes[0])
+plots.heat(expected, table.user_names, table.film_names, title="viewer · film", row_label="", column_label="", digits=0, ax=axes[1])
+axes[0].tick_params(axis="x", rotation=30)
+plt.setp(axes[1].get_xticklabels(), rotation=30, ha="right")
+plt.show()
+
+# %% [markdown]
+# Take Ada and *Casablanca*. Ada is described by (2, −1): fond of romance, put off by action. The film is described by
+# (2, −1) too, so the match is 2·2 + (−1)·(−1) = 5. Ben, at (−1, 2), gets −1·2 + 2·(−1) = −4. Two multiplications
+# each, and we know whom to invite.
+
+# %% [markdown]
+# ## Let the numbers be learned
+#
+# There is a catch: nobody will sit down and annotate millions of films. But many viewers have rated *some* films,
+# and that is enough. Make the descriptions themselves the parameters, start them at random, and ask that the
+# dot products come out like the ratings we know. Gradient descent finds the descriptions.
+#
+# Write $U$ for the viewers' vectors, of shape (users, k), and $F$ for the films', of shape (films, k). All predicted
+# ratings at once are $U F^\top$, of shape (users, films). The error may be taken over the ratings that exist
+# and over no others; the empty cells of the table are not zeros, they are unknown:
+#
+# $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - r_{uf}\big)^2 .$$
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `masked_squared_error`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Return the mean squared difference between the predicted ratings and the known ones, **over the seen entries only**.
+#
+# <details><summary>Hint 1: what to compute first</summary>
+#
+# The whole table of predictions is one matrix product. Compute all of it, then keep what was seen.
+#
+# </details>
+# <details><summary>Hint 2: how to keep part of a table</summary>
+#
+# A tensor of booleans can be an index, `errors[seen]`, or it can be multiplied with: False counts as 0. In the second
+# case, mind what you divide by: `mean()` divides by the number of *all* entries.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "masked_squared_error", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def masked_squared_error(users, films, ratings, seen):
+    """The loss of the factorisation.
+
+    users: (users, k). films: (films, k). ratings: (users, films). seen: (users, films), booleans.
+    Returns a tensor of shape (): the mean of (u·f − r)² over the entries where seen is True.
+    """
+    ### BEGIN SOLUTION
+    errors = users @ films.T - ratings    # (users, films)
+    return (errors[seen] ** 2).mean()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_masked_squared_error", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(masked_squared_error)
+
+# %% [markdown]
+# Now train with it. The films below are real and their 200 viewers are made up; each has seen about a third of
+# the films. The training sees only the ratings: no genre, no description.
+
+# %% tags=["show"]
+known = film_ratings()
+ratings, seen = known.ratings.to(device()), known.seen.to(device())
+
+users = (0.1 * torch.randn(ratings.shape[0], 2, device=device())).requires_grad_()
+films = (0.1 * torch.randn(ratings.shape[1], 2, device=device())).requires_grad_()
+optimiser = torch.optim.Adam([users, films], lr=0.05)
+losses = []
+for step in range(20 if in_exam() else 300):
+    loss = masked_squared_error(users, films, ratings, seen)
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    losses.append(loss.item())
+
+print(f"mean squared error: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)} steps")
+
+# %% tags=["show"] mystnb={"image": {"alt": "Scatter plot of 24 films by their two learned factors. Romances lie on one side, action films on the other; light films and serious ones separate across that direction."}}
+factors = films.detach().cpu()
+_, _, directions = torch.linalg.svd(factors - factors.mean(0), full_matrices=False)
+plots.plane((factors - factors.mean(0)) @ directions.T, known.names,
+            labels=("first learned factor", "second learned factor"))
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each point is a film, at its two learned numbers (turned so that the direction of most spread lies
+# flat). Films that the same people liked lie close together. Follow the horizontal axis from one end to the other: romance
+# at one end, action at the other. Across it, light films part from serious ones. Nobody told the model about either.
+#
+# </div>
+#
+# This is **matrix factorisation**, and it was long the heart of film recommenders (Koren, Bell and Volinsky, 2009). What
+# matters here is the pattern behind it: *give everything a vector, let dot products be the matches, and learn the vectors
+# from what the matches should have been.*
+
+# %% [markdown]
+# ## The same move for words
+#
+# Give every word a vector, then, and let dot products say how much two words have to do with each other. The vectors
+# below were learned in the second it took to run the cell, from the text that comes with every Python: its own reference
+# manual. Words that keep the same company got similar vectors. Each vector has e = 40 components and length 2, so a
+# word's product with itself is 4, and that is the most there is.
+
+# %% tags=["show"]
+vocabulary, vectors = word_vectors()
+
+for word in ["integer", "list", "import", "loop"]:
+    print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in nearest(word, vocabulary, vectors, count=4)))
+
+# %% [markdown]
+# The manual never says that *integer* and *float* are alike. It uses them alike, and the dot products noticed.
+#
+# ## From pairs to a sentence
+#
+# Now take a sentence of t words. Stacked, their vectors are a matrix $x$ of shape (t, e): row $i$ is $x_i$. For every
+# pair of positions $i$ and $j$, let
+#
+# $$w'_{ij} \;=\; x_i \cdot x_j .$$
+#
+# These are the **raw weights**, a matrix of shape (t, t). The prime says that they are not finished: they may be negative,
+# and they do not add up to anything in particular. In practice sentences come in batches, $x$ has shape (b, t, e), and
+# each sentence of the batch gets a matrix of its own: (b, t, t).
+#
+# As a loop, which is how to think of it and not how to write it:
+#
+# ```python
+# for k in range(b):                # each sentence for itself
+#     for i in range(t):            # each position ...
+#         for j in range(t):        # ... against each position
+#             raw[k, i, j] = (x[k, i] * x[k, j]).sum()
+# ```
+#
+# Three loops around a sum of products: that is a matrix product. It only has to be the right one.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `raw_weights`** &nbsp; ★☆☆ · 5 minutes · 3 points
+#
+# Compute all the dot products $x_i \cdot x_j$ of each sentence with one matrix product.
+#
+# <details><summary>Hint 1: the shapes decide</summary>
+#
+# (t, e) times (e, t) gives (t, t). What you have is (t, e) twice, with a batch in front.
+#
+# </details>
+# <details><summary>Hint 2: turning one axis pair and leaving the batch alone</summary>
+#
+# `x.T` would turn all three axes. `x.transpose(1, 2)` exchanges two of them; `@` multiplies the last two axes and carries
+# the batch along.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "raw_weights", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def raw_weights(x):
+    """All dot products between the vectors of each sentence.
+
+    x: (b, t, e). Returns (b, t, t): entry [k, i, j] is the dot product of x[k, i] and x[k, j].
+    """
+    ### BEGIN SOLUTION
+    return x @ x.transpose(1, 2)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_raw_weights", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(raw_weights)
+
+# %% [markdown]
+# ## Weights that add up to one
+#
+# A weighted average needs weights that are positive and add up to 1. **Softmax** makes such weights out of any numbers:
+#
+# $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_{j'} \exp w'_{ij'}} .$$
+#
+# The exponential makes everything positive, the division makes each **row** sum to 1. Which way round matters:
+# row $i$ holds the weights that make output $i$, so it is the row that has to be a set of shares.
+#
+# One more thing, and it is the difference between a formula and a program. $e^{89}$ is already too large for a 32-bit
+# float; it becomes infinite, and ∞/∞ is not a number. Scores of 89 are nothing unusual. But softmax does not change when the
+# same amount $m$ is taken off every score of a row, because $e^{-m}$ cancels:
+#
+# $$\frac{e^{w'_{ij} - m}}{\sum_{j'} e^{w'_{ij'} - m}} \;=\; \frac{e^{-m}\, e^{w'_{ij}}}{e^{-m} \sum_{j'} e^{w'_{ij'}}} .$$
+#
+# So take off the largest score of the row. Then the largest exponent is 0, and nothing can overflow.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `row_softmax`** &nbsp; ★★☆ · 10 minutes · 4 points
+#
+# Write softmax over the last axis, from `exp` and `sum`. It has to stay finite when scores are as large as ±10,000, and must leave
+# the caller's tensor as it was.
+#
+# <details><summary>Hint 1: the order of things</summary>
+#
+# Largest score of each row; take it off; exponential; divide by the sum of each row.
+#
+# </details>
+# <details><summary>Hint 2: why the shapes do not fit, or fit in the wrong way</summary>
+#
+# `scores.sum(-1)` loses an axis: (b, t, s) becomes (b, t). With `keepdim=True` it stays (b, t, 1), which lines up with
+# the rows. `scores.amax(-1, keepdim=True)` is the largest of each row.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "row_softmax", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def row_softmax(scores):
+    """Softmax over the last axis, written from exp and sum.
+
+    scores: (b, t, s), any finite numbers. Returns (b, t, s): positive, each row sums to 1.
+    """
+    ### BEGIN SOLUTION
+    shifted = scores - scores.amax(dim=-1, keepdim=True)
+    powers = shifted.exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_row_softmax", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(row_softmax)
+
+# %% [markdown]
+# Both of your functions at work on a sentence. The vectors are the ones learned above.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of an eight-word sentence against itself. Left, raw weights: a dark diagonal of 4 and symmetric smaller entries. Right, softmaxed weights: each row sums to one, most of it on the diagonal, the rest on related words."}}
+sentence = "the function returns an integer or a float".split()
+x = vectors[[vocabulary.index(word) for word in sentence]].unsqueeze(0).to(device())    # (1, t, e)
+
+raw = raw_weights(x)
+weights = row_softmax(raw)
+plots.heat_pair(raw[0], weights[0], rows=sentence, titles=("raw weights $w'$", "after softmax: $w$"))
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i belongs to output i; the cells of the row say how much each input j contributes to it. On the left,
+# the diagonal is 4 everywhere, and the matrix is its own mirror image: $x_i \cdot x_j = x_j \cdot x_i$. On the right every row
+# adds up to 1. The mirror image is gone, because each row was divided by a sum of its own. Every word gives most
+# weight to itself; look where the rest of the row *integer* goes.
+#
+# </div>
+
+# %% [markdown]
+# ## Self-attention
+#
+# What remains is the average itself. Output $i$ is the sum of all inputs, each with its weight:
+#
+# $$y_i \;=\; \sum_j w_{ij}\, x_j .$$
+#
+# As a loop once more. This is the readable truth; keep it in mind when the fast version gets clever.
+
+# %%
+def self_attention_in_loops(x):
+    """x: (b, t, e). Returns (b, t, e), slowly."""
+    b, t, e = x.shape
+    y = torch.zeros_like(x)
+    for k in range(b):
+        for i in range(t):
+            raw = torch.stack([x[k, i] @ x[k, j] for j in range(t)])
+            weights = torch.softmax(raw, dim=0)
+            for j in range(t):
+                y[k, i] += weights[j] * x[k, j]
+    return y
+
+# %% [markdown]
+# The inner sum runs over $j$: a row of $w$ times a column of $x$. For all $i$ at once that is a second matrix product,
+# (t, t) times (t, e), and self-attention is complete:
+#
+# $$Y \;=\; \operatorname{softmax}\!\big(X X^\top\big)\, X .$$
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
+#
+# Two matrix products with a softmax between them. You may use `torch.softmax` here: you have earned it, and a slip in exercise 2 or 3
+# need not follow you.
+#
+# <details><summary>Hint 1: check your shapes</summary>
+#
+# (b, t, e) → raw weights (b, t, t) → weights (b, t, t) → outputs (b, t, e). Write the shape behind each line.
+#
+# </details>
+# <details><summary>Hint 2: which axis sums to one</summary>
+#
+# Row i makes output i: the softmax runs over the last axis, and the weights stand on the left of the second product.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "self_attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def self_attention(x):
+    """Self-attention without parameters.
+
+    x: (b, t, e). Returns (b, t, e): output i is the average of all inputs j, weighted with softmax over j of x_i·x_j.
+    """
+    ### BEGIN SOLUTION
+    raw = x @ x.transpose(1, 2)               # (b, t, t)
+    weights = torch.softmax(raw, dim=-1)      # (b, t, t)
+    return weights @ x                        # (b, t, e)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_self_attention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(self_attention)
+
+# %% tags=["show", "nbval-check-output"]
+x_small = torch.randn(2, 6, 4, device=device())
+apart = (self_attention(x_small) - self_attention_in_loops(x_small)).abs().max().item()
+print("fast and slow agree to within 0.00001:", apart < 1e-5)
+
+# %% [markdown]
+# What does it do to vectors? In two dimensions we can watch.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull; points far out hardly move, points near the middle move towards the larger vectors."}}
+points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5)).to(device())
+plots.hull_picture(points[0], self_attention(points)[0])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each arrow leads from an input to its output. The shaded shape is the smallest convex one that holds all
+# inputs, and no output ever leaves it: an average with positive weights cannot. Long vectors out at the corners hardly move, since $x_i \cdot x_i$
+# is the square of a length and beats the rest of its row. Short ones are drawn to whoever points their way.
+#
+# </div>
+
+# %% [markdown]
+# ## Spot the bug
+#
+# This runs. It raises nothing, its output has the right shape, and its numbers look like any others. It was written by
+# somebody in a hurry, as many of us have. What is wrong?
+
+# %% tags=["show", "nbval-check-output"]
+def hurried_attention(x):
+    raw = x @ x.transpose(1, 2)
+    weights = torch.softmax(raw, dim=1)
+    return weights @ x, weights
+
+_, hurried = hurried_attention(torch.ones(1, 3, 2) * torch.tensor([[[0.0], [1.0], [2.0]]]))
+print("rows sum to", [round(total, 2) for total in hurried[0].sum(dim=1).tolist()])
+print("columns sum to", [round(total, 2) for total in hurried[0].sum(dim=0).tolist()])
+
+# %% [markdown]
+# <details><summary>The answer, once you have one</summary>
+#
+# `dim=1` is the first of the two t axes: the softmax runs down the **columns**. Now every *input* hands out exactly one unit of attention, and an
+# output may get 0.1 of it or 2.6; it is no longer an average, and it can leave the hull. On a batch of (b, t, t) every axis but the batch has the same length,
+# so no shape complains. It happens to working programmers, and the loss even goes down while it does. `dim=-1` says what is meant.
+#
+# </details>
+
+# %% [markdown]
+# ## A set, not a sequence
+#
+# Nothing in $\operatorname{softmax}(X X^\top) X$ mentions a position. Output $i$ depends on *which* vectors are there, not on where they
+# stand. So if you permute the inputs, the outputs are the same ones, permuted alike:
+#
+# $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
+#
+# That property is called **permutation equivariance**. To self-attention, *dog bites man* and *man bites dog* are the same three
+# words. A claim like this should be measured; write the instrument.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `equivariance_gap`** &nbsp; ★★☆ · 10 minutes · 4 points
+#
+# For any function on (b, t, e), how far is it from equivariant under one given order? Return the largest absolute difference
+# between *permute, then attend* and *attend, then permute*. The order is an order of **positions**.
+#
+# <details><summary>Hint 1: which axis</summary>
+#
+# x is (b, t, e) and positions are its axis 1. `x[:, order]` picks positions; `x[order]` would pick sentences, and `x[..., order]` components.
+#
+# </details>
+# <details><summary>Hint 2: one number</summary>
+#
+# Call the function twice, take the difference, `.abs().max()`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "equivariance_gap", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def equivariance_gap(attention, x, order):
+    """How far a function is from treating its positions as a set.
+
+    attention: a function from (b, t, e) to (b, t, e). x: (b, t, e). order: (t,), a permutation of the positions.
+    Returns one number: the largest |attention(x permuted) − attention(x), permuted|.
+    """
+    ### BEGIN SOLUTION
+    permuted_first = attention(x[:, order])
+    permuted_after = attention(x)[:, order]
+    return (permuted_first - permuted_after).abs().max()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_equivariance_gap", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(equivariance_gap)
+
+# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps, outputs of self-attention for a sentence and for the same sentence in another order. The rows are the same rows in another order."}}
+order = torch.tensor([4, 0, 6, 2, 7, 1, 3, 5], device=device())
+shuffled = [sentence[i] for i in order.tolist()]
+plots.heat_pair(self_attention(x)[0, :, :10], self_attention(x[:, order])[0, :, :10], rows=(sentence, shuffled), columns=list(range(10)),
+                titles=("outputs", "outputs of the shuffled sentence"), row_label="", column_label="component (the first ten)", annotate=False)
+plt.show()
+
+print(f"gap of self-attention: {float(equivariance_gap(self_attention, x, order)):.0e}")
+print(f"gap of a running sum:  {float(equivariance_gap(lambda x: x.cumsum(1), x, order)):.1f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Find *integer* on both sides: the same row of colours, in another place. So for every word. The gap is not exactly zero because
+# sums in another order round differently; a running sum, which does care for order, is off by whole units.
+#
+# </div>
+
+# %% [markdown]
+# ## What is odd about it
+#
+# You have written self-attention. Before it grows any further, four things about it deserve a second look.
+#
+# - **It has no parameters.** There is nothing in it to train. What it does is decided by the vectors that come in, and whatever makes
+#   those vectors has to be trained instead.
+# - **It sees a set.** If order matters, and in language it does, order has to be put into the vectors themselves. Lesson 6 does that.
+# - **It is the only place where positions meet.** Every other layer of a transformer treats each position alone. All that one word
+#   ever learns about another goes through these weights.
+# - **It mostly looks at itself.** $x_i \cdot x_i$ is a sum of squares. Nothing says that this is what a word needs; there is just no way, yet, to ask for
+#   anything else.
+#
+# The last point is the way on. One vector is used three times here: to ask, to be asked, and to be summed. Lesson 2 gives it a
+# vector for each.
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can say why a dot product is a match and learn vectors from matches; turn raw weights into a numerically sound
+# average; write self-attention as two matrix products; and measure whether a function cares about order.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. What does self-attention return if all t input vectors are the same? If they are all orthogonal and very long?</summary>
+#
+# If they are the same, all raw weights are equal, every weight is 1/t, and the average of equal vectors is that vector: nothing
+# changes. If they are orthogonal and long, each x_i·x_i is huge and all other products are 0: softmax puts all weight on the
+# diagonal, and again nothing changes. It is in between that attention does anything.
+#
+# </details>
+# <details><summary>2. Multiply all inputs by 10. What happens to the weights?</summary>
+#
+# Every raw weight grows a hundredfold, so the softmax sharpens until each row has one winner. How large vectors are decides how
+# soft the average is: a reason to keep an eye on scale, which lesson 3 does.
+#
+# </details>
+# <details><summary>3. Could softmax be left out, and the raw weights used as they are?</summary>
+#
+# Then Y = X Xᵀ X. The outputs are no longer averages: they grow with t and with the cube of the vectors' length, and weights can be
+# negative. It can be made to work with care, and has a name, linear attention; without the softmax the product can also be
+# bracketed as X (Xᵀ X), which costs t·e² instead of t²·e.
+#
+# </details>
+#
+# **Where it goes next.** Lesson 2, *Queries, keys and values*.
+#
+# **Further reading.** Y. Koren, R. Bell and C. Volinsky, "Matrix factorization techniques for recommender systems", *Computer* 42(8), 2009.
+# O. Levy and Y. Goldberg, "Neural word embedding as implicit matrix factorization", *NeurIPS* 2014, on word vectors from counts. A. Vaswani et al.,
+# "Attention is all you need", *NeurIPS* 2017, section 3.2, where the operation of this lesson appears with the parts that the next three lessons add.

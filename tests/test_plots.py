@@ -1,0 +1,220 @@
+"""The pictures: readable in colour, in grey and on a dark page, small, and the same bytes each time."""
+
+import base64
+import io
+import itertools
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt                    # noqa: E402
+
+from helpers import plots                          # noqa: E402
+from helpers.data.films import film_ratings        # noqa: E402
+from helpers.plots.style import lightness          # noqa: E402
+
+WORDS = "the loop terminates when the function raises an exception".split()
+
+FALL = (-torch.arange(300) / 60).exp()
+
+
+@pytest.fixture(autouse=True)
+def course_style():
+    plots.use_course_style()
+    yield
+    plt.close("all")
+
+
+def numbers(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def films():
+    ratings = film_ratings()
+    plots.plane(ratings.features, ratings.names, labels=("romance", "light"))
+
+
+PICTURES = {
+    "heat": lambda: plots.heat(numbers(9, 9), WORDS, bar=True),
+    "large heat": lambda: plots.heat(numbers(32, 32)),
+    "masked": lambda: plots.heat(numbers(6, 6).masked_fill(torch.ones(6, 6).triu(1).bool(), -float("inf"))),
+    "pair": lambda: plots.heat_pair(numbers(9, 9), numbers(9, 9).softmax(-1), WORDS, titles=("raw", "softmax")),
+    "films": films,
+    "hull": lambda: plots.hull_picture(numbers(7, 2), numbers(7, 2).softmax(0), list("abcdefg")),
+    "loss": lambda: plots.loss_curve({"train": 0.1 * numbers(300).abs() + FALL, "test": 0.1 * numbers(300, seed=1).abs() + 1.2 * FALL}, smooth=20,
+                                     landmarks={"chance": 1.0}),
+    "curves": lambda: plots.curves({name: (range(1, 41), torch.arange(1, 41) ** (i / 7)) for i, name in enumerate("abcdefg")}, "x", "y", log="x"),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_picture(name):
+    """Small, one column wide, white at the edge, the same bytes twice, no date and no version inside."""
+    def draw():
+        plt.close("all")
+        return PICTURES[name]() or plots.png()
+
+    picture = draw()
+    assert picture == draw()
+    assert len(picture) < 60_000
+    assert all(word not in picture for word in (b"Software", b"tIME", b"matplotlib", b"Creation"))
+    dots = plt.imread(io.BytesIO(picture))
+    assert dots.shape[1] == 864
+    edge = np.concatenate([dots[0], dots[-1], dots[:, 0], dots[:, -1]])[:, :3]
+    assert (edge == 1).mean() > 0.97
+    for ax in plt.gcf().axes:
+        if ax.get_label() != "<colorbar>":
+            assert ax.get_xlabel()
+    assert plt.gcf().axes[0].get_ylabel()
+
+
+def test_notebook_stores_the_same_bytes(tmp_path):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    root = Path(__file__).parents[1]
+    cells = ["import sys; sys.path.insert(0, %r)\nfrom helpers import plots\nimport torch\nplots.use_course_style()" % str(root),
+             "plots.heat(torch.eye(4))",
+             "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"]
+    runs = []
+    for _ in range(2):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        runs.append([[output.data for output in cell.outputs] for cell in notebook.cells])
+    assert runs[0] == runs[1]
+    assert [len(outputs) for outputs in runs[0]] == [0, 1, 1], "one picture a cell, no text beside it"
+    plots.heat(torch.eye(4))
+    assert base64.b64decode(runs[0][1][0]["image/png"]) == plots.png(), "png() is what a notebook stores"
+
+
+def test_maps_survive_grey():
+    """Darker is larger, in even steps; both signs alike."""
+    weights = lightness(plots.WEIGHTS(np.linspace(0, 1, 128)))
+    assert (np.diff(weights) < 0).all()
+    assert np.abs(np.diff(weights) - np.diff(weights).mean()).max() < 0.2
+    signed = lightness(plots.SIGNED(np.linspace(0, 1, 256)))
+    assert (np.diff(signed[:128]) > 0).all() and (np.diff(signed[128:]) < 0).all()
+    assert np.abs(signed - signed[::-1]).max() < 0.5
+    assert signed[127:129].min() > 97 and signed[[0, -1]].max() < 25
+
+
+def test_signs_are_written():
+    plots.heat([[1, -1], [-0.001, 0]], digits=1)
+    assert [text.get_text() for text in plt.gca().texts] == ["1.0", "−1.0", "0.0", "0.0"]
+    plots.heat(-torch.ones(12, 12))
+    assert {text.get_text() for text in plt.gca().texts} == {"–"} and len(plt.gca().texts) == 144
+    plots.heat(torch.tensor([[float("nan"), float("inf")], [-float("inf"), 0.5]]))
+    assert [text.get_text() for text in plt.gca().texts] == ["NaN", "∞", "−∞", "0.50"]
+
+
+def test_numbers_stay_in_their_cells():
+    plots.heat_pair(-12.3 * torch.ones(10, 10), torch.full((10, 10), 0.25))
+    plt.gcf().draw_without_rendering()
+    for ax in plt.gcf().axes:
+        cell = ax.get_window_extent().width / 10
+        assert max(text.get_window_extent().width for text in ax.texts) <= cell
+        assert ax.texts[0].get_fontsize() >= 5.5
+
+
+def test_text_contrast():
+    plots.heat(numbers(10, 10))
+    image, = plt.gca().images
+    for text, colour in zip(plt.gca().texts, image.to_rgba(image.get_array()).reshape(-1, 4)):
+        ink, paper = (((lightness(c) + 16) / 116) ** 3 + 0.05 for c in (matplotlib.colors.to_rgba(text.get_color()), colour))
+        assert max(ink, paper) / min(ink, paper) > 4.2
+
+
+def test_heat_pair_shares_its_scale():
+    plots.heat_pair(torch.eye(3), -2 * torch.eye(3), same_scale=True)
+    assert {ax.images[0].get_clim() for ax in plt.gcf().axes} == {(-2.0, 2.0)}
+
+
+def test_heat_pair_names_each_side():
+    plots.heat_pair(torch.eye(3), torch.eye(3), rows=(["a", "b", "c"], ["c", "a", "b"]))
+    assert [[tick.get_text() for tick in ax.get_yticklabels()] for ax in plt.gcf().axes] == [["a", "b", "c"], ["c", "a", "b"]]
+
+
+def test_heat_says_what_is_wrong():
+    with pytest.raises(ValueError, match=r"this has shape \(1, 2, 2\)"):
+        plots.heat(torch.zeros(1, 2, 2))
+    with pytest.raises(ValueError, match="2 names for 3"):
+        plots.heat(torch.eye(3), rows=["a", "b"])
+    with pytest.raises(ValueError, match=r"\(n, 2\)"):
+        plots.plane(torch.zeros(4, 3))
+
+
+def test_tensors_with_gradients_can_be_drawn():
+    x = numbers(4, 4).requires_grad_()
+    plots.heat(x)
+    plots.loss_curve([x[0, 0].abs(), x[0, 1].abs()])
+    plots.plane(x[:, :2])
+    plots.heat(torch.eye(3).bool())
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("spread", [1.0, 0.35])
+def test_labels_do_not_overlap(seed, spread):
+    names = film_ratings().names
+    xy = spread * numbers(24, 2, seed=seed) if spread == 1.0 else numbers(24, 2, seed=seed).sign() + spread * numbers(24, 2, seed=seed + 9)
+    plots.plane(xy, names)
+    figure, ax = plt.gcf(), plt.gca()
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) == 24
+    for one, other in itertools.combinations(boxes, 2):
+        assert not one.overlaps(other)
+    dots = ax.transData.transform(xy)
+    assert not any(box.contains(*dot) for box in boxes for dot in dots)
+    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
+
+
+def brute_hull(points):
+    """Corners: the ends of every edge that has all other points on its left."""
+    corners = set()
+    for i, j in itertools.permutations(range(len(points)), 2):
+        a, b = points[i], points[j]
+        turn = (b[0] - a[0]) * (points[:, 1] - a[1]) - (b[1] - a[1]) * (points[:, 0] - a[0])
+        if (np.delete(turn, [i, j]) > 0).all():
+            corners |= {tuple(a), tuple(b)}
+    return corners
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_convex_hull(seed):
+    points = np.random.RandomState(seed).standard_normal((30, 2))
+    hull = plots.convex_hull(points)
+    assert set(map(tuple, hull)) == brute_hull(points)
+    x, y = hull.T
+    assert (x * np.roll(y, -1) - y * np.roll(x, -1)).sum() > 0, "anticlockwise"
+
+
+def test_convex_hull_against_scipy():
+    spatial = pytest.importorskip("scipy.spatial")
+    points = np.random.RandomState(0).standard_normal((100, 2))
+    assert {tuple(p) for p in points[spatial.ConvexHull(points).vertices]} == set(map(tuple, plots.convex_hull(points)))
+
+
+def test_convex_hull_of_little():
+    assert plots.convex_hull([[1, 2]]).tolist() == [[1, 2]]
+    assert len(plots.convex_hull([[0, 0], [1, 1], [1, 1]])) == 2
+    assert len(plots.convex_hull([[0, 0], [1, 1], [2, 2], [3, 3]])) == 2
+    square = [[0, 0], [2, 0], [2, 2], [0, 2], [1, 1], [1, 0]]
+    assert plots.convex_hull(square).tolist() == [[0, 0], [2, 0], [2, 2], [0, 2]]
+
+
+def test_lines_differ_without_colour():
+    plots.curves({name: ([0, 1], [0, 1]) for name in "abcdefg"}, "x", "y")
+    lines = plt.gca().get_lines()
+    assert len({line.get_marker() for line in lines}) == len({str(line._dash_pattern) for line in lines}) == 7
+
+
+def test_no_new_dependencies():
+    """The pictures need matplotlib, numpy, torch and Pillow (which matplotlib needs too), and start fast."""
+    import subprocess
+    code = "import sys, helpers.plots, helpers.data.films, helpers.data.vectors; print(*{m.split('.')[0] for m in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True).stdout
+    assert not {"seaborn", "scipy", "pandas", "sklearn"} & set(loaded.split())
