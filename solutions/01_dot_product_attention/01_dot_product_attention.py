@@ -472,7 +472,7 @@ check(equivariance_gap)
 order = torch.tensor([4, 0, 6, 2, 7, 1, 3, 5], device=device())
 shuffled = [sentence[i] for i in order.tolist()]
 plots.heat_pair(self_attention(x)[0, :, :10], self_attention(x[:, order])[0, :, :10], rows=(sentence, shuffled), columns=list(range(10)),
-                titles=("outputs", "outputs of the shuffled sentence"), row_label="", column_label="component (the first ten)", annotate=False)
+                titles=("attention(x)", "attention(x permuted)"), row_label="", column_label="component (the first ten)", annotate=False)
 plt.show()
 
 print(f"gap of self-attention: {float(equivariance_gap(self_attention, x, order)):.0e}")
