@@ -34,6 +34,9 @@ PY := $(PREFIX)/bin/python
 KEY   := $(shell { cat pyproject.toml constraints.txt; pwd; echo '$(EXTRAS)'; } | cksum | tr ' ' -)
 STAMP := $(PREFIX)/.course-env-$(KEY)
 
+# A Python that has gone (moved, or upgraded away) takes the stamp with it.
+$(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
+
 # Packages in a user's own site-packages or kernels of the same name must not shadow the environment's.
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
@@ -120,9 +123,9 @@ ifeq (,$(FULL))
 else
 	@test -d solutions || { echo "solutions/ is missing: no lesson can be tested."; exit 1; }
 	@failed=; \
-	$(PY) -m pytest tests || failed=1; \
-	$(PY) -m pytest --nbval-lax --nbval-current-env solutions || failed=1; \
-	test -z "$$failed"
+	$(PY) -m pytest tests || failed="$$failed tests/"; \
+	$(PY) -m pytest --nbval-lax --nbval-current-env solutions || failed="$$failed solutions/"; \
+	test -z "$$failed" || { echo "Failed, see above:$$failed"; exit 1; }
 endif
 
 site: .full env ## Render the lessons for readers, into site/_build

@@ -10,6 +10,15 @@ from helpers.data.vectors import nearest, word_vectors
 from helpers.device import device
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """The tensors here are tiny: on a busy machine, threads waiting for each other take ten times as long."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def factorise(ratings, seen, factors=2, steps=300, seed=0):
     generator = torch.Generator().manual_seed(seed)
     users = (0.1 * torch.randn(ratings.shape[0], factors, generator=generator)).requires_grad_()

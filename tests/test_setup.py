@@ -58,6 +58,12 @@ def python_that_is(folder, version, fits, venv_fails=False):
     return path
 
 
+def stamp_the_set_up(folder):
+    """Leave what a set-up leaves when it ends well."""
+    (stamp,) = re.findall(r"^touch \"(.*)\"$", make("-n", "env", folder=folder).stdout, re.M)
+    (folder / stamp).touch()
+
+
 # Dependencies
 
 
@@ -115,13 +121,16 @@ def test_plain_make_is_make_help():
 
 
 def test_a_finished_set_up_is_not_done_again(copy):
-    (copy / ".venv/bin").mkdir(parents=True)
-    (copy / ".venv/bin/python").touch()
+    python = copy / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.touch(mode=0o755)
     assert make("-q", "env", folder=copy).returncode == 1
-    (stamp,) = re.findall(r"^touch \"(.*)\"$", make("-n", "env", folder=copy).stdout, re.M)
-    (copy / stamp).touch()
+    stamp_the_set_up(copy)
     assert make("-q", "env", folder=copy).returncode == 0
     assert "pip install" not in make("-n", "lab", folder=copy).stdout
+
+    python.unlink()
+    assert "pip install" in make("-n", "env", folder=copy).stdout
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
@@ -179,9 +188,8 @@ def test_a_students_copy_needs_no_tools_of_authors(copy):
 def test_an_unknown_lesson_lists_those_there_are(copy):
     (copy / "notebooks/01_dot_product_attention").mkdir(parents=True)
     (copy / ".venv/bin").mkdir(parents=True)
-    (copy / ".venv/bin/python").touch()
-    (stamp,) = re.findall(r"^touch \"(.*)\"$", make("-n", "env", folder=copy).stdout, re.M)
-    (copy / stamp).touch()
+    (copy / ".venv/bin/python").touch(mode=0o755)
+    stamp_the_set_up(copy)
     result = make("lab", "LESSON=99_nothing", folder=copy)
     assert result.returncode != 0
     assert "no lesson called 99_nothing" in result.stdout and "01_dot_product_attention" in result.stdout

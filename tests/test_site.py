@@ -384,6 +384,13 @@ def address(site):
     server.server_close()
 
 
+CUT_OFF = """[...document.querySelectorAll("article pre, article table, article div.math, article img")].filter(thing => {
+    for (let box = thing; box.tagName !== "ARTICLE"; box = box.parentElement)
+        if (["auto", "scroll"].includes(getComputedStyle(box).overflowX)) return false;
+    return thing.scrollWidth > thing.clientWidth + 1 || thing.getBoundingClientRect().right > innerWidth;
+}).map(thing => thing.outerHTML.slice(0, 80))"""
+
+
 def readable(site: Path) -> list[str]:
     return ["index.html", "notation.html", *(f"lessons/{page.name}" for page in lesson_pages(site))]
 
@@ -410,6 +417,7 @@ def test_a_phone_never_scrolls_sideways(site, address, browser, scheme):
         for box in ("document.documentElement", "document.querySelector('.content')"):
             wide, room = browser.evaluate(f"[{box}.scrollWidth, {box}.clientWidth]")
             assert wide <= room, f"{page}: {box} is {wide} px wide, and has {room}"
+        assert browser.evaluate(CUT_OFF) == [], f"{page}: no way to scroll to the end of these"
 
 
 def test_dark_is_dark_and_figures_keep_their_paper(address, browser):

@@ -17,6 +17,9 @@ from helpers.authoring.keys import make_key
 from helpers.authoring.sources import NOTEBOOKS, ROOT, Source, on_the_cpu
 from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
 
+# A kernel on this machine's own loopback need not warn that it is not encrypted
+QUIET = ["--IPKernelApp.log_level=ERROR", "--HistoryManager.hist_file=:memory:"]
+
 
 class BrokenLesson(RuntimeError):
     """A lesson that does not run from top to bottom as solved."""
@@ -41,6 +44,7 @@ def execute(source: Source) -> nbformat.NotebookNode:
         kernel_name="python3",
         record_timing=False,
         coalesce_streams=True,
+        extra_arguments=QUIET,
         resources={"metadata": {"path": str(source.folder)}},
     )
     with on_the_cpu():

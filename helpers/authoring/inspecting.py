@@ -21,12 +21,13 @@ from helpers.exercises import Exercise, lesson_names
 
 LEAST_MISTAKES = 3
 LARGEST_NOTEBOOK = 1_000_000
+WIDEST_CODE = 93  # characters that fit beside each other on the site, at a laptop's width
 FRESH_SEEDS = ("fresh-1", "fresh-2", "fresh-3")
 
 
 def inspect(source: Source) -> list[str]:
     """Everything that is wrong with a lesson's generated files, points, cards and mistakes."""
-    looks = (stale_notebook, stale_release, stale_key, leaks, points, variants_missing, variants_wrong, outputs)
+    looks = (stale_notebook, stale_release, stale_key, leaks, points, variants_missing, variants_wrong, outputs, wide_code)
     return [f"{source.name}: {finding}" for look in looks for finding in look(source)]
 
 
@@ -226,6 +227,14 @@ def outputs(source: Source) -> Iterator[str]:
                 yield f"the cell {cell.id} shows an error or a warning"
             if "image/png" in output.get("data", {}) and not _alt(cell):
                 yield f"the figure of the cell {cell.id} has no alt text"
+
+
+def wide_code(source: Source) -> Iterator[str]:
+    """No line of code runs out of the page."""
+    for cell in source.read().cells:
+        for line in cell.source.splitlines() if cell.cell_type == "code" else []:
+            if len(line) > WIDEST_CODE:
+                yield f"a line of code has {len(line)} characters, {WIDEST_CODE} fit: {line[:60]}..."
 
 
 def _alt(cell: nbformat.NotebookNode) -> str:

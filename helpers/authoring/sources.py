@@ -21,6 +21,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
 SETUP = "setup"  # the grade_id of a lesson's first code cell
+CARD = (
+    "border-left: 4px solid #2b7a9b; padding: 2px 16px; margin: 12px 0; "
+    "background: rgba(128, 134, 145, 0.1); border-radius: 6px"
+)
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
@@ -53,6 +57,7 @@ class Source:
         notebook = jupytext.read(self.script)
         notebook.metadata = nbformat.NotebookNode(kernelspec=KERNEL, language_info={"name": "python"})
         notebook.nbformat, notebook.nbformat_minor = 4, 5
+        _style_cards(notebook)
         _name_cells(notebook)
         return notebook
 
@@ -75,6 +80,13 @@ def sources(names: list[str] | None = None) -> list[Source]:
         if name not in there:
             raise SystemExit(f"There is no lesson called {name!r} in solutions/. There is: {', '.join(there)}.")
     return [Source(name, SOLUTIONS / name) for name in (names or there)]
+
+
+def _style_cards(notebook: nbformat.NotebookNode) -> None:
+    """JupyterLab keeps style attributes and loads no style sheet of ours, so cards carry their look with them."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = cell.source.replace('<div class="card">', f'<div class="card" style="{CARD}">')
 
 
 def _name_cells(notebook: nbformat.NotebookNode) -> None:

@@ -135,7 +135,7 @@ def _students_line(problem: BaseException) -> str:
     for frame in reversed(traceback.extract_tb(problem.__traceback__)):
         if not frame.filename.startswith(libraries) and not frame.filename.startswith("<frozen"):
             text = linecache.getline(frame.filename, frame.lineno or 0).strip()
-            return f"line {frame.lineno}: {text}" if text else f"line {frame.lineno}"
+            return f"line {frame.lineno}: {text[:90]}" if text else f"line {frame.lineno}"
     return ""
 
 
@@ -181,7 +181,7 @@ def _why_not(value: object) -> str:
         return f"Your code returns the text {value[:40]!r}; a tensor is needed."
     if callable(value):
         return "Your code returns a function or a module, not a tensor. Was it meant to be called?"
-    return f"Your code returns a {type(value).__name__}; a tensor is needed."
+    return f"Your code returns an object of type {type(value).__name__}; a tensor is needed."
 
 
 def _short(text: object) -> str:

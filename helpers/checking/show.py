@@ -55,8 +55,8 @@ def as_html(verdict: Verdict) -> str:
 
 
 def _line(aspect: AspectVerdict) -> str:
-    sign = "✓" if aspect.held else "✗"
-    colour = COLOURS[RIGHT] if aspect.held else ATTENTION
+    sign = _sign(aspect)
+    colour = {"✓": COLOURS[RIGHT], "✗": ATTENTION}.get(sign, COLOURS[NOT_STARTED])
     html = (
         f'<li><span style="color:{colour};font-weight:700">{sign}</span><span>{escape(aspect.name)}</span>'
         f'<span class="share">{number(aspect.points)} / {number(aspect.out_of)}</span>'
@@ -78,12 +78,15 @@ def as_text(verdict: Verdict) -> str:
     if verdict.state not in (NOT_STARTED, NO_ANSWER):
         width = max(len(aspect.name) for aspect in verdict.aspects)
         for aspect in verdict.aspects:
-            sign = "✓" if aspect.held else "✗"
-            lines.append(f"  {sign} {aspect.name:<{width}}  {number(aspect.points)} / {number(aspect.out_of)}")
+            lines.append(f"  {_sign(aspect)} {aspect.name:<{width}}  {number(aspect.points)} / {number(aspect.out_of)}")
             lines += _wrapped(aspect.says, "      ")
     if verdict.printed:
         lines += [f"  {_printed(verdict)}", textwrap.indent(_excerpt(verdict), "    ")]
     return "\n".join(lines)
+
+
+def _sign(aspect: AspectVerdict) -> str:
+    return "✓" if aspect.held else "○" if aspect.waits else "✗"
 
 
 def _headline(verdict: Verdict) -> str:

@@ -14,14 +14,18 @@ from helpers.checking.syntax import forbidden_use
 from helpers.exercises import Exercise
 from helpers.exercises.exercise import Aspect
 
+SAME_CAUSE = "The same cause as above."
+WAITS = "Counts as soon as the values are right."
+
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
 
 
 @dataclass(frozen=True)
 class AspectVerdict:
-    """One line of a verdict. says: what to look at, empty where the aspect holds or another line says it.
+    """One line of a verdict. says: what to look at, empty where the aspect holds.
 
-    target, yours: a pair of matrices (rows, columns) that a picture can show, or None.
+    waits: it would hold, but pays only once the values are right. target, yours: a pair of matrices
+    (rows, columns) that a picture can show, or None.
     """
 
     name: str
@@ -29,6 +33,7 @@ class AspectVerdict:
     out_of: float
     held: bool
     says: str = ""
+    waits: bool = False
     target: torch.Tensor | None = None
     yours: torch.Tensor | None = None
 
@@ -76,21 +81,16 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = ""
     held = {a.name: same_outcome(outcomes[a.name], key.reference[a.name], a) for a in exercise.aspects}
     known = _recognise(exercise, outcomes, key, held)
     computed = any(held[a.name] or a.name in known for a in exercise.aspects if not a.side)
-    paid = {a.name: a.points if held[a.name] and (computed or not a.side) else 0 for a in exercise.aspects}
     told = _tell(exercise, outcomes, key, held, known)
-    lines = tuple(
-        AspectVerdict(
-            a.name,
-            paid[a.name],
-            a.points,
-            held[a.name] and (computed or not a.side),
-            told.get(a.name, ""),
-            *_pair(a, outcomes[a.name], key.reference[a.name], held[a.name]),
-        )
-        for a in exercise.aspects
-    )
+    lines = []
+    for a in exercise.aspects:
+        waits = held[a.name] and a.side and not computed
+        counts = held[a.name] and not waits
+        pair = _pair(a, outcomes[a.name], key.reference[a.name], held[a.name])
+        says = WAITS if waits else told.get(a.name, "")
+        lines.append(AspectVerdict(a.name, a.points if counts else 0, a.points, counts, says, waits, *pair))
     found = list({mistake.slug: mistake for mistake in known.values()}.values())
-    says, state, points = "", RIGHT if all(held.values()) else WRONG, sum(paid.values())
+    says, state, points = "", RIGHT if all(held.values()) else WRONG, sum(line.points for line in lines)
     shortcut = forbidden_use(source, exercise.forbidden)
     if shortcut:
         says, state, points = shortcut, NOT_ALLOWED, 0
@@ -99,7 +99,7 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = ""
         state,
         points,
         exercise.points,
-        lines,
+        tuple(lines),
         tuple(mistake.slug for mistake in found),
         tuple(mistake.title for mistake in found),
         says,
@@ -150,16 +150,25 @@ def _tell(exercise: Exercise, outcomes, key: ExerciseKey, held, known) -> dict[s
     """What to say beside each failed aspect; each thing once."""
     told: dict[str, str] = {}
     said: set[str] = set()
+    errors = {outcomes[a.name].says for a in exercise.aspects if not a.side and outcomes[a.name].state == RAISED}
     for aspect in exercise.aspects:
+        outcome = outcomes[aspect.name]
         if held[aspect.name]:
             continue
         if aspect.name in known:
             text = known[aspect.name].says
+        elif outcome.state == RAISED:
+            text = _raised(outcome, "" if outcome.says in errors else aspect.missed)
         else:
-            text = _explain(aspect, outcomes[aspect.name], key.reference[aspect.name])
-        told[aspect.name] = "" if text in said else text
+            text = _explain(aspect, outcome, key.reference[aspect.name])
+        told[aspect.name] = SAME_CAUSE if text in said else text
         said.add(text)
     return told
+
+
+def _raised(outcome: Outcome, missed: str) -> str:
+    where = f" ({outcome.where})" if outcome.where else ""
+    return f"Your code raised {outcome.says.rstrip('.!')}{where}. {missed}".strip()
 
 
 def _explain(aspect: Aspect, yours: Outcome, target: Outcome) -> str:
@@ -167,10 +176,6 @@ def _explain(aspect: Aspect, yours: Outcome, target: Outcome) -> str:
         return "This part still raises NotImplementedError."
     if yours.state == REFUSED:
         return yours.says
-    if yours.state == RAISED:
-        where = f" ({yours.where})" if yours.where else ""
-        text = f"Your code raised {yours.says}{where}."
-        return f"{text} {aspect.missed}" if aspect.side and aspect.missed else text
     if aspect.missed:
         return aspect.missed
     for name, tensor in target.tensors.items():

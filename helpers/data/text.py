@@ -10,7 +10,7 @@ _SHORT = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|resp)\.")
 
 @functools.lru_cache(maxsize=None)
 def manual():
-    """The prose of the language reference, topics in alphabetical order, as one string of about 240 kB.
+    """The prose of the language reference, topics in alphabetical order, as one string of about 250 kB.
 
     Paragraphs are single lines with an empty line between them. Code, grammar, tables, headings and version notes are
     left out, and a paragraph that several topics share is there once: what is kept for validation is then not in the

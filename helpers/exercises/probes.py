@@ -129,7 +129,7 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
         arguments = [a.to("meta") if isinstance(a, torch.Tensor) else a for a in inputs(draw)]
         try:
             result = call(*arguments)
-        except (RuntimeError, NotImplementedError) as problem:
+        except (RuntimeError, NotImplementedError, TypeError) as problem:
             if not _needs_numbers(problem):
                 raise
             return torch.tensor([1])
@@ -202,6 +202,7 @@ def _needs_numbers(problem: Exception) -> bool:
             "Cannot copy out of meta tensor",
             "attempted to run this operator with Meta tensors",
             "data-dependent",
+            "can't convert meta device",
             "no data",
             "nonzero",
             "_local_scalar_dense",

@@ -46,9 +46,9 @@ def _even_ramp(anchors, steps=128, lightest=98.0, darkest=24.0):
 
 # Two colour maps. Zero is paper white, so that numbers can be read in most cells and print saves
 # ink. Lightness falls evenly with size, the same way for either sign: in grey, and to a colour-blind
-# reader, dark means large. Of the published diverging maps none has this: the orange end of PuOr is
-# lighter than its purple end, so that in grey 1 and -1 look like different sizes. The sign itself is
-# lost in grey whatever the colours: `heat` writes it into the cell.
+# reader, dark means large. (PuOr, the usual choice of this kind, ends at L* 33 on one side and 10 on the
+# other: in grey, 1 and -1 would look like different sizes.) The positive half of SIGNED is WEIGHTS, so
+# scores and the weights made from them match. The sign itself is lost in grey: `heat` writes it into the cell.
 _BLUE = _even_ramp(["#ffffff", "#56B4E9", "#0072B2", "#062a4d"])
 _ORANGE = _even_ramp(["#ffffff", "#E69F00", "#C24E00", "#4a1600"])
 WEIGHTS = ListedColormap(_BLUE, name="course-weights").with_extremes(bad=(0, 0, 0, 0))      # from 0 on: attention weights

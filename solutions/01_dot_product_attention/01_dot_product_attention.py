@@ -62,9 +62,10 @@ check = start("01_dot_product_attention")
 table = film_table()
 expected = table.users @ table.films.T    # (users, films)
 
-figure, axes = plt.subplots(1, 2, width_ratios=[2, 5], figsize=(7, 2.9), layout="compressed")
-plots.heat(table.users, table.user_names, table.features, title="viewers", row_label="", column_label="", digits=0, ax=axes[0])
-plots.heat(expected, table.user_names, table.film_names, title="viewer · film", row_label="", column_label="", digits=0, ax=axes[1])
+figure, axes = plt.subplots(1, 2, width_ratios=[2, 5], figsize=(6, 2.9), layout="compressed")
+look = {"row_label": "", "column_label": "", "digits": 0}
+plots.heat(table.users, table.user_names, table.features, title="viewers", ax=axes[0], **look)
+plots.heat(expected, table.user_names, table.film_names, title="viewer · film", ax=axes[1], **look)
 axes[0].tick_params(axis="x", rotation=30)
 plt.setp(axes[1].get_xticklabels(), rotation=30, ha="right")
 plt.show()
@@ -111,7 +112,8 @@ plt.show()
 def masked_squared_error(users, films, ratings, seen):
     """The loss of the factorisation.
 
-    users: (users, k). films: (films, k). ratings: (users, films). seen: (users, films), booleans.
+    users: (users, k). films: (films, k).
+    ratings: (users, films). seen: (users, films), booleans.
     Returns a tensor of shape (): the mean of (u·f − r)² over the entries where seen is True.
     """
     ### BEGIN SOLUTION
@@ -130,9 +132,11 @@ check(masked_squared_error)
 known = film_ratings()
 ratings, seen = known.ratings.to(device()), known.seen.to(device())
 
-users = (0.1 * torch.randn(ratings.shape[0], 2, device=device())).requires_grad_()
-films = (0.1 * torch.randn(ratings.shape[1], 2, device=device())).requires_grad_()
-optimiser = torch.optim.Adam([users, films], lr=0.05)
+generator = torch.Generator().manual_seed(0)
+start_users, start_films = (0.1 * torch.randn(n, 2, generator=generator) for n in ratings.shape)
+users = start_users.to(device()).requires_grad_()
+films = start_films.to(device()).requires_grad_()
+optimiser = torch.optim.Adam([users, films], lr=0.02)
 losses = []
 for step in range(20 if in_exam() else 300):
     loss = masked_squared_error(users, films, ratings, seen)
@@ -141,20 +145,20 @@ for step in range(20 if in_exam() else 300):
     optimiser.step()
     losses.append(loss.item())
 
-print(f"mean squared error: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)} steps")
+print(f"mean squared error: {losses[0]:.2f} at the start, {losses[-1]:.2f} at the end")
 
 # %% tags=["show"] mystnb={"image": {"alt": "Scatter plot of 24 films by their two learned factors. Romances lie on one side, action films on the other; light films and serious ones separate across that direction."}}
-factors = films.detach().cpu()
-_, _, directions = torch.linalg.svd(factors - factors.mean(0), full_matrices=False)
-plots.plane((factors - factors.mean(0)) @ directions.T, known.names,
+predictions = (users @ films.T).detach().cpu()
+_, spread, directions = torch.linalg.svd(predictions, full_matrices=False)
+plots.plane(directions[:2].T * spread[:2] / len(users) ** 0.5, known.names,
             labels=("first learned factor", "second learned factor"))
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film, at its two learned numbers (turned so that the direction of most spread lies
-# flat). Films that the same people liked lie close together. Follow the horizontal axis from one end to the other: romance
+# **How to read it.** Each point is a film, at its two learned numbers, turned so that the direction in which predictions vary
+# most lies flat. (Any rotation of users and films together predicts the same ratings, so this one is as good as another.) Films that the same people liked lie close together. Follow the horizontal axis from one end to the other: romance
 # at one end, action at the other. Across it, light films part from serious ones. Nobody told the model about either.
 #
 # </div>
@@ -175,7 +179,8 @@ plt.show()
 vocabulary, vectors = word_vectors()
 
 for word in ["integer", "list", "import", "loop"]:
-    print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in nearest(word, vocabulary, vectors, count=4)))
+    matches = nearest(word, vocabulary, vectors, count=4)
+    print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in matches))
 
 # %% [markdown]
 # The manual never says that *integer* and *float* are alike. It uses them alike, and the dot products noticed.
@@ -226,7 +231,8 @@ for word in ["integer", "list", "import", "loop"]:
 def raw_weights(x):
     """All dot products between the vectors of each sentence.
 
-    x: (b, t, e). Returns (b, t, t): entry [k, i, j] is the dot product of x[k, i] and x[k, j].
+    x: (b, t, e).
+    Returns (b, t, t): entry [k, i, j] is the dot product of x[k, i] and x[k, j].
     """
     ### BEGIN SOLUTION
     return x @ x.transpose(1, 2)
@@ -292,13 +298,15 @@ check(row_softmax)
 # %% [markdown]
 # Both of your functions at work on a sentence. The vectors are the ones learned above.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of an eight-word sentence against itself. Left, raw weights: a dark diagonal of 4 and symmetric smaller entries. Right, softmaxed weights: each row sums to one, most of it on the diagonal, the rest on related words."}}
-sentence = "the function returns an integer or a float".split()
-x = vectors[[vocabulary.index(word) for word in sentence]].unsqueeze(0).to(device())    # (1, t, e)
+# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of an nine-word sentence against itself. Left, raw weights: a dark diagonal of 4 and symmetric smaller entries. Right, softmaxed weights: each row sums to one, most of it on the diagonal, the rest on related words."}}
+sentence = "the loop terminates when the function raises an exception".split()
+x = vectors[[vocabulary.index(word) for word in sentence]]    # (t, e)
+x = x.unsqueeze(0).to(device())                               # (1, t, e): a batch of one
 
 raw = raw_weights(x)
 weights = row_softmax(raw)
-plots.heat_pair(raw[0], weights[0], rows=sentence, titles=("raw weights $w'$", "after softmax: $w$"))
+titles = ("raw weights $w'$", "after softmax: $w$")
+plots.heat_pair(raw[0], weights[0], rows=sentence, titles=titles)
 plt.show()
 
 # %% [markdown]
@@ -307,7 +315,7 @@ plt.show()
 # **How to read it.** Row i belongs to output i; the cells of the row say how much each input j contributes to it. On the left,
 # the diagonal is 4 everywhere, and the matrix is its own mirror image: $x_i \cdot x_j = x_j \cdot x_i$. On the right every row
 # adds up to 1. The mirror image is gone, because each row was divided by a sum of its own. Every word gives most
-# weight to itself; look where the rest of the row *integer* goes.
+# weight to itself; look where the rest of the rows *loop* and *raises* goes. The word *the* occurs twice, with the same vector: its two rows are the same.
 #
 # </div>
 
@@ -363,7 +371,9 @@ def self_attention_in_loops(x):
 def self_attention(x):
     """Self-attention without parameters.
 
-    x: (b, t, e). Returns (b, t, e): output i is the average of all inputs j, weighted with softmax over j of x_i·x_j.
+    x: (b, t, e).
+    Returns (b, t, e): output i is the average of all inputs j, weighted with the softmax
+    over j of x_i·x_j.
     """
     ### BEGIN SOLUTION
     raw = x @ x.transpose(1, 2)               # (b, t, t)
@@ -456,7 +466,8 @@ print("columns sum to", [round(total, 2) for total in hurried[0].sum(dim=0).toli
 def equivariance_gap(attention, x, order):
     """How far a function is from treating its positions as a set.
 
-    attention: a function from (b, t, e) to (b, t, e). x: (b, t, e). order: (t,), a permutation of the positions.
+    attention: a function from (b, t, e) to (b, t, e).
+    x: (b, t, e). order: (t,), a permutation of the positions.
     Returns one number: the largest |attention(x permuted) − attention(x), permuted|.
     """
     ### BEGIN SOLUTION
@@ -469,19 +480,24 @@ def equivariance_gap(attention, x, order):
 check(equivariance_gap)
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps, outputs of self-attention for a sentence and for the same sentence in another order. The rows are the same rows in another order."}}
-order = torch.tensor([4, 0, 6, 2, 7, 1, 3, 5], device=device())
+order = torch.tensor([4, 0, 6, 2, 8, 1, 3, 7, 5], device=device())
 shuffled = [sentence[i] for i in order.tolist()]
-plots.heat_pair(self_attention(x)[0, :, :10], self_attention(x[:, order])[0, :, :10], rows=(sentence, shuffled), columns=list(range(10)),
-                titles=("attention(x)", "attention(x permuted)"), row_label="", column_label="component (the first ten)", annotate=False)
+y, y_shuffled = self_attention(x), self_attention(x[:, order])    # (1, t, e) each
+plots.heat_pair(y[0, :, :12], y_shuffled[0, :, :12], rows=(sentence, shuffled), same_scale=True,
+                row_label="output for", column_label="component (the first twelve)",
+                titles=("attention(x)", "attention(x permuted)"), annotate=False)
 plt.show()
 
-print(f"gap of self-attention: {float(equivariance_gap(self_attention, x, order)):.0e}")
-print(f"gap of a running sum:  {float(equivariance_gap(lambda x: x.cumsum(1), x, order)):.1f}")
+def running_sum(x):
+    return x.cumsum(1)
+
+for function in (self_attention, running_sum):
+    print(f"gap of {function.__name__}: {float(equivariance_gap(function, x, order)):.1g}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Find *integer* on both sides: the same row of colours, in another place. So for every word. The gap is not exactly zero because
+# **How to read it.** Find *exception* on both sides: the same row of colours, in another place. So for every word. The gap is not exactly zero because
 # sums in another order round differently; a running sum, which does care for order, is off by whole units.
 #
 # </div>
