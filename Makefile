@@ -158,9 +158,11 @@ feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_top
 export: .full env ## Write all marks to a CSV file
 	$(PY) -m nbgrader export
 
-lock: .full env ## Pin the dependencies anew in constraints.txt (ARGS=--upgrade takes the newest)
+# Before the environment, not after it: old pins and a new declaration may not go together.
+lock: .full $(PY) ## Pin the dependencies anew in constraints.txt (ARGS=--upgrade takes the newest)
 # One version of each package for every Python and platform, so that the conditions can go. torch pins its
 # own CUDA libraries, and names of builds (+cpu) belong to one machine.
+	@$(PY) -m uv --version >/dev/null 2>&1 || $(PY) -m pip install uv
 	@cp constraints.txt constraints.tmp
 	@$(PY) -m uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --all-extras \
 	    --no-annotate --no-header $(ARGS) pyproject.toml --output-file constraints.tmp

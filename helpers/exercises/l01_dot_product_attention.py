@@ -110,7 +110,8 @@ LESSON = Lesson(
             minutes=10,
             aspects=(
                 Aspect("a function that sees order", 2, both_signs, accepts="number"),
-                values(1, sees_no_order, name="a function that does not", accepts="number"),
+                # the right answer is 0, which anybody can guess
+                values(1, sees_no_order, name="a function that does not", accepts="number", side=True),
                 input_left_alone(0.5, sees_order),
                 any_device(0.5, sees_order),
             ),

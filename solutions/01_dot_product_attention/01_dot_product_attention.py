@@ -63,9 +63,11 @@ table = film_table()
 expected = table.users @ table.films.T    # (users, films)
 
 figure, axes = plt.subplots(1, 2, width_ratios=[2, 5], figsize=(6, 2.9), layout="compressed")
-look = {"row_label": "", "column_label": "", "digits": 0}
-plots.heat(table.users, table.user_names, table.features, title="viewers", ax=axes[0], **look)
-plots.heat(expected, table.user_names, table.film_names, title="viewer · film", ax=axes[1], **look)
+bare = {"row_label": "", "column_label": "", "digits": 0}
+plots.heat(table.users, table.user_names, table.features, ax=axes[0], **bare)
+plots.heat(expected, table.user_names, table.film_names, ax=axes[1], **bare)
+axes[0].set_title("viewers")
+axes[1].set_title("viewer · film")
 axes[0].tick_params(axis="x", rotation=30)
 plt.setp(axes[1].get_xticklabels(), rotation=30, ha="right")
 plt.show()
@@ -133,9 +135,8 @@ known = film_ratings()
 ratings, seen = known.ratings.to(device()), known.seen.to(device())
 
 generator = torch.Generator().manual_seed(0)
-start_users, start_films = (0.1 * torch.randn(n, 2, generator=generator) for n in ratings.shape)
-users = start_users.to(device()).requires_grad_()
-films = start_films.to(device()).requires_grad_()
+starts = [0.1 * torch.randn(count, 2, generator=generator) for count in ratings.shape]
+users, films = (start.to(device()).requires_grad_() for start in starts)
 optimiser = torch.optim.Adam([users, films], lr=0.02)
 losses = []
 for step in range(20 if in_exam() else 300):
@@ -483,9 +484,9 @@ check(equivariance_gap)
 order = torch.tensor([4, 0, 6, 2, 8, 1, 3, 7, 5], device=device())
 shuffled = [sentence[i] for i in order.tolist()]
 y, y_shuffled = self_attention(x), self_attention(x[:, order])    # (1, t, e) each
-plots.heat_pair(y[0, :, :12], y_shuffled[0, :, :12], rows=(sentence, shuffled), same_scale=True,
-                row_label="output for", column_label="component (the first twelve)",
-                titles=("attention(x)", "attention(x permuted)"), annotate=False)
+plots.heat_pair(y[0, :, :12], y_shuffled[0, :, :12], rows=(sentence, shuffled),
+                titles=("attention(x)", "attention(x permuted)"), same_scale=True,
+                row_label="output for", column_label="component (the first twelve)")
 plt.show()
 
 def running_sum(x):

@@ -1,0 +1,88 @@
+"""What several test files share: lessons as notebooks, and a course to grade in."""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from helpers.authoring.sources import NOTEBOOKS, ROOT, Answers, sources
+
+FIRST = "01_dot_product_attention"
+
+
+def answer_notebook(lesson: str, **answers: str) -> nbformat.NotebookNode:
+    """The students' notebook with these texts in its solution cells."""
+    notebook = nbformat.read(NOTEBOOKS / lesson / f"{lesson}.ipynb", as_version=4)
+    for cell in notebook.cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if name in answers:
+            cell.source = answers[name]
+    return notebook
+
+
+def solved(lesson: str) -> dict[str, str]:
+    """The solution cells of a lesson, by exercise."""
+    (source,) = sources([lesson])
+    cells = source.cells()
+    return {exercise.name: cells[exercise.name] for exercise in source.lesson}
+
+
+class Course:
+    """A copy of the course in which submissions can be graded by real nbgrader commands."""
+
+    def __init__(self, folder: Path, lesson: str):
+        self.folder, self.lesson = folder, lesson
+        for name in ("solutions", "notebooks"):
+            shutil.copytree(ROOT / name / lesson, folder / name / lesson)
+        shutil.copy(ROOT / "nbgrader_config.py", folder)
+
+    def submit(self, student: str, notebook: nbformat.NotebookNode) -> Path:
+        path = self.folder / "submitted" / student / self.lesson / f"{self.lesson}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(nbformat.writes(copy.deepcopy(notebook)), encoding="utf-8")
+        return path
+
+    def run(self, *command: str) -> subprocess.CompletedProcess:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1"}
+        return subprocess.run(
+            [sys.executable, "-m", *command], cwd=self.folder, capture_output=True, text=True, env=environment
+        )
+
+    def nbgrader(self, *command: str) -> subprocess.CompletedProcess:
+        done = self.run("nbgrader", *command)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done
+
+    def marks(self) -> dict[str, dict[str, float]]:
+        """Each student's points by exercise."""
+        from nbgrader.api import Gradebook
+
+        with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
+            return {
+                submission.student.id: {
+                    grade.name.removeprefix("check_"): grade.auto_score
+                    for notebook in submission.notebooks
+                    for grade in notebook.grades
+                }
+                for submission in gradebook.assignment_submissions(self.lesson)
+            }
+
+    def feedback(self, student: str) -> str:
+        return (self.folder / "feedback" / student / self.lesson / f"{self.lesson}.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def first_lesson():
+    return sources([FIRST])[0]
+
+
+@pytest.fixture(scope="session")
+def first_answers(first_lesson):
+    return Answers(first_lesson)

@@ -1,0 +1,143 @@
+"""How answers and keys cross from one process to another."""
+
+from __future__ import annotations
+
+import base64
+import copy
+
+import pytest
+import torch
+from safetensors.torch import save
+
+from helpers.authoring.keys import make_key
+from helpers.checking.answers import LARGEST_ANSWER, MalformedAnswer, from_wire, run, to_wire
+from helpers.checking.desk import REMEDY, start
+from helpers.checking.keys import BadKey, load_key, save_key, shipped_path
+from helpers.checking.show import as_text
+from helpers.checking.verdicts import NO_ANSWER, RIGHT, judge
+from helpers.exercises import UnknownLesson, load_lesson
+
+LESSON = load_lesson("01_dot_product_attention")
+EXERCISE = LESSON["raw_weights"]
+
+
+def right(x):
+    return x @ x.transpose(1, 2)
+
+
+@pytest.fixture
+def sent():
+    return to_wire(run(EXERCISE, right, "desk"))
+
+
+def test_an_answer_arrives_as_it_was_sent(sent):
+    answer, arrived = run(EXERCISE, right, "desk"), from_wire(sent, EXERCISE)
+    assert answer.outcomes.keys() == arrived.outcomes.keys()
+    for name, outcome in answer.outcomes.items():
+        assert outcome.state == arrived.outcomes[name].state
+        for tensor, value in outcome.tensors.items():
+            assert torch.equal(value, arrived.outcomes[name].tensors[tensor])
+
+
+def encoded(**tensors):
+    return base64.b64encode(save(tensors)).decode()
+
+
+@pytest.mark.parametrize(
+    "change, complaint",
+    [
+        ({"format": 2}, "another format"),
+        ({"exercise": "row_softmax"}, "another exercise"),
+        ({"outcomes": {}}, "aspects"),
+        ({"outcomes": []}, "aspects"),
+        ({"tensors": None}, "missing"),
+        ({"tensors": "no base64!"}, "cannot be read"),
+        ({"tensors": "AAAA"}, "cannot be read"),
+        ({"tensors": "A" * (2 * LARGEST_ANSWER)}, "too large"),
+        ({"tensors": base64.b64encode(b"\xff" * 64).decode()}, "cannot be read"),
+        ({"tensors": encoded(other=torch.ones(1))}, "fit together"),
+    ],
+)
+def test_a_forged_answer_is_refused_with_a_reason(sent, change, complaint):
+    with pytest.raises(MalformedAnswer, match=complaint):
+        from_wire({**sent, **change}, EXERCISE)
+
+
+@pytest.mark.parametrize("data", [None, "text", 7, [], {}, {"format": 1}])
+def test_what_is_no_answer_at_all_is_refused(data):
+    with pytest.raises(MalformedAnswer):
+        from_wire(data, EXERCISE)
+
+
+def test_a_state_that_there_is_not_is_refused(sent):
+    forged = copy.deepcopy(sent)
+    forged["outcomes"]["values"]["state"] = "right"
+    with pytest.raises(MalformedAnswer, match="state"):
+        from_wire(forged, EXERCISE)
+
+
+def test_an_answer_of_nan_is_worth_nothing():
+    answer = from_wire(to_wire(run(EXERCISE, lambda x: right(x) * float("nan"), "desk")), EXERCISE)
+    key = load_key(LESSON, shipped_path(LESSON.name), REMEDY)
+    assert judge(EXERCISE, answer, key["raw_weights"]).points == 0
+
+
+def test_a_key_comes_back_as_it_was_saved(tmp_path, first_lesson):
+    key = make_key(first_lesson, "some seed")
+    path = tmp_path / "key.safetensors"
+    save_key(key, LESSON, path)
+    again = load_key(LESSON, path, "")
+    assert again.seed == "some seed"
+    for exercise in LESSON:
+        assert [m.slug for m in key[exercise.name].mistakes] == [m.slug for m in again[exercise.name].mistakes]
+        assert judge(exercise, run_reference(first_lesson, exercise, again.seed), again[exercise.name]).state == RIGHT
+    assert [entry.name for entry in tmp_path.iterdir()] == ["key.safetensors"]
+
+
+def run_reference(source, exercise, seed):
+    from helpers.authoring.sources import Answers
+
+    return run(exercise, Answers(source).make(exercise.name), seed)
+
+
+def test_the_same_key_is_the_same_bytes(tmp_path, first_lesson):
+    for name in ("one", "two"):
+        save_key(make_key(first_lesson, "desk"), LESSON, tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def damaged(tmp_path, kind):
+    path, whole = tmp_path / "key.safetensors", shipped_path(LESSON.name).read_bytes()
+    if kind == "truncated":
+        path.write_bytes(whole[: len(whole) // 2])
+    if kind == "empty":
+        path.write_bytes(b"")
+    if kind == "noise":
+        path.write_bytes(bytes(range(256)) * 40)
+    if kind == "of another lesson":
+        path.write_bytes(whole.replace(b"01_dot_product_attention", b"01_dot_product_attentiom"))
+    if kind == "of another version":
+        place = whole.index(b"fingerprint") + 18
+        path.write_bytes(whole[:place] + b"0000" + whole[place + 4 :])
+    return path
+
+
+@pytest.mark.parametrize("kind", ["missing", "truncated", "empty", "noise", "of another lesson", "of another version"])
+def test_a_key_that_cannot_be_used_says_what_to_run(tmp_path, kind):
+    with pytest.raises(BadKey, match="Run this."):
+        load_key(LESSON, damaged(tmp_path, kind), "Run this.")
+
+
+@pytest.mark.parametrize("kind", ["missing", "truncated"])
+def test_at_the_desk_a_bad_key_is_a_sentence_and_no_traceback(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("helpers.checking.desk.shipped_path", lambda name: damaged(tmp_path, kind))
+    verdict = start(LESSON.name).verdict("raw_weights", right)
+    assert verdict.state == NO_ANSWER
+    assert "make build" in as_text(verdict)
+
+
+def test_a_lesson_or_an_exercise_that_there_is_not_is_named_with_those_there_are():
+    with pytest.raises(UnknownLesson, match="01_dot_product_attention"):
+        start("01_dot_product")
+    with pytest.raises(UnknownLesson, match="raw_weights"):
+        LESSON["weights"]

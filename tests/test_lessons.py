@@ -1,0 +1,80 @@
+"""Every lesson is whole: nothing stale, nothing leaks, every variant is judged as its author meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.authoring.inspecting import FRESH_SEEDS, inspect, inspect_course, misjudged, solution_lines
+from helpers.authoring.mistakes import BadEdit, Mistake, Same
+from helpers.authoring.sources import sources
+
+LESSONS = sources()
+
+
+@pytest.fixture(params=LESSONS, ids=lambda source: source.name)
+def source(request):
+    return request.param
+
+
+def test_nothing_is_stale_leaks_or_is_missing(source):
+    assert inspect(source) == []
+
+
+def test_the_lessons_fit_together():
+    assert inspect_course() == []
+
+
+@pytest.mark.parametrize("seed", FRESH_SEEDS)
+def test_every_mistake_is_called_by_its_name_and_every_right_answer_is_right(source, seed):
+    assert list(misjudged(source, seed)) == []
+
+
+def test_a_lesson_says_how_long_it_takes_and_what_it_is_worth(source):
+    head = source.read().cells[0].source
+    assert f"{source.lesson.minutes} minutes" in head
+    assert head.startswith(f"# {source.lesson.number} · {source.lesson.title}")
+
+
+def test_exercises_take_about_as_long_as_the_lesson_leaves_for_them(source):
+    assert 45 <= source.lesson.minutes <= 90
+    assert sum(exercise.minutes for exercise in source.lesson) <= source.lesson.minutes
+
+
+def test_every_card_has_two_hints(source):
+    for cell in source.read().cells:
+        if cell.cell_type == "markdown" and 'class="card"' in cell.source and "**Exercise" in cell.source:
+            assert cell.source.count("<details><summary>Hint") == 2, cell.source[:200]
+
+
+def test_every_solution_line_is_cut_out_of_something(source):
+    for exercise in source.lesson:
+        cell = source.cells()[exercise.name]
+        assert solution_lines(cell) or len(cell.splitlines()) > 3
+
+
+CELL = "def f(x):\n    ### BEGIN SOLUTION\n    y = x + 1\n    return y\n    ### END SOLUTION"
+
+
+def test_an_edit_must_fit_exactly_once():
+    with pytest.raises(BadEdit, match="0 times"):
+        Mistake("f", "slug", edit=("z", "a"), title="t", says="s").apply(CELL)
+    with pytest.raises(BadEdit, match="times"):
+        Mistake("f", "slug", edit=("y", "a"), title="t", says="s").apply(CELL)
+
+
+def test_a_whole_body_takes_the_place_of_the_solution():
+    assert Same("f", "other", instead="return 1 + x").apply(CELL) == "def f(x):\n    return 1 + x"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"slug": "Not A Slug", "edit": ("a", "b"), "title": "t", "says": "s"},
+        {"slug": "no-words", "edit": ("a", "b")},
+        {"slug": "neither", "title": "t", "says": "s"},
+        {"slug": "both", "edit": ("a", "b"), "instead": "c", "title": "t", "says": "s"},
+    ],
+)
+def test_a_mistake_that_says_nothing_or_changes_nothing_is_refused(broken):
+    with pytest.raises(BadEdit):
+        Mistake("f", **broken)

@@ -1,0 +1,256 @@
+"""What the check says of answers that nobody foresaw."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.authoring.keys import make_key
+from helpers.authoring.sources import Answers
+from helpers.checking.answers import run
+from helpers.checking.desk import start
+from helpers.checking.show import as_html, as_text
+from helpers.checking.verdicts import NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, judge
+from helpers.exercises import Draw
+
+CHECK = start("01_dot_product_attention")
+
+
+def verdict(answer, exercise="raw_weights", **options):
+    return CHECK.verdict(exercise, answer, **options)
+
+
+def right(x):
+    return x @ x.transpose(1, 2)
+
+
+class EqualToAll:
+    def __eq__(self, other):
+        return True
+
+    def __getattr__(self, name):
+        return lambda *arguments, **options: self
+
+
+@pytest.mark.parametrize(
+    "answer, says",
+    [
+        (lambda x: None, "returns None"),
+        (lambda x: right(x).numpy(), "NumPy array of shape (2, 5, 5)"),
+        (lambda x: right(x).tolist(), "a list of 2 things"),
+        (lambda x: "weights", "the text 'weights'"),
+        (lambda x: right(x).long(), "cannot hold fractions"),
+        (lambda x: right(x)[0], "has 2 axes, of shape (5, 5)"),
+        (lambda x: torch.empty(0), "is empty"),
+        (lambda x: torch.empty(500_000_000), "2,000 MB"),
+        (lambda x: EqualToAll(), "an object of type EqualToAll"),
+        (lambda x: right, "Was it meant to be called?"),
+        (lambda x: right(x).to_sparse(), "a dense one is needed"),
+        (lambda x: right(x) * 1j, "complex"),
+        (lambda x: 8 * right(x), "the right ones times 8"),
+        (lambda x: right(x) / 8, "times 0.125 (1/8)"),
+        (lambda x: -right(x), "with the sign turned round"),
+        (lambda x: right(x) + 1, "plus 1 everywhere"),
+        (lambda x: right(x) * 0 / 0, "NaN"),
+        (lambda x: right(x) / 0, "infinite"),
+        (lambda x: torch.ones(2, 5, 5), "Every entry of your result is 1"),
+        (lambda x: torch.stack([right(x)[0]] * 2), "Along axis b only the first entry of 2 is right"),
+        (lambda x: right(x).half(), "precision was lost"),
+        (lambda x: right(x)[:, :, :4], "Look at axis t"),
+        (lambda x: right(x).movedim(0, 1), "the right sizes in another order"),
+        (lambda x: right(x) + torch.arange(25.0).reshape(5, 5) ** 2, "They differ most at [1, 4, 4]"),
+        (lambda x: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda x: exit(3), "SystemExit: 3"),
+        (lambda: 1, "takes 0 positional arguments"),
+        (None, "'NoneType' object is not callable"),
+        (lambda x: (x for x in ()).throw(KeyError()), "KeyError"),
+    ],
+)
+def test_an_unforeseen_answer_gets_no_points_and_a_sentence_that_helps(answer, says):
+    result = verdict(answer)
+    assert result.points == 0
+    assert says in " ".join(as_text(result).split())
+
+
+def test_a_guessed_zero_earns_nothing():
+    assert verdict(lambda attention, x, order: 0, "equivariance_gap").points == 0
+
+
+def test_axes_in_the_wrong_order_are_called_so():
+    assert "the right sizes in another order" in " ".join(as_text(verdict(lambda s: softmax(s).mT, "row_softmax")).split())
+
+
+def softmax(scores):
+    return torch.exp(scores - scores.amax(-1, keepdim=True)) / torch.exp(scores - scores.amax(-1, keepdim=True)).sum(-1, True)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [lambda x: right(x).double(), lambda x: right(x).requires_grad_(), lambda x: right(x).mT, lambda x: torch.nn.Parameter(right(x))],
+)
+def test_a_right_answer_in_another_dress_gets_all_points(answer):
+    assert verdict(answer).state == RIGHT
+
+
+def test_an_answer_that_prints_without_end_is_judged_and_quoted_shortly():
+    def chatty(x):
+        for line in range(100_000):
+            print("line", line)
+        return right(x)
+
+    result = verdict(chatty)
+    assert result.state == RIGHT
+    assert "300,000 lines" in as_text(result)
+    assert len(as_html(result)) < 10_000
+
+
+def test_a_warning_costs_nothing():
+    def warning(x):
+        warnings.warn("careful")
+        return right(x)
+
+    assert verdict(warning).state == RIGHT
+
+
+def test_code_that_works_on_the_cpu_only_loses_that_aspect_alone():
+    result = verdict(lambda x: right(x) + torch.zeros(2, 5, 5))
+    assert [(a.name, a.held) for a in result.aspects] == [("values", True), ("input left alone", True), ("any device", False)]
+    assert "device=x.device" in as_text(result)
+
+
+def test_code_that_reads_numbers_out_of_a_tensor_is_not_blamed_for_its_device():
+    assert verdict(lambda x: torch.stack([right(x)[k] for k in range(int(x.new_tensor(2.0).item()))])).state == RIGHT
+
+
+def test_who_computes_nothing_gets_nothing_for_leaving_the_input_alone():
+    result = verdict(lambda x: torch.zeros(2, 5, 5, device=x.device))
+    assert result.points == 0
+    assert all(aspect.waits for aspect in result.aspects if aspect.name != "values")
+
+
+def test_two_known_mistakes_at_once_are_both_named():
+    def two(scores):
+        scores -= scores.amax(-2, keepdim=True)
+        return scores.exp() / scores.exp().sum(-2, keepdim=True)
+
+    assert verdict(two, "row_softmax").mistakes == ("columns", "in-place")
+
+
+def test_a_mistake_beside_an_unknown_one_is_still_named():
+    def cosine_on_the_cpu(x):
+        x = x / x.norm(dim=-1, keepdim=True)
+        return right(x) + torch.zeros(2, 5, 5)
+
+    result = verdict(cosine_on_the_cpu)
+    assert result.mistakes == ("cosine",)
+    assert "device=x.device" in as_text(result)
+
+
+@pytest.mark.parametrize("stub", [NotImplementedError("write this"), NotImplementedError()])
+def test_a_stub_is_not_attempted_and_nothing_is_wrong_with_that(stub):
+    def untouched(x):
+        raise stub
+
+    result = verdict(untouched)
+    assert (result.state, result.points) == (NOT_STARTED, 0)
+    assert as_text(result) == "raw_weights: not attempted, 0 of 3 points"
+    assert "✗" not in as_html(result)
+
+
+def test_a_shortcut_gets_no_points_and_is_told_why():
+    source = "def row_softmax(scores):\n    return scores.softmax(-1)"
+    result = verdict(lambda s: s.softmax(-1), "row_softmax", source=source)
+    assert (result.state, result.points) == (NOT_ALLOWED, 0)
+    assert "Line 2 uses softmax" in as_text(result)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['def row_softmax(scores):\n    """softmax, by hand"""\n    # not torch.softmax\n    return 1', "def my_softmax_2(s): pass", "this is not python"],
+)
+def test_a_forbidden_word_in_a_comment_or_another_name_is_no_shortcut(source):
+    assert verdict(softmax, "row_softmax", source=source).state == RIGHT
+
+
+def test_the_panel_holds_what_the_text_holds_and_nothing_that_runs():
+    def hostile(x):
+        print("<script>alert(1)</script>")
+        raise ValueError("<img src=x onerror=alert(1)>")
+
+    result = verdict(hostile)
+    html = as_html(result)
+    assert "<script" not in html and "<img" not in html
+    assert "&lt;script&gt;" in html and "ValueError" in html and "ValueError" in as_text(result)
+    for aspect in result.aspects:
+        assert aspect.name in html and aspect.name in as_text(result)
+
+
+def test_target_and_yours_are_shown_once_shape_and_type_are_right():
+    assert as_html(verdict(lambda x: right(x) + 1)).count("<svg") == 2
+    assert "<svg" not in as_html(verdict(lambda x: right(x)[0]))
+    assert "<svg" not in as_html(verdict(right))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_tolerance_follows_the_size_of_the_target(first_lesson, scale):
+    """A near miss of one part in a thousand is a miss, whatever the size of the numbers."""
+    assert verdict(lambda x: right(x) * 1.001).points == 0
+    assert verdict(lambda x: right(x) * (1 + 1e-6)).state == RIGHT
+
+
+def test_drawn_inputs_do_not_depend_on_what_was_drawn_before():
+    first, second = Draw(1, "a"), Draw(1, "a")
+    first.normal(100)
+    assert torch.equal(first.named("b").normal(5), second.named("b").normal(5))
+    assert not torch.equal(Draw(1, "a").normal(5), Draw(2, "a").normal(5))
+
+
+def test_drawn_numbers_are_the_same_on_every_machine():
+    """NumPy promises this stream for ever; these are its numbers."""
+    drawn = Draw("desk", "raw_weights", "values").normal(2, 5, 3).cpu().numpy()
+    import hashlib
+
+    words = np.frombuffer(hashlib.sha256(b"desk/raw_weights/values").digest(), dtype=np.uint32)
+    assert np.array_equal(drawn, np.random.RandomState(words).standard_normal((2, 5, 3)).astype(np.float32))
+
+
+def test_a_full_cycle_is_no_order_that_undoes_itself():
+    for seed in range(50):
+        order = Draw(seed).permutation(5, cycle=True).tolist()
+        place, length = order[0], 1
+        while place != 0:
+            place, length = order[place], length + 1
+        assert length == 5
+
+
+def test_an_answer_of_yesterdays_inputs_is_worth_nothing_in_an_exam(first_lesson):
+    """Whoever returns the tensors of the shipped key fails on inputs that were drawn for the exam."""
+    shipped = CHECK._shipped_key()["raw_weights"].reference["values"].tensors["result"]
+    exercise = first_lesson.lesson["raw_weights"]
+    exam = make_key(first_lesson, "an exam")
+    assert judge(exercise, run(exercise, lambda x: shipped.clone(), "desk"), CHECK._shipped_key()["raw_weights"]).points >= 2
+    assert judge(exercise, run(exercise, lambda x: shipped.clone(), "an exam"), exam["raw_weights"]).points == 0
+
+
+def test_the_keyboard_interrupt_of_the_stop_button_passes():
+    def stopped(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verdict(stopped)
+
+
+def test_no_answer_is_said_in_words():
+    from helpers.checking.verdicts import no_answer
+
+    result = no_answer(CHECK.lesson["raw_weights"], "The check did not finish in time.")
+    assert (result.state, result.points) == (NO_ANSWER, 0)
+    assert "did not finish in time" in as_text(result) and "did not finish in time" in as_html(result)
+
+
+def test_answers_come_from_the_lesson_itself(first_answers):
+    assert isinstance(first_answers, Answers)
+    assert verdict(first_answers.make("raw_weights")).state == RIGHT
