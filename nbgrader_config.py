@@ -1,5 +1,11 @@
 """How nbgrader works in this course. Loaded by every nbgrader command that is run in this folder."""
 
+import os
+import sys
+
+# nbgrader calls alembic by its bare name: it has to be found also where the environment is not activated
+os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
+
 c = get_config()  # noqa: F821  (nbgrader defines it)
 
 c.CourseDirectory.source_directory = "solutions"

@@ -173,7 +173,7 @@ def test_who_writes_nothing_gets_nothing_and_no_traceback(course, marks):
     assert set(marks["nothing"].values()) == {0}
     notebook = nbformat.read(course.folder / "autograded" / "nothing" / FIRST / f"{FIRST}.ipynb", as_version=4)
     assert not [o for c in notebook.cells for o in c.get("outputs", []) if o.output_type == "error"]
-    assert course.feedback("nothing").count("not attempted") == len(FULL)
+    assert course.feedback("nothing").count("<span>not attempted</span>") == len(FULL)
 
 
 def test_who_solves_everything_gets_everything(marks):
