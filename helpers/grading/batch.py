@@ -11,7 +11,7 @@ import hashlib
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,14 +64,13 @@ class Prepared:
 class Batch:
     """Grades one lesson's submissions in a course's folder.
 
-    execute: what runs a notebook, in `executor`'s threads or on its machines. ahead: how many submissions
-    are handed out at once.
+    execute: what runs a notebook; called from `jobs` threads. bar: show the progress; None: on a terminal only.
     """
 
-    def __init__(self, root: Path, lesson: str, execute: Execute, executor: Executor, ahead: int = 4, bar: bool | None = None):
+    def __init__(self, root: Path, lesson: str, execute: Execute, jobs: int = 1, bar: bool | None = None):
         self.root, self.lesson = root, lesson
-        self._execute, self._executor, self._ahead = execute, executor, ahead
-        self._bar_disabled = None if bar is None else not bar  # None: shown on a terminal only
+        self._execute, self._jobs = execute, jobs
+        self._bar_disabled = None if bar is None else not bar
         path = root / "notebooks" / lesson / f"{lesson}.ipynb"
         self._released = nbformat.read(path, as_version=4)
         self._digests = {"released": _digest(path), "key": _digest(exam_key_path(lesson, root))}
@@ -128,15 +127,15 @@ class Batch:
 
     def _executed(self, todo: list[Submission]) -> Iterator[tuple]:
         """(prepared, executed, why it failed, seconds) as they come, a few handed out at a time."""
-        waiting, running = iter(todo), {}
+        waiting, running, threads = iter(todo), {}, ThreadPoolExecutor(self._jobs)
         try:
             while True:
-                while len(running) < self._ahead and (submission := next(waiting, None)) is not None:
+                while len(running) <= self._jobs and (submission := next(waiting, None)) is not None:
                     prepared = self._prepared(submission)
                     if prepared.problem:
                         yield prepared, None, None, 0.0
                     else:
-                        future = self._executor.submit(self._execute, prepared.notebook)
+                        future = threads.submit(self._execute, prepared.notebook)
                         running[future] = (prepared, time.monotonic())
                 if not running:
                     return
@@ -144,8 +143,7 @@ class Batch:
                     prepared, begun = running.pop(future)
                     yield (prepared, *_result(future), time.monotonic() - begun)
         finally:
-            for future in running:
-                future.cancel()
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def _prepared(self, submission: Submission) -> Prepared:
         try:
