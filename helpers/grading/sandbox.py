@@ -1,0 +1,169 @@
+"""The walls around a submission: a bubblewrap command, and a sentence for where there is none.
+
+Inside there is Python with what is installed beside it, the rooms of helpers that students have, and one empty
+folder to write in. There is no network, no process of the machine, no solution, exam key, gradebook, other
+submission or home; see `inside` for the limits on what remains.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HELPERS = Path(__file__).resolve().parents[1]
+INSIDE = Path(__file__).with_name("inside.py")
+OURS_ALONE = {"grading", "authoring", "__pycache__"}  # rooms of helpers that a student's copy does not have
+NOBODY = 65534
+
+BUBBLEWRAP, NONE = "bubblewrap", "none"
+UNSAFE_LABEL = "none (--unsafe)"
+
+COURSE, INSIDE_THERE, HOME, WORK = "/course", "/sandbox/inside.py", "/tmp/home", "/tmp/work"
+
+HOW_TO = """\
+Submissions are strangers' programs, and they are run in a sandbox made by bubblewrap.
+{problem}
+
+    Debian, Ubuntu        sudo apt install bubblewrap
+    Fedora, RHEL          sudo dnf install bubblewrap
+    Arch                  sudo pacman -S bubblewrap
+    macOS, Windows        grade in a Linux virtual machine or container
+
+In a container, bubblewrap needs the right to make user namespaces (for Docker: --security-opt seccomp=unconfined).
+To go on without a sandbox, say so: {without}. Any submission can then read and change whatever you can:
+the solutions, the gradebook, your files; and every mark will say that it was made that way."""
+
+
+class NoSandbox(Exception):
+    """Bubblewrap is missing, or cannot work here. The text says what to install, and how to go on without."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may use; per submission unless it says otherwise.
+
+    cell_seconds: wall time of one cell. total_seconds: wall time of all. memory: bytes, of all its processes
+    together, beyond what Python and torch take. processor_seconds: of each process. file_bytes: size of one
+    file, and of each of the two folders that can be written to. output_bytes: all outputs of a notebook,
+    answers apart, which have limits of their own.
+    """
+
+    cell_seconds: float = 30
+    total_seconds: float = 120
+    memory: int = 2 << 30
+    processor_seconds: float = 240
+    processes: int = 64
+    open_files: int = 256
+    file_bytes: int = 256 << 20
+    output_bytes: int = 2 << 20
+
+
+def why_not(without: str = "the flag --unsafe") -> str:
+    """Why submissions cannot be sandboxed here and what to do, or nothing where they can."""
+    problem = _problem()
+    return HOW_TO.format(problem=problem, without=without) if problem else ""
+
+
+@functools.cache
+def _problem() -> str:
+    if sys.platform != "linux":
+        return "It exists on Linux only, and this is not Linux."
+    program = shutil.which("bwrap")
+    if program is None:
+        return "It is not installed here."
+    # As graded: with every wall, and with all that Python needs behind them
+    tried = subprocess.run(
+        wrapped([sys.executable, "-S", "-c", "pass"], folder=None, environment={}),
+        capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    if tried.returncode == 0:
+        return ""
+    said = tried.stderr.strip().splitlines()
+    return f"It is installed, but does not work here: {said[-1] if said else tried.returncode}"
+
+
+def as_user() -> int | None:
+    """Whom the sandbox runs as where the grader is root; nobody in particular otherwise."""
+    return NOBODY if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+
+
+def wrapped(
+    command: Iterable[str], *, folder: Path | None, environment: Mapping[str, str], read_only: Iterable[Path] = ()
+) -> list[str]:
+    """The command, inside the walls.
+
+    folder: what is bound, writable, at WORK; without one there is an empty folder in memory.
+    read_only: files and folders to be seen at their own paths. environment: the whole of it, beside `defaults`.
+    """
+    walls = [shutil.which("bwrap") or "bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    walls += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
+    walls += ["--cap-drop", "ALL"]
+    if as_user() is None:
+        walls += ["--unshare-user"]
+    else:  # root becomes nobody inside (see `inside.become`): a stronger wall than a root who is called nobody
+        walls += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    walls += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(Limits.file_bytes), "--tmpfs", "/tmp"]
+    for path in _system():
+        walls += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
+    seen = {str(path): str(path) for path in [*_python(), *read_only]}
+    seen |= {str(r): f"{COURSE}/helpers/{r.name}" for r in sorted(HELPERS.iterdir()) if r.name not in OURS_ALONE}
+    seen[str(INSIDE)] = INSIDE_THERE
+    for here, there in seen.items():
+        walls += [*_parents(there), "--ro-bind", here, there]
+    if folder is not None:
+        walls += ["--bind", str(folder), WORK]
+    else:
+        walls += ["--perms", "1777", "--dir", WORK]
+    walls += ["--perms", "1777", "--dir", HOME, "--remount-ro", "/", "--chdir", WORK]
+    for name, value in {**defaults(), **environment}.items():
+        walls += ["--setenv", name, value]
+    return [*walls, "--", *command]
+
+
+def _parents(path: str) -> list[str]:
+    # bubblewrap would make them for their owner alone, and the owner is root where the grader is
+    above = [str(parent) for parent in reversed(Path(path).parents) if parent != Path("/")]
+    return [word for parent in above for word in ("--perms", "0755", "--dir", parent)]
+
+
+def _system() -> list[str]:
+    """What programs of this system need to start, and the fonts that figures are drawn with."""
+    wanted = ["/usr", "/bin", "/lib", "/lib64", "/lib32", "/sbin", "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts"]
+    wanted += ["/sys/devices/system/cpu", "/etc/localtime"]
+    return [path for path in wanted if os.path.lexists(path) and (os.path.islink(path) is False or path.count("/") == 1)]
+
+
+def _python() -> list[Path]:
+    """Where this Python and its packages lie, each once, the outer first."""
+    folders = sorted({Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable).resolve().parents[1]})
+    return [p for p in folders if not p.is_relative_to("/usr") and p != Path("/")]
+
+
+def defaults(there: bool = True) -> dict[str, str]:
+    """The environment of a submission. there: inside the walls, whose paths are others."""
+    one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # submissions run side by side
+    return {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "PYTHONPATH": COURSE if there else str(HELPERS.parent),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "HOME": HOME,
+        "USER": "student",
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "MPLCONFIGDIR": "/tmp/matplotlib",
+        "COURSE_DEVICE": "cpu",
+        "HF_HUB_OFFLINE": "1",
+        **dict.fromkeys(one, "1"),
+    }
+
+
+def inside_options(limits: Limits, **more) -> dict:
+    """What `inside.py` is told about its task."""
+    return {"user": as_user(), "limits": asdict(limits), **more}
