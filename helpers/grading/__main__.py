@@ -1,24 +1,82 @@
-"""``python -m helpers.grading exam-key NN_topic``."""
+"""Grading a class: `python -m helpers.grading COMMAND --help` says more about each command."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from helpers.authoring.sources import sources
-from helpers.grading.exam import make_exam_key
+from helpers.exercises import UnknownLesson
+from helpers.grading import commands
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m helpers.grading", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    exam = commands.add_parser("exam-key", help="make the secret key that a lesson is graded with")
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m helpers.grading", description=__doc__)
+    add = top.add_subparsers(dest="command", required=True).add_parser
+
+    exam = add("exam-key", help="make the secret key that a lesson is graded with")
     exam.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
-    arguments = parser.parse_args()
-    for source in sources(arguments.lessons):
-        path = make_exam_key(source.name, Path.cwd())
-        print(f"Made {path.relative_to(Path.cwd())}. Keep it to yourself; git ignores it.")
+
+    demo = add("demo-class", help="make thirty submissions to try things on")
+    demo.add_argument("lesson", metavar="NN_topic")
+    demo.add_argument("--remove", action="store_true", help="take the class away again, marks and all")
+
+    collect = add("collect", help="copy a zip or a folder from Canvas or Moodle into submitted/")
+    collect.add_argument("lesson", metavar="NN_topic")
+    collect.add_argument("place", metavar="FROM")
+
+    grade = add("grade", help="grade what is in submitted/; what is graded already stays")
+    grade.add_argument("lesson", metavar="NN_topic")
+    grade.add_argument("--only", action="append", default=[], metavar="STUDENT", help="this student; may be given again")
+    grade.add_argument("--again", action="store_true", help="also what is graded already")
+    grade.add_argument("--jobs", type=int, metavar="N", help="submissions at once (default: the number of cores)")
+    grade.add_argument("--scheduler", metavar="tcp://...", help="execute on the workers of this dask scheduler")
+    grade.add_argument("--unsafe", action="store_true", help="run students' code without a sandbox")
+    grade.add_argument("--cell-seconds", type=float, default=30, metavar="S", help="for one cell (default: 30)")
+    grade.add_argument("--total-seconds", type=float, default=120, metavar="S", help="for a submission (default: 120)")
+    grade.add_argument("--no-bar", dest="bar", action="store_false", default=None, help="no progress bar")
+
+    feedback = add("feedback", help="write a page for each student")
+    feedback.add_argument("lesson", metavar="NN_topic")
+    feedback.add_argument("--only", action="append", default=[], metavar="STUDENT")
+
+    report = add("report", help="write the instructor's page and table, report/NN_topic/")
+    report.add_argument("lesson", metavar="NN_topic")
+
+    export = add("export", help="write the marks for nbgrader, Canvas and Moodle, export/")
+    export.add_argument("lesson", metavar="NN_topic", nargs="?", help="all lessons if none is named")
+    return top
+
+
+def main() -> int:
+    asked = parser().parse_args()
+    try:
+        return _run(asked) or 0
+    except UnknownLesson as problem:
+        raise commands.Stop(problem) from None
+
+
+def _run(asked: argparse.Namespace) -> int | None:
+    if asked.command == "exam-key":
+        return commands.exam_key(asked.lessons)
+    if asked.command == "demo-class":
+        from helpers.grading import demo
+
+        return demo.remove(asked.lesson) if asked.remove else demo.make(asked.lesson)
+    if asked.command == "collect":
+        return commands.collect(asked.lesson, asked.place)
+    if asked.command == "grade":
+        return commands.grade(asked)
+    if asked.command == "feedback":
+        from helpers.grading.feedback import write_feedback
+
+        return write_feedback(asked.lesson, tuple(asked.only))
+    if asked.command == "report":
+        from helpers.grading.report import write_report
+
+        return write_report(asked.lesson)
+    from helpers.grading.export import write_exports
+
+    return write_exports(asked.lesson)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

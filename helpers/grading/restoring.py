@@ -90,26 +90,43 @@ def _flags(released: NotebookNode, written: dict, order: list[str]) -> list[str]
             flags.append(f"{key} had become a {found[-1].cell_type} cell")
         if found and not _is_open(cell) and any(_text(f) != cell.source for f in found):
             flags.append(f"{key} had been edited")
+        flags += _changed_metadata(key, cell, found)
     wanted = [key for key in map(_key, released.cells) if key in set(order)]
     if list(dict.fromkeys(order)) != wanted:
         flags.append("cells stood in another order")
     return flags
 
 
+def _changed_metadata(key: str, released: NotebookNode, found: list[NotebookNode]) -> list[str]:
+    """What the student changed of what marks depend on; the release's counts."""
+    flags, most = [], _about(released).get("points")
+    for cell in found:
+        metadata = cell.get("metadata", {})
+        about = metadata.get("nbgrader")
+        points = about.get("points", most) if isinstance(about, dict) else most
+        if most is not None and points != most:
+            flags.append(f"{key} claimed {points} points, not {most:g}")
+        own, tags = released.metadata.get("tags", []), metadata.get("tags", [])
+        new = [str(tag) for tag in tags if tag not in own] if isinstance(tags, list) else []
+        if new:
+            flags.append(f"{key} had been given the tag {', '.join(new)}")
+    return list(dict.fromkeys(flags))
+
+
 def _find_by_definition(released: NotebookNode, written: dict, added: dict, flags: list[str]) -> None:
-    """A solution whose cell lost its id and metadata is known by what it defines."""
+    """A solution whose cell lost its id and metadata is known by what it defines; the last one counts."""
     for cell in released.cells:
         key = _key(cell)
         if not _about(cell).get("solution") or written[key]:
             continue
         defines = re.compile(rf"^(def|class)\s+{re.escape(key)}\b", re.MULTILINE)
-        for extras in added.values():
-            match = next((e for e in extras if e.cell_type == "code" and defines.search(_text(e))), None)
-            if match is not None:
-                extras.remove(match)
-                written[key].append(match)
-                flags.append(f"{key} was found by what it defines")
-                break
+        matches = [(extras, e) for extras in added.values() for e in extras if defines.search(_text(e))]
+        code = [match for match in matches if match[1].cell_type == "code"]
+        for extras, match in code or matches:  # a solution that became text is still what was handed in
+            extras[:] = [extra for extra in extras if extra is not match]
+            written[key].append(match)
+        if matches:
+            flags.append(f"{key} was found by what it defines")
 
 
 def _merged(released: NotebookNode, written: list[NotebookNode]) -> NotebookNode:

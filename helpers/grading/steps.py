@@ -18,14 +18,17 @@ from nbgrader.utils import is_grade, setenv
 from traitlets import Integer, Unicode
 
 from helpers.checking import answers, show
+from helpers.checking.answers import Answer
 from helpers.checking.desk import EXAM_SEED
 from helpers.checking.keys import AnswerKey, BadKey
 from helpers.checking.verdicts import Verdict, judge, no_answer
 from helpers.exercises import Exercise, UnknownLesson, load_lesson
 from helpers.grading.exam import exam_key_path, load_exam_key
+from helpers.grading.records import PLACE, PLAIN, record
 from helpers.grading.restoring import restore
 
 CHECK = "check_"  # a check cell's grade_id is check_<exercise>; the solution's is <exercise>
+NOTHING_TO_RUN = "NothingToRun"  # the error in the check cells of a submission that could not be read
 SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs
 
 
@@ -111,6 +114,7 @@ class Judge(NbGraderPreprocessor):
     def preprocess(self, nb, resources):
         name = resources["nbgrader"]["assignment"]
         self._lesson, self._key = load_lesson(name), load_exam_key(name, Path.cwd())
+        self._isolation = resources["nbgrader"].get("isolation", PLAIN)
         self._cells = {
             cell.metadata.nbgrader["grade_id"]: cell for cell in nb.cells if cell.metadata.get("nbgrader")
         }
@@ -125,14 +129,14 @@ class Judge(NbGraderPreprocessor):
             cell.outputs = [output for output in cell.outputs if answers.MIME not in output.get("data", {})]
             return
         solution = self._cells.get(exercise.name)
-        verdict = judge_cell(cell, exercise, self._key, solution.source if solution else "")
+        verdict, answer = judged(cell, exercise, self._key, solution.source if solution else "")
         most = float(cell.metadata.nbgrader["points"])
         points = round(verdict.points * most / exercise.points, 6)
         cell.outputs = [
             NotebookNode(
                 output_type="execute_result",
                 execution_count=cell.get("execution_count"),
-                metadata={},
+                metadata={PLACE: record(verdict, answer, self._isolation)},
                 data={"text/plain": show.number(points), "text/html": show.as_html(verdict)},
             )
         ]
@@ -146,16 +150,22 @@ class Judge(NbGraderPreprocessor):
 
 def judge_cell(cell: NotebookNode, exercise: Exercise, key: AnswerKey, source: str) -> Verdict:
     """The verdict on what one executed check cell left as its outputs. Trusts nothing in them."""
+    return judged(cell, exercise, key, source)[0]
+
+
+def judged(cell: NotebookNode, exercise: Exercise, key: AnswerKey, source: str) -> tuple[Verdict, Answer | None]:
+    """The same, with the answer that was judged; None where nothing could be."""
     sent = [output.data[answers.MIME] for output in cell.outputs if answers.MIME in output.get("data", {})]
     if not sent:
-        return no_answer(exercise, _why_silent(cell))
+        return no_answer(exercise, _why_silent(cell)), None
     if len(sent) > 1:
-        return no_answer(exercise, f"The check sent {len(sent)} answers where one is expected; none was counted.")
+        says = f"The check sent {len(sent)} answers where one is expected; none was counted."
+        return no_answer(exercise, says), None
     try:
         answer = answers.from_wire(sent[0], exercise)
     except answers.MalformedAnswer as problem:
-        return no_answer(exercise, f"The check sent an answer that cannot be judged: {problem}.")
-    return judge(exercise, answer, key[exercise.name], source)
+        return no_answer(exercise, f"The check sent an answer that cannot be judged: {problem}."), None
+    return judge(exercise, answer, key[exercise.name], source), answer
 
 
 def _why_silent(cell: NotebookNode) -> str:
@@ -165,6 +175,8 @@ def _why_silent(cell: NotebookNode) -> str:
         name, value = str(output.ename)[:60], _plain(output.evalue)
         if name == "CellTimeoutError":
             return "The check did not finish in time. Is there a loop that never ends?"
+        if name == NOTHING_TO_RUN:
+            return f"{value}."
         if name == "KernelDied":
             return f"The check gave no answer: {value}."
         if name == "NameError":

@@ -1,0 +1,131 @@
+"""What the commands of `python -m helpers.grading` do."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from helpers.checking.keys import BadKey
+from helpers.exercises import load_lesson
+from helpers.grading.exam import exam_key_path, load_exam_key, make_exam_key
+
+
+class Stop(SystemExit):
+    """Nothing more can be done; the text says why, and what to do."""
+
+    def __init__(self, text: object):
+        super().__init__(f"\n{text}\n")
+
+
+def exam_key(lessons: list[str]) -> None:
+    from helpers.authoring.sources import sources
+
+    for source in sources(lessons):
+        path = make_exam_key(source.name, Path.cwd())
+        print(f"Made {path.relative_to(Path.cwd())}. Keep it to yourself; git ignores it.")
+
+
+def grade(asked: argparse.Namespace) -> int:
+    """Grade what has been handed in. Returns 1 when a submission could not be graded."""
+    from helpers.grading.batch import Batch, UnknownStudent, as_text
+    from helpers.grading.cluster import NoCluster
+    from helpers.grading.journal import Busy
+    from helpers.grading.running import NoSandbox
+
+    root = Path.cwd()
+    load_lesson(asked.lesson)
+    if not (root / "submitted").is_dir():
+        raise Stop("There is no folder submitted/ here. `make demo-class` makes one to try things on.")
+    try:
+        key = load_exam_key(asked.lesson, root)
+        register(root, asked.lesson)
+        with _execution(asked, key.seed) as (execute, jobs):
+            summary = Batch(root, asked.lesson, execute, jobs, bar=asked.bar).run(tuple(asked.only), asked.again)
+    except (BadKey, NoSandbox, NoCluster, Busy, UnknownStudent) as problem:
+        raise Stop(problem) from None
+    print(as_text(summary))
+    return 1 if summary.failed or summary.stopped else 0
+
+
+@contextlib.contextmanager
+def _execution(asked: argparse.Namespace, seed: str) -> Iterator[tuple[Callable, int]]:
+    """What runs a notebook, and how many at once."""
+    from helpers.grading.running import Limits, Runner
+
+    isolation = "none" if asked.unsafe else "bubblewrap"
+    if asked.unsafe:
+        print(UNSAFE, file=sys.stderr)
+    limits = Limits(cell_seconds=asked.cell_seconds, total_seconds=asked.total_seconds)
+    if asked.scheduler:
+        from helpers.grading.cluster import cluster
+
+        with cluster(asked.scheduler, asked.lesson, seed, isolation, limits) as found:
+            yield found.execute, asked.jobs or 2 * found.threads
+    else:
+        with Runner(asked.lesson, seed, isolation=isolation, limits=limits) as runner:
+            yield runner.execute, asked.jobs or os.cpu_count() or 1
+
+
+UNSAFE = """
+WARNING: --unsafe. Students' code runs as you, with your files and your network: it can read the solutions and the
+exam key, change marks, and delete what you own. Every mark made now says that it was made so.
+"""
+
+
+def register(root: Path, lesson: str) -> None:
+    """Make sure that the gradebook knows the lesson, as `nbgrader generate_assignment` tells it."""
+    from helpers.grading.marks import Marks, Unregistered
+
+    warnings.filterwarnings("ignore", message="Object of type <Submitted")  # nbgrader's own; harmless
+    with Marks(root, lesson) as marks, contextlib.suppress(Unregistered):
+        marks.require_lesson()
+        return
+    print(f"The gradebook does not know {lesson} yet. Telling it ...")
+    command = [sys.executable, "-m", "nbgrader", "generate_assignment", lesson, "--force"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    if done.returncode:
+        raise Stop(f"`nbgrader generate_assignment {lesson} --force` failed:\n{done.stderr[-2000:]}")
+
+
+def collect(lesson: str, place: str, copy_to: str = "submitted") -> None:
+    """Copy a platform's export into nbgrader's layout, and say what was found."""
+    from helpers.grading.intake import take_in
+    from helpers.grading.screening import Unreadable
+
+    if not Path(place).exists():
+        raise Stop(f"{place} does not exist.")
+    intake = take_in(Path(place), lesson)
+    copied = 0
+    for submission in intake.submissions:
+        folder = Path(copy_to) / submission.student.id / lesson
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            data = submission.piece.read() if submission.piece else b""
+        except Unreadable:
+            data = b""
+        target = folder / f"{lesson}.ipynb"
+        if target.is_symlink():
+            raise Stop(f"{target} is a link. Remove it first.")
+        target.write_bytes(data)
+        if submission.piece and submission.piece.modified > 0:
+            os.utime(target, (submission.piece.modified,) * 2)
+        copied += 1
+        for flag in submission.flags:
+            print(f"  {submission.student.id}: {flag}")
+    for flag in intake.flags:
+        print(f"  {flag}")
+    print(f"Copied the notebooks of {copied} students into {copy_to}/.")
+
+
+def ready_to_grade(root: Path, lesson: str) -> None:
+    """An exam key and a gradebook that knows the lesson, made where they are missing."""
+    if not exam_key_path(lesson, root).is_file():
+        print("Making an exam key ...")
+        make_exam_key(lesson, root)
+    register(root, lesson)

@@ -1,0 +1,104 @@
+"""What a batch has done, one line for each submission: the file that makes it safe to stop at any moment.
+
+A line is written last, after the judged notebook and the marks, and is on the disk when `write` returns. So
+what stands in the journal is done, and what does not stand there is done again, from the start, to the same end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+
+FOLDER = "journal"
+FORMAT = 1
+
+
+class Busy(Exception):
+    """Another batch of the same lesson is at work."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One submission that was graded.
+
+    submitted, released, key: digests of what was handed in, of the released lesson and of the exam key.
+    notebook: digest of the judged notebook as it was written. marks: automatic points by check cell.
+    verdicts: see `records.record`. flags: what an instructor should know. at: UTC.
+    """
+
+    student: str
+    submitted: str
+    released: str
+    key: str
+    notebook: str
+    marks: dict[str, float]
+    points: float
+    out_of: float
+    isolation: str
+    flags: list[str] = field(default_factory=list)
+    verdicts: list[dict] = field(default_factory=list)
+    seconds: float = 0.0
+    platform: str = ""
+    at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds"))
+
+
+class Journal:
+    """The journal of one lesson below a course's folder."""
+
+    def __init__(self, root: Path, lesson: str):
+        self.path = root / FOLDER / f"{lesson}.jsonl"
+
+    def read(self) -> dict[str, Entry]:
+        """The last entry of each student. A line that a crash cut off counts as not written."""
+        entries = {}
+        for line in self._lines():
+            try:
+                told = json.loads(line)
+                if told.pop("format") == FORMAT:
+                    entry = Entry(**told)
+                    entries[entry.student] = entry
+            except (ValueError, TypeError, KeyError, AttributeError):
+                continue
+        return entries
+
+    def write(self, entry: Entry) -> None:
+        """Add an entry, and return when the disk has it."""
+        line = json.dumps({"format": FORMAT, **asdict(entry)}, ensure_ascii=False) + "\n"
+        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(handle, line.encode())
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def held(self) -> Iterator[Journal]:
+        """Nobody else grades this lesson meanwhile. Raises Busy. A line that was cut off is closed first."""
+        self.path.parent.mkdir(exist_ok=True)
+        with open(self.path.with_suffix(".lock"), "w") as lock:
+            _lock(lock)
+            if self.path.exists() and (data := self.path.read_bytes()) and not data.endswith(b"\n"):
+                with open(self.path, "ab") as file:
+                    file.write(b"\n")
+            yield self
+
+    def _lines(self) -> list[str]:
+        if not self.path.exists():
+            return []
+        return self.path.read_text(encoding="utf-8", errors="replace").split("\n")
+
+
+def _lock(file) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows, where grading runs in a Linux machine anyway
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise Busy("This lesson is being graded already, by another command in this folder.") from None

@@ -1,0 +1,67 @@
+"""A verdict as data, kept beside the mark: for the report, for feedback, and for whoever asks later.
+
+The record lies in the metadata of the output that nbgrader reads the mark from, and in the batch's journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import torch
+from nbformat.notebooknode import NotebookNode
+
+from helpers.checking.answers import ANSWERED, Answer
+from helpers.checking.verdicts import Verdict
+
+FORMAT = 1
+PLACE = "verdict"  # the key in the output's metadata
+PLAIN = "none (a plain kernel)"  # what a record says when nobody said how the code was run
+
+
+def record(verdict: Verdict, answer: Answer | None = None, isolation: str = PLAIN) -> dict:
+    """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was."""
+    return {
+        "format": FORMAT,
+        "exercise": verdict.exercise,
+        "state": verdict.state,
+        "points": verdict.points,
+        "out_of": verdict.out_of,
+        "says": verdict.says,
+        "mistakes": [{"slug": s, "title": t} for s, t in zip(verdict.mistakes, verdict.titles, strict=True)],
+        "aspects": [
+            {"name": a.name, "points": a.points, "out_of": a.out_of, "held": a.held, "waits": a.waits, "says": a.says}
+            for a in verdict.aspects
+        ],
+        "answer": fingerprint(answer) if answer else "",
+        "isolation": isolation,
+    }
+
+
+def recorded(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, dict]]:
+    """The check cells of a judged notebook, each with its record."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            found = output.get("metadata", {}).get(PLACE)
+            if isinstance(found, dict) and found.get("format") == FORMAT:
+                yield cell, found
+                break
+
+
+def fingerprint(answer: Answer) -> str:
+    """Equal for answers that are equal to four digits, whatever the code that gave them looks like."""
+    digest = hashlib.sha256()
+    for aspect, outcome in sorted(answer.outcomes.items()):
+        digest.update(f"{aspect}|{outcome.state}|{outcome.says if outcome.state != ANSWERED else ''}|".encode())
+        for name, tensor in sorted(outcome.tensors.items()):
+            digest.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+            digest.update(_rounded(tensor))
+    return digest.hexdigest()[:16]
+
+
+def _rounded(tensor: torch.Tensor) -> bytes:
+    if not tensor.is_floating_point():
+        return torch.view_as_real(tensor).numpy().tobytes() if tensor.is_complex() else tensor.numpy().tobytes()
+    values = tensor.double().nan_to_num(nan=7e77)
+    scale = values.abs().clamp(max=1e77).max().item() if values.numel() else 0.0
+    return ((values / (scale or 1.0)) * 2000).round().clamp(-1e9, 1e9).to(torch.int64).numpy().tobytes()
