@@ -24,7 +24,8 @@ NOBODY = 65534
 BUBBLEWRAP, NONE = "bubblewrap", "none"
 UNSAFE_LABEL = "none (--unsafe)"
 
-COURSE, INSIDE_THERE, HOME, WORK = "/course", "/sandbox/inside.py", "/tmp/home", "/tmp/work"
+COURSE, INSIDE_THERE, FONTS_THERE = "/course", "/sandbox/inside.py", "/sandbox/fonts"
+HOME, WORK = "/tmp/home", "/tmp/work"
 
 HOW_TO = """\
 Submissions are strangers' programs, and they are run in a sandbox made by bubblewrap.
@@ -110,10 +111,12 @@ def wrapped(
         walls += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     walls += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(Limits.file_bytes), "--tmpfs", "/tmp"]
     for path in _system():
-        walls += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
+        link = os.path.islink(path)
+        walls += [*_parents(path), *(["--symlink", os.readlink(path)] if link else ["--ro-bind", path]), path]
     seen = {str(path): str(path) for path in [*_python(), *read_only]}
     seen |= {str(r): f"{COURSE}/helpers/{r.name}" for r in sorted(HELPERS.iterdir()) if r.name not in OURS_ALONE}
     seen[str(INSIDE)] = INSIDE_THERE
+    seen |= {str(path): f"{FONTS_THERE}/{path.name}" for path in _font_lists()}
     for here, there in seen.items():
         walls += [*_parents(there), "--ro-bind", here, there]
     if folder is not None:
@@ -143,6 +146,12 @@ def _python() -> list[Path]:
     """Where this Python and its packages lie, each once, the outer first."""
     folders = sorted({Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable).resolve().parents[1]})
     return [p for p in folders if not p.is_relative_to("/usr") and p != Path("/")]
+
+
+def _font_lists() -> list[Path]:
+    """matplotlib's lists of this machine's fonts, which take it a second to make again."""
+    folder = Path(os.environ.get("MPLCONFIGDIR") or Path.home() / ".cache" / "matplotlib")
+    return sorted(folder.glob("fontlist-*.json"))
 
 
 def defaults(there: bool = True) -> dict[str, str]:
