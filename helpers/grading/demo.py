@@ -27,7 +27,7 @@ NAMES = (
     "Yorick Almstad", "Zelda Hohenfels", "Arvid Montclair", "Briony Eastergaard", "Cyprian Wolde", "Dilara Stormont",
 )  # fmt: skip
 
-RIGHT, OTHERWISE, HALF, EMPTY, BROKEN = 4, 5, 3, 2, 2
+RIGHT, OTHERWISE, HALF, EMPTY, BROKEN = 3, 4, 3, 2, 2
 
 
 def make(lesson: str) -> None:
@@ -121,8 +121,8 @@ def _mistaken(answers: Answers, source: Source, count: int, chance: random.Rando
         for place, (name, found) in enumerate(by_exercise.items()):
             if turn < len(found):
                 chosen[name] = found[turn]
-            elif turn >= turns and found and (turn + place) % 3 == 0:
-                chosen[name] = found[min(int(chance.expovariate(0.9)), len(found) - 1)]
+            elif turn >= turns and found and (turn + place) % 5 < 2:
+                chosen[name] = found[min(int(chance.expovariate(1.1)), len(found) - 1)]
         made.append(_right(answers, source, **chosen))
     return made[:count]
 

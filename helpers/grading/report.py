@@ -34,7 +34,7 @@ header{border-bottom:1px solid var(--rule);padding-bottom:1.1rem}
 .scroll{overflow-x:auto;margin:0 -.2rem}table{border-collapse:collapse;font-size:.9rem;min-width:100%;font-variant-numeric:tabular-nums}
 th{font-weight:600;text-align:right;padding:.3rem .6rem;border-bottom:1px solid var(--ink);vertical-align:bottom;white-space:nowrap}
 td{padding:.28rem .6rem;border-bottom:1px solid var(--rule);text-align:right;vertical-align:top}th:first-child,td:first-child,.words{text-align:left}
-td.words{min-width:15rem;font-size:.87rem}td.full{color:var(--right)}td.zero{color:var(--calm)}td b{font-weight:650}
+td:first-child{white-space:nowrap}td.words{min-width:15rem;font-size:.87rem}td.full{color:var(--right)}td.zero{color:var(--calm)}td b{font-weight:650}
 .histogram{display:flex;align-items:flex-end;gap:3px;height:7.5rem;margin-top:.8rem;border-bottom:1px solid var(--quiet)}
 .histogram div{flex:1;display:flex;flex-direction:column;justify-content:flex-end;height:100%;text-align:center;font-size:.78rem;color:var(--quiet)}
 .histogram i{display:block;background:var(--accent);border-radius:3px 3px 0 0;min-height:1px}.ticks{display:flex;gap:3px;font-size:.78rem;color:var(--quiet)}.ticks span{flex:1;text-align:center}
