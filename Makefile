@@ -4,17 +4,18 @@
 COURSE := dot-product-to-gpt2
 FIRST  := 01_dot_product_attention
 
-# To give on the command line, where a target asks for it: LESSON=NN_topic, NAME=NN_topic, ARGS="...",
+# To give on the command line, where a target asks for it: LESSON=NN_topic, NAME=NN_topic, FROM=FILE, ARGS="...",
 # and PYTHON=/path/to/python3.12 to choose the Python that .venv is made with.
 LESSON :=
 NAME   :=
+FROM   :=
 ARGS   :=
 PYTHON :=
 
 # A full checkout holds the solutions; a student's copy does not, and needs fewer packages.
 FULL   := $(wildcard solutions tests)
 comma  := ,
-EXTRAS := $(if $(FULL),[author$(comma)site$(comma)test])
+EXTRAS := $(if $(FULL),[author$(comma)cluster$(comma)site$(comma)test])
 
 # An active conda environment of the course is used as it is; otherwise the environment is .venv.
 ifneq (,$(CONDA_PREFIX))
@@ -41,8 +42,8 @@ $(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help env lab test site build check new-lesson release exam-key assignment grade feedback \
-        export lock clean distclean .full .lesson .name
+.PHONY: help env lab test site build check new-lesson release exam-key assignment demo-class collect grade \
+        feedback report export lock clean distclean .full .lesson .name .from
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -149,14 +150,23 @@ exam-key: .full .lesson env ## Make an exam's answer key: LESSON=NN_topic
 assignment: .full .lesson env ## Make the students' notebook: LESSON=NN_topic
 	$(PY) -m nbgrader generate_assignment $(LESSON) --force
 
-grade: .full .lesson env ## Mark submitted/*/LESSON: LESSON=NN_topic
-	$(PY) -m nbgrader autograde $(LESSON)
+demo-class: .full .lesson env ## Make thirty submissions to try grading on: LESSON=NN_topic
+	$(PY) -m helpers.grading demo-class $(LESSON) $(ARGS)
+
+collect: .full .lesson .from env ## Copy a zip from Canvas or Moodle into submitted/: LESSON=NN_topic FROM=class.zip
+	$(PY) -m helpers.grading collect $(LESSON) "$(FROM)"
+
+grade: .full .lesson env ## Mark what is in submitted/: LESSON=NN_topic (ARGS="--only STUDENT --again --jobs N ...")
+	$(PY) -m helpers.grading grade $(LESSON) $(ARGS)
 
 feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_topic
-	$(PY) -m nbgrader generate_feedback $(LESSON)
+	$(PY) -m helpers.grading feedback $(LESSON) $(ARGS)
 
-export: .full env ## Write all marks to a CSV file
-	$(PY) -m nbgrader export
+report: .full .lesson env ## Write the instructor's page, report/: LESSON=NN_topic
+	$(PY) -m helpers.grading report $(LESSON)
+
+export: .full env ## Write marks for nbgrader, Canvas and Moodle into export/ (LESSON= for one lesson)
+	$(PY) -m helpers.grading export $(LESSON)
 
 # Before the environment, not after it: old pins and a new declaration may not go together.
 lock: .full $(PY) ## Pin the dependencies anew in constraints.txt (ARGS=--upgrade takes the newest)
@@ -184,6 +194,9 @@ distclean: clean ## clean, and remove .venv
 
 .lesson:
 	@test -n "$(LESSON)" || { echo "Say which lesson: make $(MAKECMDGOALS) LESSON=$(FIRST)"; exit 1; }
+
+.from:
+	@test -n "$(FROM)" || { echo "Say where the submissions are: make collect LESSON=$(LESSON) FROM=class.zip"; exit 1; }
 
 .name:
 	@test -n "$(NAME)" || { echo "Name the lesson: make new-lesson NAME=17_topic"; exit 1; }

@@ -21,6 +21,10 @@ c.CourseDirectory.ignore = [
     "feedback",
 ]
 
+# A gradebook on a server: GRADEBOOK=postgresql+psycopg://user@host/database
+if os.environ.get("GRADEBOOK"):
+    c.CourseDirectory.db_url = os.environ["GRADEBOOK"]
+
 # The stub's message tells our check an exercise that was not begun from one that raises by itself.
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this")'}
 

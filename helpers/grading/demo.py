@@ -27,12 +27,13 @@ NAMES = (
     "Yorick Almstad", "Zelda Hohenfels", "Arvid Montclair", "Briony Eastergaard", "Cyprian Wolde", "Dilara Stormont",
 )  # fmt: skip
 
-RIGHT, OTHERWISE, HALF, EMPTY, BROKEN = 4, 5, 3, 2, 2
+RIGHT, OTHERWISE, HALF, EMPTY, BROKEN = 3, 4, 3, 2, 2
 
 
 def make(lesson: str) -> None:
     """Put the class into submitted/. Raises Stop where a real class lies there."""
     from helpers.grading.commands import Stop, ready_to_grade
+    from helpers.grading.marks import Marks
 
     (source,) = sources([lesson])
     submitted = Path("submitted")
@@ -45,6 +46,10 @@ def make(lesson: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / file).write_bytes(data)
+    with Marks(Path.cwd(), lesson) as marks:
+        for name in NAMES:
+            first, last = name.split(" ")
+            marks.gradebook.update_or_create_student(student_id(name), first_name=first, last_name=last)
     print(f"Made {len(NAMES)} submissions in submitted/. Now:")
     for target in ("grade", "feedback", "report"):
         print(f"    make {target} LESSON={lesson}")
@@ -116,8 +121,8 @@ def _mistaken(answers: Answers, source: Source, count: int, chance: random.Rando
         for place, (name, found) in enumerate(by_exercise.items()):
             if turn < len(found):
                 chosen[name] = found[turn]
-            elif turn >= turns and found and (turn + place) % 3 == 0:
-                chosen[name] = found[min(int(chance.expovariate(0.9)), len(found) - 1)]
+            elif turn >= turns and found and (turn + place) % 5 < 2:
+                chosen[name] = found[min(int(chance.expovariate(1.1)), len(found) - 1)]
         made.append(_right(answers, source, **chosen))
     return made[:count]
 

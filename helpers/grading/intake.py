@@ -388,7 +388,7 @@ def exercises_in(notebook: NotebookNode, lesson: Lesson) -> int:
 
 def _laid_out_student(name: str) -> tuple[Student, list[str]]:
     """The student of a folder in nbgrader's layout; a name that no database can hold is spelt anew."""
-    if len(name) <= 100 and name.isprintable() and "+" not in name:
+    if len(name) <= 100 and name.isprintable() and not re.search(r'[+,;"<>&\\]|^[=@-]', name):
         return Student(name), []
     return Student(slug(name)), [f"the folder {_shown(name)} was read as {slug(name)}"]
 

@@ -62,19 +62,19 @@ class Marks:
         self._config = course_config(root)
         with _inside(root):
             self.course = CourseDirectory(config=self._config, root=str(root))
-        self._gradebook: Gradebook | None = None
+        self.gradebook: Gradebook | None = None  # open between entering and leaving
 
     def __enter__(self) -> Marks:
-        self._gradebook = Gradebook(self.course.db_url, self.course.course_id)
+        self.gradebook = Gradebook(self.course.db_url, self.course.course_id)
         return self
 
     def __exit__(self, *problem) -> None:
-        self._gradebook.close()
+        self.gradebook.close()
 
     def require_lesson(self) -> None:
         """Raises Unregistered unless the gradebook knows the lesson's notebook and its cells."""
         try:
-            if not self._gradebook.find_notebook(self.lesson, self.lesson).grade_cells:
+            if not self.gradebook.find_notebook(self.lesson, self.lesson).grade_cells:
                 raise Unregistered(self.lesson)
         except MissingEntry:
             raise Unregistered(self.lesson) from None
@@ -89,7 +89,7 @@ class Marks:
     def automatic(self, student: str) -> dict[str, float | None]:
         """The automatic points that the gradebook holds, by check cell; empty when it holds none."""
         try:
-            found = self._gradebook.find_submission_notebook(self.lesson, self.lesson, student)
+            found = self.gradebook.find_submission_notebook(self.lesson, self.lesson, student)
         except MissingEntry:
             return {}
         return {grade.name: grade.auto_score for grade in found.grades}
@@ -101,14 +101,14 @@ class Marks:
         its file. Comments and points that somebody gave by hand stay.
         """
         resources = self._resources(student.id, isolation)
-        with _shared(self._gradebook, one_transaction=False):
+        with _shared(self.gradebook, one_transaction=False):
             OverwriteCells(config=self._config, log=QUIET).preprocess(executed, resources)
         Judge(config=self._config, log=QUIET).preprocess(executed, resources)
         for step in (IgnorePattern, LimitOutput, CheckCellMetadata):
             step(config=self._config, log=QUIET).preprocess(executed, resources)
         defuse(executed)
         digest = self._write(student.id, executed, timestamp)
-        with _shared(self._gradebook, one_transaction=True):
+        with _shared(self.gradebook, one_transaction=True):
             self._reset(student, timestamp)
             for step in (SaveAutoGrades, AssignLatePenalties):
                 step(config=self._config, log=QUIET).preprocess(executed, resources)
@@ -117,7 +117,7 @@ class Marks:
     def remove(self, student: str) -> None:
         """Take a student and all their marks out of the gradebook."""
         try:
-            self._gradebook.remove_student(student)
+            self.gradebook.remove_student(student)
         except MissingEntry:
             return
 
@@ -134,11 +134,11 @@ class Marks:
     def _reset(self, student: Student, timestamp: str) -> None:
         """Make the submission, or forget the automatic points of an earlier one."""
         about = {"first_name": student.first_name, "last_name": student.last_name, "lms_user_id": student.number}
-        self._gradebook.update_or_create_student(student.id, **{k: v for k, v in about.items() if v})
+        self.gradebook.update_or_create_student(student.id, **{k: v for k, v in about.items() if v})
         when = {"timestamp": timestamp} if timestamp else {}
-        with self._gradebook.db.no_autoflush:  # nbgrader builds a submission's rows before it adds them
-            self._gradebook.update_or_create_submission(self.lesson, student.id, **when)
-        notebook = self._gradebook.find_submission_notebook(self.lesson, self.lesson, student.id)
+        with self.gradebook.db.no_autoflush:  # nbgrader builds a submission's rows before it adds them
+            self.gradebook.update_or_create_submission(self.lesson, student.id, **when)
+        notebook = self.gradebook.find_submission_notebook(self.lesson, self.lesson, student.id)
         for grade in notebook.grades:
             grade.auto_score = None
 

@@ -49,7 +49,7 @@ def recorded(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, dict]]:
 
 
 def fingerprint(answer: Answer) -> str:
-    """Equal for answers that are equal to four digits, whatever the code that gave them looks like."""
+    """Equal for answers that are equal to about three digits, whatever the code that gave them looks like."""
     digest = hashlib.sha256()
     for aspect, outcome in sorted(answer.outcomes.items()):
         digest.update(f"{aspect}|{outcome.state}|{outcome.says if outcome.state != ANSWERED else ''}|".encode())
@@ -60,8 +60,13 @@ def fingerprint(answer: Answer) -> str:
 
 
 def _rounded(tensor: torch.Tensor) -> bytes:
+    """The numbers as multiples of a thousandth of the largest, and how large that is."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
     if not tensor.is_floating_point():
-        return torch.view_as_real(tensor).numpy().tobytes() if tensor.is_complex() else tensor.numpy().tobytes()
-    values = tensor.double().nan_to_num(nan=7e77)
-    scale = values.abs().clamp(max=1e77).max().item() if values.numel() else 0.0
-    return ((values / (scale or 1.0)) * 2000).round().clamp(-1e9, 1e9).to(torch.int64).numpy().tobytes()
+        return tensor.numpy().tobytes()
+    values = tensor.double()
+    finite = values[torch.isfinite(values)].abs()
+    scale = finite.max().item() if finite.numel() else 0.0
+    steps = (values / (scale or 1.0) * 1000).nan_to_num(nan=9e9, posinf=8e9, neginf=-8e9).round()
+    return f"{scale:.3e}|".encode() + steps.to(torch.int64).numpy().tobytes()
