@@ -111,7 +111,7 @@ ATTACKS = (
     Attack(
         "12-gb-shared",
         "allocates 12 GB that no single process owns",
-        "import mmap\nhoard = mmap.mmap(-1, 12 << 30)\nfor place in range(0, 12 << 30, 4096):\n    hoard[place] = 1",
+        "import mmap\nhoard = mmap.mmap(-1, 12 << 30)\nwhile hoard.tell() < len(hoard):\n    hoard.write(bytes(16 << 20))",
     ),
     Attack(
         "fork-bomb",
@@ -247,7 +247,7 @@ ATTACKS = (
     Attack(
         "kills",
         "kills every process that it can see",
-        EVERYBODY + "import signal\nfor process in everybody():\n    try:\n        os.kill(process, signal.SIGKILL)\n        print('LEAK killed', process)\n"
+        EVERYBODY + "import signal\nfor process in everybody():\n    try:\n        os.kill(process, signal.SIGKILL)\n        print(process > 1 and f'LEAK killed {process}')\n"
         "    except OSError:\n        pass\ntry:\n    os.kill(-1, signal.SIGKILL)\n    print('LEAK killed all')\nexcept OSError:\n    pass",
     ),
     Attack(

@@ -149,6 +149,7 @@ class _Zygote:
         )  # fmt: skip
         theirs.close()
         self._about: dict | None = None
+        self._shared = False
 
     def _command(self, isolation: str, seed: str, limits: Limits, imports: str, channel: int):
         sandboxed = isolation == BUBBLEWRAP
@@ -180,6 +181,7 @@ class _Zygote:
 
     def fork(self, alone: bool = False) -> _Conversation:
         self._ready()
+        self._shared = not alone
         ours, cells = socket.socketpair()
         orders, theirs = socket.socketpair()
         with contextlib.suppress(OSError):  # a zygote that died shows as a conversation that ends at once
@@ -188,10 +190,13 @@ class _Zygote:
         return _Conversation(ours, orders, self if alone else None)
 
     def close(self) -> None:
-        self._control.close()
-        with contextlib.suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._control.close()  # at which it ends by itself, unless somebody keeps it
+        try:
+            self._process.wait(timeout=GRACE if self._shared else 0)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
         if self._folder is not None:
             with contextlib.suppress(OSError):
                 self._folder.cleanup()
