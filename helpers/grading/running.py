@@ -9,6 +9,7 @@ what speaks with it: it sends one cell after another and reads back outputs as d
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import copy
 import json
@@ -62,7 +63,7 @@ class Runner:
     lesson: NN_topic. seed: the exam key's. isolation: "bubblewrap", or "none" where somebody has decided to go
     without. warm: fork each submission from one process that has done the imports, where that can be done
     safely; each gets a process of its own from the start otherwise. The marks are the same.
-    imports: Python text of import statements; those of the lesson's setup cell unless given.
+    imports: Python text of import statements; those of the released lesson's setup cell unless given.
 
     Raises NoSandbox, on entering, where bubblewrap is wanted and cannot work.
     """
@@ -101,7 +102,9 @@ class Runner:
         return _Zygote(self.isolation, self._seed, self.limits, self._imports_of())
 
     def _imports_of(self) -> str:
-        return IMPORTS + f"import helpers.exercises.l{self.lesson}\n" + (self._imports or "")
+        if self._imports is None:
+            self._imports = imports_of(Path("notebooks", self.lesson, f"{self.lesson}.ipynb"))
+        return IMPORTS + f"import helpers.exercises.l{self.lesson}\n" + self._imports
 
     def _process(self) -> tuple[_Conversation, str]:
         """A fresh process for a submission, and how it came about."""
@@ -122,6 +125,16 @@ class Runner:
         return self._new_zygote().fork(alone=True), "bubblewrap, cold kernel"
 
 
+def imports_of(release: Path) -> str:
+    """The import statements of a released lesson's setup cell; nothing where there is none to be read."""
+    with contextlib.suppress(OSError, ValueError, SyntaxError, StopIteration):
+        cells = nbformat.read(release, as_version=4).cells
+        setup = next(cell for cell in cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "setup")
+        imports = [node for node in ast.parse(setup.source).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        return "\n".join(map(ast.unparse, imports))
+    return ""
+
+
 class _Zygote:
     """The process that forks; see `inside.serve`. alone: it does so once, and ends with its only fork."""
 
@@ -136,6 +149,7 @@ class _Zygote:
         )  # fmt: skip
         theirs.close()
         self._about: dict | None = None
+        self._shared = False
 
     def _command(self, isolation: str, seed: str, limits: Limits, imports: str, channel: int):
         sandboxed = isolation == BUBBLEWRAP
@@ -146,9 +160,8 @@ class _Zygote:
         inside = sandbox.INSIDE_THERE if sandboxed else str(sandbox.INSIDE)
         command = [sys.executable, inside, "serve", json.dumps(options), str(channel)]
         if sandboxed:
-            return sandbox.wrapped(command, folder=None, environment={EXAM_SEED: seed}), None
-        own = {"HOME": folder, "MPLCONFIGDIR": f"{folder}/matplotlib", EXAM_SEED: seed}
-        return command, {**sandbox.defaults(there=False), **own}
+            return sandbox.wrapped(command, environment={EXAM_SEED: seed}), None
+        return command, {**sandbox.defaults(there=False), "HOME": folder, EXAM_SEED: seed}
 
     def alive(self) -> bool:
         return self._process.poll() is None
@@ -168,6 +181,7 @@ class _Zygote:
 
     def fork(self, alone: bool = False) -> _Conversation:
         self._ready()
+        self._shared = not alone
         ours, cells = socket.socketpair()
         orders, theirs = socket.socketpair()
         with contextlib.suppress(OSError):  # a zygote that died shows as a conversation that ends at once
@@ -176,10 +190,13 @@ class _Zygote:
         return _Conversation(ours, orders, self if alone else None)
 
     def close(self) -> None:
-        self._control.close()
-        with contextlib.suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._control.close()  # at which it ends by itself, unless somebody keeps it
+        try:
+            self._process.wait(timeout=GRACE if self._shared else 0)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
         if self._folder is not None:
             with contextlib.suppress(OSError):
                 self._folder.cleanup()

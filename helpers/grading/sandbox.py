@@ -80,7 +80,7 @@ def _problem() -> str:
         return "It is not installed here."
     # As graded: with every wall, and with all that Python needs behind them
     tried = subprocess.run(
-        wrapped([sys.executable, "-S", "-c", "pass"], folder=None, environment={}),
+        wrapped([sys.executable, "-S", "-c", "pass"], environment={}),
         capture_output=True, text=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     if tried.returncode == 0:
@@ -95,12 +95,11 @@ def as_user() -> int | None:
 
 
 def wrapped(
-    command: Iterable[str], *, folder: Path | None, environment: Mapping[str, str], read_only: Iterable[Path] = ()
+    command: Iterable[str], *, environment: Mapping[str, str], writable: Iterable[Path] = ()
 ) -> list[str]:
     """The command, inside the walls.
 
-    folder: what is bound, writable, at WORK; without one there is an empty folder in memory.
-    read_only: files and folders to be seen at their own paths. environment: the whole of it, beside `defaults`.
+    environment: the whole of it, beside `defaults`. writable: folders to be seen at their own paths.
     """
     walls = [shutil.which("bwrap") or "bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     walls += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
@@ -113,17 +112,16 @@ def wrapped(
     for path in _system():
         link = os.path.islink(path)
         walls += [*_parents(path), *(["--symlink", os.readlink(path)] if link else ["--ro-bind", path]), path]
-    seen = {str(path): str(path) for path in [*_python(), *read_only]}
+    seen = {str(path): str(path) for path in [*_python()]}
     seen |= {str(r): f"{COURSE}/helpers/{r.name}" for r in sorted(HELPERS.iterdir()) if r.name not in OURS_ALONE}
     seen[str(INSIDE)] = INSIDE_THERE
     seen |= {str(path): f"{FONTS_THERE}/{path.name}" for path in _font_lists()}
     for here, there in seen.items():
         walls += [*_parents(there), "--ro-bind", here, there]
-    if folder is not None:
-        walls += ["--bind", str(folder), WORK]
-    else:
-        walls += ["--perms", "1777", "--dir", WORK]
-    walls += ["--perms", "1777", "--dir", HOME, "--remount-ro", "/", "--chdir", WORK]
+    for path in writable:
+        walls += [*_parents(str(path)), "--bind", str(path), str(path)]
+    walls += ["--perms", "1777", "--dir", WORK, "--perms", "1777", "--dir", HOME]
+    walls += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", WORK]
     for name, value in {**defaults(), **environment}.items():
         walls += ["--setenv", name, value]
     return [*walls, "--", *command]
@@ -150,8 +148,11 @@ def _python() -> list[Path]:
 
 def _font_lists() -> list[Path]:
     """matplotlib's lists of this machine's fonts, which take it a second to make again."""
-    folder = Path(os.environ.get("MPLCONFIGDIR") or Path.home() / ".cache" / "matplotlib")
-    return sorted(folder.glob("fontlist-*.json"))
+    return sorted(_fonts_here().glob("fontlist-*.json"))
+
+
+def _fonts_here() -> Path:
+    return Path(os.environ.get("MPLCONFIGDIR") or Path.home() / ".cache" / "matplotlib")
 
 
 def defaults(there: bool = True) -> dict[str, str]:
@@ -166,7 +167,7 @@ def defaults(there: bool = True) -> dict[str, str]:
         "USER": "student",
         "LANG": "C.UTF-8",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "MPLCONFIGDIR": "/tmp/matplotlib",
+        "MPLCONFIGDIR": "/tmp/matplotlib" if there else str(_fonts_here()),
         "COURSE_DEVICE": "cpu",
         "HF_HUB_OFFLINE": "1",
         **dict.fromkeys(one, "1"),

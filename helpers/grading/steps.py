@@ -1,6 +1,7 @@
 """Our steps in ``nbgrader autograde``, named in nbgrader_config.py.
 
-RestoreCells comes first of all; ExamExecute stands where nbgrader's Execute stands; Judge follows it, so
+RestoreCells comes first of all; ExamExecute, which runs students' code in a sandbox, stands
+where nbgrader's Execute stands; Judge follows it, so
 that SaveAutoGrades finds a number that was computed here, in the grader's own process.
 """
 
@@ -11,11 +12,13 @@ import re
 from pathlib import Path
 
 import nbformat
+from jupyter_core.utils import run_sync
 from nbclient.exceptions import DeadKernelError
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 from nbgrader.utils import is_grade, setenv
-from traitlets import Integer, Unicode
+from traitlets import Enum, Integer, Unicode
+from traitlets.config import Application
 
 from helpers.checking import answers, show
 from helpers.checking.answers import Answer
@@ -25,15 +28,19 @@ from helpers.checking.verdicts import Verdict, judge, no_answer
 from helpers.exercises import Exercise, UnknownLesson, load_lesson
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.records import PLACE, PLAIN, record
+from helpers.grading import provisioner
 from helpers.grading.restoring import restore
+from helpers.grading.running import GRACE, RESTARTS, SHOWS_ONLY
+from helpers.grading.running import error as _error
+from helpers.grading.sandbox import BUBBLEWRAP, NONE, UNSAFE_LABEL, why_not
 
 CHECK = "check_"  # a check cell's grade_id is check_<exercise>; the solution's is <exercise>
 NOTHING_TO_RUN = "NothingToRun"  # the error in the check cells of a submission that could not be read
-SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs
+NBGRADER_LABEL = "bubblewrap, nbgrader's kernel"
 
 
 def require_exam_key(assignment: str, student: str, notebooks: list) -> None:
-    """The hook that stops a run at once, and says what to do, when there is no exam key."""
+    """The hook that stops a run at once, and says what to do, when an exam key or the sandbox is missing."""
     try:
         load_exam_key(assignment, Path.cwd())
     except BadKey as problem:
@@ -41,6 +48,16 @@ def require_exam_key(assignment: str, student: str, notebooks: list) -> None:
         raise SystemExit(f"\n{problem}\n") from None
     except UnknownLesson:
         return
+    if _isolation() == BUBBLEWRAP:
+        problem = why_not("--ExamExecute.isolation=none")
+        if problem:
+            raise SystemExit(f"\n{problem}\n")
+
+
+def _isolation() -> str:
+    """What the running nbgrader command was told; a hook is not handed its configuration."""
+    config = Application.instance().config if Application.initialized() else {}
+    return config.get("ExamExecute", {}).get("isolation", BUBBLEWRAP)
 
 
 class RestoreCells(NbGraderPreprocessor):
@@ -67,26 +84,57 @@ class ExamExecute(Execute):
     stays that exercise's.
     """
 
-    restarts = Integer(3, help="How many times a dead kernel is replaced.").tag(config=True)
+    restarts = Integer(RESTARTS, help="How many times a dead kernel is replaced.").tag(config=True)
+    isolation = Enum((BUBBLEWRAP, NONE), BUBBLEWRAP, help="What the student's code runs in.").tag(config=True)
 
     def preprocess(self, nb, resources, km=None):
         key = load_exam_key(resources["nbgrader"]["assignment"], Path.cwd())
         self.skip_cells_with_tag = SHOWS_ONLY
         self._dead: set[int] = set()
+        resources["nbgrader"]["isolation"] = NBGRADER_LABEL if self.isolation == BUBBLEWRAP else UNSAFE_LABEL
+        if self.isolation == NONE:
+            self.log.warning("%s is run without a sandbox, and can do what you can", resources["nbgrader"]["student"])
         with setenv(**{EXAM_SEED: key.seed}):
             return super().preprocess(nb, resources, km)
+
+    def create_kernel_manager(self):
+        manager = super().create_kernel_manager()
+        if self.isolation == BUBBLEWRAP:
+            provisioner.use(manager)
+        return manager
 
     def preprocess_cell(self, cell, resources, index):
         if len(self._dead) > self.restarts:
             cell.outputs = [_error("KernelDied", "it was not run: the kernel had died too often before")]
             return cell, resources
         try:
-            return super().preprocess_cell(cell, resources, index)
+            cell, resources = super().preprocess_cell(cell, resources, index)
+            if self._is_stuck(cell):
+                raise DeadKernelError("It could not be interrupted")
+            return cell, resources
         except DeadKernelError:
+            if self._timed_out(cell):
+                self._dead.add(index)
+                self._replace_kernel(resources, index)
+                return cell, resources
             cell.outputs = [_error("KernelDied", "it ended the Python process")]
             self._dead.add(index)
             self._replace_kernel(resources, index)
             return cell, resources
+
+    @staticmethod
+    def _timed_out(cell: NotebookNode) -> bool:
+        return any(output.get("ename") == "CellTimeoutError" for output in cell.get("outputs", []))
+
+    def _is_stuck(self, cell: NotebookNode) -> bool:
+        """Did the interrupt after the timeout fail? The kernel would answer nothing else, and cost every later cell."""
+        if not self._timed_out(cell):
+            return False
+        try:
+            run_sync(self.kc.wait_for_ready)(timeout=GRACE)
+        except RuntimeError:
+            return True
+        return False
 
     def _replace_kernel(self, resources, index: int) -> None:
         while len(self._dead) <= self.restarts:
@@ -102,10 +150,6 @@ class ExamExecute(Execute):
                 return
             except DeadKernelError:
                 self._dead.add(running)
-
-
-def _error(name: str, value: str) -> NotebookNode:
-    return NotebookNode(output_type="error", ename=name, evalue=value, traceback=[f"{name}: {value}"])
 
 
 class Judge(NbGraderPreprocessor):
