@@ -3,9 +3,9 @@
 The stand-in runs trusted answers in this process, in milliseconds. As a program this file grades a course with
 forks of itself, kills each with SIGKILL at a random moment, and starts the next:
 
-    python tests/stand_in.py LESSON KILLS SECONDS [--real]
+    python tests/stand_in.py LESSON KILLS [--real]
 
-SECONDS: how long a batch takes that is left alone. It prints what it found after each kill, as JSON lines.
+It prints what it found after each kill, as JSON lines.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def grade(lesson: str, real: bool = False) -> None:
         Batch(Path.cwd(), lesson, StandIn(lesson, seed, delay=0.01).execute, 2, bar=False).run()
 
 
-def killed(lesson: str, kills: int, seconds: float, real: bool) -> None:
+def killed(lesson: str, kills: int, real: bool) -> None:
     """Grade with forks of this process, `kills` of which are killed, and one more that is left alone."""
     chance = random.Random(11)
-    for kill in range(kills + 1):
+    for steps in [*chance.sample([0, 1, 2, 3] * kills, kills), None]:
         child = os.fork()
         if not child:
             try:
@@ -90,27 +90,37 @@ def killed(lesson: str, kills: int, seconds: float, real: bool) -> None:
             except BaseException as problem:
                 print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
                 os._exit(1)
-        if kill == kills:
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        else:
-            time.sleep(chance.uniform(0, 2 * seconds / kills) + seconds / 20)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if steps is not None:
+            wait_for(lesson, steps)
+            time.sleep(chance.uniform(0, (0.5 if real else 0.05) if steps else (4 if real else 0.5)))
+            os.kill(child, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         print(json.dumps({"code": code, **seen(lesson)}), flush=True)
+
+
+def wait_for(lesson: str, steps: int) -> None:
+    """Until the journal is so many lines longer, or nearly complete."""
+    before, journal = lines(lesson), Path("journal", f"{lesson}.jsonl")
+    deadline = time.monotonic() + 60
+    while lines(lesson) < min(before + steps, 37) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    assert not steps or journal.exists()
+
+
+def lines(lesson: str) -> int:
+    journal = Path("journal", f"{lesson}.jsonl")
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
 def seen(lesson: str) -> dict:
     """How many submissions stand in the journal and in the gradebook, and how many there are half done."""
-    journal = Path("journal", f"{lesson}.jsonl")
-    lines = journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
     with contextlib.closing(sqlite3.connect("gradebook.db", timeout=30)) as database:
         counts = database.execute("SELECT count(auto_score), count(*) FROM grade GROUP BY notebook_id").fetchall()
     whole = list(Path("autograded").glob(f"*/{lesson}/{lesson}.ipynb"))
     for path in whole:
         json.loads(path.read_text())
     return {
-        "journal": len(lines),
+        "journal": lines(lesson),
         "marked": sum(marked == every for marked, every in counts),
         "half": sum(marked != every for marked, every in counts),
         "written": len(whole),
@@ -118,4 +128,4 @@ def seen(lesson: str) -> dict:
 
 
 if __name__ == "__main__":
-    killed(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), "--real" in sys.argv)
+    killed(sys.argv[1], int(sys.argv[2]), "--real" in sys.argv)

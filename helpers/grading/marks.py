@@ -128,6 +128,7 @@ class Marks:
             "notebook": self.lesson,
             "db_url": self.course.db_url,
             "isolation": isolation,
+            "root": str(self.root),
         }
         return {"nbgrader": about, "unique_key": self.lesson}
 
