@@ -43,10 +43,10 @@ export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .PHONY: help env lab test site build check new-lesson release exam-key assignment demo-class collect grade \
-        feedback report export lock clean distclean .full .lesson .name .from
+        bench-grading compare-attacks feedback report export lock clean distclean .full .lesson .name .from
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
 ##### The environment
 
@@ -158,6 +158,12 @@ collect: .full .lesson .from env ## Copy a zip from Canvas or Moodle into submit
 
 grade: .full .lesson env ## Mark what is in submitted/: LESSON=NN_topic (ARGS="--only STUDENT --again --jobs N ...")
 	$(PY) -m helpers.grading grade $(LESSON) $(ARGS)
+
+bench-grading: .full env ## Measure the batch against nbgrader's own (LESSON=, ARGS="--submissions N")
+	$(PY) -m helpers.grading bench $(LESSON) $(ARGS)
+
+compare-attacks: .full env ## Try every known attack on plain nbgrader and here, and write the table
+	$(PY) -m helpers.grading compare-attacks $(ARGS)
 
 feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_topic
 	$(PY) -m helpers.grading feedback $(LESSON) $(ARGS)

@@ -43,6 +43,13 @@ def parser() -> argparse.ArgumentParser:
 
     export = add("export", help="write the marks for nbgrader, Canvas and Moodle, export/")
     export.add_argument("lesson", metavar="NN_topic", nargs="?", help="all lessons if none is named")
+
+    bench = add("bench", help="measure the batch against nbgrader's own")
+    bench.add_argument("lesson", metavar="NN_topic", nargs="?", default="01_dot_product_attention")
+    bench.add_argument("--submissions", type=int, default=40, metavar="N")
+
+    compare = add("compare-attacks", help="try every known attack on plain nbgrader and here, and write the table")
+    compare.add_argument("--only", action="append", default=[], metavar="ATTACK")
     return top
 
 
@@ -63,6 +70,14 @@ def _run(asked: argparse.Namespace) -> int | None:
         return demo.remove(asked.lesson) if asked.remove else demo.make(asked.lesson)
     if asked.command == "collect":
         return commands.collect(asked.lesson, asked.place)
+    if asked.command == "bench":
+        from helpers.grading.bench import bench
+
+        return bench(asked.lesson, asked.submissions)
+    if asked.command == "compare-attacks":
+        from helpers.grading.comparison import compare
+
+        return compare(tuple(asked.only))
     if asked.command == "grade":
         return commands.grade(asked)
     if asked.command == "feedback":

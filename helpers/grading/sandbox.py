@@ -95,11 +95,12 @@ def as_user() -> int | None:
 
 
 def wrapped(
-    command: Iterable[str], *, environment: Mapping[str, str], writable: Iterable[Path] = ()
+    command: Iterable[str], *, environment: Mapping[str, str], writable: Iterable[Path] = (), start: Path | str = WORK
 ) -> list[str]:
     """The command, inside the walls.
 
-    environment: the whole of it, beside `defaults`. writable: folders to be seen at their own paths.
+    environment: the whole of it, beside `defaults`. writable: folders to be seen at their own paths. start: the
+    working folder.
     """
     walls = [shutil.which("bwrap") or "bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     walls += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
@@ -121,7 +122,7 @@ def wrapped(
     for path in writable:
         walls += [*_parents(str(path)), "--bind", str(path), str(path)]
     walls += ["--perms", "1777", "--dir", WORK, "--perms", "1777", "--dir", HOME]
-    walls += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", WORK]
+    walls += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(start)]
     for name, value in {**defaults(), **environment}.items():
         walls += ["--setenv", name, value]
     return [*walls, "--", *command]
