@@ -57,8 +57,8 @@ check = start("02_queries_keys_values")
 # | $x_j$, right of the dot | it is compared with, to set its weight in the outputs of **others** | the **key** |
 # | $x_j$, at the end | it is added up, once the weights are known | the **value** |
 #
-# A word may well ask for one thing, be found under another, and have a third to say. An adjective asks which noun it belongs to. It
-# is not found by other adjectives. And what it tells the noun is neither of the two, but its meaning.
+# A word may well ask for one thing, be found under another, and have a third to say. An adjective asks for the noun that it belongs to; it
+# is of interest to that noun, and to no other adjective; and what it has to tell is its meaning, which is neither of the two.
 #
 # The three names come from a data structure that you use every day.
 
@@ -86,7 +86,7 @@ except KeyError as missing:
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j , \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
 #
 # Every key matches a little, so there is always an answer. And since it is made of products, sums and exponentials, gradients flow through it
-# to the query, to the keys and to the values. No gradient gets through `category["tuple"]`.
+# to the query, to the keys and to the values. No gradient gets through `category["list"]`.
 
 # %% [markdown]
 # <div class="card">
@@ -189,7 +189,7 @@ def sharpen(keys, query, beta):
 # %% nbgrader={"grade": true, "grade_id": "check_sharpen", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(sharpen)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Four panels of bars: the weights of eight keys for the query tuple. At beta 0 all are 0.12 or 0.13. With growing beta the bar of the key list grows, until at beta 8 it has all the weight and the others none."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Four panels of bars: the weights of eight keys for the query tuple. At beta 0 all are one eighth. With growing beta the bar of the key list grows, until at beta 8 it has all the weight and the others none."}}
 query = embed(["tuple"])[0]
 shares = {f"$\\beta$ = {beta:g}": sharpen(keys, query, beta) for beta in [0, 0.5, 1, 8]}
 plots.bars(shares, list(category), mark=[list(category).index("list"), list(category).index("dictionary")])
@@ -373,7 +373,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Lower is better; 0 would mean that every word got exactly the word it asked for. With one matrix for queries and keys the model learns at first and
-# then stays where it is: more steps do not help, since the weights it needs do not exist.
+# then stays where it is. No number of steps can bring it to 0, since the weights that it would need do not exist.
 #
 # </div>
 #
@@ -405,35 +405,42 @@ plt.show()
 #
 # </div>
 #
-# One caution. These matrices know the words on our lists and have no reason to be right about any other: with 300 steps on some fifty words, they have learned the
-# words rather than the grammar. Models that have read more do better.
+# One caution. These matrices know the words on our lists and have no reason to be right about any other. From a few dozen words in 300 steps one learns the
+# words, not the grammar.
 
 # %% [markdown]
 # ## Three pictures of one word
 #
 # Since d = 2, queries and keys can be drawn as they are. Values are 40 wide; of these you see the two directions in which they spread most.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three scatter plots of the same fifty words, by kind. As queries, articles and adjectives lie together, nouns and verbs elsewhere. As keys, nouns lie where the queries of adjectives and verbs point, verbs where the queries of nouns point. As values, the kinds are spread differently again."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Three scatter plots of the same words, by kind. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns lie in the lower half, where the queries of the others point, and verbs to the left, where the queries of nouns point. As values, the kinds are spread differently again."}}
 kinds = known_words(vocabulary)
 every_word, groups = zip(*[(word, kind) for kind, members in kinds.items() for word in members])
 roles = [role[0] for role in project(embed(every_word).unsqueeze(0), w_q, w_k, w_v)]
-roles[2] = (roles[2] - roles[2].mean(0)) @ torch.linalg.svd(roles[2] - roles[2].mean(0))[2][:2].T
+spread = roles[2] - roles[2].mean(0)
+roles[2] = spread @ torch.linalg.svd(spread)[2][:2].T    # (words, 2)
+places = [every_word.index(word) for word in words]
 
-figure, axes = plt.subplots(1, 3, figsize=(8.4, 3.5))
+figure, axes = plt.subplots(1, 3, figsize=(8.4, 3.6))
 for ax, points, role in zip(axes, roles, ["as queries", "as keys", "as values"]):
-    plots.plane(points, groups=list(groups), title=role, labels=("", ""), ax=ax)
+    plots.plane(points, groups=list(groups), title=role, labels=("first direction", "second direction"), ax=ax)
     ax.get_legend().remove()
-    places = [every_word.index(word) for word in words]
-    plots.label_points(ax, points[places], words, avoid=points)
+for ax in axes[:2]:    # the queries of two words, as arrows on both planes
+    ax.set(xlim=(-7.5, 7.5), ylim=(-7.5, 7.5), xlabel="first component", ylabel="second component")
+    for word, line in [("empty", "-"), ("list", "--")]:
+        arrow = 6 * nn.functional.normalize(roles[0][every_word.index(word)], dim=0)
+        ax.annotate("", arrow.tolist(), (0, 0), arrowprops={"arrowstyle": "->", "linestyle": line, "linewidth": 1.3})
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+for ax, points in zip(axes, roles):
+    plots.label_points(ax, points[places], words, avoid=points)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same words three times. Queries and keys live on one plane, because they are compared: a query that points in some direction finds the keys that
-# lie far out in it. Take the direction of *empty* among the queries, carry it over to the keys, and you meet the nouns; take that of *list*, and you meet
-# the verbs. Values are never compared with either, and their plane is another one.
+# **How to read it.** The same words three times; the words of our phrase are named. Queries and keys live on one plane, because they are compared. The two arrows show where the queries of
+# *empty* (solid) and of *list* (dashed) point, and they are drawn among the keys once more: a query finds the keys that lie farthest along its arrow. Follow that of *empty*, which points
+# down, and of all keys the nouns come farthest; follow that of *list*, to the left, and the verbs do. Values are never compared with either; their plane is another one.
 #
 # </div>
 #
@@ -529,7 +536,7 @@ plt.show()
 # ## Spot the bug
 #
 # Somebody rewrote attention with `einsum`, in which every axis has a letter. The letters are right, the result has the right shape for any
-# b, t and s, and the loss goes down in training. (The code was made for this page; the slip in it is one that rewriting invites.) What is wrong?
+# b, t and s, and nothing is ever raised. (The code was made for this page; the slip in it is one that rewriting invites.) What is wrong?
 
 # %% tags=["show", "nbval-check-output"]
 def rewritten_attention(q, k, v):
@@ -547,7 +554,7 @@ print("rewritten_attention:", [round(y, 2) for y in rewritten_attention(q, k, on
 #
 # The scores are made as (b, s, t), keys first. That is allowed. But the softmax still takes the last axis, and the last axis is now **t**: the queries share out each key
 # among themselves. Each output is a sum with weights that add up to something or other, and the test above shows it. If every value is 1, every average of them is 1; here
-# the first query gets far more than its share and the second hardly anything. `dim=1`, or better scores as (b, t, s), mends it.
+# the first query takes 2.56 of the three keys and leaves 0.44 to the second. `dim=1` mends it, or, easier to read, scores as (b, t, s).
 #
 # Two habits catch this whole family of slips. Test with t ≠ s, and with values that are all 1.
 #
@@ -562,8 +569,8 @@ print("rewritten_attention:", [round(y, 2) for y in rewritten_attention(q, k, on
 #
 # So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the identity in that place. Now it can
 # be any matrix of rank d at most, symmetric or not: $M_{ab}$ says what it counts for when the one who asks has feature $a$ and the one who is asked has feature
-# $b$. That is a learned rule of who is interesting to whom. Written as two thin matrices it has 2·e·d parameters where M alone would have e², and
-# it lets each position prepare its query and its key once, for all comparisons.
+# $b$. That is a learned rule of who is interesting to whom. Written as two thin matrices it has 2·e·d parameters where M alone
+# would have e², which is fewer when d is less than e/2; and each position prepares its query and its key once, for all comparisons.
 
 # %% [markdown]
 # ## What you can do now
