@@ -362,7 +362,7 @@ def train(shared, steps=300, d=2):
     return [w.detach() for w in matrices], losses
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two loss curves over 300 steps. With one matrix for queries and keys the loss stops falling early and stays high. With two it falls close to zero."}}
-w_q = w_k = w_v = None    # until they are trained
+w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # until they are trained
 (w_q, w_k, w_v), losses_apart = train(shared=False)
 _, losses_shared = train(shared=True)
 print(f"last loss with w_q and w_k: {losses_apart[-1]:.2f}, with one matrix for both: {losses_shared[-1]:.2f}")
@@ -388,13 +388,12 @@ def weights_of(q, k):
 
 words = "every empty list contains".split()
 x = embed(words).unsqueeze(0)            # (1, 4, e)
-before = weights_of(x, x)                # one vector for all roles, as in lesson 1
 q, k, v = project(x, w_q, w_k, w_v)
 plots.heat_pair((x @ x.mT)[0], (q @ k.mT)[0], rows=words, titles=("scores $x_i\\cdot x_j$", "scores $q_i\\cdot k_j$"))
 plt.show()
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of weights for the same phrase. Left, lesson 1: nearly all weight on the diagonal. Right, after training: every and empty look at list, list looks at contains, contains looks at list."}}
-plots.heat_pair(before[0], weights_of(q, k)[0], rows=words, titles=("weights of lesson 1", "weights with $q$ and $k$"))
+plots.heat_pair(weights_of(x, x)[0], weights_of(q, k)[0], rows=words, titles=("weights of lesson 1", "weights with $q$ and $k$"))
 plt.show()
 
 # %% [markdown]
