@@ -15,8 +15,7 @@ def bars(shares, names, xlabel="weight", mark=None, axes=None):
     """
     count = len(shares)
     if axes is None:
-        size = (max(WIDTH, 1.75 * count), 0.9 + 0.27 * len(names))
-        axes = plt.subplots(1, count, figsize=size, sharey=True, squeeze=False)[1][0]
+        axes = plt.subplots(1, count, figsize=(WIDTH, 0.9 + 0.27 * len(names)), sharey=True, squeeze=False)[1][0]
     for ax, (title, values) in zip(axes, shares.items()):
         values = as_array(values)
         if values.shape != (len(names),):
@@ -26,7 +25,8 @@ def bars(shares, names, xlabel="weight", mark=None, axes=None):
             drawn[i].set(facecolor=COLOURS[6], hatch="///", edgecolor="#5a3c00", linewidth=0)
         for i, value in enumerate(values):
             ax.annotate(f"{value:.2f}", (value, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8.5)
-        ax.set(xlim=(0, 1.32), xticks=[0, 0.5, 1], xlabel=xlabel, title=title)
+        ax.set(xlim=(0, 1.5), xlabel=xlabel, title=title)
+        ax.set_xticks([0, 0.5, 1], labels=["0", ".5", "1"])
         ax.set_yticks(range(len(names)), labels=list(names))
         ax.grid(False, axis="y")
         ax.tick_params(axis="y", length=0)

@@ -417,7 +417,7 @@ plt.show()
 kinds = known_words(vocabulary)
 every_word, groups = zip(*[(word, kind) for kind, members in kinds.items() for word in members])
 roles = [role[0] for role in project(embed(every_word).unsqueeze(0), w_q, w_k, w_v)]
-spread = roles[2] - roles[2].mean(0)
+spread = (roles[2] - roles[2].mean(0)).cpu()
 roles[2] = spread @ torch.linalg.svd(spread)[2][:2].T    # (words, 2)
 places = [every_word.index(word) for word in words]
 
