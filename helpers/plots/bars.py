@@ -5,11 +5,11 @@ import matplotlib.pyplot as plt
 from .style import COLOURS, WIDTH, as_array
 
 
-def bars(shares, names, xlabel="weight", mark=None, axes=None):
+def bars(shares, names, xlabel="weight", ylabel="key", mark=None, axes=None):
     """One panel of bars for each set of shares, beside each other, so that one can watch them change.
 
     shares  {title: (n,)}, numbers from 0 to 1, such as the weights of n keys at several temperatures.
-    names   n names, written once, on the left.
+    names   n names, written once, on the left; xlabel and ylabel say what a share and a name are.
     mark    the indices of bars to draw in a second colour, with hatching that survives grey print.
     axes    as many axes as there are panels; by default a new figure.
     """
@@ -30,5 +30,6 @@ def bars(shares, names, xlabel="weight", mark=None, axes=None):
         ax.set_yticks(range(len(names)), labels=list(names))
         ax.grid(False, axis="y")
         ax.tick_params(axis="y", length=0)
+    axes[0].set_ylabel(ylabel)
     if not axes[0].yaxis_inverted():
         axes[0].invert_yaxis()      # the first name on top
