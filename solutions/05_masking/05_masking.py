@@ -376,12 +376,12 @@ check(masked_softmax)
 # places, the third is padded in front.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of attention weights for three sentences in one batch. All are lower triangles. In the first, the two padding columns at the end are empty. In the third, the column of the padding in front is empty, and so is its whole row."}}
-vocabulary, vectors = word_vectors()
-batch = ["the loop ends · ·".split(), "the function returns an integer".split(), "· a class has methods".split()]
-x = torch.stack([torch.stack([vectors[vocabulary.index(word)] if word != "·" else torch.zeros(40) for word in words]) for words in batch])
-real = torch.tensor([[word != "·" for word in words] for words in batch]).unsqueeze(1)    # (b, 1, t)
+vector_of = dict(zip(*word_vectors())) | {"·": torch.zeros(40)}
+batch = ["the loop terminates · ·".split(), "the function returns an integer".split(), "· a class defines methods".split()]
+x = torch.stack([torch.stack([vector_of[word] for word in words]) for words in batch]).to(device())      # (b, t, e)
+real = torch.tensor([[word != "·" for word in words] for words in batch], device=device()).unsqueeze(1)    # (b, 1, t)
 
-weights = masked_softmax(x @ x.transpose(1, 2) / 2, causal_mask(5) & real)                # (b, t, t)
+weights = masked_softmax(x @ x.transpose(1, 2) / 2, causal_mask(5, device()) & real)                       # (b, t, t)
 figure, axes = plt.subplots(1, 3, figsize=(7.5, 3.2), layout="compressed")
 for ax, words, matrix in zip(axes, batch, weights):
     plots.heat(matrix, words, ax=ax, scale=1, row_label="position i (output)" if ax is axes[0] else "")
