@@ -327,7 +327,7 @@ print(scores.grad)
 
 # %% tags=["show", "nbval-check-output"]
 for kind in [torch.float32, torch.bfloat16, torch.float16]:
-    print(f"{str(kind):>14}:  −1e20 becomes {torch.tensor(-1e20).to(kind).item():8.1e},  lowest number {torch.finfo(kind).min:8.1e}")
+    print(f"{str(kind):>14}:  -1e20 becomes {torch.tensor(-1e20).to(kind).item():8.1e},  lowest number {torch.finfo(kind).min:8.1e}")
 
 # %% [markdown]
 # Half precision, float16, ends at −65,504. There −1e20 *is* −∞, and the NaN is back; or PyTorch refuses to fill it in at all. `torch.finfo(scores.dtype).min` is the lowest number of whatever type the
@@ -375,23 +375,24 @@ check(masked_softmax)
 # All of it at work on a batch of three sentences, with the word vectors of lesson 1 as queries and as keys. The first sentence is padded at its end, the second fills its five
 # places, the third is padded in front.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of attention weights for three sentences in one batch. All are lower triangles. In the first, the two padding columns at the end are empty. In the third, the column of the padding in front is empty, and so is its whole row."}}
-vector_of = dict(zip(*word_vectors())) | {"·": torch.zeros(40)}
-batch = ["the loop terminates · ·".split(), "the function returns an integer".split(), "· a class defines methods".split()]
-x = torch.stack([torch.stack([vector_of[word] for word in words]) for words in batch]).to(device())      # (b, t, e)
-real = torch.tensor([[word != "·" for word in words] for words in batch], device=device()).unsqueeze(1)    # (b, 1, t)
+# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of attention weights for three sentences in one batch. All are lower triangles. In the first, the two padding columns at the end are hatched, which means exactly zero. In the third, the column of the padding in front is hatched, and so is its whole row."}}
+vector_of = dict(zip(*word_vectors())) | {"pad": torch.zeros(40)}
+batch = ["the loop terminates pad pad".split(), "the function returns an integer".split(), "pad a class defines methods".split()]
+x = torch.stack([torch.stack([vector_of[word] for word in words]) for words in batch]).to(device())        # (b, t, e)
+real = torch.tensor([[word != "pad" for word in words] for words in batch], device=device()).unsqueeze(1)    # (b, 1, t)
 
-weights = masked_softmax(x @ x.transpose(1, 2) / 2, causal_mask(5, device()) & real)                       # (b, t, t)
-figure, axes = plt.subplots(1, 3, figsize=(7.5, 3.2), layout="compressed")
-for ax, words, matrix in zip(axes, batch, weights):
-    plots.heat(matrix, words, ax=ax, scale=1, row_label="position i (output)" if ax is axes[0] else "")
+weights = masked_softmax(x @ x.transpose(1, 2) / 2, causal_mask(5, device()) & real)                         # (b, t, t)
+figure, axes = plt.subplots(1, 3, figsize=(7, 3), layout="compressed")
+for ax, words, matrix, title in zip(axes, batch, weights, ["padded at its end", "not padded", "padded in front"]):
+    plots.heat(matrix, words, ax=ax, scale=1, title=title, blank_zeros=True, row_label="position i (output)" if ax is axes[0] else "")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A dot stands for padding. No column of padding holds any weight, no cell above a diagonal does, and each row adds up to 1, with one exception: the first row of the third sentence is padding that could
-# only look at itself, and is all zeros. The first real word of every sentence has nobody else to look at and gives itself the weight 1.
+# **How to read it.** A hatched cell is exactly 0. The columns of padding are hatched, and so is everything above a diagonal. Each row adds up to 1, with one exception: the first row on the right is padding that could
+# only have looked at itself, and is all zeros. The first real word of every sentence has nobody else to look at and gives itself the weight 1. The padding in rows 3 and 4 on the left looks at the words before it, evenly, because its vector
+# is zero; that does no harm, for nobody looks back at it.
 #
 # </div>
 
@@ -546,7 +547,7 @@ check(leak_map)
 # Three versions of the bare attention of lesson 1 go under the instrument: without a mask, masked after the softmax, and masked before it. The pictures of their *weights* would be hard to tell apart in the last
 # two: both are triangles.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, every cell is filled. Masked after the softmax, the cells above the diagonal are paler but not empty. Masked before the softmax, they are exactly zero."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, every cell is filled. Masked after the softmax, the cells above the diagonal are filled too, and as large as before. Masked before the softmax, they are all hatched: exactly zero."}}
 def masked_after(x):
     return (torch.softmax(x @ x.transpose(1, 2), dim=-1) * causal_mask(x.shape[1], x.device)) @ x
 
@@ -556,9 +557,9 @@ def masked_before(x):
 x = torch.randn(1, 6, 4, generator=torch.Generator().manual_seed(0)).to(device())
 leaks = [leak_map(model, x) for model in (lambda x: torch.softmax(x @ x.transpose(1, 2), dim=-1) @ x, masked_after, masked_before)]
 
-figure, axes = plt.subplots(1, 3, figsize=(7.5, 3.1), layout="compressed")
+figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
 for ax, leak, name in zip(axes, leaks, ["no mask", "masked after softmax", "masked before softmax"]):
-    plots.heat(leak, title=name, ax=ax, scale=2, digits=2, row_label="output i" if ax is axes[0] else "", column_label="input j")
+    plots.heat(leak, title=name, ax=ax, scale=2, digits=2, blank_zeros=True, row_label="output i" if ax is axes[0] else "", column_label="input j")
 plt.show()
 
 for leak, name in zip(leaks, ["no mask", "masked after softmax", "masked before softmax"]):
@@ -567,8 +568,8 @@ for leak, name in zip(leaks, ["no mask", "masked after softmax", "masked before 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: how far an output can move when an input moves. Above the diagonal is the future. In the middle the forbidden weights are zero, and the future comes
-# through all the same: by way of the sum in the softmax, which shrinks the weights of everybody else. On the right it does not.
+# **How to read it.** Row i, column j: how fast output i moves when input j does. Above the diagonal is the future; hatched cells are exactly zero. In the middle every forbidden *weight* is zero, and the future comes
+# through all the same, and no weaker: by way of the sum in the softmax, which shrinks the weights of everybody else. On the right nothing comes through.
 #
 # </div>
 #
@@ -629,7 +630,8 @@ print("no output depends on a later input:", bool((leak_map(hurried, x).triu(1) 
 #
 # The triangle is built, stored and moved to the right device. `attend` knows what to do with a mask. And `forward` never hands it over: `self.attend(q, k, v)` leaves `mask` at None. The default
 # is what makes the slip possible: a mask that may be left out will be left out. `self.attend(q, k, v, self.triangle[:t, :t])` mends it.
-# With weights that somebody else has trained properly, such a model still produces text, only worse; trained from scratch, its loss is splendid. A leak map finds it in a second.
+# Trained from scratch, such a model has a splendid loss, like the one that guessed noise; given weights that were trained with a mask, each of its layers meets inputs that it has never seen. A leak map finds the slip
+# in a second.
 #
 # </details>
 
