@@ -20,8 +20,9 @@ def half_of_pair(place):
         pair = pairs(*letters(draw))
         if pair is None:
             return None
-        if isinstance(pair, torch.Tensor) or not hasattr(pair, "__len__") or len(pair) != 2:
-            raise Unmet("Your function has to return two tensors, `inputs, targets`, in that order.")
+        if not hasattr(pair, "__len__") or len(pair) != 2:
+            returned = f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
+            raise Unmet(f"Your function has to return two tensors, `inputs, targets`, in that order; it returns {returned}.")
         return pair[place]
 
     return probe
@@ -113,12 +114,14 @@ class Mixer(torch.nn.Module):
 
     How much output i depends on input j is |p_ij| times something that differs from j to j; there are zeros in p, in no
     pattern. The columns of q add up to 0: whoever adds up an output's components before differentiating sees no dependence.
+    The last column but one is the largest, beyond the width of the input: whoever stops there, or keeps the last only, misses it.
     """
 
     def __init__(self, draw, t=4, e=3, width=5):
         super().__init__()
         self.places = draw.normal(t, t) * draw.mask(0.7, t, t)
         mixed = draw.normal(e, width)
+        mixed[:, -2] += 3.0
         self.components = mixed - mixed.mean(dim=1, keepdim=True)
 
     def forward(self, x):

@@ -185,8 +185,9 @@ VARIANTS = [
             says="The number that you fill in is too large for float16, which ends at −65,504, and PyTorch refuses it. `torch.finfo(scores.dtype).min` is the lowest number of the scores' own type."),
     Alias(SOFTMAX, "billion-does-not-fit", of="does-not-fit", edit=("lowest = torch.finfo(scores.dtype).min", "lowest = -1e9")),
     Mistake(SOFTMAX, "infinite-in-half", instead="return torch.softmax(torch.where(mask, scores, -1e20), dim=-1) * mask",
-            title="−1e20 is −∞ in half precision",
-            says="In float32 your number is finite. In float16, which ends at −65,504, it turns into −∞, and a row that may see nothing into NaN; times 0 it is still NaN. Take the lowest number of the scores' own type."),
+            title="NaN in half precision, where numbers end sooner",
+            says="In float32 a row that may see nothing comes out right, in float16 as NaN. float16 ends at −65,504, so −1e9 or −1e20 turns into −∞ there; and it holds nothing below 6e-8, so that a 1e-9 put into a division to be safe is 0. "
+                 "`torch.finfo(scores.dtype)` knows the limits of each type."),
     Alias(SOFTMAX, "billion-infinite-in-half", of="infinite-in-half", instead="""
         low = torch.tensor(-1e9, dtype=scores.dtype, device=scores.device)
         return torch.softmax(torch.where(mask, scores, low), dim=-1) * mask
@@ -230,6 +231,19 @@ VARIANTS = [
     Mistake(SOFTMAX, "no-softmax", edit=("torch.softmax(scores.masked_fill(~mask, lowest), dim=-1)", "scores"),
             title="masked scores, and no softmax",
             says="You clear what is hidden and return the scores as they are. What is asked for are weights: rows of positive numbers that add up to 1."),
+    Mistake(SOFTMAX, "no-maximum", instead="""
+        powers = scores.exp() * mask
+        return powers / powers.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).tiny)
+    """,
+            title="exp of the scores as they are",
+            says="exp overflows for large scores, hidden ones included, and ∞ times 0 is NaN. torch.softmax takes care of that, if the hidden scores have been filled in before."),
+    Mistake(SOFTMAX, "weights-in-place", instead="""
+        weights = torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
+        weights[weights.isnan()] = 0.0
+        return weights
+    """,
+            title="the weights changed in place before the gradient needs them",
+            says="Forwards your weights are right. But softmax keeps its result for the way back, and `weights[...] = 0` writes into just that tensor, so autograd refuses. Make a new tensor: masked_fill, torch.where or nan_to_num."),
     Same(SOFTMAX, "minus-infinity-cleared", instead="""
         weights = F.softmax(scores.masked_fill(mask == False, float("-inf")), dim=-1)
         return torch.nan_to_num(weights, nan=0.0)
@@ -308,6 +322,12 @@ VARIANTS = [
     Mistake(ATTENTION, "after-softmax", edit=("finished.masked_softmax(scores, mask)", "torch.softmax(scores, dim=-1) * mask"),
             title="masked after the softmax",
             says="You clear the hidden weights after the softmax: rows no longer sum to 1, and the hidden scores have had their share in them. Mask before it, or leave both to `finished.masked_softmax`."),
+    Mistake(ATTENTION, "zero", edit=("finished.masked_softmax(scores, mask)", "torch.softmax(scores * mask, dim=-1)"),
+            title="0 where −∞ is meant",
+            says="`scores * mask` puts a score of 0 where nothing may be seen, and exp(0) is 1: the future keeps a good share of the weight. A hidden score has to be −∞, or leave it to `finished.masked_softmax`."),
+    Mistake(ATTENTION, "weights-transposed", edit=("weights @ v ", "weights.transpose(-2, -1) @ v "),
+            title="weights transposed before the average",
+            says="Row i of the weights makes output i. You transpose them first, so each output collects from the positions that look at it: from the future."),
     Mistake(ATTENTION, "nan-rows", edit=("finished.masked_softmax(scores, mask)", "torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)"),
             title="NaN where a position may see nothing",
             says="With padding in front, the first positions may see nothing, and softmax over −∞ alone is NaN. `finished.masked_softmax` gives such a row zeros."),
@@ -403,6 +423,18 @@ VARIANTS = [
     """,
             title="gradients pile up from one output to the next",
             says="`backward()` adds to `x.grad` and does not replace it, so each gradient still holds all those before it. Set `x.grad` to None before each call, or use torch.autograd.grad, which keeps nothing."),
+    Mistake(LEAK, "norm", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x)
+        return slopes.norm(dim=(2, 5)).amax(dim=(0, 2))
+    """,
+            title="the root of the sum of squares instead of the largest",
+            says="You measure each pair of positions by the root of the summed squares of its derivatives. It finds leaks just as well, but is another number: the largest single one is asked for."),
+    Mistake(LEAK, "width-of-the-input", edit=("range(y.shape[2])", "range(x.shape[2])"),
+            title="as many components of the output as the input has",
+            says="Your inner loop counts the components of x. The output may be wider, (b, t, f): what its last components depend on is missed."),
+    Mistake(LEAK, "no-gradient-asked-for", edit=("x.detach().clone().requires_grad_()", "x.detach().clone()"),
+            title="nothing to differentiate by",
+            says="Autograd follows only tensors that it was told to follow. Give your copy of x a `requires_grad_()` before it goes into the model."),
     Mistake(LEAK, "on-the-cpu", edit=("x.new_zeros(x.shape[1])", "torch.zeros(x.shape[1])"),
             title="a row made on the CPU",
             says="You make a tensor of zeros on the CPU, and it meets gradients that are wherever x is. `device=x.device`, or `x.new_zeros`."),
