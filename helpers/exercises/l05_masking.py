@@ -96,6 +96,13 @@ def whole_sentences(draw):
     return (draw.normal(3, 5, 8),)
 
 
+def used(answer, draw):
+    """The module after one call: the stub brings its parameters along, and they are worth nothing before something is done with them."""
+    module = ATTENTION(answer, draw)
+    module(*whole_sentences(draw))
+    return module
+
+
 def long_sentences(draw):
     return (draw.normal(1, 11, 8),)
 
@@ -218,7 +225,7 @@ LESSON = Lesson(
                 values(0.5, long_sentences, name="more positions than components", via=ATTENTION, axes="b t e"),
                 values(1, padded_sentences, name="padding", via=ATTENTION, axes="b t e", picture=True),
                 gradient(0.5, padded_sentences, via=ATTENTION),
-                parameters(0.5, via=ATTENTION),
+                parameters(0.5, via=used),
                 any_device(0.5, padded_sentences, via=ATTENTION),
             ),
         ),

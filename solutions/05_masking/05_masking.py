@@ -121,8 +121,8 @@ def play(attention):
     model = Guesser(attention).to(device())
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
     losses = []
-    for step in range(20 if in_exam() else 250):
-        inputs, targets = next_token_pairs(torch.randint(8, (64, 13)).to(device()))
+    for step in range(20 if in_exam() else 120):
+        inputs, targets = next_token_pairs(torch.randint(8, (32, 13)).to(device()))
         loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
         optimiser.zero_grad()
         loss.backward()
