@@ -45,6 +45,7 @@ PICTURES = {
     "large heat": lambda: plots.heat(numbers(32, 32)),
     "masked": lambda: plots.heat(numbers(6, 6).masked_fill(torch.ones(6, 6).triu(1).bool(), -float("inf"))),
     "pair": lambda: plots.heat_pair(numbers(9, 9), numbers(9, 9).softmax(-1), WORDS, titles=("raw", "softmax")),
+    "masks": lambda: plots.mask_row([torch.ones(6, 6).tril(), torch.ones(6, 6).triu(), torch.eye(6)], titles="abc"),
     "films": films,
     "hull": lambda: plots.hull_picture(numbers(7, 2), numbers(7, 2).softmax(0), list("abcdefg")),
     "loss": lambda: plots.loss_curve({"train": 0.1 * numbers(300).abs() + FALL, "test": 0.1 * numbers(300, seed=1).abs() + 1.2 * FALL}, smooth=20,
@@ -110,6 +111,19 @@ def test_signs_are_written():
     assert {text.get_text() for text in plt.gca().texts} == {"–"} and len(plt.gca().texts) == 144
     plots.heat(torch.tensor([[float("nan"), float("inf")], [-float("inf"), 0.5]]))
     assert [text.get_text() for text in plt.gca().texts] == ["NaN", "∞", "−∞", "0.50"]
+
+
+def test_exact_zeros_can_be_told_from_small_numbers():
+    plots.heat([[1, 0], [1e-9, 0.5]], blank_zeros=True)
+    assert [text.get_text() for text in plt.gca().texts] == ["1.00", "0.00", "0.50"]
+    assert plt.gca().images[0].get_array().mask.tolist() == [[False, True], [False, False]]
+
+
+def test_masks_are_drawn_as_they_are():
+    plots.mask_row([torch.ones(3, 4).tril().bool(), torch.tensor([[True, False, True, True]])], titles=["one", "two"])
+    drawn = [~np.ma.getmaskarray(ax.images[0].get_array()) for ax in plt.gcf().axes]
+    assert drawn[0].tolist() == torch.ones(3, 4).tril().bool().tolist() and drawn[1].tolist() == [[True, False, True, True]]
+    assert all(lightness(ax.images[0].to_rgba(ax.images[0].get_array())[0, 0]) < 60 for ax in plt.gcf().axes), "dark on white in grey print"
 
 
 def test_numbers_stay_in_their_cells():

@@ -10,9 +10,28 @@ first (`figure, ax = plt.subplots()`) and pass them in.
 
 from .bars import bars
 from .curves import curves, loss_curve
+from .masks import mask_row
 from .points import convex_hull, hull_picture, label_points, plane
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, in_grey, png, use_course_style
 from .weights import heat, heat_pair
 
-__all__ = ["COLOURS", "DASHES", "MARKERS", "SIGNED", "WEIGHTS", "bars", "convex_hull", "curves", "heat", "heat_pair", "hull_picture",
-           "in_grey", "label_points", "loss_curve", "plane", "png", "use_course_style"]
+__all__ = [
+    "COLOURS",
+    "DASHES",
+    "MARKERS",
+    "SIGNED",
+    "WEIGHTS",
+    "bars",
+    "convex_hull",
+    "curves",
+    "heat",
+    "heat_pair",
+    "hull_picture",
+    "in_grey",
+    "label_points",
+    "loss_curve",
+    "mask_row",
+    "plane",
+    "png",
+    "use_course_style",
+]
