@@ -1,0 +1,1 @@
+"""Finished parts from earlier lessons, for later ones to build on."""
