@@ -48,16 +48,19 @@ check = start("03_scaling")
 # to panel is the width d.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has all of it."}}
-chance = torch.Generator().manual_seed(2)
+chance = torch.Generator().manual_seed(307)
 drawn = {d: (torch.randn(1, d, generator=chance).to(device()), torch.randn(8, d, generator=chance).to(device())) for d in (4, 64, 1024)}
 
-figure, axes = plt.subplots(1, 3, figsize=(6, 2.5), sharey=True)
-for ax, (d, (query, keys)) in zip(axes, drawn.items()):
-    weights = torch.softmax(query @ keys.T, dim=-1)[0]    # (s,)
-    ax.bar(range(8), plots.as_array(weights), color=plots.COLOURS[0])
-    ax.set(title=f"d = {d}", xlabel="key j", ylim=(0, 1.05))
-axes[0].set_ylabel("weight")
-plt.show()
+def bars(weights):
+    """One panel for each width. weights: {title: (s,)}."""
+    figure, axes = plt.subplots(1, 3, figsize=(6, 2.5), sharey=True)
+    for ax, (title, row) in zip(axes, weights.items()):
+        ax.bar(range(8), row.cpu(), color=plots.COLOURS[0])
+        ax.set(title=title, xlabel="key j", xticks=range(8), ylim=(0, 1.05))
+    axes[0].set_ylabel("weight")
+    plt.show()
+
+bars({f"d = {d}": torch.softmax(query @ keys.T, dim=-1)[0] for d, (query, keys) in drawn.items()})
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -140,16 +143,16 @@ for d in (1, 4, 16, 64, 256, 1024):
     print(f"d = {d:>4}: measured variance {float(score_variance(d, 4000, chance)):8.2f}")
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it. Their half-widths are about 4, 16 and 64. At width 64 and 1024 curve and histogram agree; at width 4 the histogram is higher in the middle."}}
-figure, axes = plt.subplots(1, 3, figsize=(6, 2.6))
+figure, axes = plt.subplots(1, 3, figsize=(6, 2.9))
 for ax, d in zip(axes, (4, 64, 1024)):
     scores = (torch.randn(8000, d, generator=chance) * torch.randn(8000, d, generator=chance)).sum(-1)
     reach = 4 * d ** 0.5
-    ax.hist(scores.numpy(), bins=41, range=(-reach, reach), density=True, color=plots.COLOURS[5], edgecolor="white", linewidth=0.3)
+    ax.hist(scores.numpy(), bins=41, range=(-reach, reach), density=True, color=plots.COLOURS[5], edgecolor="white", linewidth=0.3, label="measured")
     z = torch.linspace(-reach, reach, 200)
-    ax.plot(z, torch.exp(-z**2 / (2 * d)) / (2 * math.pi * d) ** 0.5, color="black", label="predicted")
+    ax.plot(z, torch.exp(-z**2 / (2 * d)) / (2 * math.pi * d) ** 0.5, color="black", label="normal, variance d")
     ax.set(title=f"d = {d}", xlabel="score q·k")
 axes[0].set_ylabel("density")
-axes[0].legend(loc="upper left", fontsize=8, frameon=False, handlelength=1.2, borderaxespad=0.1)
+figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
 
 # %% [markdown]
@@ -228,14 +231,11 @@ check(scaled_scores)
 # The queries and keys of the first figure once more, this time through your function:
 
 # %% tags=["show"] mystnb={"image": {"alt": "The same three bar charts with scaled scores. At all three widths several of the eight keys share the weight, and none comes near 1."}}
-figure, axes = plt.subplots(1, 3, figsize=(6, 2.5), sharey=True)
-for ax, (d, (query, keys)) in zip(axes, drawn.items()):
+weights = {}
+for d, (query, keys) in drawn.items():
     scores = scaled_scores(query.unsqueeze(0), keys.unsqueeze(0))    # (1, 1, s)
-    weights = torch.softmax(scores, dim=-1)[0, 0]
-    ax.bar(range(8), plots.as_array(weights), color=plots.COLOURS[0])
-    ax.set(title=f"d = {d}, scaled", xlabel="key j", ylim=(0, 1.05))
-axes[0].set_ylabel("weight")
-plt.show()
+    weights[f"d = {d}, scaled"] = torch.softmax(scores, dim=-1)[0, 0]
+bars(weights)
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -257,7 +257,7 @@ plt.show()
 # %% tags=["show", "nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
     limits = torch.finfo(dtype)
-    print(f"{str(dtype):>15}: largest number {limits.max:>9.4g}, next number after 1 is 1 + {limits.eps:.1g}")
+    print(f"{str(dtype):>15}: largest number {limits.max:>11.6g}, next number after 1 is 1 + {limits.eps:.1g}")
 
 q = torch.full((1, 1, 64), 40.0)
 for dtype in (torch.float16, torch.bfloat16):
@@ -367,7 +367,7 @@ def softmax_jacobian(p):
 check(softmax_jacobian)
 
 # %% [markdown]
-# The textbook's two keys again, joined by a third, with and without scaling. Autograd, which knows nothing of our formula, has to agree.
+# The textbook's two scores again, 112 and 96, joined by a third of 108, with and without scaling. Autograd, which knows nothing of our formula, has to agree.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to 0.24, and the entries beside it are negative."}}
 z = torch.tensor([112.0, 96.0, 108.0], device=device())
@@ -375,8 +375,8 @@ before, after = (softmax_jacobian(torch.softmax(scores, dim=-1)) for scores in (
 by_autograd = torch.autograd.functional.jacobian(lambda scores: torch.softmax(scores, dim=-1), z / 8)
 print("agrees with autograd:", torch.allclose(after, by_autograd, atol=1e-6))
 
-plots.heat_pair(before, after, rows=["112", "96", "108"], titles=("not scaled", "scaled, d = 64"), same_scale=True,
-                row_label="weight i of the key with score", column_label="nudged score j")
+plots.heat_pair(before, after, rows=["1", "2", "3"], titles=("not scaled", "scaled, d = 64"), same_scale=True,
+                row_label="weight of key i", column_label="nudged score of key j")
 plt.show()
 
 # %% [markdown]
@@ -506,16 +506,22 @@ for d in widths:
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
 for place, (ax, label) in enumerate(zip(axes, ("mean entropy (nats)", "mean of the largest gradient"))):
-    plots.curves({name: (widths, [entry[place] for entry in entries]) for name, entries in found.items()},
-                 "width d", label, log="xy", ax=ax)
-    ax.set_xticks(widths[::2], [str(d) for d in widths[::2]])
+    lines = {name: (widths, [entry[place] for entry in entries]) for name, entries in found.items()}
+    top = 0.75 * lines["not scaled"][1][3]
+    lines["slope of 1/√d"] = (widths[3:], [top * (d / 64) ** -0.5 for d in widths[3:]])
+    plots.curves(lines, "width d", label, log="xy", ax=ax)
+    ax.set_xticks(widths[::2], widths[::2])
+    ax.set_yticks((0.03, 0.1, 0.3, 1, 3)[: 5 - place], (0.03, 0.1, 0.3, 1, 3)[: 5 - place])
+    ax.minorticks_off()
+axes[1].get_legend().remove()
 plt.show()
 print("d = 1024, rows that let less than 0.001 through:", ", ".join(f"{name} {entries[5][2]:.0%}" for name, entries in found.items()))
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16 on, at less than the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end by about half whenever d grows fourfold: like $1/\sqrt d$. The line under the figure
+# **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16 on, at less than the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end by about half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$. (At d = 4 and 16 the row without scaling lets
+# a little more through. A nearly even row of 16 is not the most responsive one either: it is near 1/16, the second landmark.) The line under the figure
 # says that the mean is even kind. Most rows let nothing through; what is left of the mean comes from the few in which the two best scores lie close together by chance.
 #
 # </div>
@@ -558,7 +564,8 @@ print(f"d = 1024, best of {len(rates)} learning rates: not scaled {min(learn(102
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the less is learned; at d = 1024 the loss stays where it was, and the line under the figure says that no learning rate we tried rescues it. On the right, d = 64 and d = 1024 are nearly one line: a rate that
-# works at one width works at the other. (d = 4 lags for another reason: in four dimensions, 16 keys stand in each other's way.)
+# works at one width works at the other. (d = 4 lags on both sides for another reason: in four dimensions, 16 keys stand in each other's way. There the root is only 2, and
+# going without it, which amounts to a larger step, does no harm.)
 #
 # </div>
 
