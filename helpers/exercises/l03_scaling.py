@@ -12,7 +12,7 @@ from helpers.exercises.probes import Unmet, any_device, input_left_alone, values
 # A measurement has no one right value: whoever draws k before q, or pair after pair, gets other numbers from the same
 # generator. So the probe turns statistics into something that a key can hold.
 #
-# "values" asks for the variance at three drawn widths. With n pairs of normal vectors the estimate s² scatters around d
+# The aspect "values" asks for the variance at three drawn widths. With n pairs of normal vectors the estimate s² scatters around d
 # with a variance of d² · (2/(n−1) + (6/d)/n): the first term is that of any normal sample, and 6/d is the excess kurtosis of a sum of
 # d products of two normal numbers. n is chosen such that one standard error is STANDARD_ERROR · d. A value within five of them
 # (for a right answer, all but about one in a million are) is reported as d itself; any other as it is, so that a message can say by
@@ -33,9 +33,11 @@ def pairs_needed(d):
     return round((2 + 6 / d) / STANDARD_ERROR**2)
 
 
-def measured(answer, d, samples, seed):
-    """One measurement as a Python number, from a new generator with this seed."""
-    value = answer(d, samples, torch.Generator().manual_seed(seed))
+def measured(answer, d, samples, generator):
+    """One measurement as a Python number. generator: a torch.Generator, or the seed of a new one."""
+    if isinstance(generator, int):
+        generator = torch.Generator().manual_seed(generator)
+    value = answer(d, samples, generator)
     if isinstance(value, torch.Tensor) and value.numel() != 1:
         raise Unmet(
             f"Your function returns a tensor of shape {tuple(value.shape)}; one number is needed, the variance of all the scores."
@@ -63,14 +65,22 @@ def near_the_width(answer, draw):
         )
     widths = [draw.number(4, 7), draw.number(12, 20), draw.number(50, 90)]
     found = [measured(answer, d, pairs_needed(d), first + d) for d in widths]
-    banded = [d if abs(value - d) <= FIVE * d else value for d, value in zip(widths, found)]
-    return {"variance at three widths": torch.tensor(banded, dtype=torch.float64)}
+    return {"variance at three widths": torch.tensor([banded(value, d) for value, d in zip(found, widths)], dtype=torch.float64)}
+
+
+def banded(value, d):
+    """d for a value within five standard errors of it, 0 for one that is within five of the *mean* of the scores, else the value."""
+    if abs(value - d) <= FIVE * d:
+        return float(d)
+    return 0.0 if abs(value) <= 5 * math.sqrt(d / pairs_needed(d)) else value
 
 
 def from_the_generator(answer, draw):
-    """The same seed gives the same number, another seed another one."""
+    """The same seed gives the same number; another seed, or the same generator once more, another one."""
     seed = draw.number(1, 10**6)
-    one, again, other = (measured(answer, 8, 100, s) for s in (seed, seed, seed + 1))
+    generator = torch.Generator().manual_seed(seed)
+    one, later = measured(answer, 8, 100, generator), measured(answer, 8, 100, generator)
+    again, other = measured(answer, 8, 100, seed), measured(answer, 8, 100, seed + 1)
     if one != again:
         raise Unmet(
             "Two generators with the same seed gave two different numbers: some of your random numbers come from elsewhere. "
@@ -80,6 +90,11 @@ def from_the_generator(answer, draw):
         raise Unmet(
             "Generators with different seeds gave the very same number: the one that is passed in is never used, or is seeded "
             "anew. Draw from it as it comes."
+        )
+    if one == later:
+        raise Unmet(
+            "Two measurements in a row with one generator gave the very same number: you take its seed, not its numbers. "
+            "Draw from it as it comes."
         )
     return torch.tensor([1])
 

@@ -23,7 +23,7 @@
 # | **You will build** | scaled scores, also in a form that is safe in half precision, and three instruments: a variance, an entropy, and how much gradient a softmax lets through |
 # | **You need** | lesson 2, and from probability only what a mean and a variance are |
 # | **It takes** | about 80 minutes: six exercises, 23 points |
-# | **It computes** | in seconds, on any laptop |
+# | **It computes** | for well under a minute in all, without a GPU |
 #
 # As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or one key
 # ([notation](../../site/notation.md)). Run the next cell before anything else.
@@ -49,10 +49,12 @@ check = start("03_scaling")
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has all of it."}}
 chance = torch.Generator().manual_seed(307)
-drawn = {d: (torch.randn(1, d, generator=chance).to(device()), torch.randn(8, d, generator=chance).to(device())) for d in (4, 64, 1024)}
+drawn = {}
+for d in (4, 64, 1024):    # one query and eight keys, (1, d) and (8, d)
+    drawn[d] = tuple(torch.randn(n, d, generator=chance).to(device()) for n in (1, 8))
 
 def bars(weights):
-    """One panel for each width. weights: {title: (s,)}."""
+    """Draw one panel for each width. weights: {title: (s,)}."""
     figure, axes = plt.subplots(1, 3, figsize=(6, 2.5), sharey=True)
     for ax, (title, row) in zip(axes, weights.items()):
         ax.bar(range(8), row.cpu(), color=plots.COLOURS[0])
@@ -60,7 +62,10 @@ def bars(weights):
     axes[0].set_ylabel("weight")
     plt.show()
 
-bars({f"d = {d}": torch.softmax(query @ keys.T, dim=-1)[0] for d, (query, keys) in drawn.items()})
+weights = {}
+for d, (query, keys) in drawn.items():
+    weights[f"d = {d}"] = torch.softmax(query @ keys.T, dim=-1)[0]
+bars(weights)
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -121,7 +126,8 @@ bars({f"d = {d}": torch.softmax(query @ keys.T, dim=-1)[0] for d, (query, keys) 
 def score_variance(d, samples, generator):
     """The variance of q·k, measured on random vectors.
 
-    d: width of a vector. samples: how many pairs to draw. generator: a torch.Generator on the CPU, the source of every random number.
+    d: width of a vector. samples: how many pairs to draw.
+    generator: a torch.Generator on the CPU, the source of every random number.
     Returns a tensor of shape (), near d.
     """
     ### BEGIN SOLUTION
@@ -145,11 +151,13 @@ for d in (1, 4, 16, 64, 256, 1024):
 # %% tags=["show"] mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it. Their half-widths are about 4, 16 and 64. At width 64 and 1024 curve and histogram agree; at width 4 the histogram is higher in the middle."}}
 figure, axes = plt.subplots(1, 3, figsize=(6, 2.9))
 for ax, d in zip(axes, (4, 64, 1024)):
-    scores = (torch.randn(8000, d, generator=chance) * torch.randn(8000, d, generator=chance)).sum(-1)
-    reach = 4 * d ** 0.5
-    ax.hist(scores.numpy(), bins=41, range=(-reach, reach), density=True, color=plots.COLOURS[5], edgecolor="white", linewidth=0.3, label="measured")
-    z = torch.linspace(-reach, reach, 200)
-    ax.plot(z, torch.exp(-z**2 / (2 * d)) / (2 * math.pi * d) ** 0.5, color="black", label="normal, variance d")
+    q, k = torch.randn(2, 8000, d, generator=chance)
+    ends = (-4 * d**0.5, 4 * d**0.5)
+    ax.hist((q * k).sum(-1).numpy(), bins=41, range=ends, density=True,
+            color=plots.COLOURS[5], edgecolor="white", linewidth=0.3, label="measured")
+    z = torch.linspace(*ends, 200)
+    normal = torch.exp(-z**2 / (2 * d)) / math.sqrt(2 * math.pi * d)
+    ax.plot(z, normal, color="black", label="normal, variance d")
     ax.set(title=f"d = {d}", xlabel="score q·k")
 axes[0].set_ylabel("density")
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
@@ -182,9 +190,9 @@ plt.show()
 # %% tags=["show", "nbval-check-output"]
 plain = torch.tensor([112.0, 96.0])
 scaled = plain / math.sqrt(64)
-print("scores ", plain.tolist(), "  weights", [round(w, 2) for w in torch.softmax(plain, 0).tolist()])
-print("scaled ", scaled.tolist(), "    weights", [round(w, 2) for w in torch.softmax(scaled, 0).tolist()])
-print(f"the second key's weight without scaling: {torch.softmax(plain, 0)[1].item():.0e}")
+for name, scores in {"not scaled": plain, "scaled": scaled}.items():
+    first, second = torch.softmax(scores, dim=0).tolist()
+    print(f"{name}: scores {scores.tolist()}, weights {first:.2f} and {second:.2g}")
 
 # %% [markdown]
 # Softmax looks at *differences*: a lead of 16 is a weight ratio of $e^{16}$, a lead of 2 is one of $e^2$. The order of the keys stays as it was. What comes back is the second key.
@@ -217,7 +225,8 @@ print(f"the second key's weight without scaling: {torch.softmax(plain, 0)[1].ite
 def scaled_scores(q, k):
     """The scores of attention.
 
-    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d). Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
+    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
+    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
     """
     ### BEGIN SOLUTION
     d = q.shape[-1]
@@ -257,12 +266,12 @@ bars(weights)
 # %% tags=["show", "nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
     limits = torch.finfo(dtype)
-    print(f"{str(dtype):>15}: largest number {limits.max:>11.6g}, next number after 1 is 1 + {limits.eps:.1g}")
+    print(f"{dtype}: largest number {limits.max:.6g}, after 1 comes 1 + {limits.eps:.1g}")
 
 q = torch.full((1, 1, 64), 40.0)
 for dtype in (torch.float16, torch.bfloat16):
     product = q.to(dtype) @ q.to(dtype).mT
-    print(f"{dtype}: q·q = {product.item()}, divided by √d afterwards: {(product / 8).item()}")
+    print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
 
 # %% [markdown]
 # float16 ends at 65,504. The vector above has 64 entries of 40: a long vector and not an absurd one. Its product with itself is 102,400, too large, and so it is ∞ before anybody gets to divide it by 8.
@@ -296,7 +305,9 @@ for dtype in (torch.float16, torch.bfloat16):
 def scaled_scores_early(q, k):
     """The scores of attention, divided before the product.
 
-    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d), of any floating-point type. Returns (b, t, s) or (b, h, t, s) of the same type.
+    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
+    Both are of one floating-point type, and so is the result.
+    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
     """
     ### BEGIN SOLUTION
     root = q.shape[-1] ** 0.25
@@ -356,7 +367,8 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 def softmax_jacobian(p):
     """The derivative of a softmax's weights with respect to its scores.
 
-    p: (..., s), the weights; each row sums to 1. Returns (..., s, s): entry [..., i, j] is ∂p_i/∂z_j.
+    p: (..., s), the weights; each row sums to 1.
+    Returns (..., s, s): entry [..., i, j] is ∂p_i/∂z_j.
     """
     ### BEGIN SOLUTION
     outer = p.unsqueeze(-1) * p.unsqueeze(-2)    # (..., s, s)
@@ -371,12 +383,14 @@ check(softmax_jacobian)
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to 0.24, and the entries beside it are negative."}}
 z = torch.tensor([112.0, 96.0, 108.0], device=device())
-before, after = (softmax_jacobian(torch.softmax(scores, dim=-1)) for scores in (z, z / 8))
-by_autograd = torch.autograd.functional.jacobian(lambda scores: torch.softmax(scores, dim=-1), z / 8)
+softmax = torch.nn.Softmax(dim=-1)
+before, after = softmax_jacobian(softmax(z)), softmax_jacobian(softmax(z / 8))
+by_autograd = torch.autograd.functional.jacobian(softmax, z / 8)
 print("agrees with autograd:", torch.allclose(after, by_autograd, atol=1e-6))
 
-plots.heat_pair(before, after, rows=["1", "2", "3"], titles=("not scaled", "scaled, d = 64"), same_scale=True,
-                row_label="weight of key i", column_label="nudged score of key j")
+plots.heat_pair(before, after, rows=["1", "2", "3"], same_scale=True,
+                titles=("not scaled", "scaled, d = 64"), row_label="weight of key i",
+                column_label="nudged score of key j")
 plt.show()
 
 # %% [markdown]
@@ -422,7 +436,8 @@ plt.show()
 def attention_entropy(weights):
     """How spread out each row of weights is.
 
-    weights: (..., s), none negative, each row sums to 1. Returns (...): −Σ w log w over the last axis, in nats; 0·log 0 counts as 0.
+    weights: (..., s), none negative, each row sums to 1.
+    Returns (...): −Σ w log w over the last axis, in nats; 0·log 0 counts as 0.
     """
     ### BEGIN SOLUTION
     terms = torch.xlogy(weights, weights)    # (..., s), all ≤ 0
@@ -434,9 +449,10 @@ check(attention_entropy)
 
 # %% tags=["show"]
 for d, (query, keys) in drawn.items():
-    plain, scaled = query @ keys.T, query @ keys.T / math.sqrt(d)
-    listens = [attention_entropy(torch.softmax(scores, -1)).exp().item() for scores in (plain, scaled)]
-    print(f"d = {d:>4}: listens to {listens[0]:.1f} of 8 keys, scaled to {listens[1]:.1f}")
+    plain = query @ keys.T
+    before, after = (torch.softmax(scores, -1) for scores in (plain, plain / math.sqrt(d)))
+    before, after = (attention_entropy(weights).exp().item() for weights in (before, after))
+    print(f"d = {d:>4}: listens to {before:.1f} of 8 keys, scaled to {after:.1f}")
 
 # %% [markdown]
 # ## One number for what gets through
@@ -474,7 +490,8 @@ for d, (query, keys) in drawn.items():
 def largest_gradient(scores):
     """How much of a gradient can pass through a softmax.
 
-    scores: (..., s). Returns (...): the spectral norm of the Jacobian of softmax at each row of scores.
+    scores: (..., s).
+    Returns (...): the spectral norm of the Jacobian of softmax at each row of scores.
     """
     ### BEGIN SOLUTION
     p = torch.softmax(scores, dim=-1)
@@ -495,34 +512,44 @@ for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
 #
 # Now both instruments at once. For each width, 1,600 random queries meet 16 random keys each. The mean entropy and the mean of the largest gradient, with the scores as they are and with yours:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two log-log plots against width from 1 to 4096. Scaled, entropy stays at about 2.4 nats and the largest gradient at about 0.2. Not scaled, both fall: from width 16 on entropy, and from width 64 on the gradient, go down along straight lines, to about 0.05 and 0.03."}}
-widths, found = [4**n for n in range(7)], {"not scaled": [], "scaled": []}
+# %% tags=["show"]
 chance = torch.Generator().manual_seed(1)
+widths = [4**n for n in range(7)]
+entropies, gradients = ({"not scaled": [], "scaled": []} for _ in range(2))
 for d in widths:
-    q, k = (torch.randn(25, n, d, generator=chance).to(device()) for n in (64, 16))    # (b, t, d), (b, s, d)
+    q, k = (torch.randn(25, n, d, generator=chance).to(device()) for n in (64, 16))
     for name, scores in {"not scaled": q @ k.mT, "scaled": scaled_scores(q, k)}.items():
-        norms = largest_gradient(scores)
-        found[name].append((attention_entropy(torch.softmax(scores, -1)).mean(), norms.mean(), (norms < 0.001).float().mean()))
+        weights = torch.softmax(scores, dim=-1)
+        entropies[name].append(attention_entropy(weights).mean().item())
+        gradients[name].append(largest_gradient(scores))    # (b, t)
 
-figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
-for place, (ax, label) in enumerate(zip(axes, ("mean entropy (nats)", "mean of the largest gradient"))):
-    lines = {name: (widths, [entry[place] for entry in entries]) for name, entries in found.items()}
-    top = 0.75 * lines["not scaled"][1][3]
-    lines["slope of 1/√d"] = (widths[3:], [top * (d / 64) ** -0.5 for d in widths[3:]])
+# %% tags=["show"] mystnb={"image": {"alt": "Two log-log plots against width from 1 to 4096. Scaled, entropy stays at about 2.4 nats and the largest gradient at about 0.2. Not scaled, both fall: from width 16 on entropy, and from width 64 on the gradient, go down along straight lines, to about 0.05 and 0.03."}}
+def against_width(values, label, ticks, ax):
+    lines = {name: (widths, line) for name, line in values.items()}
+    start = 0.75 * values["not scaled"][3]
+    lines["slope of 1/√d"] = (widths[3:], [start * math.sqrt(64 / d) for d in widths[3:]])
     plots.curves(lines, "width d", label, log="xy", ax=ax)
     ax.set_xticks(widths[::2], widths[::2])
-    ax.set_yticks((0.03, 0.1, 0.3, 1, 3)[: 5 - place], (0.03, 0.1, 0.3, 1, 3)[: 5 - place])
+    ax.set_yticks(ticks, ticks)
     ax.minorticks_off()
+
+means = {name: [norms.mean().item() for norms in line] for name, line in gradients.items()}
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
+against_width(entropies, "mean entropy (nats)", (0.1, 0.3, 1, 3), axes[0])
+against_width(means, "mean of the largest gradient", (0.03, 0.1, 0.3), axes[1])
 axes[1].get_legend().remove()
 plt.show()
-print("d = 1024, rows that let less than 0.001 through:", ", ".join(f"{name} {entries[5][2]:.0%}" for name, entries in found.items()))
+
+for name, line in gradients.items():
+    share = (line[5] < 0.001).float().mean().item()
+    print(f"d = {widths[5]}, {name}: {share:.0%} of the rows let less than 0.001 through")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16 on, at less than the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end by about half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$. (At d = 4 and 16 the row without scaling lets
-# a little more through. A nearly even row of 16 is not the most responsive one either: it is near 1/16, the second landmark.) The line under the figure
-# says that the mean is even kind. Most rows let nothing through; what is left of the mean comes from the few in which the two best scores lie close together by chance.
+# a little more through. An even row is not the most responsive one: with 16 equal scores it is 1/16, the second landmark.) The lines under the figure
+# say that the mean is even kind. Most rows let nothing through; what is left of the mean comes from the few in which the two best scores lie close together by chance.
 #
 # </div>
 
@@ -550,20 +577,22 @@ plain_scores = lambda q, k: q @ k.mT
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and width 1024 stays where it began, near 1.9. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 to about 0.4."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3), sharey=True)
-for ax, (name, scores_of) in zip(axes, {"not scaled": plain_scores, "scaled": scaled_scores}.items()):
-    plots.loss_curve({f"d = {d}": learn(d, scores_of) for d in (4, 64, 1024)}, ylabel="mean squared error", title=name, ax=ax)
+both = {"not scaled": plain_scores, "scaled": scaled_scores}
+for ax, (name, scores_of) in zip(axes, both.items()):
+    losses = {f"d = {d}": learn(d, scores_of) for d in (4, 64, 1024)}
+    plots.loss_curve(losses, ylabel="mean squared error", title=name, ax=ax)
 axes[1].set_ylabel("")
 axes[0].get_legend().remove()
 plt.show()
 
-rates = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)
-print(f"d = 1024, best of {len(rates)} learning rates: not scaled {min(learn(1024, plain_scores, rate)[-1] for rate in rates):.2f}, "
-      f"scaled {min(learn(1024, scaled_scores, rate)[-1] for rate in rates):.2f}")
+for name, scores_of in both.items():
+    last = [learn(1024, scores_of, rate)[-1] for rate in (0.001, 0.01, 0.1, 1.0)]
+    print(f"d = 1024, {name}: best of {len(last)} learning rates ends at {min(last):.2f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the less is learned; at d = 1024 the loss stays where it was, and the line under the figure says that no learning rate we tried rescues it. On the right, d = 64 and d = 1024 are nearly one line: a rate that
+# **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the less is learned; at d = 1024 the loss stays where it was, and the lines under the figure say that no learning rate we tried rescues it. On the right, d = 64 and d = 1024 are nearly one line: a rate that
 # works at one width works at the other. (d = 4 lags on both sides for another reason: in four dimensions, 16 keys stand in each other's way. There the root is only 2, and
 # going without it, which amounts to a larger step, does no harm.)
 #
@@ -580,7 +609,9 @@ class PortedHead(torch.nn.Module):
     def __init__(self, e, d, scale=False):
         super().__init__()
         self.scale = scale
-        self.to_queries, self.to_keys, self.to_values = (torch.nn.Linear(e, d, bias=False) for _ in range(3))
+        self.to_queries = torch.nn.Linear(e, d, bias=False)
+        self.to_keys = torch.nn.Linear(e, d, bias=False)
+        self.to_values = torch.nn.Linear(e, d, bias=False)
 
     def weights(self, x):
         q, k = self.to_queries(x), self.to_keys(x)
@@ -601,10 +632,11 @@ print(loaded.load_state_dict(trained.state_dict()))
 
 x = torch.randn(1, 12, 48)
 for name, head in {"as trained": trained, "as loaded": loaded}.items():
-    print(f"{name}: mean entropy {attention_entropy(head.weights(x)).mean().item():.2f} nats")
+    entropy = attention_entropy(head.weights(x)).mean().item()
+    print(f"{name}: mean entropy {entropy:.2f} nats")
 
 # %% [markdown]
-# <details><summary>The answer, once you have one</summary>
+# <details><summary>What went wrong</summary>
 #
 # `scale=False` is the default, and whoever builds the block forgot to pass `scale=True`. The scores are √64 = 8 times what the weights were trained for, and every softmax is close to saturated. Whether to scale is not a parameter: it is stored
 # in no file of weights, so `load_state_dict` has nothing to compare. All keys match and every shape is right. The division belongs to what the weights *mean*, and only the code knows of it. A default should be what is right for
