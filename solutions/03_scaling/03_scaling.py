@@ -81,8 +81,8 @@ bars(weights)
 # %% [markdown]
 # ## How large is a dot product?
 #
-# Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean 0 and variance 1**. That is
-# roughly how a freshly initialised layer leaves them. Now go line by line. First one product of two components:
+# Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean 0 and variance 1**. A
+# fresh linear layer whose weights have variance 1/e makes such components out of such inputs. Now go line by line. First one product of two components:
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
@@ -464,7 +464,7 @@ for d, (query, keys) in drawn.items():
 #
 # which is its largest singular value. It depends on the scores alone, so we can compute it for any row, before any training.
 #
-# Two landmarks. With two equal scores it is exactly ½, and it is never more than that: in row i of J the sizes of the entries add up to $p_i(1 - p_i) + p_i \sum_{j \neq i} p_j = 2 p_i (1 - p_i)$, which is at most ½, and no eigenvalue of a matrix is larger than its largest such sum. With s equal scores it
+# Three landmarks. For two keys with equal scores it is exactly ½, and no row of scores, however long, exceeds that: in row i of J the sizes of the entries add up to $p_i(1 - p_i) + p_i \sum_{j \neq i} p_j = 2 p_i (1 - p_i)$, which is at most ½, and no eigenvalue of a matrix is larger in size than its largest such sum (Gershgorin's theorem). With s equal scores it
 # is 1/s. When one weight takes all, it is 0.
 
 # %% [markdown]
@@ -548,7 +548,7 @@ for name, line in gradients.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16 on, at less than the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end by about half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$. (At d = 4 and 16 the row without scaling lets
-# a little more through. An even row is not the most responsive one: with 16 equal scores it is 1/16, the second landmark.) The lines under the figure
+# a little more through. An even row is not the most responsive one: with 16 equal scores it is 1/16, as printed above.) The lines under the figure
 # say that the mean is even kind. Most rows let nothing through; what is left of the mean comes from the few in which the two best scores lie close together by chance.
 #
 # </div>
