@@ -556,14 +556,14 @@ for name, line in gradients.items():
 # %% [markdown]
 # ## Learning stops
 #
-# A gradient that vanishes should show when something is trained. Take 16 fixed keys and 64 queries that may learn, and give each query the task to put all of its weight on one given key. The loss is the squared error between its weights and
+# A gradient that vanishes should show when something is trained. Take 16 fixed keys and 16 queries that may learn, and give each query the task to put all of its weight on a key of its own. The loss is the squared error between its weights and
 # that wish; the method is plain gradient descent. At the start the queries are random, so nearly all of them look at a wrong key.
 
 # %% tags=["show"]
 def learn(d, scores_of, rate=0.3, steps=200):
     chance = torch.Generator().manual_seed(1)
-    keys, queries = (torch.randn(1, n, d, generator=chance).to(device()) for n in (16, 64))
-    wish = torch.eye(16, device=device()).repeat(4, 1)    # (t, s), one 1 in each row
+    keys, queries = torch.randn(2, 1, 16, d, generator=chance).to(device())    # (b, s, d) each
+    wish = torch.eye(16, device=device())    # (t, s): query i is to find key i
     queries, losses = queries.requires_grad_(), []
     for step in range(steps):
         weights = torch.softmax(scores_of(queries, keys), dim=-1)
@@ -592,7 +592,7 @@ for name, scores_of in both.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the less is learned; at d = 1024 the loss stays where it was, and the lines under the figure say that no learning rate we tried rescues it. On the right, d = 64 and d = 1024 are nearly one line: a rate that
+# **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the less is learned; at d = 1024 the loss stays where it began, and the lines under the figure say that none of four learning rates, from 0.001 to 1, gets it far. On the right, d = 64 and d = 1024 are nearly one line: a rate that
 # works at one width works at the other. (d = 4 lags on both sides for another reason: in four dimensions, 16 keys stand in each other's way. There the root is only 2, and
 # going without it, which amounts to a larger step, does no harm.)
 #
