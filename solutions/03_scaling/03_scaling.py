@@ -562,7 +562,7 @@ for name, line in gradients.items():
 # %% tags=["show"]
 def learn(d, scores_of, rate=0.3, steps=200):
     chance = torch.Generator().manual_seed(1)
-    keys, queries = torch.randn(2, 1, 16, d, generator=chance).to(device())    # (b, s, d) each
+    keys, queries = torch.randn(2, 1, 16, d, generator=chance).to(device())    # (1, 16, d)
     wish = torch.eye(16, device=device())    # (t, s): query i is to find key i
     queries, losses = queries.requires_grad_(), []
     for step in range(steps):
@@ -575,7 +575,7 @@ def learn(d, scores_of, rate=0.3, steps=200):
 
 plain_scores = lambda q, k: q @ k.mT
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and width 1024 stays where it began, near 1.9. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 to about 0.4."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and width 1024 is flat near 1.9. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 to about 0.4."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3), sharey=True)
 both = {"not scaled": plain_scores, "scaled": scaled_scores}
 for ax, (name, scores_of) in zip(axes, both.items()):
@@ -592,7 +592,7 @@ for name, scores_of in both.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the less is learned; at d = 1024 the loss stays where it began, and the lines under the figure say that none of four learning rates, from 0.001 to 1, gets it far. On the right, d = 64 and d = 1024 are nearly one line: a rate that
+# **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the less is learned; at d = 1024 the first steps throw the loss up a little, after that it does not move at all, and the lines under the figure say that none of four learning rates, from 0.001 to 1, gets it far. On the right, d = 64 and d = 1024 are nearly one line: a rate that
 # works at one width works at the other. (d = 4 lags on both sides for another reason: in four dimensions, 16 keys stand in each other's way. There the root is only 2, and
 # going without it, which amounts to a larger step, does no harm.)
 #
