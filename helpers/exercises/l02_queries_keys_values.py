@@ -136,7 +136,6 @@ LESSON = Lesson(
                 any_device(0.5, three),
             ),
             forbidden={
-                "parts": FINISHED,
                 "finished_attention": FINISHED,
                 "scaled_dot_product_attention": "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
                 "not to). Write the two products and the softmax yourself, here and once.",
@@ -153,7 +152,6 @@ LESSON = Lesson(
                 gradient(0.5, two_sequences, via=HEAD),
                 any_device(0.5, two_sequences, via=HEAD),
             ),
-            forbidden={"parts": FINISHED},
         ),
     ),
 )
