@@ -94,7 +94,7 @@ except KeyError as missing:
 # **Exercise 1 · `soft_lookup`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
 # Look one query up in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the rows of a
-# matrix (s, d), and the values the rows of another, (s, v), which may have another width.
+# matrix (s, d), and the values the rows of another, (s, v): their width v may differ from d.
 #
 # <details><summary>Hint 1: the two steps and their shapes</summary>
 #
@@ -113,7 +113,8 @@ except KeyError as missing:
 def soft_lookup(query, keys, values):
     """Look up one query in a dictionary whose keys match by degrees.
 
-    query: (d,). keys: (s, d). values: (s, v). Returns (v,): the values, each with weight softmax over s of key·query.
+    query: (d,). keys: (s, d). values: (s, v).
+    Returns (v,): the average of the values, weighted with the softmax over s of key·query.
     """
     ### BEGIN SOLUTION
     weights = torch.softmax(keys @ query, dim=0)    # (s,)
@@ -124,8 +125,7 @@ def soft_lookup(query, keys, values):
 check(soft_lookup)
 
 # %% [markdown]
-# Put the categories into your dictionary. The keys are the word vectors of lesson 1, learned from Python's manual. A category is stored as a
-# one-hot row, with a single 1, so the answer says which share each category got. None of the words below is among the keys.
+# Put the categories into your dictionary. The keys will be word vectors: those of lesson 1, learned from Python's manual.
 
 # %% tags=["show"]
 vocabulary, vectors = word_vectors()
@@ -134,16 +134,23 @@ vectors = vectors.to(device())    # (n, e) with e = 40
 def embed(words):
     return vectors[[vocabulary.index(word) for word in words]]
 
-labels = list(dict.fromkeys(category.values()))
-keys = embed(category)                                                                       # (s, e)
-values = torch.eye(len(labels), device=device())[[labels.index(c) for c in category.values()]]    # (s, v)
+# %% [markdown]
+# A category is stored as a one-hot row, with a single 1, so the answer says which share each category got. None of the words below is among the keys.
+
+# %% tags=["show"]
+labels = list(dict.fromkeys(category.values()))       # each category once
+one_hot = torch.eye(len(labels), device=device())     # (v, v)
+
+keys = embed(category.keys())                                                   # (s, e)
+values = one_hot[[labels.index(label) for label in category.values()]]          # (s, v)
 for word in ["tuple", "float", "finally", "while"]:
-    answer = soft_lookup(embed([word])[0], keys, values)
-    print(f"{word:>8}:", "  ".join(f"{label} {share:.2f}" for label, share in zip(labels, answer.tolist())))
+    answer = soft_lookup(embed([word])[0], keys, values)                        # (v,)
+    shares = [f"{label} {share:.2f}" for label, share in zip(labels, answer.tolist())]
+    print(f"{word:>8}:", "  ".join(shares))
 
 # %% [markdown]
-# Read a line across: the four shares add up to 1, and the largest is the answer. The last line is a word that the keys do not suit, and the
-# dictionary says so in its own way: its shares are the most even.
+# Read a line across: the four shares add up to 1, and the largest is the answer. No key is much like *while*, and the dictionary
+# says so in its own way: the shares of the last line are the most even.
 
 # %% [markdown]
 # ## How soft is soft?
@@ -154,7 +161,7 @@ for word in ["tuple", "float", "finally", "while"]:
 #
 # At $\beta = 0$ every match is 0 and every weight $1/s$: the dictionary returns the average of all its values, whatever you ask.
 # As $\beta$ grows, a weight falls behind the best one by a factor $e^{-\beta\,\Delta}$, where $\Delta$ is how much worse its match is, and in the limit
-# the best key answers alone. That limit is an ordinary lookup, with one difference: it takes the *nearest* key where Python would insist
+# the best key answers alone. That limit is an ordinary lookup, with one difference: it takes the *best* match where Python insists
 # on an equal one. (If two keys are equally good, they share.)
 
 # %% [markdown]
@@ -178,9 +185,10 @@ for word in ["tuple", "float", "finally", "while"]:
 
 # %% nbgrader={"grade": false, "grade_id": "sharpen", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def sharpen(keys, query, beta):
-    """The weights of a lookup that is the sharper, the larger beta is.
+    """The weights of a lookup: the larger beta is, the sharper they are.
 
-    keys: (s, d). query: (d,). beta: a number, 0 or more. Returns (s,): positive, summing to 1.
+    keys: (s, d). query: (d,). beta: a number, 0 or more.
+    Returns (s,): positive, summing to 1.
     """
     ### BEGIN SOLUTION
     return torch.softmax(beta * (keys @ query), dim=0)
@@ -192,14 +200,15 @@ check(sharpen)
 # %% tags=["show"] mystnb={"image": {"alt": "Four panels of bars: the weights of eight keys for the query tuple. At beta 0 all are one eighth. With growing beta the bar of the key list grows, until at beta 8 it has all the weight and the others none."}}
 query = embed(["tuple"])[0]
 shares = {f"$\\beta$ = {beta:g}": sharpen(keys, query, beta) for beta in [0, 0.5, 1, 8]}
-plots.bars(shares, list(category), mark=[list(category).index("list"), list(category).index("dictionary")])
+containers = [j for j, label in enumerate(category.values()) if label == "container"]
+plots.bars(shares, list(category), mark=containers)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** Each panel holds the weights of the same eight keys for the query *tuple*, with the two containers hatched. From left to right
-# only $\beta$ changes: an average over everything, then a preference, then a lookup that finds *list* and nothing else.
+# only $\beta$ changes: an average over everything (each weight is 1/8), then a preference, then a lookup that finds *list* and nothing else.
 #
 # </div>
 #
@@ -252,7 +261,8 @@ plt.show()
 def project(x, w_q, w_k, w_v):
     """Three vectors out of each.
 
-    x: (b, t, e). w_q, w_k: (e, d). w_v: (e, v). Returns q (b, t, d), k (b, t, d) and v (b, t, v).
+    x: (b, t, e). w_q, w_k: (e, d). w_v: (e, v).
+    Returns q (b, t, d), k (b, t, d) and v (b, t, v).
     """
     ### BEGIN SOLUTION
     return x @ w_q, x @ w_k, x @ w_v
@@ -314,7 +324,8 @@ def attention(q, k, v):
     """Many soft lookups at once.
 
     q: (b, t, d), the queries. k: (b, s, d) and v: (b, s, v), the keys and their values.
-    Returns (b, t, v): output i is the average of the values, weighted with softmax over s of q_i·k_j.
+    Returns (b, t, v): output i is the average of the values, weighted with the softmax
+    over s of q_i·k_j.
     """
     ### BEGIN SOLUTION
     scores = q @ k.transpose(1, 2)              # (b, t, s)
@@ -344,29 +355,35 @@ check(attention)
 # $W_k$ and once with $W_q$ in its place.
 
 # %% tags=["show"]
+def phrase_loss(x, w_q, w_k, w_v):
+    y = attention(*project(x, w_q, w_k, w_v))    # (b, 4, e)
+    asked_for = x[:, ASKS]                       # [2, 2, 3, 2]: noun, noun, verb, noun
+    return (y - asked_for).square().sum(-1).mean()
+
 def train(shared, steps=300, d=2):
     generator = torch.Generator().manual_seed(0)
-    w_q, w_k = (0.1 * torch.randn(2, 40, d, generator=generator)).to(device())
-    matrices = [w.requires_grad_() for w in (w_q.clone(), w_k.clone(), torch.eye(40, device=device()))]
-    optimiser = torch.optim.Adam(matrices, lr=0.05)
+    w_q, w_k = [0.1 * torch.randn(40, d, generator=generator) for _ in range(2)]
+    w_q, w_k, w_v = [w.to(device()).requires_grad_() for w in (w_q, w_k, torch.eye(40))]
+    optimiser = torch.optim.Adam([w_q, w_k, w_v], lr=0.05)
     losses = []
     for step in range(steps):
         x = vectors[phrases(vocabulary, 64, generator)]    # (64, 4, e)
-        w_q, w_k, w_v = matrices
-        y = attention(*project(x, w_q, w_q if shared else w_k, w_v))
-        loss = (y - x[:, ASKS]).square().sum(-1).mean()
+        loss = phrase_loss(x, w_q, w_q if shared else w_k, w_v)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
         losses.append(loss.item())
-    return [w.detach() for w in matrices], losses
+    return [w.detach() for w in (w_q, w_k, w_v)], losses
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two loss curves over 300 steps. With one matrix for queries and keys the loss stops falling early and stays high. With two it falls close to zero."}}
 w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # until they are trained
 (w_q, w_k, w_v), losses_apart = train(shared=False)
 _, losses_shared = train(shared=True)
-print(f"last loss with w_q and w_k: {losses_apart[-1]:.2f}, with one matrix for both: {losses_shared[-1]:.2f}")
-plots.loss_curve({"w_q and w_k": losses_apart, "one matrix for both": losses_shared}, ylabel="squared distance to the word asked for")
+
+losses = {"w_q and w_k": losses_apart, "one matrix for both": losses_shared}
+for name, curve in losses.items():
+    print(f"last loss with {name}: {curve[-1]:.2f}")
+plots.loss_curve(losses, ylabel="squared distance to the word asked for")
 plt.show()
 
 # %% [markdown]
@@ -388,18 +405,20 @@ def weights_of(q, k):
 
 words = "every empty list contains".split()
 x = embed(words).unsqueeze(0)            # (1, 4, e)
-q, k, v = project(x, w_q, w_k, w_v)
-plots.heat_pair((x @ x.mT)[0], (q @ k.mT)[0], rows=words, titles=("scores $x_i\\cdot x_j$", "scores $q_i\\cdot k_j$"))
+q, k, v = project(x, w_q, w_k, w_v)      # below, .mT exchanges the last two axes
+titles = ("scores $x_i\\cdot x_j$", "scores $q_i\\cdot k_j$")
+plots.heat_pair((x @ x.mT)[0], (q @ k.mT)[0], rows=words, titles=titles)
 plt.show()
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of weights for the same phrase. Left, lesson 1: nearly all weight on the diagonal. Right, after training: every and empty look at list, list looks at contains, contains looks at list."}}
-plots.heat_pair(weights_of(x, x)[0], weights_of(q, k)[0], rows=words, titles=("weights of lesson 1", "weights with $q$ and $k$"))
+titles = ("weights of lesson 1", "weights with $q$ and $k$")
+plots.heat_pair(weights_of(x, x)[0], weights_of(q, k)[0], rows=words, titles=titles)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read them.** Row i belongs to the word that looks, column j to the word that is looked at. Above, the raw scores: on the left the matrix is its own mirror
+# **How to read them.** Row i belongs to the word that looks, column j to the word that is looked at. Above, the raw scores, each side with a colour scale of its own: on the left the matrix is its own mirror
 # image, on the right it is not. Compare *empty* → *list* with *list* → *empty*: the adjective looks at the noun, and the noun does not look back. Below,
 # the weights: the diagonal of lesson 1 is gone, and each row points at the word that its question is about.
 #
@@ -413,34 +432,46 @@ plt.show()
 #
 # Since d = 2, queries and keys can be drawn as they are. Values are 40 wide; of these you see the two directions in which they spread most.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three scatter plots of the same words, by kind. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns lie in the lower half, where the queries of the others point, and verbs to the left, where the queries of nouns point. As values, the kinds are spread differently again."}}
+# %% tags=["show"]
 kinds = known_words(vocabulary)
-every_word, groups = zip(*[(word, kind) for kind, members in kinds.items() for word in members])
-roles = [role[0] for role in project(embed(every_word).unsqueeze(0), w_q, w_k, w_v)]
-spread = (roles[2] - roles[2].mean(0)).cpu()
-roles[2] = spread @ torch.linalg.svd(spread)[2][:2].T    # (words, 2)
-places = [every_word.index(word) for word in words]
+every_word = [word for members in kinds.values() for word in members]
+groups = [kind for kind, members in kinds.items() for word in members]
 
-figure, axes = plt.subplots(1, 3, figsize=(8.4, 3.6))
-for ax, points, role in zip(axes, roles, ["as queries", "as keys", "as values"]):
-    plots.plane(points, groups=list(groups), title=role, labels=("first direction", "second direction"), ax=ax)
+every_role = project(embed(every_word).unsqueeze(0), w_q, w_k, w_v)
+queries_of, keys_of, values_of = [role[0].cpu() for role in every_role]    # (words, 2 or 40)
+
+spread = values_of - values_of.mean(0)
+directions = torch.linalg.svd(spread)[2][:2]                               # (2, 40)
+planes = {"as queries": queries_of, "as keys": keys_of, "as values": spread @ directions.T}
+
+asking = queries_of[[every_word.index("empty"), every_word.index("list")]]
+arrows = 6 * nn.functional.normalize(asking, dim=1)                        # (2, 2)
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three scatter plots of the same words, by kind. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns lie in the lower half, where the queries of the others point, and verbs to the left, where the queries of nouns point. As values, the kinds are spread differently again."}}
+figure, axes = plt.subplots(1, 3, figsize=(8.4, 3.4))
+for ax, (role, points) in zip(axes, planes.items()):
+    plots.plane(points, groups=groups, title=role, ax=ax)
     ax.get_legend().remove()
-for ax in axes[:2]:    # the queries of two words, as arrows on both planes
-    ax.set(xlim=(-7.5, 7.5), ylim=(-7.5, 7.5), xlabel="first component", ylabel="second component")
-    for word, line in [("empty", "-"), ("list", "--")]:
-        arrow = 6 * nn.functional.normalize(roles[0][every_word.index(word)], dim=0)
-        ax.annotate("", arrow.tolist(), (0, 0), arrowprops={"arrowstyle": "->", "linestyle": line, "linewidth": 1.3})
+    ax.set_box_aspect(1)
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-for ax, points in zip(axes, roles):
-    plots.label_points(ax, points[places], words, avoid=points)
+axes[2].set(xlabel="first direction", ylabel="second direction")
+for ax in axes[:2]:
+    ax.set(xlim=(-7.5, 7.5), ylim=(-7.5, 7.5))
+    for arrow, line in zip(arrows.tolist(), ["-", "--"]):
+        ax.annotate("", arrow, (0, 0), arrowprops={"arrowstyle": "->", "linestyle": line})
+
+named = [every_word.index(word) for word in words]
+shafts = torch.cat([step / 12 * arrows for step in range(12)])    # no label covers them
+for ax, points, lines in zip(axes, planes.values(), [shafts, shafts, shafts[:0]]):
+    plots.label_points(ax, points[named], words, avoid=torch.cat([points, lines]))
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** The same words three times; the words of our phrase are named. Queries and keys live on one plane, because they are compared. The two arrows show where the queries of
-# *empty* (solid) and of *list* (dashed) point, and they are drawn among the keys once more: a query finds the keys that lie farthest along its arrow. Follow that of *empty*, which points
-# down, and of all keys the nouns come farthest; follow that of *list*, to the left, and the verbs do. Values are never compared with either; their plane is another one.
+# *empty* (solid) and of *list* (dashed) point, and they are drawn among the keys once more: a query finds the keys that lie farthest along its arrow. Along that of *empty*, downwards,
+# the nouns lie farthest; along that of *list*, to the left, the verbs do. Values are never compared with either; their plane is another one.
 #
 # </div>
 #
@@ -484,7 +515,10 @@ plt.show()
 
 # %% nbgrader={"grade": false, "grade_id": "SingleHeadAttention", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class SingleHeadAttention(nn.Module):
-    """Attention with three learned projections, `to_queries`, `to_keys` and `to_values`, from width e to width d."""
+    """Attention with learned projections from width e to width d.
+
+    The three are called `to_queries`, `to_keys` and `to_values`.
+    """
 
     def __init__(self, e, d):
         ### BEGIN SOLUTION
@@ -495,7 +529,10 @@ class SingleHeadAttention(nn.Module):
         ### END SOLUTION
 
     def forward(self, x, context=None):
-        """x: (b, t, e), which asks. context: (b, s, e), which is asked; None means x itself. Returns (b, t, d)."""
+        """x: (b, t, e), which asks.
+        context: (b, s, e), which is asked; None means x itself.
+        Returns (b, t, d).
+        """
         ### BEGIN SOLUTION
         context = x if context is None else context
         q = self.to_queries(x)          # (b, t, d)
@@ -508,7 +545,7 @@ class SingleHeadAttention(nn.Module):
 check(SingleHeadAttention)
 
 # %% [markdown]
-# Give your module the matrices that were trained above. Here is the `.T` of hint 2 in exercise 3: an `nn.Linear` from e to d stores its weight as (d, e) and multiplies with its
+# Give your module the two matrices that say where to look, as they were trained above. Here is the `.T` of hint 2 in exercise 3: an `nn.Linear` from e to d stores its weight as (d, e) and multiplies with its
 # transpose. Then let three words ask, and a phrase that they do not belong to answer.
 
 # %% tags=["show"] mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
@@ -544,10 +581,12 @@ def rewritten_attention(q, k, v):
     weights = torch.softmax(scores, dim=-1)
     return torch.einsum("bst,bsv->btv", weights, v)
 
-q, k = torch.tensor([[[2.0], [1.0]]]), torch.tensor([[[1.0], [2.0], [3.0]]])    # t = 2, s = 3, d = 1
-ones = torch.ones(1, 3, 1)                                                       # every value is 1
-print("attention:          ", [round(y, 2) for y in finished_attention(q, k, ones).flatten().tolist()])
-print("rewritten_attention:", [round(y, 2) for y in rewritten_attention(q, k, ones).flatten().tolist()])
+q = torch.tensor([[[2.0], [1.0]]])           # two queries, d = 1
+k = torch.tensor([[[1.0], [2.0], [3.0]]])    # three keys
+ones = torch.ones(1, 3, 1)                   # every value is 1
+for function in (finished_attention, rewritten_attention):
+    outputs = function(q, k, ones).flatten().tolist()
+    print(f"{function.__name__:>19}:", [round(y, 2) for y in outputs])
 
 # %% [markdown]
 # <details><summary>The answer, once you have one</summary>
