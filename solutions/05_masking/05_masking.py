@@ -42,7 +42,7 @@ from helpers import plots
 from helpers.data.vectors import word_vectors
 from helpers.device import device
 from helpers.lesson import in_exam, start
-from helpers.parts import masks as finished    # what earlier exercises build, done: for later ones to use
+from helpers.parts import masks as finished    # exercises 1 to 4, done: for exercise 5
 
 check = start("05_masking")
 
@@ -84,7 +84,8 @@ check = start("05_masking")
 def next_token_pairs(tokens):
     """What a language model reads, and what it should say.
 
-    tokens: (b, t + 1), integers. Returns inputs (b, t) and targets (b, t): targets[:, i] follows inputs[:, i].
+    tokens: (b, t + 1), integers.
+    Returns inputs (b, t) and targets (b, t): targets[:, i] follows inputs[:, i].
     """
     ### BEGIN SOLUTION
     inputs = tokens[:, :-1]
@@ -97,15 +98,18 @@ check(next_token_pairs)
 
 # %% [markdown]
 # Now let a small model play. To make the game as hard as it can be, the text is pure noise: each token is one of eight
-# letters, drawn at random. Nobody can guess such a letter from the ones before. The best there is, and the
-# lowest loss an honest model can reach in the long run, is to give each of the eight a probability of 1/8: a cross-entropy of $\log 8 \approx 2.08$.
+# letters, drawn at random. Nobody can guess such a letter from the ones before. The best that an honest
+# model can do is to give each of the eight a probability of 1/8, and its loss, the cross-entropy, is then $\log 8 \approx 2.08$. In the long run no honest loss is lower.
 #
 # The model has one layer of attention. A vector for the letter plus a vector for its place goes in, and scores
 # for the eight letters come out, at every position.
 
 # %% tags=["show"]
 class Guesser(nn.Module):
-    """(b, t) letters in, (b, t, 8) scores for the letter that comes next out. attention: from (b, t, e) to (b, t, e)."""
+    """Takes letters, (b, t). Returns scores for the letter that comes next, (b, t, 8).
+
+    attention: a module from (b, t, e) to (b, t, e).
+    """
 
     def __init__(self, attention, t=12, e=32):
         super().__init__()
@@ -130,7 +134,7 @@ def play(attention):
         losses.append(loss.item())
     return losses
 
-# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step. A dashed line marks log 8, about 2.08, the best that an honest guess can do. The curve starts there and falls far below it within a few dozen steps, to about 0.2."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, about 2.08, the best that an honest guess can do. The curve starts there and falls far below it within a few dozen steps, to about 0.2."}}
 class AllSeeing(nn.Module):
     """Self-attention with one head and no mask: every position looks at every other."""
 
@@ -140,7 +144,8 @@ class AllSeeing(nn.Module):
 
     def forward(self, x):
         q, k, v = self.to_qkv(x).chunk(3, dim=-1)
-        return self.unify(torch.softmax(q @ k.transpose(1, 2) / x.shape[-1] ** 0.5, dim=-1) @ v)
+        weights = torch.softmax(q @ k.transpose(1, 2) / x.shape[-1] ** 0.5, dim=-1)
+        return self.unify(weights @ v)
 
 torch.manual_seed(1)
 seeing = play(AllSeeing(32))
@@ -151,14 +156,14 @@ print(f"loss: {seeing[0]:.2f} at the start, {seeing[-1]:.2f} after {len(seeing)}
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The dotted line is what can be reached by honest means. The curve starts there, goes below it, and stays below it. It predicts noise.
+# **How to read it.** Lower is better, and the dotted line is the best that honest means can reach. The curve starts there, drops far below and stays there: the model seems to predict noise.
 #
 # </div>
 #
 # It does not, of course. The target at position $i$ *is* the input at position $i + 1$, and attention lets position $i$ look there. The model
 # has learned to copy from its neighbour on the right. Only the last of the twelve positions has no such neighbour and has to guess, so the
-# loss can fall to $\frac{1}{12}\log 8 \approx 0.17$. When you ask this model to *write*, the neighbour on the right does not exist yet, and it
-# knows nothing.
+# loss can fall to $\frac{1}{12}\log 8 \approx 0.17$. When you ask this model to *write*, the neighbour on the right does not exist yet, and the
+# model knows nothing.
 #
 # A training loss that is too good is the only symptom. Nothing raises, every shape is right.
 
@@ -197,7 +202,7 @@ def causal_mask(t, device=None):
     """Who may look at whom when nobody may look ahead.
 
     t: how many positions. device: where the mask is needed.
-    Returns (t, t), booleans: entry [i, j] is True where position i may look at position j, which is where j ≤ i.
+    Returns (t, t), booleans: entry [i, j] is True where i may look at j, that is, j ≤ i.
     """
     ### BEGIN SOLUTION
     everybody = torch.ones(t, t, dtype=torch.bool, device=device)
@@ -210,7 +215,7 @@ check(causal_mask)
 # %% [markdown]
 # ## Where the mask goes
 #
-# Take one row of scores, (2, 1, 3), of which the last may not be seen. Its weight has to be 0, and the other two have to sum to 1. There are two
+# Take one row of scores, 2, 1 and 3, of which the last may not be seen. Its weight has to be 0, and the other two have to sum to 1. There are two
 # places to step in.
 #
 # **After the softmax**, set the weight to zero. **Before it**, set the score to −∞: $e^{-\infty} = 0$, so the entry drops out of the numerator *and* out of
@@ -221,8 +226,9 @@ scores, may_look = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, Fals
 
 after = torch.softmax(scores, dim=-1) * may_look
 before = torch.softmax(scores.masked_fill(~may_look, -math.inf), dim=-1)
-print("after: ", [round(weight, 3) for weight in after.tolist()], " sum", round(after.sum().item(), 3))
-print("before:", [round(weight, 3) for weight in before.tolist()], " sum", round(before.sum().item(), 3))
+for name, weights in [("after", after), ("before", before)]:
+    rounded = [round(weight, 3) for weight in weights.tolist()]
+    print(f"{name:>6}: {rounded}, sum {weights.sum().item():.3f}")
 
 # %% [markdown]
 # Masked afterwards, two thirds of the weight are missing. The hidden score took its share of the sum, and then its weight was thrown away. Raise that
@@ -263,7 +269,8 @@ print("before:", [round(weight, 3) for weight in before.tolist()], " sum", round
 def padding_mask(lengths, t):
     """Which positions of each sentence hold a real token.
 
-    lengths: (b,), integers: how many tokens each sentence has. t: the length to which all were padded at the end.
+    lengths: (b,), integers: how many tokens each sentence has.
+    t: the length to which all were padded at the end.
     Returns (b, 1, t), booleans: entry [k, 0, j] is True where j is smaller than lengths[k].
     """
     ### BEGIN SOLUTION
@@ -276,14 +283,16 @@ def padding_mask(lengths, t):
 check(padding_mask)
 
 # %% [markdown]
-# A decoder that reads batches of sentences needs both: a position may look where it is not the future **and** not padding. With booleans that is `&`, and
+# A language model that reads sentences in batches needs both: a position may look where it is not the future **and** not padding. With booleans that is `&`, and
 # (t, t) and (b, 1, t) broadcast to (b, t, t).
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
-triangle = causal_mask(6)                        # (t, t)
-real = padding_mask(torch.tensor([4, 6]), 6)     # (b, 1, t): the first sentence has 4 tokens, the second 6
+triangle = causal_mask(6)                       # (t, t)
+real = padding_mask(torch.tensor([4, 6]), 6)    # (b, 1, t)
+both = triangle & real                          # (b, t, t)
 
-plots.mask_row([triangle, real[0].expand(6, 6), (triangle & real)[0]], titles=["causal", "padding", "both"])
+first_sentence = [triangle, real[0].expand(6, 6), both[0]]    # 4 tokens, padded to 6
+plots.mask_row(first_sentence, titles=["causal", "padding", "both"])
 plt.show()
 
 # %% [markdown]
@@ -321,17 +330,18 @@ print(scores.grad)
 
 # %% [markdown]
 # The weights look healed; the gradient is not. Softmax sends back $w_i\,(g_i - \sum_j w_j g_j)$, with $w$ as it was *before* the cleaning: NaN. What comes in from behind is $g = 0$, and
-# 0 · NaN is NaN. One step of the optimiser writes it into every parameter. So it is a matter of **what value is filled in, and what its gradient meets on the way back**.
+# 0 · NaN is NaN. One step of the optimiser writes it into every parameter that the scores came from. So it is a matter of **what value is filled in, and what its gradient meets on the way back**.
 #
 # A finite number in place of −∞ would avoid all this: $e^{-10^{20}}$ is 0 as well, in floating point. Only, how low can it be? That depends on the precision:
 
 # %% tags=["show", "nbval-check-output"]
 for kind in [torch.float32, torch.bfloat16, torch.float16]:
-    print(f"{str(kind):>14}:  -1e20 becomes {torch.tensor(-1e20).to(kind).item():8.1e},  lowest number {torch.finfo(kind).min:8.1e}")
+    converted, lowest = torch.tensor(-1e20).to(kind).item(), torch.finfo(kind).min
+    print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
 
 # %% [markdown]
 # Half precision, float16, ends at −65,504. There −1e20 *is* −∞, and the NaN is back; or PyTorch refuses to fill it in at all. `torch.finfo(scores.dtype).min` is the lowest number of whatever type the
-# scores have. But look at what it does to a row with nothing to see: all scores are equal, so all weights are 1/s, and the position attends evenly to everything that was
+# scores have. But think of what it does to a row with nothing to see: all scores are equal, so all weights are 1/s, and the position attends evenly to everything that was
 # hidden from it. No NaN, and no mask either. What we want is a row of zeros: nothing to see, nothing taken.
 
 # %% [markdown]
@@ -359,8 +369,10 @@ def masked_softmax(scores, mask):
     """Softmax over the last axis, over what may be seen and nothing else.
 
     scores: (..., t, s), of any floating type; any number of axes may stand in front.
-    mask: booleans, True where position i may look at j, of a shape that broadcasts to that of the scores, such as (t, s) or (b, 1, s).
-    Returns (..., t, s), of the scores' type: 0 where the mask is False; each row sums to 1, or is all 0 if it may see nothing.
+    mask: booleans, True where position i may look at j. Its shape broadcasts to that of the
+    scores: (t, s), for example, or (b, 1, s).
+    Returns (..., t, s), of the scores' type: 0 where the mask is False. Each row sums to 1,
+    or is all 0 if it may see nothing.
     """
     ### BEGIN SOLUTION
     lowest = torch.finfo(scores.dtype).min
@@ -375,31 +387,43 @@ check(masked_softmax)
 # All of it at work on a batch of three sentences, with the word vectors of lesson 1 as queries and as keys. The first sentence is padded at its end, the second fills its five
 # places, the third is padded in front.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of attention weights for three sentences in one batch. All are lower triangles. In the first, the two padding columns at the end are hatched, which means exactly zero. In the third, the column of the padding in front is hatched, and so is its whole row."}}
+# %% tags=["show"]
+sentences = [
+    "the loop terminates pad pad",
+    "the function returns an integer",
+    "pad a class defines methods",
+]
+batch = [sentence.split() for sentence in sentences]
 vector_of = dict(zip(*word_vectors())) | {"pad": torch.zeros(40)}
-batch = ["the loop terminates pad pad".split(), "the function returns an integer".split(), "pad a class defines methods".split()]
-x = torch.stack([torch.stack([vector_of[word] for word in words]) for words in batch]).to(device())        # (b, t, e)
-real = torch.tensor([[word != "pad" for word in words] for words in batch], device=device()).unsqueeze(1)    # (b, 1, t)
 
-weights = masked_softmax(x @ x.transpose(1, 2) / 2, causal_mask(5, device()) & real)                         # (b, t, t)
+x = torch.stack([torch.stack([vector_of[word] for word in words]) for words in batch])
+real = torch.tensor([[word != "pad" for word in words] for words in batch])
+x, real = x.to(device()), real.unsqueeze(1).to(device())    # (b, t, e) and (b, 1, t)
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of attention weights for three sentences in one batch. All are lower triangles. In the first, the two padding columns at the end are hatched, which means exactly zero. In the third, the column of the padding in front is hatched, and so is its whole row."}}
+scores = x @ x.transpose(1, 2) / 2                                   # (b, t, t)
+weights = masked_softmax(scores, causal_mask(5, x.device) & real)    # (b, t, t)
+
+titles = ["padded at its end", "not padded", "padded in front"]
 figure, axes = plt.subplots(1, 3, figsize=(7, 3), layout="compressed")
-for ax, words, matrix, title in zip(axes, batch, weights, ["padded at its end", "not padded", "padded in front"]):
-    plots.heat(matrix, words, ax=ax, scale=1, title=title, blank_zeros=True, row_label="position i (output)" if ax is axes[0] else "")
+for ax, words, matrix, title in zip(axes, batch, weights, titles):
+    plots.heat(matrix, words, ax=ax, scale=1, title=title, row_label="", blank_zeros=True)
+axes[0].set_ylabel("position i (output)")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** A hatched cell is exactly 0. The columns of padding are hatched, and so is everything above a diagonal. Each row adds up to 1, with one exception: the first row on the right is padding that could
-# only have looked at itself, and is all zeros. The first real word of every sentence has nobody else to look at and gives itself the weight 1. The padding in rows 3 and 4 on the left looks at the words before it, evenly, because its vector
-# is zero; that does no harm, for nobody looks back at it.
+# only have looked at itself, and is all zeros. The first real word of every sentence has nobody else to look at and gives itself the weight 1. The two rows of padding on the left look evenly at the three words, because the vector of padding
+# is zero; that does no harm, for nobody looks back at them.
 #
 # </div>
 
 # %% [markdown]
 # ## The self-attention of a language model
 #
-# Put the mask into multi-head attention, and you have the layer that GPT is made of. Projections and heads are those of lesson 4 and are written for you: queries, keys
+# Put the mask into multi-head attention, and you have the attention of GPT. Projections and heads are those of lesson 4 and are written for you: queries, keys
 # and values come as (b, h, t, d), where d = e/h is the width of one head. What remains is the middle:
 #
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
@@ -407,7 +431,7 @@ plt.show()
 # The mask is for **positions**: (t, t), whatever the width is. All heads see the same. With padding it becomes (b, t, t), and then mind the axes: scores are (b, h, t, t), and broadcasting lines up
 # axes *from the right*, so b would meet h.
 #
-# The finished `finished.causal_mask` and `finished.masked_softmax` are there to be used in this exercise; a slip above will not follow you.
+# Use `finished.causal_mask` and `finished.masked_softmax` in this exercise: a slip above will not follow you.
 
 # %% [markdown]
 # <div class="card">
@@ -444,7 +468,7 @@ class CausalSelfAttention(nn.Module):
         self.unify = nn.Linear(e, e)
 
     def forward(self, x, padding=None):
-        """x: (b, t, e). padding: (b, 1, t), booleans, True where a token is real; None where all are.
+        """x: (b, t, e). padding: None, or booleans (b, 1, t), True where a token is real.
 
         Returns (b, t, e): output i depends on the real inputs j ≤ i and on nothing else.
         """
@@ -467,14 +491,17 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Back to the guessing game, with the same noise and the same training. Only the attention is another one.
+# Back to the guessing game, with the same noise and the same training. Only the attention differs.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two loss curves against training step. Without a mask the loss falls far below the landmark of log 8, to about 0.2. With the causal mask it stays on the landmark from beginning to end."}}
 torch.manual_seed(1)
 masked = play(CausalSelfAttention(32, 1))
-plots.loss_curve({"every position sees all": seeing, "causal": masked}, landmarks={"an honest guess: log 8": math.log(8)})
+curves = {"every position sees all": seeing, "causal": masked}
+plots.loss_curve(curves, landmarks={"an honest guess: log 8": math.log(8)})
 plt.show()
-print(f"loss over the last 50 steps: {sum(seeing[-50:]) / 50:.2f} without a mask, {sum(masked[-50:]) / 50:.2f} with it")
+for name, losses in curves.items():
+    last = losses[-50:]
+    print(f"{name}: a loss of {sum(last) / len(last):.2f} over the last {len(last)} steps")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -508,7 +535,7 @@ print(f"loss over the last 50 steps: {sum(seeing[-50:]) / 50:.2f} without a mask
 #
 # <details><summary>Hint 1: one number at a time</summary>
 #
-# Autograd differentiates **one number** with respect to everything. Take the number y[:, i, c].sum(): sequences do not mix, so its gradient (b, t, e) holds for every sequence k the derivative of its own output. What is the
+# Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`: sequences do not mix, so its gradient (b, t, e) holds for every sequence k the derivative of its own output. What is the
 # largest size at each position j?
 #
 # </details>
@@ -524,17 +551,20 @@ print(f"loss over the last 50 steps: {sum(seeing[-50:]) / 50:.2f} without a mask
 def leak_map(model, x):
     """How much each output depends on each input.
 
-    model: a module or function from (b, t, e) to (b, t, f), which treats each sequence by itself. x: (b, t, e).
-    Returns (t, t): entry [i, j] is the largest |∂ y[k, i, c] / ∂ x[k, j, a]| over all k, c and a, where y = model(x).
+    model: a module or function from (b, t, e) to (b, t, f) that treats each sequence
+    by itself. x: (b, t, e).
+    Returns (t, t): entry [i, j] is the largest |∂ y[k, i, c] / ∂ x[k, j, a]| over all k, c
+    and a, where y = model(x).
     """
     ### BEGIN SOLUTION
     x = x.detach().clone().requires_grad_()
-    y = model(x)                                                                         # (b, t, f)
+    y = model(x)                                                             # (b, t, f)
     rows = []
     for i in range(y.shape[1]):
         row = x.new_zeros(x.shape[1])
         for c in range(y.shape[2]):
-            slopes, = torch.autograd.grad(y[:, i, c].sum(), x, retain_graph=True)    # (b, t, e)
+            number = y[:, i, c].sum()
+            slopes = torch.autograd.grad(number, x, retain_graph=True)[0]    # (b, t, e)
             row = torch.maximum(row, slopes.abs().amax(dim=(0, 2)))
         rows.append(row)
     return torch.stack(rows)
@@ -544,32 +574,43 @@ def leak_map(model, x):
 check(leak_map)
 
 # %% [markdown]
-# Three versions of the bare attention of lesson 1 go under the instrument: without a mask, masked after the softmax, and masked before it. The pictures of their *weights* would be hard to tell apart in the last
-# two: both are triangles.
+# Three versions of the bare attention of lesson 1 go under the instrument: without a mask, masked after the softmax, and masked before it. In pictures of their *weights* the last two would be hard to tell apart: both are
+# triangles.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, every cell is filled. Masked after the softmax, the cells above the diagonal are filled too, and as large as before. Masked before the softmax, they are all hatched: exactly zero."}}
+# %% tags=["show"]
+def unmasked(x):
+    weights = torch.softmax(x @ x.transpose(1, 2), dim=-1)
+    return weights @ x
+
 def masked_after(x):
-    return (torch.softmax(x @ x.transpose(1, 2), dim=-1) * causal_mask(x.shape[1], x.device)) @ x
+    weights = torch.softmax(x @ x.transpose(1, 2), dim=-1)
+    return (weights * causal_mask(x.shape[1], x.device)) @ x
 
 def masked_before(x):
-    return masked_softmax(x @ x.transpose(1, 2), causal_mask(x.shape[1], x.device)) @ x
+    weights = masked_softmax(x @ x.transpose(1, 2), causal_mask(x.shape[1], x.device))
+    return weights @ x
 
+# %% tags=["show"] mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, every cell is filled. Masked after the softmax, the cells above the diagonal are filled too, and the largest is larger than before. Masked before the softmax, they are all hatched: exactly zero."}}
 x = torch.randn(1, 6, 4, generator=torch.Generator().manual_seed(0)).to(device())
-leaks = [leak_map(model, x) for model in (lambda x: torch.softmax(x @ x.transpose(1, 2), dim=-1) @ x, masked_after, masked_before)]
+leaks = {
+    "no mask": leak_map(unmasked, x),
+    "masked after softmax": leak_map(masked_after, x),
+    "masked before softmax": leak_map(masked_before, x),
+}
 
 figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
-for ax, leak, name in zip(axes, leaks, ["no mask", "masked after softmax", "masked before softmax"]):
-    plots.heat(leak, title=name, ax=ax, scale=2, digits=2, blank_zeros=True, row_label="output i" if ax is axes[0] else "", column_label="input j")
+for ax, (name, leak) in zip(axes, leaks.items()):
+    plots.heat(leak, title=name, ax=ax, scale=2, digits=2, blank_zeros=True)
+    ax.set(xlabel="input j", ylabel="output i" if ax is axes[0] else "")
 plt.show()
-
-for leak, name in zip(leaks, ["no mask", "masked after softmax", "masked before softmax"]):
+for name, leak in leaks.items():
     print(f"{name}: the largest entry above the diagonal is {leak.triu(1).max().item():.3g}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: how fast output i moves when input j does. Above the diagonal is the future; hatched cells are exactly zero. In the middle every forbidden *weight* is zero, and the future comes
-# through all the same, and no weaker: by way of the sum in the softmax, which shrinks the weights of everybody else. On the right nothing comes through.
+# **How to read it.** Row i, column j: how fast output i moves when input j does. Above the diagonal is the future; hatched cells are exactly zero, 0.00 is only small. In the middle every forbidden *weight* is zero, and the future comes
+# through all the same, in places more strongly than without a mask: by way of the sum in the softmax, on which all the other weights depend. On the right nothing comes through.
 #
 # </div>
 #
@@ -577,11 +618,12 @@ for leak, name in zip(leaks, ["no mask", "masked after softmax", "masked before 
 
 # %% tags=["show", "nbval-check-output"]
 torch.manual_seed(0)
-layer, x = CausalSelfAttention(12, 3).to(device()), torch.randn(2, 7, 12).to(device())
+layer = CausalSelfAttention(12, 3).to(device())
+x = torch.randn(2, 7, 12).to(device())
 
-leak = leak_map(layer, x)
-print("all entries above the diagonal are exactly zero:", bool((leak.triu(1) == 0).all()))
-print("all entries on and below it are not:", bool((leak[causal_mask(7, x.device)] > 0).all()))
+leak, may_look = leak_map(layer, x), causal_mask(7, x.device)
+print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] == 0).all()))
+print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
 
 # %% [markdown]
 # That is a proof for these weights and this input, and it takes no arguing: whatever the layer does, no slope leads from the future into the past. It works on any model as a black box. When you build larger ones,
@@ -593,9 +635,12 @@ print("all entries on and below it are not:", bool((leak[causal_mask(7, x.device
 def heads_of(projection):
     return projection(x).view(2, 7, 3, 4).transpose(1, 2)    # (b, h, t, d)
 
-theirs = F.scaled_dot_product_attention(heads_of(layer.to_queries), heads_of(layer.to_keys), heads_of(layer.to_values), is_causal=True)
-theirs = layer.unify(theirs.transpose(1, 2).reshape(2, 7, 12))
-print("yours and PyTorch's agree to within 0.00001:", (layer(x) - theirs).abs().max().item() < 1e-5)
+q, k, v = heads_of(layer.to_queries), heads_of(layer.to_keys), heads_of(layer.to_values)
+heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+theirs = layer.unify(heads.transpose(1, 2).reshape(2, 7, 12))
+
+difference = (layer(x) - theirs).abs().max().item()
+print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 
 # %% [markdown]
 # ## Spot the bug
@@ -619,7 +664,8 @@ class HurriedAttention(nn.Module):
 
     def forward(self, x):
         b, t, e = x.shape
-        q, k, v = (part.view(b, t, self.h, e // self.h).transpose(1, 2) for part in self.to_qkv(x).chunk(3, dim=-1))
+        parts = self.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(b, t, self.h, e // self.h).transpose(1, 2) for part in parts)
         return self.unify(self.attend(q, k, v).transpose(1, 2).reshape(b, t, e))
 
 hurried = HurriedAttention(12, 3, t_max=32).to(device())
@@ -639,7 +685,7 @@ print("no output depends on a later input:", bool((leak_map(hurried, x).triu(1) 
 # ## What you can do now
 #
 # You can set up the guessing game on which language models are trained; say with booleans who may look at whom; write a softmax that obeys, in any precision, in both directions, and for rows that have nothing to
-# see; build the self-attention of a decoder; and prove of any model that it does not read ahead.
+# see; build the self-attention of a language model; and find out of any model whether it reads ahead.
 #
 # **Three questions to think about**
 #

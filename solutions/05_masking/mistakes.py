@@ -51,6 +51,10 @@ VARIANTS = [
     """),
     Same(PAIRS, "roll-and-cut", instead="return tokens[:, :-1].clone(), torch.roll(tokens, -1, dims=1)[:, :-1]"),
     Shortcut(PAIRS, "finished-part", instead="return finished.next_token_pairs(tokens)"),
+    Shortcut(PAIRS, "imported", instead="""
+        from helpers.parts.masks import next_token_pairs
+        return next_token_pairs(tokens)
+    """),
     # ---------------------------------------------------------------------------------------- causal_mask
     Mistake(CAUSAL, "diagonal-too", edit=("everybody.tril()", "everybody.tril(-1)"),
             title="the diagonal hidden too",
@@ -98,6 +102,10 @@ VARIANTS = [
     Same(CAUSAL, "list", instead="return torch.tensor([[j <= i for j in range(t)] for i in range(t)], device=device)"),
     Same(CAUSAL, "moved-afterwards", instead="return torch.tril(torch.ones(t, t)).to(device).type(torch.bool)"),
     Shortcut(CAUSAL, "finished-part", instead="return finished.causal_mask(t, device)"),
+    Shortcut(CAUSAL, "imported", instead="""
+        from helpers.parts.masks import causal_mask
+        return causal_mask(t, device)
+    """),
     # --------------------------------------------------------------------------------------- padding_mask
     Mistake(PADDING, "off-by-one", edit=("positions < lengths", "positions <= lengths"),
             title="one position too many",
@@ -146,6 +154,10 @@ VARIANTS = [
         return (ones.cumsum(1) <= lengths.reshape(-1, 1)).unsqueeze(-2)
     """),
     Shortcut(PADDING, "finished-part", instead="return finished.padding_mask(lengths, t)"),
+    Shortcut(PADDING, "imported", instead="""
+        from helpers.parts.masks import padding_mask
+        return padding_mask(lengths, t)
+    """),
     # ------------------------------------------------------------------------------------- masked_softmax
     Mistake(SOFTMAX, "after", edit=("scores.masked_fill(~mask, lowest)", "scores"),
             title="masked after the softmax only",
@@ -281,6 +293,10 @@ VARIANTS = [
         return torch.stack(rows).reshape(scores.shape)
     """),
     Shortcut(SOFTMAX, "finished-part", instead="return finished.masked_softmax(scores, mask)"),
+    Shortcut(SOFTMAX, "imported", instead="""
+        from helpers.parts.masks import masked_softmax
+        return masked_softmax(scores, mask)
+    """),
     # -------------------------------------------------------------------------------- CausalSelfAttention
     Mistake(ATTENTION, "no-mask", instead="""
         scores = q @ k.transpose(-2, -1) / math.sqrt(d)
