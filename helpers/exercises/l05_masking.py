@@ -155,7 +155,7 @@ FINISHED = (
     "The finished part is there for the exercises that build on this one. This one is there to write it: a line or "
     "two of torch are enough."
 )
-NO_PARTS = {"finished": FINISHED, "helpers": FINISHED}
+NO_PARTS = {"finished_masks": FINISHED}
 
 LESSON = Lesson(
     "05_masking",

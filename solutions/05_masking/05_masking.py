@@ -42,7 +42,7 @@ from helpers import plots
 from helpers.data.vectors import word_vectors
 from helpers.device import device
 from helpers.lesson import in_exam, start
-from helpers.parts import masks as finished    # exercises 1 to 4, done: for exercise 5
+from helpers.parts import masks as finished_masks    # exercises 1 to 4, done: for exercise 5
 
 check = start("05_masking")
 
@@ -431,7 +431,7 @@ plt.show()
 # The mask is for **positions**: (t, t), whatever the width is. All heads see the same. With padding it becomes (b, t, t), and then mind the axes: scores are (b, h, t, t), and broadcasting lines up
 # axes *from the right*, so b would meet h.
 #
-# Use `finished.causal_mask` and `finished.masked_softmax` in this exercise: a slip above will not follow you.
+# Use `finished_masks.causal_mask` and `finished_masks.masked_softmax` in this exercise: a slip above will not follow you.
 
 # %% [markdown]
 # <div class="card">
@@ -478,11 +478,11 @@ class CausalSelfAttention(nn.Module):
         k = self.to_keys(x).view(b, t, self.h, d).transpose(1, 2)
         v = self.to_values(x).view(b, t, self.h, d).transpose(1, 2)
         ### BEGIN SOLUTION
-        mask = finished.causal_mask(t, device=x.device)          # (t, t)
+        mask = finished_masks.causal_mask(t, device=x.device)          # (t, t)
         if padding is not None:
             mask = (mask & padding).unsqueeze(1)                 # (b, 1, t, t)
         scores = q @ k.transpose(-2, -1) / math.sqrt(d)          # (b, h, t, t)
-        weights = finished.masked_softmax(scores, mask)
+        weights = finished_masks.masked_softmax(scores, mask)
         heads = weights @ v                                      # (b, h, t, d)
         return self.unify(heads.transpose(1, 2).reshape(b, t, e))
         ### END SOLUTION

@@ -50,7 +50,7 @@ VARIANTS = [
         return [torch.stack(inputs, dim=1), torch.stack(targets, dim=1)]
     """),
     Same(PAIRS, "roll-and-cut", instead="return tokens[:, :-1].clone(), torch.roll(tokens, -1, dims=1)[:, :-1]"),
-    Shortcut(PAIRS, "finished-part", instead="return finished.next_token_pairs(tokens)"),
+    Shortcut(PAIRS, "finished-part", instead="return finished_masks.next_token_pairs(tokens)"),
     Shortcut(PAIRS, "imported", instead="""
         from helpers.parts.masks import next_token_pairs
         return next_token_pairs(tokens)
@@ -101,7 +101,7 @@ VARIANTS = [
     """),
     Same(CAUSAL, "list", instead="return torch.tensor([[j <= i for j in range(t)] for i in range(t)], device=device)"),
     Same(CAUSAL, "moved-afterwards", instead="return torch.tril(torch.ones(t, t)).to(device).type(torch.bool)"),
-    Shortcut(CAUSAL, "finished-part", instead="return finished.causal_mask(t, device)"),
+    Shortcut(CAUSAL, "finished-part", instead="return finished_masks.causal_mask(t, device)"),
     Shortcut(CAUSAL, "imported", instead="""
         from helpers.parts.masks import causal_mask
         return causal_mask(t, device)
@@ -153,7 +153,7 @@ VARIANTS = [
         ones = torch.ones(lengths.size(0), t, dtype=torch.long, device=lengths.device)
         return (ones.cumsum(1) <= lengths.reshape(-1, 1)).unsqueeze(-2)
     """),
-    Shortcut(PADDING, "finished-part", instead="return finished.padding_mask(lengths, t)"),
+    Shortcut(PADDING, "finished-part", instead="return finished_masks.padding_mask(lengths, t)"),
     Shortcut(PADDING, "imported", instead="""
         from helpers.parts.masks import padding_mask
         return padding_mask(lengths, t)
@@ -292,7 +292,7 @@ VARIANTS = [
             rows.append(weights)
         return torch.stack(rows).reshape(scores.shape)
     """),
-    Shortcut(SOFTMAX, "finished-part", instead="return finished.masked_softmax(scores, mask)"),
+    Shortcut(SOFTMAX, "finished-part", instead="return finished_masks.masked_softmax(scores, mask)"),
     Shortcut(SOFTMAX, "imported", instead="""
         from helpers.parts.masks import masked_softmax
         return masked_softmax(scores, mask)
@@ -320,33 +320,33 @@ VARIANTS = [
             title="the batch of the mask meets the heads",
             says="With padding your mask is (b, t, t) and the scores are (b, h, t, t). Broadcasting lines up axes from the right, so b meets h. Put in an axis of length 1 for the heads. (If b and h happen to be equal, nothing "
                  "raises, and each head gets another sentence's padding.)"),
-    Mistake(ATTENTION, "sized-by-width", edit=("finished.causal_mask(t, device", "finished.causal_mask(e, device"),
+    Mistake(ATTENTION, "sized-by-width", edit=("finished_masks.causal_mask(t, device", "finished_masks.causal_mask(e, device"),
             title="the mask is sized by the width",
             says="Your triangle is (e, e). It is positions that may or may not look at each other, t of them; how wide their vectors are does not matter."),
-    Mistake(ATTENTION, "cut-from-width", edit=("finished.causal_mask(t, device=x.device) ", "finished.causal_mask(e, device=x.device)[:t, :t] "),
+    Mistake(ATTENTION, "cut-from-width", edit=("finished_masks.causal_mask(t, device=x.device) ", "finished_masks.causal_mask(e, device=x.device)[:t, :t] "),
             title="the mask is cut from one of the model's width",
             says="Your triangle is made with e rows and cut down to t. That works until a text has more positions than the model has components. Make it of size t."),
-    Mistake(ATTENTION, "diagonal-too", edit=("finished.causal_mask(t, device=x.device) ", "finished.causal_mask(t, device=x.device).tril(-1) "),
+    Mistake(ATTENTION, "diagonal-too", edit=("finished_masks.causal_mask(t, device=x.device) ", "finished_masks.causal_mask(t, device=x.device).tril(-1) "),
             title="the diagonal hidden too",
             says="No position may look at itself in your layer, and the first one may look at nobody. Input i was read last and is not the answer: j = i is allowed."),
-    Mistake(ATTENTION, "upside-down", edit=("finished.causal_mask(t, device=x.device) ", "finished.causal_mask(t, device=x.device).T "),
+    Mistake(ATTENTION, "upside-down", edit=("finished_masks.causal_mask(t, device=x.device) ", "finished_masks.causal_mask(t, device=x.device).T "),
             title="the triangle upside down",
             says="Your positions look at the future and not at the past: the triangle is transposed. Rows are who looks."),
-    Mistake(ATTENTION, "swapped", edit=("finished.causal_mask(t, device=x.device) ", "~finished.causal_mask(t, device=x.device) "),
+    Mistake(ATTENTION, "swapped", edit=("finished_masks.causal_mask(t, device=x.device) ", "~finished_masks.causal_mask(t, device=x.device) "),
             title="True and False swapped",
             says="You hide the past and show the future. In this course True means that i may look at j, and `masked_softmax` takes its mask like that."),
-    Mistake(ATTENTION, "after-softmax", edit=("finished.masked_softmax(scores, mask)", "torch.softmax(scores, dim=-1) * mask"),
+    Mistake(ATTENTION, "after-softmax", edit=("finished_masks.masked_softmax(scores, mask)", "torch.softmax(scores, dim=-1) * mask"),
             title="masked after the softmax",
-            says="You clear the hidden weights after the softmax: rows no longer sum to 1, and the hidden scores have had their share in them. Mask before it, or leave both to `finished.masked_softmax`."),
-    Mistake(ATTENTION, "zero", edit=("finished.masked_softmax(scores, mask)", "torch.softmax(scores * mask, dim=-1)"),
+            says="You clear the hidden weights after the softmax: rows no longer sum to 1, and the hidden scores have had their share in them. Mask before it, or leave both to `finished_masks.masked_softmax`."),
+    Mistake(ATTENTION, "zero", edit=("finished_masks.masked_softmax(scores, mask)", "torch.softmax(scores * mask, dim=-1)"),
             title="0 where −∞ is meant",
-            says="`scores * mask` puts a score of 0 where nothing may be seen, and exp(0) is 1: the future keeps a good share of the weight. A hidden score has to be −∞, or leave it to `finished.masked_softmax`."),
+            says="`scores * mask` puts a score of 0 where nothing may be seen, and exp(0) is 1: the future keeps a good share of the weight. A hidden score has to be −∞, or leave it to `finished_masks.masked_softmax`."),
     Mistake(ATTENTION, "weights-transposed", edit=("weights @ v ", "weights.transpose(-2, -1) @ v "),
             title="weights transposed before the average",
             says="Row i of the weights makes output i. You transpose them first, so each output collects from the positions that look at it: from the future."),
-    Mistake(ATTENTION, "nan-rows", edit=("finished.masked_softmax(scores, mask)", "torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)"),
+    Mistake(ATTENTION, "nan-rows", edit=("finished_masks.masked_softmax(scores, mask)", "torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)"),
             title="NaN where a position may see nothing",
-            says="With padding in front, the first positions may see nothing, and softmax over −∞ alone is NaN. `finished.masked_softmax` gives such a row zeros."),
+            says="With padding in front, the first positions may see nothing, and softmax over −∞ alone is NaN. `finished_masks.masked_softmax` gives such a row zeros."),
     Mistake(ATTENTION, "no-scale", edit=(" / math.sqrt(d)", ""),
             title="not divided by √d",
             says="The scores are the right dot products, but are not divided by the root of the head's width."),
@@ -362,11 +362,11 @@ VARIANTS = [
     Mistake(ATTENTION, "no-unify", edit=("self.unify(heads.transpose(1, 2).reshape(b, t, e))", "heads.transpose(1, 2).reshape(b, t, e)"),
             title="the last projection is missing",
             says="The heads stand side by side, and nothing mixes them: pass the result through `self.unify`."),
-    Mistake(ATTENTION, "on-the-cpu", edit=("finished.causal_mask(t, device=x.device)", "finished.causal_mask(t)"),
+    Mistake(ATTENTION, "on-the-cpu", edit=("finished_masks.causal_mask(t, device=x.device)", "finished_masks.causal_mask(t)"),
             title="the mask is made on the CPU",
             says="`causal_mask(t)` puts the triangle on the CPU, wherever x is. Hand it the device of x."),
     Same(ATTENTION, "library", instead="""
-        mask = finished.causal_mask(t, x.device)[None, None]
+        mask = finished_masks.causal_mask(t, x.device)[None, None]
         if padding is not None:
             mask = mask & padding[:, None]
         return self.unify(F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2))
@@ -380,12 +380,12 @@ VARIANTS = [
         return self.unify(torch.einsum("nhij,nhjd->nihd", a, v).reshape(b, t, e))
     """),
     Same(ATTENTION, "each-side-early", instead="""
-        mask = finished.causal_mask(t, device=x.device)
+        mask = finished_masks.causal_mask(t, device=x.device)
         if padding is not None:
             mask = (mask & padding).repeat_interleave(self.h, dim=0)
         q, k, v = (part.reshape(b * self.h, t, d) for part in (q, k, v))
         scores = torch.bmm(q / d ** 0.25, (k / d ** 0.25).transpose(1, 2))
-        y = torch.bmm(finished.masked_softmax(scores, mask), v)
+        y = torch.bmm(finished_masks.masked_softmax(scores, mask), v)
         return self.unify(y.view(b, self.h, t, d).permute(0, 2, 1, 3).contiguous().view(b, t, e))
     """),
     Same(ATTENTION, "position-by-position", instead="""
@@ -393,7 +393,7 @@ VARIANTS = [
         for i in range(t):
             scores = (q[:, :, i:i + 1] * k[:, :, :i + 1]).sum(-1) / math.sqrt(d)    # (b, h, i + 1)
             seen = torch.ones_like(scores).bool() if padding is None else padding[:, :, :i + 1]
-            weights = finished.masked_softmax(scores, seen)
+            weights = finished_masks.masked_softmax(scores, seen)
             outputs.append(torch.matmul(weights.unsqueeze(-2), v[:, :, :i + 1]).reshape(b, e))
         return self.unify(torch.stack(outputs, dim=1))
     """),
