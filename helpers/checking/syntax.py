@@ -33,7 +33,8 @@ def _names(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Attribute):
         return [node.attr]
     if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [part for alias in node.names for part in alias.name.split(".")]
+        paths = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+        return [part for path in paths for part in path.split(".") if part]
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node.value]
     return []
