@@ -90,6 +90,6 @@ def arrow_chain(steps, names, title=None, ax=None):
     ax.plot(*ends[-1], marker="x", color="black", markersize=9, markeredgewidth=2, linestyle="none")
     ax.plot(0, 0, marker="o", color="black", markersize=4, linestyle="none")
     ax.margins(0.18)
-    ax.set(aspect="equal", xlabel="first component", ylabel="second component")
+    ax.set(xlabel="first component", ylabel="second component")
     if title:
         ax.set_title(title)

@@ -23,7 +23,7 @@
 # | **You will build** | multi-head attention: as the paper has it, in a wide form, and in a thrifty one |
 # | **You need** | queries, keys and values (lesson 2), and why scores are divided by $\sqrt d$ (lesson 3) |
 # | **It takes** | about 90 minutes: seven exercises, 26 points |
-# | **It computes** | in seconds: two little models are trained, each on 38,400 made-up sentences |
+# | **It computes** | in seconds: three little models are trained, each on 38,400 made-up sentences |
 #
 # As before, b counts sentences, t positions, and e is the width of the model. Two letters move to the centre: **h** is the number of
 # heads, and **d** is the width of *one* head. All letters are in [the table](../../site/notation.md).
@@ -56,7 +56,7 @@ check = start("04_multi_head")
 # another event altogether. Look at what *gave* receives.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word of mary gave roses to susan. In the left chain mary comes first and susan last, in the right chain the other way round. Both chains end at the same cross."}}
-torch.manual_seed(8)
+torch.manual_seed(106)
 words = "mary gave roses to susan".split()
 x = torch.randn(1, 5, 6, device=device())
 head = SingleHeadAttention(6, 2).to(device())
@@ -140,7 +140,7 @@ plt.show()
 def split_heads(x, h):
     """Cut the width into heads.
 
-    x: (b, t, e). Returns (b, h, t, d) with d = e/h: head k has components k·d to (k+1)·d − 1 of every position.
+    x: (b, t, e). Returns (b, h, t, d) with d = e/h. Counted from 0, head k has components k·d to (k+1)·d − 1 of every position.
     Raises ValueError, with e and h in its message, when e is not divisible by h.
     """
     ### BEGIN SOLUTION
@@ -169,8 +169,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Top: five positions, six components, one colour for each future head. Middle: each head has one colour, and its row i still belongs to position i. Bottom: the same shape, reached
-# in one step. A reshape moves nothing; it reads the numbers in the order in which they lie in memory, 1a 1b 1c … 2a 2b, and cuts anew. *Head 1* now holds positions 1 and 2 and a third
-# of nothing; it will compare pieces of one word with other pieces of the same word.
+# in one step. A reshape moves nothing; it reads the numbers in the order in which they lie in memory, 1a 1b 1c … 2a 2b, and cuts anew. *Head 1* now holds all of position 1,
+# most of position 2, and nothing of the others: it would compare pieces of one word with other pieces of the same word.
 #
 # </div>
 
@@ -200,7 +200,7 @@ plt.show()
 def merge_heads(x):
     """Lay the heads side by side.
 
-    x: (b, h, t, d). Returns (b, t, e) with e = h·d: components k·d to (k+1)·d − 1 of every position come from head k.
+    x: (b, h, t, d). Returns (b, t, e) with e = h·d. Counted from 0, components k·d to (k+1)·d − 1 of every position come from head k.
     """
     ### BEGIN SOLUTION
     b, h, t, d = x.shape
@@ -362,7 +362,7 @@ x = reader.words(word_ids(" ".join(words)).to(device())) + reader.places.weight 
 q, k = finished_split(reader.attention.to_queries(x), 3), finished_split(reader.attention.to_keys(x), 3)
 weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(8), dim=-1)    # (1, 3, 5, 5)
 
-plots.head_grid(weights[0], words)
+plots.head_grid(weights[0], words, digits=1)
 plt.show()
 
 # %% [markdown]
@@ -437,7 +437,7 @@ def fuse_heads(heads):
     """The weights of several single heads as those of one fused layer.
 
     heads: a list of h SingleHeadAttention(e, d), each with to_queries, to_keys, to_values, whose .weight is (d, e).
-    Returns (w_q, w_k, w_v), new tensors of shape (h·d, e), unscaled: rows k·d to (k+1)·d − 1 are those of head k.
+    Returns (w_q, w_k, w_v), new tensors of shape (h·d, e), unscaled. Counted from 0, rows k·d to (k+1)·d − 1 are those of head k.
     """
     ### BEGIN SOLUTION
     w_q = torch.cat([head.to_queries.weight for head in heads])
@@ -653,7 +653,7 @@ for kind in ("narrow", "wide", "shared"):
 #
 # </div>
 #
-# The level line is why the narrow convention won: eight questions for the price of one.
+# The level line is the paper's argument for its choice (section 3.2.2): because each head is narrower, all of them together cost about what one head of full width would. Eight questions for the price of one.
 
 # %% [markdown]
 # ## What you can do now
@@ -686,4 +686,4 @@ for kind in ("narrow", "wide", "shared"):
 #
 # **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.2.2: half a page, all of it in this lesson. E. Voita et al., "Analyzing multi-head self-attention: specialized heads do the heavy lifting, the rest can be pruned", *ACL*
 # 2019, section 5, on what trained heads look at. P. Michel, O. Levy and G. Neubig, "Are sixteen heads really better than one?", *NeurIPS* 2019, section 3, where most heads are taken away after training. N. Shazeer, "Fast transformer decoding: one write-head is all
-# you need", 2019, section 3: heads that share keys and values and keep queries of their own, another way of sharing than ours, and one that many models of today use.
+# you need", 2019, section 3: heads that share keys and values and keep queries of their own, another way of sharing than the one above.
