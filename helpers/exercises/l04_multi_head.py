@@ -104,6 +104,9 @@ def weights_of(number):
 def fused_outputs(fuse, draw):
     """All heads at once with the fused weights, unscaled as lesson 2's heads are. (2, 5, 7) -> (2, 5, 12)."""
     w_q, w_k, w_v = triple(fuse(single_heads(draw)))
+    shapes = [tuple(weight.shape) for weight in (w_q, w_k, w_v)]
+    if set(shapes) != {(12, 7)}:
+        raise Unmet(f"Weights of shapes {', '.join(map(str, shapes))} cannot take the heads' place: (h·d, e) = (12, 7) is needed.")
     x = draw.named("x").normal(2, 5, 7)
     q, k, v = (split_heads(x @ w.mT, 3) for w in (w_q, w_k, w_v))
     return merge_heads(torch.softmax(q @ k.mT, dim=-1) @ v)

@@ -23,7 +23,7 @@ QUERY, KEY, VALUE = (f"{name} = finished_split(self.to_{whole}(x), self.h)"
                      for name, whole in (("q", "queries"), ("k", "keys"), ("v", "values")))
 
 
-def cut(how, place="all"):
+def cut(how):
     """Edits that split queries, keys and values in another way: `how`, with {} for the tensor to split."""
     return tuple((line, f"{line[0]} = {how.format(line[line.index('self.to'):line.index(', self.h')])}") for line in (QUERY, KEY, VALUE))
 
@@ -53,8 +53,8 @@ VARIANTS = [
             title="e not divisible by h is not refused by name",
             says="With e = 22 and h = 6 your code stops in the reshape, with an error about sizes that does not say what is wrong. Look first whether h divides e, and raise a ValueError that says so and names both."),
     Mistake(SPLIT, "cut-off", edit=(REFUSAL + CUT, "x = x[:, :, :h * (e // h)].reshape(b, t, h, e // h)\n    return x.transpose(1, 2)"),
-            title="components cut off in silence",
-            says="When h does not divide e, your code drops the components that are left over and says nothing. Nobody would ever notice. Refuse instead: a ValueError that names e and h."),
+            title="e not divisible by h accepted in silence",
+            says="When h does not divide e, your code goes on without a word: components are lost, or the heads come out unequal. Nobody would ever notice. Refuse instead: a ValueError that names e and h."),
     Mistake(SPLIT, "assert", edit=(REFUSAL, "assert e % h == 0\n    "),
             title="an assert where an error is asked for",
             says="An assert is a note to yourself: `python -O` leaves it out, and this one does not say what is wrong. Raise a ValueError whose message names e and h."),
@@ -123,6 +123,9 @@ VARIANTS = [
     Mistake(NARROW, "not-scaled", edit=(" / math.sqrt(q.shape[-1])", ""),
             title="not scaled",
             says="Your scores are plain dot products. Divide them by √d, d the width of one head."),
+    Mistake(NARROW, "scaled-too-late", edit=((" / math.sqrt(q.shape[-1])", ""), ("dim=-1)", "dim=-1) / math.sqrt(q.shape[-1])")),
+            title="scaled after the softmax",
+            says="You divide the finished weights by √d, so that a row no longer adds up to 1, and the softmax has seen the large scores all the same. It is the scores that are divided."),
     Mistake(NARROW, "divided-by-d", edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"),
             title="divided by d, not by its root",
             says="You divide the scores by d. It is their standard deviation that has to come down to 1, and that is √d."),
