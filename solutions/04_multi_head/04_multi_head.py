@@ -349,7 +349,7 @@ def train(attention, h, seed=1, steps=300):
     line = ", ".join(f"{role} {share:.0%}" for role, share in zip(ROLES, right.tolist()))
     return reader, losses, line
 
-# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. The runs with one head level off at losses between 0.1 and 1. The runs with three heads all fall below 0.01."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. The runs with one head level off at losses between 0.1 and 1. The runs with three heads all fall to 0.03 or less."}}
 runs = {h: [train(MultiHeadAttention, h, seed) for seed in (1, 2, 3)] for h in (1, 3)}
 
 _, ax = plt.subplots()
@@ -372,8 +372,8 @@ plt.show()
 #
 # What did the three heads do? Their weights can be computed from the trained model's queries and keys, for our sentence.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of weights over mary gave roses to susan, one for each head, with numbers. In the row of gave, the three heads put their weight on different words."}}
-reader, *_ = train(MultiHeadAttention, 3)    # run 1 again: train fixes its seeds
+# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of weights over mary gave roses to susan, one for each head, with numbers. In the row of gave, one head puts its weight on roses, one on susan, and one on mary and gave."}}
+reader, *_ = train(MultiHeadAttention, 3, seed=2)    # run 2 again: train fixes its seeds
 ids = word_ids("mary gave roses to susan").to(device())
 x = reader.words(ids) + reader.places.weight    # (1, 5, 24)
 q = finished_split(reader.attention.to_queries(x), 3)
@@ -386,7 +386,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One map for each head of run 1, a model that has seen nothing but made-up sentences of this one form. Look at the row *gave* only: it is the one row that had to answer, and
+# **How to read it.** One map for each head of run 2, the one with the lowest loss: a model that has seen nothing but made-up sentences of this one form. Look at the row *gave* only: it is the one row that had to answer, and
 # nobody ever asked for the others. Where in that row does each head put its weight, and which of who, what and whom is read from it? The numbers of the heads mean nothing;
 # another seed deals the questions out in another order, and may share one question between two heads.
 #
