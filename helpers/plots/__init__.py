@@ -10,6 +10,7 @@ first (`figure, ax = plt.subplots()`) and pass them in.
 
 from .bars import bars
 from .curves import curves, loss_curve
+from .heads import arrow_chain, fold, head_grid
 from .masks import mask_row
 from .points import convex_hull, hull_picture, label_points, plane
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, in_grey, png, use_course_style
@@ -21,9 +22,12 @@ __all__ = [
     "MARKERS",
     "SIGNED",
     "WEIGHTS",
+    "arrow_chain",
     "bars",
     "convex_hull",
     "curves",
+    "fold",
+    "head_grid",
     "heat",
     "heat_pair",
     "hull_picture",
