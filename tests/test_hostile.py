@@ -22,7 +22,7 @@ from helpers.exercises import load_lesson
 from helpers.grading import sandbox
 from helpers.grading.attacks import ATTACKS, EXERCISE, LEAK, Attack, Surroundings
 from helpers.grading.restoring import restore
-from helpers.grading.running import Limits, NoSandbox, Runner
+from helpers.grading.running import Limits, NoSandbox, Runner, SandboxFailed
 from helpers.grading.steps import judge_cell
 
 pytestmark = pytest.mark.slow
@@ -230,6 +230,11 @@ def test_a_dead_warm_process_is_replaced(key):
         runner._zygote._process.kill()
         runner._zygote._process.wait()
         assert marks(runner.execute(HONEST), key) == FULL
+
+
+def test_a_sandbox_that_fails_is_nobodys_mistake():
+    with Runner(FIRST, SEED, limits=Limits(file_bytes=-1)) as runner, pytest.raises(SandboxFailed):
+        runner.execute(HONEST)
 
 
 def test_the_limit_on_all_cells_together_holds(key):

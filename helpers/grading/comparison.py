@@ -30,7 +30,7 @@ from helpers.grading import sandbox
 from helpers.grading.attacks import ATTACKS, EXERCISE, LEAK, LESSON, Attack, Surroundings
 from helpers.grading.bench import marks
 from helpers.grading.restoring import restore
-from helpers.grading.running import Limits, Runner
+from helpers.grading.running import SHOWS_ONLY, Limits, Runner
 from helpers.grading.steps import judge_cell
 
 TABLE, DATA = ROOT / "site" / "instructors-attacks.md", ROOT / "site" / "instructors-attacks.json"
@@ -64,10 +64,9 @@ def compare(only: tuple[str, ...] = ()) -> int:
                 plain = _plain(course, notebook, _notebook(None, there, solved))
             ours = _ours(runner, notebook, attack, key, source.lesson)
             before[attack.slug] = {"title": attack.title, "plain": plain, "ours": ours[0], "holds": ours[1]}
-    order = [attack.slug for attack in ATTACKS if attack.slug in before]
-    found = {slug: before[slug] for slug in order}
-    DATA.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    TABLE.write_text(as_table(found), encoding="utf-8")
+            found = {a.slug: before[a.slug] for a in ATTACKS if a.slug in before}
+            DATA.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            TABLE.write_text(as_table(found), encoding="utf-8")
     print(f"Wrote {TABLE.relative_to(ROOT)}: {len(found)} attacks.")
     return 0 if all(entry["holds"] for entry in found.values()) else 1
 
@@ -105,6 +104,10 @@ class _services:
 def _course(folder: Path) -> Path:
     for name in ("solutions", "notebooks"):
         shutil.copytree(ROOT / name / LESSON, folder / name / LESSON)
+    for path in folder.glob("*/*/*.ipynb"):  # what only shows takes nbgrader a minute, and has no part in this
+        notebook = nbformat.read(path, as_version=4)
+        notebook.cells = [cell for cell in notebook.cells if SHOWS_ONLY not in cell.metadata.get("tags", [])]
+        nbformat.write(notebook, path)
     (folder / "exam").mkdir()
     (folder / "exam" / "key").write_text("precious")
     (folder / "nbgrader_config.py").write_text(PLAIN)
@@ -113,6 +116,7 @@ def _course(folder: Path) -> Path:
 
 def _notebook(attack: Attack | None, there: Surroundings, solved: dict[str, str]) -> nbformat.NotebookNode:
     notebook = nbformat.read(ROOT / "notebooks" / LESSON / f"{LESSON}.ipynb", as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if SHOWS_ONLY not in cell.metadata.get("tags", [])]
     texts = {**solved, **({EXERCISE: there.fill(attack.source)} if attack else {})}
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
