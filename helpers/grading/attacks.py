@@ -220,7 +220,7 @@ ATTACKS = (
     Attack(
         "reads-the-grader",
         "reads the grader's processes, environment and home",
-        READ + "import os\nreach(os.path.expanduser('~*/.ssh/*')), reach('/root/.bash*'), reach('/home/*/.bash*'), reach('/etc/shadow')\n"
+        READ + "import os\nreach(os.path.expanduser('~*/.ssh/*')), reach('/root' + '/.bash*'), reach('/home/*/.bash*'), reach('/etc/shadow')\n"
         "for name in os.environ:\n    if 'GRADER' in name:\n        print('LEAK environment', name)\n"
         "for path in glob.glob('/proc/[0-9]*/environ'):\n    try:\n        with open(path, 'rb') as file:\n"
         "            if b'GRADERS_OWN' in file.read():\n                print('LEAK environment of', path)\n    except OSError:\n        pass",
