@@ -24,6 +24,8 @@ c.CourseDirectory.ignore = [
 # A gradebook on a server: GRADEBOOK=postgresql+psycopg://user@host/database
 if os.environ.get("GRADEBOOK"):
     c.CourseDirectory.db_url = os.environ["GRADEBOOK"]
+    # Without a name nbgrader makes no course, and a database that minds references refuses the lessons
+    c.CourseDirectory.course_id = "dot-product-to-gpt2"
 
 # The stub's message tells our check an exercise that was not begun from one that raises by itself.
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this")'}

@@ -58,8 +58,8 @@ def _speak_calmly() -> None:
 def _frames(traceback) -> list[str]:
     names = []
     while traceback is not None:
-        name = traceback.tb_frame.f_code.co_name
-        if not name.startswith("<"):
-            names.append(name)
+        code = traceback.tb_frame.f_code
+        if not code.co_name.startswith("<") and code.co_name != "run_code":
+            names.append(code.co_qualname)      # of a method it says the class too
         traceback = traceback.tb_next
-    return [name for name in names if name != "run_code"]
+    return names

@@ -41,10 +41,15 @@ def films():
 
 PICTURES = {
     "heat": lambda: plots.heat(numbers(9, 9), WORDS, bar=True),
+    "bars": lambda: plots.bars({f"{k} times": (k * numbers(7)).softmax(0) for k in range(4)}, WORDS[:7], mark=[2]),
     "large heat": lambda: plots.heat(numbers(32, 32)),
     "masked": lambda: plots.heat(numbers(6, 6).masked_fill(torch.ones(6, 6).triu(1).bool(), -float("inf"))),
     "pair": lambda: plots.heat_pair(numbers(9, 9), numbers(9, 9).softmax(-1), WORDS, titles=("raw", "softmax")),
+    "masks": lambda: plots.mask_row([torch.ones(6, 6).tril(), torch.ones(6, 6).triu(), torch.eye(6)], titles="abc"),
     "films": films,
+    "heads": lambda: plots.head_grid(numbers(4, 6, 6).softmax(-1), WORDS[:6]),
+    "fold": lambda: plots.fold([torch.arange(30).view(5, 6), torch.arange(30).view(5, 3, 2).transpose(0, 1)], e=6, d=2, titles=["x", "heads"]),
+    "arrows": lambda: plots.arrow_chain(numbers(4, 2), WORDS[:4]),
     "hull": lambda: plots.hull_picture(numbers(7, 2), numbers(7, 2).softmax(0), list("abcdefg")),
     "loss": lambda: plots.loss_curve({"train": 0.1 * numbers(300).abs() + FALL, "test": 0.1 * numbers(300, seed=1).abs() + 1.2 * FALL}, smooth=20,
                                      landmarks={"chance": 1.0}),
@@ -68,9 +73,10 @@ def test_picture(name):
     edge = np.concatenate([dots[0], dots[-1], dots[:, 0], dots[:, -1]])[:, :3]
     assert (edge == 1).mean() > 0.97
     for ax in plt.gcf().axes:
-        if ax.get_label() != "<colorbar>":
-            assert ax.get_xlabel()
-    assert plt.gcf().axes[0].get_ylabel()
+        if ax.get_label() != "<colorbar>" and ax.axison:
+            assert ax.get_xlabel() or ax.figure.get_supxlabel()
+    first = plt.gcf().axes[0]
+    assert first.get_ylabel() or first.figure.get_supylabel() or not first.axison
 
 
 def test_notebook_stores_the_same_bytes(tmp_path):
@@ -111,6 +117,19 @@ def test_signs_are_written():
     assert [text.get_text() for text in plt.gca().texts] == ["NaN", "∞", "−∞", "0.50"]
 
 
+def test_exact_zeros_can_be_told_from_small_numbers():
+    plots.heat([[1, 0], [1e-9, 0.5]], blank_zeros=True)
+    assert [text.get_text() for text in plt.gca().texts] == ["1.00", "0.00", "0.50"]
+    assert plt.gca().images[0].get_array().mask.tolist() == [[False, True], [False, False]]
+
+
+def test_masks_are_drawn_as_they_are():
+    plots.mask_row([torch.ones(3, 4).tril().bool(), torch.tensor([[True, False, True, True]])], titles=["one", "two"])
+    drawn = [~np.ma.getmaskarray(ax.images[0].get_array()) for ax in plt.gcf().axes]
+    assert drawn[0].tolist() == torch.ones(3, 4).tril().bool().tolist() and drawn[1].tolist() == [[True, False, True, True]]
+    assert all(lightness(ax.images[0].to_rgba(ax.images[0].get_array())[0, 0]) < 60 for ax in plt.gcf().axes), "dark on white in grey print"
+
+
 def test_numbers_stay_in_their_cells():
     plots.heat_pair(-12.3 * torch.ones(10, 10), torch.full((10, 10), 0.25))
     plt.gcf().draw_without_rendering()
@@ -145,6 +164,27 @@ def test_heat_says_what_is_wrong():
         plots.heat(torch.eye(3), rows=["a", "b"])
     with pytest.raises(ValueError, match=r"\(n, 2\)"):
         plots.plane(torch.zeros(4, 3))
+
+
+def test_heads_share_their_scale_and_unused_places_are_empty():
+    plots.head_grid(torch.stack([torch.eye(3), torch.eye(3) / 2, torch.eye(3) / 4, torch.eye(3)]), list("abc"))
+    axes = plt.gcf().axes
+    assert [ax.images[0].get_clim() for ax in axes[:4]] == [(0, 1)] * 4
+    assert [ax.axison for ax in axes] == [True] * 4 + [False] * 2
+    with pytest.raises(ValueError, match="weights.0."):
+        plots.head_grid(torch.zeros(1, 2, 3, 3), list("abc"))
+
+
+def test_a_fold_says_whose_number_stands_where():
+    plots.fold([torch.arange(12).view(2, 6).reshape(2, 2, 3)], e=6, d=3)
+    cells = [text.get_text() for text in plt.gca().texts if not text.get_text().startswith("head")]
+    assert cells == "1a 1b 1c 1d 1e 1f 2a 2b 2c 2d 2e 2f".split()
+
+
+def test_heads_are_told_apart_in_grey():
+    from helpers.plots.heads import _HEADS
+    tones = sorted(float(lightness(matplotlib.colors.to_rgb(colour))) for colour, _ in _HEADS[:3])
+    assert min(b - a for a, b in itertools.pairwise(tones)) > 15
 
 
 def test_tensors_with_gradients_can_be_drawn():

@@ -169,6 +169,18 @@ def test_a_shortcut_gets_no_points_and_is_told_why():
 
 @pytest.mark.parametrize(
     "source",
+    ["from helpers.parts.attention import attention as raw_weights", "import helpers.parts.scaling", "from helpers import parts"],
+)
+def test_a_finished_part_of_the_course_is_no_answer_to_any_exercise(source):
+    assert verdict(right, source=source).state == NOT_ALLOWED
+
+
+def test_a_variable_called_parts_is_nobodys_business():
+    assert verdict(right, source="def raw_weights(x):\n    parts = []\n    return x @ x.mT").state == RIGHT
+
+
+@pytest.mark.parametrize(
+    "source",
     ['def row_softmax(scores):\n    """softmax, by hand"""\n    # not torch.softmax\n    return 1', "def my_softmax_2(s): pass", "this is not python"],
 )
 def test_a_forbidden_word_in_a_comment_or_another_name_is_no_shortcut(source):

@@ -90,7 +90,7 @@ class Check:
         return judge(exercise, answers.run(exercise, written, key.seed), key[name], source)
 
     def _verdict(self, exercise: Exercise, written: object) -> Verdict:
-        return self.verdict(exercise.name, written, _source_of(written) if exercise.forbidden else "")
+        return self.verdict(exercise.name, written, _source_of(written))
 
     def _shipped_key(self) -> AnswerKey:
         if self._key is None:

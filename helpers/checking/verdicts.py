@@ -20,6 +20,13 @@ WAITS = "Counts as soon as the values are right."
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
 
 
+NAMES = "names and shapes"  # the tensor of the aspect `parameters`
+MISNAMED = (
+    "The check fills your module with weights by their names, so the numbers cannot be right before the names and shapes of its "
+    "parameters are."
+)
+
+
 @dataclass(frozen=True)
 class AspectVerdict:
     """One line of a verdict. says: what to look at, empty where the aspect holds.
@@ -150,7 +157,8 @@ def _tell(exercise: Exercise, outcomes, key: ExerciseKey, held, known) -> dict[s
     """What to say beside each failed aspect; each thing once."""
     told: dict[str, str] = {}
     said: set[str] = set()
-    errors = {outcomes[a.name].says for a in exercise.aspects if not a.side and outcomes[a.name].state == RAISED}
+    fails_anyway = any(outcomes[a.name].state == RAISED for a in exercise.aspects if not a.side)
+    misnamed = any(_names_differ(outcomes[a.name], key.reference[a.name]) for a in exercise.aspects)
     for aspect in exercise.aspects:
         outcome = outcomes[aspect.name]
         if held[aspect.name]:
@@ -158,7 +166,10 @@ def _tell(exercise: Exercise, outcomes, key: ExerciseKey, held, known) -> dict[s
         if aspect.name in known:
             text = known[aspect.name].says
         elif outcome.state == RAISED:
-            text = _raised(outcome, "" if outcome.says in errors else aspect.missed)
+            # what the values raise too has nothing to do with a side aspect's own matter
+            text = SAME_CAUSE if fails_anyway and aspect.side else _raised(outcome, aspect.missed)
+        elif misnamed and not aspect.side and _same_shapes(outcome, key.reference[aspect.name]):
+            text = MISNAMED
         else:
             text = _explain(aspect, outcome, key.reference[aspect.name])
         told[aspect.name] = SAME_CAUSE if text in said else text
@@ -181,7 +192,7 @@ def _explain(aspect: Aspect, yours: Outcome, target: Outcome) -> str:
     for name, tensor in target.tensors.items():
         if name not in yours.tensors:
             return f"Your code gives {_listed(yours.tensors)}; {_listed(target.tensors)} is needed."
-        if yours.tensors[name].dtype == torch.uint8 and tensor.dtype == torch.uint8 and name == "names and shapes":
+        if yours.tensors[name].dtype == torch.uint8 and tensor.dtype == torch.uint8 and name == NAMES:
             return _different_names(yours.tensors[name], tensor)
     for name, tensor in target.tensors.items():
         alone = Outcome(ANSWERED, {name: yours.tensors[name]})
@@ -189,6 +200,16 @@ def _explain(aspect: Aspect, yours: Outcome, target: Outcome) -> str:
             prefix = "" if name == "result" else f"{name[0].upper()}{name[1:]}: "
             return prefix + diagnose(yours.tensors[name], tensor, aspect)
     return f"Your code gives {_listed(yours.tensors)}; {_listed(target.tensors)} is needed."
+
+
+def _names_differ(yours: Outcome, target: Outcome) -> bool:
+    """Did a module's parameters come out with other names or shapes than the reference's?"""
+    mine, goal = yours.tensors.get(NAMES), target.tensors.get(NAMES)
+    return mine is not None and goal is not None and not torch.equal(mine, goal)
+
+
+def _same_shapes(yours: Outcome, target: Outcome) -> bool:
+    return yours.state == ANSWERED and {n: t.shape for n, t in yours.tensors.items()} == {n: t.shape for n, t in target.tensors.items()}
 
 
 def _different_names(yours: torch.Tensor, target: torch.Tensor) -> str:

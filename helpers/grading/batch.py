@@ -83,6 +83,7 @@ class Batch:
         begun, journal = time.monotonic(), Journal(self.root, self.lesson)
         with journal.held(), Marks(self.root, self.lesson) as marks:
             marks.require_lesson()
+            self._released = marks.released(self._released)
             intake = take_in(self.root / "submitted", self.lesson)
             summary = Summary(self.lesson, flags=list(intake.flags))
             done, todo = journal.read(), []

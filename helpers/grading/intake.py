@@ -320,7 +320,7 @@ class _Sorter:
             entry[1].append(candidate)
             entry[2].extend(flags)
         for parts, why in refused:  # who handed in a link alone has handed in, and gets nothing for it
-            if self._lesson.name in parts[1:-1]:
+            if self._lesson.name in parts[1:]:
                 whose = parts[parts.index(self._lesson.name) - 1]
                 student, flags = _laid_out_student(whose)
                 found.setdefault(student.id, (student, [], flags))[2].append(why)

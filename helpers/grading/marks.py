@@ -79,6 +79,17 @@ class Marks:
         except MissingEntry:
             raise Unregistered(self.lesson) from None
 
+    def released(self, notebook: NotebookNode) -> NotebookNode:
+        """The released lesson, with its points and locked cells as the gradebook has them.
+
+        Submissions are restored from it, so that this need not be done for each. Raises ValidationError when
+        the lesson's metadata is not nbgrader's.
+        """
+        with _shared(self.gradebook, one_transaction=False):
+            OverwriteCells(config=self._config, log=QUIET).preprocess(notebook, self._resources("", ""))
+        CheckCellMetadata(config=self._config, log=QUIET).preprocess(notebook, {})
+        return notebook
+
     def path(self, student: str) -> Path:
         """Where the judged notebook of a student lies."""
         return self.folder(student) / f"{self.lesson}.ipynb"
@@ -101,10 +112,7 @@ class Marks:
         its file. Comments and points that somebody gave by hand stay.
         """
         resources = self._resources(student.id, isolation)
-        with _shared(self.gradebook, one_transaction=False):
-            OverwriteCells(config=self._config, log=QUIET).preprocess(executed, resources)
-        Judge(config=self._config, log=QUIET).preprocess(executed, resources)
-        for step in (IgnorePattern, LimitOutput, CheckCellMetadata):
+        for step in (Judge, IgnorePattern, LimitOutput):
             step(config=self._config, log=QUIET).preprocess(executed, resources)
         defuse(executed)
         digest = self._write(student.id, executed, timestamp)
@@ -128,6 +136,7 @@ class Marks:
             "notebook": self.lesson,
             "db_url": self.course.db_url,
             "isolation": isolation,
+            "root": str(self.root),
         }
         return {"nbgrader": about, "unique_key": self.lesson}
 

@@ -33,7 +33,7 @@ def record(verdict: Verdict, answer: Answer | None = None, isolation: str = PLAI
             {"name": a.name, "points": a.points, "out_of": a.out_of, "held": a.held, "waits": a.waits, "says": a.says}
             for a in verdict.aspects
         ],
-        "answer": fingerprint(answer) if answer else "",
+        "answer": fingerprint(answer, verdict) if answer else "",
         "isolation": isolation,
     }
 
@@ -48,10 +48,14 @@ def recorded(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, dict]]:
                 break
 
 
-def fingerprint(answer: Answer) -> str:
-    """Equal for answers that are equal to about three digits, whatever the code that gave them looks like."""
+def fingerprint(answer: Answer, verdict: Verdict) -> str:
+    """Equal for answers that are wrong in the same way: equal to about three digits wherever they are wrong."""
     digest = hashlib.sha256()
+    held = {aspect.name for aspect in verdict.aspects if aspect.held or aspect.waits}
     for aspect, outcome in sorted(answer.outcomes.items()):
+        if aspect in held:
+            digest.update(f"{aspect}|right|".encode())
+            continue
         digest.update(f"{aspect}|{outcome.state}|{outcome.says if outcome.state != ANSWERED else ''}|".encode())
         for name, tensor in sorted(outcome.tensors.items()):
             digest.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())

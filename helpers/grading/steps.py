@@ -157,7 +157,8 @@ class Judge(NbGraderPreprocessor):
 
     def preprocess(self, nb, resources):
         name = resources["nbgrader"]["assignment"]
-        self._lesson, self._key = load_lesson(name), load_exam_key(name, Path.cwd())
+        root = Path(resources["nbgrader"].get("root") or Path.cwd())
+        self._lesson, self._key = load_lesson(name), load_exam_key(name, root)
         self._isolation = resources["nbgrader"].get("isolation", PLAIN)
         self._cells = {
             cell.metadata.nbgrader["grade_id"]: cell for cell in nb.cells if cell.metadata.get("nbgrader")

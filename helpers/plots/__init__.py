@@ -8,10 +8,34 @@ notebook then shows the picture and no line of text under it. To add to a pictur
 first (`figure, ax = plt.subplots()`) and pass them in.
 """
 
+from .bars import bars
 from .curves import curves, loss_curve
+from .heads import arrow_chain, fold, head_grid
+from .masks import mask_row
 from .points import convex_hull, hull_picture, label_points, plane
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, in_grey, png, use_course_style
 from .weights import heat, heat_pair
 
-__all__ = ["COLOURS", "DASHES", "MARKERS", "SIGNED", "WEIGHTS", "convex_hull", "curves", "heat", "heat_pair", "hull_picture",
-           "in_grey", "label_points", "loss_curve", "plane", "png", "use_course_style"]
+__all__ = [
+    "COLOURS",
+    "DASHES",
+    "MARKERS",
+    "SIGNED",
+    "WEIGHTS",
+    "arrow_chain",
+    "bars",
+    "convex_hull",
+    "curves",
+    "fold",
+    "head_grid",
+    "heat",
+    "heat_pair",
+    "hull_picture",
+    "in_grey",
+    "label_points",
+    "loss_curve",
+    "mask_row",
+    "plane",
+    "png",
+    "use_course_style",
+]

@@ -14,7 +14,7 @@ _CROWDED = 10       # more rows or columns than this, and numbers no longer fit
 
 
 def heat(matrix, rows=None, columns=None, signed=None, annotate=None, scale=None, title=None,
-         row_label=ROWS, column_label=COLUMNS, digits=None, bar=False, ax=None):
+         row_label=ROWS, column_label=COLUMNS, digits=None, blank_zeros=False, bar=False, ax=None):
     """One matrix. Darker is larger; blue is positive, orange is negative.
 
     matrix        (t, s), a tensor on any device or an array. Row i is what output i looks at.
@@ -25,6 +25,7 @@ def heat(matrix, rows=None, columns=None, signed=None, annotate=None, scale=None
                   numbers, each negative cell carries a dash: colour alone would not survive grey print.
     scale         the size with the darkest colour; by default the largest size in the matrix.
     digits        after the point; by default 2 up to size 1, else 1.
+    blank_zeros   hatch the cells that are exactly 0 and write nothing into them: 0.001 and 0 look different then.
     bar           draw the colour scale beside the map.
 
     Cells that hold no number are hatched: NaN says so; infinities do where cells are annotated (a mask is full of them).
@@ -32,7 +33,8 @@ def heat(matrix, rows=None, columns=None, signed=None, annotate=None, scale=None
     values = _matrix(matrix)
     own = ax is None
     ax = plt.subplots(figsize=(WIDTH, WIDTH), layout="compressed")[1] if own else ax
-    finite = np.isfinite(values)
+    blank = (values == 0) & blank_zeros
+    finite = np.isfinite(values) & ~blank
     largest = np.abs(values[finite]).max(initial=0)
     signed = bool((values[finite] < 0).any()) if signed is None else signed
     annotate = max(values.shape) <= _CROWDED if annotate is None else annotate
@@ -43,7 +45,7 @@ def heat(matrix, rows=None, columns=None, signed=None, annotate=None, scale=None
                       vmin=-scale if signed else 0, vmax=scale)
     dark = finite & (lightness(image.to_rgba(image.get_array())) < 50)
     for i, j in np.ndindex(values.shape):
-        text = _cell_text(values[i, j], digits, annotate)
+        text = "" if blank[i, j] else _cell_text(values[i, j], digits, annotate)
         if text:
             ax.text(j, i, text, ha="center", va="center", color="white" if dark[i, j] else "black",
                     path_effects=None if finite[i, j] else [withStroke(linewidth=2.5, foreground="white")])

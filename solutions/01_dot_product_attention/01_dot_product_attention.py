@@ -73,6 +73,13 @@ plt.setp(axes[1].get_xticklabels(), rotation=30, ha="right")
 plt.show()
 
 # %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One row a viewer. Blue is positive, orange negative, and darker is larger; the number says how much. On the left, what each
+# viewer cares for; on the right, the dot products of viewers and films.
+#
+# </div>
+#
 # Take Ada and *Casablanca*. Ada is described by (2, −1): fond of romance, put off by action. The film is described by
 # (2, −1) too, so the match is 2·2 + (−1)·(−1) = 5. Ben, at (−1, 2), gets −1·2 + 2·(−1) = −4. Two multiplications
 # each, and we know whom to invite.
@@ -184,7 +191,7 @@ for word in ["integer", "list", "import", "loop"]:
     print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in matches))
 
 # %% [markdown]
-# The manual never says that *integer* and *float* are alike. It uses them alike, and the dot products noticed.
+# Nobody told these vectors that *integer* and *float* are alike. The manual uses them alike, and the dot products noticed.
 #
 # ## From pairs to a sentence
 #

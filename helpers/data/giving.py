@@ -1,0 +1,26 @@
+"""Sentences such as "mary gave roses to susan", made by rule: who gave what to whom (lesson 4)."""
+
+import torch
+
+NAMES = "mary susan john peter anna tom alice james laura simon clara oscar nora felix irene hugo".split()
+THINGS = "roses books bread tea stamps shoes apples coins maps pens lamps keys chairs songs boots bells".split()
+WORDS = [*NAMES, *THINGS, "gave", "to"]
+ROLES = ["who", "what", "whom"]
+GAVE = 1        # the position of the verb
+
+
+def giving_sentences(count, generator=None):
+    """`count` sentences of five words with their answers. Nobody gives anything to themselves.
+
+    Returns (ids, answers): ids (count, 5), numbers into WORDS; answers (count, 3), the ids of who, what and whom.
+    """
+    who = torch.randint(len(NAMES), (count,), generator=generator)
+    whom = (who + torch.randint(1, len(NAMES), (count,), generator=generator)) % len(NAMES)
+    what = torch.randint(len(NAMES), len(NAMES) + len(THINGS), (count,), generator=generator)
+    gave, to = (torch.full((count,), WORDS.index(word)) for word in ("gave", "to"))
+    return torch.stack([who, gave, what, to, whom], dim=1), torch.stack([who, what, whom], dim=1)
+
+
+def word_ids(sentence):
+    """The numbers of a sentence's words: "mary gave roses to susan" -> (1, 5)."""
+    return torch.tensor([[WORDS.index(word) for word in sentence.split()]])

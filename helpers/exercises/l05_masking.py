@@ -1,0 +1,244 @@
+"""Lesson 5: what a position may see."""
+
+import torch
+
+from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.probes import Unmet, any_device, built, gradient, input_left_alone, parameters, renamed, values
+
+# ------------------------------------------------------------------------------------------- next_token_pairs
+
+
+def letters(draw):
+    """Three rows of nine tokens out of 50."""
+    return (draw.integers(0, 50, 3, 9),)
+
+
+def half_of_pair(place):
+    """The inputs (place 0) or the targets (place 1) that the student's function makes."""
+
+    def probe(pairs, draw):
+        pair = pairs(*letters(draw))
+        if pair is None:
+            return None
+        if not hasattr(pair, "__len__") or len(pair) != 2:
+            returned = f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
+            raise Unmet(f"Your function has to return two tensors, `inputs, targets`, in that order; it returns {returned}.")
+        return pair[place]
+
+    return probe
+
+
+def targets_only(pairs, draw):
+    return lambda tokens: pairs(tokens)[1]
+
+
+# ------------------------------------------------------------------------------------------------ the masks
+
+
+def a_length(draw):
+    """Any t, and the device that the mask belongs on."""
+    return draw.number(5, 9), draw.device
+
+
+def elsewhere(draw):
+    return 6, torch.device("meta")
+
+
+def sentence_lengths(draw):
+    """Four different lengths, all of them shorter than the t = 7 that the sentences were padded to."""
+    return draw.permutation(5)[:4] + 1, 7
+
+
+# ------------------------------------------------------------------------------------------- masked_softmax
+
+
+def partly_seen(draw, *shape):
+    """A mask in which every row sees two entries or more, and never all of them."""
+    rank = draw.uniform(0, 1, *shape).argsort(-1).argsort(-1)
+    return rank < draw.integers(2, shape[-1], *shape[:-1], 1)
+
+
+def rows_that_see(draw):
+    return draw.normal(2, 3, 5, std=2.0), partly_seen(draw, 2, 3, 5)
+
+
+def rows_that_see_nothing(draw):
+    """The same, with one row in each sentence that may see nothing."""
+    scores, mask = rows_that_see(draw)
+    mask[0, 1], mask[1, 2] = False, False
+    return scores, mask
+
+
+def far_apart(draw):
+    """Rows around 2000, −2000 and 0, and in each the hidden scores 300 above the visible ones."""
+    scores, mask = rows_that_see(draw)
+    offsets = torch.tensor([2000.0, -2000.0, 0.0], device=draw.device).reshape(1, 3, 1)
+    return (scores * 8).round() / 8 + offsets + 300.0 * ~mask, mask
+
+
+def smaller_masks(softmax, draw):
+    """One mask for all sentences and heads, and one row of a mask for all that look."""
+    scores = draw.normal(2, 3, 4, 5, std=2.0)
+    return softmax(scores, partly_seen(draw, 4, 5)), softmax(scores, partly_seen(draw, 2, 1, 1, 5))
+
+
+def in_half_precision(softmax, draw):
+    scores, mask = rows_that_see_nothing(draw)
+    return {"float16": softmax(scores.to(torch.float16), mask), "bfloat16": softmax(scores.to(torch.bfloat16), mask)}
+
+
+# ------------------------------------------------------------------------------------------ CausalSelfAttention
+
+ATTENTION = built(8, 2)  # e = 8 in 2 heads of width 4; sentences of 5 positions, 3 of them: no two sizes alike
+
+
+def whole_sentences(draw):
+    return (draw.normal(3, 5, 8),)
+
+
+def used(answer, draw):
+    """The module after one call: the stub brings its parameters along, and they are worth nothing before something is done with them."""
+    module = ATTENTION(answer, draw)
+    module(*whole_sentences(draw))
+    return module
+
+
+def long_sentences(draw):
+    return (draw.normal(1, 11, 8),)
+
+
+def padded_sentences(draw):
+    """One padded in front, one at its end, one that lacks a word: the first two positions of the first may see nothing."""
+    real = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 1, 1]], dtype=torch.bool, device=draw.device)
+    return draw.normal(3, 5, 8), real.unsqueeze(1)
+
+
+# ------------------------------------------------------------------------------------------------- leak_map
+
+
+class Mixer(torch.nn.Module):
+    """A model whose dependence is known: y_i = Σ_j p_ij Σ_a q_a· sin(2 x_ja).
+
+    How much output i depends on input j is |p_ij| times something that differs from j to j; there are zeros in p, in no
+    pattern. The columns of q add up to 0: whoever adds up an output's components before differentiating sees no dependence.
+    The last column but one is the largest, beyond the width of the input: whoever stops there, or keeps the last only, misses it.
+    """
+
+    def __init__(self, draw, t=4, e=3, width=5):
+        super().__init__()
+        self.places = draw.normal(t, t) * draw.mask(0.7, t, t)
+        mixed = draw.normal(e, width)
+        mixed[:, -2] += 3.0
+        self.components = mixed - mixed.mean(dim=1, keepdim=True)
+
+    def forward(self, x):
+        return self.places.to(x.device) @ torch.sin(2 * x) @ self.components.to(x.device)
+
+
+def a_mixer(draw):
+    return Mixer(draw), draw.normal(2, 4, 3)
+
+
+class Attender(torch.nn.Module):
+    """Bare self-attention over sentences of any length; the mask comes after the softmax, so it leaks a little."""
+
+    def forward(self, x):
+        weights = torch.softmax(x @ x.transpose(1, 2), dim=-1)
+        return weights.tril() @ x
+
+
+def an_attender(draw):
+    return Attender(), draw.normal(2, 5, 3)
+
+
+FINISHED = (
+    "The finished part is there for the exercises that build on this one. This one is there to write it: a line or "
+    "two of torch are enough."
+)
+NO_PARTS = {"finished_masks": FINISHED}
+
+LESSON = Lesson(
+    "05_masking",
+    "What a position may see",
+    minutes=85,
+    exercises=(
+        Exercise(
+            "next_token_pairs",
+            stars=1,
+            minutes=5,
+            aspects=(
+                Aspect("inputs", 0.5, half_of_pair(0), axes="b t", dtype=True),
+                Aspect("targets", 1.5, half_of_pair(1), axes="b t", dtype=True),
+                input_left_alone(0.5, letters),
+                any_device(0.5, letters, via=targets_only),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "causal_mask",
+            stars=1,
+            minutes=5,
+            aspects=(
+                values(1.5, a_length, axes="t t", dtype=True, picture=True),
+                renamed(
+                    any_device(0.5, elsewhere),
+                    "any device",
+                    missed="Your mask ends up on the CPU, whatever device it was asked for. Hand `device` on to whichever function makes the tensor.",
+                ),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "padding_mask",
+            stars=2,
+            minutes=8,
+            aspects=(
+                values(2, sentence_lengths, axes="b 1 t", dtype=True, picture=True),
+                input_left_alone(0.5, sentence_lengths),
+                any_device(0.5, sentence_lengths),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "masked_softmax",
+            stars=3,
+            minutes=15,
+            aspects=(
+                values(1, rows_that_see, axes="b t s", picture=True),
+                values(1, rows_that_see_nothing, name="rows that may see nothing", axes="b t s", picture=True),
+                values(0.5, far_apart, name="scores far apart", axes="b t s", picture=True, rtol=1e-3, atol=1e-4),
+                Aspect("masks that broadcast", 0.5, smaller_masks),
+                gradient(0.5, rows_that_see_nothing),
+                # bfloat16 keeps eight bits: a weight may be off by a hundredth, and another mask value by no more
+                Aspect("half precision", 0.5, in_half_precision, axes="b t s", dtype=True, rtol=2e-2, atol=1e-2),
+                input_left_alone(0.5, rows_that_see_nothing),
+                any_device(0.5, rows_that_see_nothing),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "CausalSelfAttention",
+            stars=2,
+            minutes=12,
+            aspects=(
+                values(1, whole_sentences, via=ATTENTION, axes="b t e", picture=True),
+                values(0.5, long_sentences, name="more positions than components", via=ATTENTION, axes="b t e"),
+                values(1, padded_sentences, name="padding", via=ATTENTION, axes="b t e", picture=True),
+                gradient(0.5, padded_sentences, via=ATTENTION),
+                parameters(0.5, via=used),
+                any_device(0.5, padded_sentences, via=ATTENTION),
+            ),
+        ),
+        Exercise(
+            "leak_map",
+            stars=3,
+            minutes=15,
+            aspects=(
+                values(2.5, a_mixer, name="a known dependence", axes="i j", picture=True, rtol=1e-3),
+                values(1.5, an_attender, name="attention", axes="i j", picture=True, rtol=1e-3),
+                input_left_alone(0.5, a_mixer),
+                any_device(0.5, a_mixer),
+            ),
+        ),
+    ),
+)

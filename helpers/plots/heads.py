@@ -1,0 +1,95 @@
+"""Several heads: what each looks at, and how a tensor is cut into them."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+
+from .style import COLOURS, WIDTH, as_array
+from .weights import COLUMNS, ROWS, _fit_numbers, _trim_height, heat
+
+# Apart in lightness as well as in hue, so that grey print keeps them apart. With each, the colour of the writing on it.
+_HEADS = [("#cfe6f5", "black"), ("#E69F00", "black"), ("#005B8F", "white"), ("#ffffff", "black"), ("#7a3b69", "white"), ("#9fd4b8", "black")]
+
+
+def head_grid(weights, rows, columns=None, titles=None, across=3, row_label=ROWS, column_label=COLUMNS, **options):
+    """A map of weights for each head, all on one scale from 0 to 1, so that equal colours are equal weights.
+
+    weights        (h, t, s), the weights of one sentence.
+    rows, columns  names of the t and the s positions; with rows alone, both are named by them.
+    titles         one for each head; by default "head 1" and so on.
+    across         so many maps beside each other, then a new line.
+    options        anything else that `heat` takes.
+    """
+    weights = as_array(weights)
+    if weights.ndim != 3:
+        raise ValueError(f"a grid of heads needs (h, t, s); this has shape {weights.shape}. Of a batch, take one: weights[0].")
+    h, across = len(weights), min(across, len(weights))
+    down = -(-h // across)
+    figure, axes = plt.subplots(down, across, figsize=(WIDTH, 1.25 * WIDTH * down / across), squeeze=False, layout="compressed")
+    for k, ax in enumerate(axes.flat):
+        if k >= h:
+            ax.set_axis_off()
+            continue
+        heat(weights[k], rows, columns, scale=1, title=titles[k] if titles else f"head {k + 1}", row_label="", column_label="", ax=ax, **options)
+        if k % across:
+            ax.set_yticklabels([])
+        if k + across < h:
+            ax.set_xticklabels([])
+    figure.supxlabel(column_label, fontsize=10)
+    figure.supylabel(row_label, fontsize=10)
+    _trim_height(figure)
+    for k in range(h):
+        _fit_numbers(axes.flat[k], weights.shape[2])
+
+
+def fold(panels, e, d, titles=None):
+    """How the numbers of a tensor are cut into heads. Each cell says whose it is: "2c" is component c of position 2.
+
+    panels  a list of tensors (rows, columns) or (h, rows, columns), drawn one below the other; the h blocks of a panel
+            stand beside each other. Entries are position·e + component: torch.arange(t * e).view(t, e), and what became of it.
+    e, d    width of a position and of a head: a cell's colour is the head that its component belongs to, component // d.
+    """
+    blocks = [values[None] if values.ndim == 2 else values for values in map(as_array, panels)]
+    wide = max(b.shape[0] * b.shape[2] + 0.7 * (b.shape[0] - 1) for b in blocks)
+    high = [b.shape[1] + 0.2 for b in blocks]
+    figure, axes = plt.subplots(len(blocks), 1, figsize=(WIDTH, 0.31 * sum(high) + 0.42 * len(blocks)), height_ratios=high, squeeze=False)
+    for k, (ax, panel) in enumerate(zip(axes[:, 0], blocks)):
+        for head, block in enumerate(panel):
+            left = head * (block.shape[1] + 0.7)
+            for (i, j), mark in np.ndenumerate(block):
+                position, component = divmod(int(mark), e)
+                colour, ink = _HEADS[component // d % len(_HEADS)]
+                ax.add_patch(Rectangle((left + j, i), 1, 1, facecolor=colour, edgecolor="#555555", linewidth=0.8))
+                ax.text(left + j + 0.5, i + 0.52, f"{position + 1}{chr(97 + component)}", ha="center", va="center", fontsize=8.5, color=ink)
+            if len(panel) > 1:
+                ax.text(left + block.shape[1] / 2, block.shape[0] + 0.12, f"head {head + 1}", ha="center", va="top", fontsize=8.5)
+        ax.set(xlim=(-0.05, wide + 0.05), ylim=(panel.shape[1] + (0.8 if len(panel) > 1 else 0.1), -0.05))
+        ax.set_axis_off()
+        if titles:
+            ax.set_title(titles[k], fontsize=10, pad=4)
+
+
+def arrow_chain(steps, names, title=None, ax=None):
+    """A sum of vectors in the plane, as arrows laid end to end; a cross marks where they lead.
+
+    steps  (n, 2), drawn in this order from the origin.
+    names  n labels, beside the middles of the arrows. Equal names have equal colours when the names are sorted alike.
+    """
+    steps = as_array(steps)
+    ends = np.vstack([np.zeros(2), steps.cumsum(axis=0)])
+    ax = ax or plt.subplots(figsize=(WIDTH, 3.6))[1]
+    order = sorted(set(names))
+    for k, name in enumerate(names):
+        colour = COLOURS[order.index(name) % 7]
+        ax.annotate("", ends[k + 1], ends[k], arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2, "shrinkA": 0, "shrinkB": 0})
+        across = np.array([-steps[k, 1], steps[k, 0]]) / max(np.hypot(*steps[k]), 1e-9)
+        ax.annotate(name, (ends[k] + ends[k + 1]) / 2, xytext=11 * across, textcoords="offset points", ha="center", va="center",
+                    fontsize=9, color=colour, path_effects=[withStroke(linewidth=2.5, foreground="white")])
+    ax.plot(*ends.T, alpha=0)       # the arrows' ends settle the limits of the axes
+    ax.plot(*ends[-1], marker="x", color="black", markersize=9, markeredgewidth=2, linestyle="none")
+    ax.plot(0, 0, marker="o", color="black", markersize=4, linestyle="none")
+    ax.margins(0.18)
+    ax.set(xlabel="first component", ylabel="second component")
+    if title:
+        ax.set_title(title)

@@ -1,0 +1,41 @@
+"""Masks: who may look at whom."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.colors import ListedColormap
+
+from .style import COLOURS, WIDTH, as_array
+from .weights import COLUMNS, ROWS, _name_ticks, _trim_height
+
+
+def mask_row(masks, rows=None, columns=None, titles=None, row_label=ROWS, column_label=COLUMNS, axes=None):
+    """Masks side by side. A filled cell: row i may look at column j. An empty, hatched cell: it may not.
+
+    masks         a list of (t, s) tensors of booleans, or one that is (1, s), for all rows alike.
+    rows, columns names of the rows and columns, the same for all masks; numbers by default. With rows alone, square
+                  masks use them for both.
+    titles        one for each mask.
+    axes          as many axes; by default a new figure.
+    """
+    own = axes is None
+    if own:
+        _, axes = plt.subplots(1, len(masks), figsize=(WIDTH, WIDTH), layout="compressed", squeeze=False)
+    for place, (ax, mask) in enumerate(zip(np.ravel(axes), masks)):
+        values = np.atleast_2d(as_array(mask))
+        ax.imshow(np.ma.masked_equal(values, 0), cmap=ListedColormap([COLOURS[0]]), aspect="equal")
+        ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)
+        for edge in np.arange(0.5, values.shape[0] - 1):
+            ax.axhline(edge, color="white", linewidth=1.2, linestyle="-")
+        for edge in np.arange(0.5, values.shape[1] - 1):
+            ax.axvline(edge, color="white", linewidth=1.2, linestyle="-")
+        square = columns is None and values.shape[0] == values.shape[1]
+        _name_ticks(ax.yaxis, rows if values.shape[0] > 1 else ["all"], values.shape[0])
+        _name_ticks(ax.xaxis, rows if square else columns, values.shape[1])
+        ax.set(xlabel=column_label, ylabel=row_label if place == 0 else "")
+        if titles:
+            ax.set_title(titles[place])
+        ax.grid(False)
+        ax.tick_params(length=0)
+        ax.spines[:].set(visible=True, color="#999999", linewidth=0.8)
+    if own:
+        _trim_height(np.ravel(axes)[0].figure)

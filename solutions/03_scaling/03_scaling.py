@@ -1,0 +1,677 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 3 · Why divide by √d
+#
+# The attention that everybody uses is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it except the root.
+# It looks like a detail. Without it, the wider the vectors, the less an attention can learn, and wide vectors are what we want. This
+# lesson asks where the root comes from, measures what it does, and looks at what breaks when it is wrong or missing.
+#
+# | | |
+# |---|---|
+# | **You will build** | scaled scores, also in a form that is safe in half precision, and three instruments: a variance, an entropy, and how much gradient a softmax lets through |
+# | **You need** | lesson 2, and from probability only what a mean and a variance are |
+# | **It takes** | about 80 minutes: six exercises, 23 points |
+# | **It computes** | for well under a minute in all, without a GPU |
+#
+# As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or one key
+# ([notation](../../site/notation.md)). Run the next cell before anything else.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+
+import matplotlib.pyplot as plt
+import torch
+
+from helpers import plots
+from helpers.device import device
+from helpers.lesson import in_exam, start
+
+check = start("03_scaling")
+
+# %% [markdown]
+# ## The same attention at three widths
+#
+# Begin with an experiment. Take one query and eight keys, fill them with independent normal numbers, and compute attention weights as in
+# lesson 2: dot products, then softmax. Nothing here is trained and nothing is special about any key. The only thing that changes from panel
+# to panel is the width d.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has all of it."}}
+chance = torch.Generator().manual_seed(307)
+drawn = {}
+for d in (4, 64, 1024):    # one query and eight keys, (1, d) and (8, d)
+    drawn[d] = tuple(torch.randn(n, d, generator=chance).to(device()) for n in (1, 8))
+
+def bars(weights):
+    """Draw one panel for each width. weights: {title: (s,)}."""
+    figure, axes = plt.subplots(1, 3, figsize=(6, 2.5), sharey=True)
+    for ax, (title, row) in zip(axes, weights.items()):
+        ax.bar(range(8), row.cpu(), color=plots.COLOURS[0])
+        ax.set(title=title, xlabel="key j", xticks=range(8), ylim=(0, 1.05))
+    axes[0].set_ylabel("weight")
+    plt.show()
+
+weights = {}
+for d, (query, keys) in drawn.items():
+    weights[f"d = {d}"] = torch.softmax(query @ keys.T, dim=-1)[0]
+bars(weights)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The eight bars of a panel add up to 1. At d = 4 the query listens to several keys. At d = 1024 it listens to one, and that one
+# was picked by chance: the vectors mean nothing. A wider vector has more room for meaning, and yet the average that attention was supposed
+# to be is gone.
+#
+# </div>
+#
+# The softmax is the same in all three panels, so the scores must differ. By how much?
+
+# %% [markdown]
+# ## How large is a dot product?
+#
+# Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean 0 and variance 1**. A
+# fresh linear layer whose weights have variance 1/e makes such components out of such inputs. Now go line by line. First one product of two components:
+#
+# $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
+#
+# because the mean of a product of independent numbers is the product of their means. For the variance, remember that $\operatorname{Var}(a) = \mathbb{E}[a^2] - \mathbb{E}[a]^2$,
+# so that a number with mean 0 and variance 1 has $\mathbb{E}[a^2] = 1$:
+#
+# $$\operatorname{Var}(q_i k_i) \;=\; \mathbb{E}[q_i^2 k_i^2] - 0^2 \;=\; \mathbb{E}[q_i^2]\;\mathbb{E}[k_i^2] \;=\; 1 \cdot 1 \;=\; 1 .$$
+#
+# A score is a sum of d such products. Means add up, always; variances add up when the terms are independent, which these are:
+#
+# $$\mathbb{E}[q \cdot k] \;=\; \sum_{i=1}^{d} \mathbb{E}[q_i k_i] \;=\; 0, \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{i=1}^{d} \operatorname{Var}(q_i k_i) \;=\; d .$$
+#
+# So the variance of a score is d, and its standard deviation, which says how far from 0 a typical score lies, is $\sqrt d$. A proof about assumptions is worth as much
+# as the assumptions. Measure it.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `score_variance`** &nbsp; ★☆☆ · 8 minutes · 3 points
+#
+# Draw `samples` pairs of a query and a key with normal components, compute the score of each pair, and return the variance of these scores. All random
+# numbers come from the generator that is passed in: then the same seed repeats the same measurement. It lives on the CPU, and so may this experiment.
+#
+# A measurement is never exact. The check takes so many pairs that one standard error is 2 % of the variance, and accepts what lies
+# within five of them.
+#
+# <details><summary>Hint 1: all pairs at once</summary>
+#
+# Draw the queries as one tensor of shape (samples, d), the keys as another. A score belongs to a *pair*, row r of one with row r of the other: there are `samples` scores.
+#
+# </details>
+# <details><summary>Hint 2: drawing from a given generator</summary>
+#
+# `torch.randn(rows, columns, generator=generator)` takes its numbers from that generator. Multiply entry by entry and sum over the axis that has to go.
+# `.var()` of what remains is the answer.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "score_variance", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def score_variance(d, samples, generator):
+    """The variance of q·k, measured on random vectors.
+
+    d: width of a vector. samples: how many pairs to draw.
+    generator: a torch.Generator on the CPU, the source of every random number.
+    Returns a tensor of shape (), near d.
+    """
+    ### BEGIN SOLUTION
+    q = torch.randn(samples, d, generator=generator)
+    k = torch.randn(samples, d, generator=generator)
+    scores = (q * k).sum(dim=-1)    # (samples,)
+    return scores.var()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_score_variance", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(score_variance)
+
+# %% [markdown]
+# Here is what it measures, and below it the scores themselves.
+
+# %% tags=["show"]
+chance = torch.Generator().manual_seed(0)
+for d in (1, 4, 16, 64, 256, 1024):
+    print(f"d = {d:>4}: measured variance {float(score_variance(d, 4000, chance)):8.2f}")
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it. Their half-widths are about 4, 16 and 64. At width 64 and 1024 curve and histogram agree; at width 4 the histogram is higher in the middle."}}
+figure, axes = plt.subplots(1, 3, figsize=(6, 2.9))
+for ax, d in zip(axes, (4, 64, 1024)):
+    q, k = torch.randn(2, 8000, d, generator=chance)
+    ends = (-4 * d**0.5, 4 * d**0.5)
+    ax.hist((q * k).sum(-1).numpy(), bins=41, range=ends, density=True,
+            color=plots.COLOURS[5], edgecolor="white", linewidth=0.3, label="measured")
+    z = torch.linspace(*ends, 200)
+    normal = torch.exp(-z**2 / (2 * d)) / math.sqrt(2 * math.pi * d)
+    ax.plot(z, normal, color="black", label="normal, variance d")
+    ax.set(title=f"d = {d}", xlabel="score q·k")
+axes[0].set_ylabel("density")
+figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Bars are measured scores, the line is the normal distribution with mean 0 and variance d: predicted, not fitted. Look at the numbers on the horizontal axes before the shapes. From panel
+# to panel d grows sixteenfold and the scores spread four times as far. At d = 4 the bars stand above the line in the middle, since a sum of four products is not normal yet; its variance is right all the same.
+#
+# </div>
+#
+# There is a second way to see the root. A vector of d equal entries c has length
+#
+# $$\sqrt{c^2 + c^2 + \dots + c^2} \;=\; c \sqrt d ,$$
+#
+# so entries of a fixed size make vectors that grow longer as they grow wider. Divide the scores by $\sqrt d$ and the width is out of the matter. What matters from then on
+# is the size of the entries and how well they agree.
+
+# %% [markdown]
+# ## Divide by √d
+#
+# Dividing a number by $\sqrt d$ divides its variance by d. So let the scores be
+#
+# $$w'_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} , \qquad\qquad \operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 ,$$
+#
+# whatever d is. A textbook example has two keys, d = 64, and scores 112 and 96:
+
+# %% tags=["show", "nbval-check-output"]
+plain = torch.tensor([112.0, 96.0])
+scaled = plain / math.sqrt(64)
+for name, scores in {"not scaled": plain, "scaled": scaled}.items():
+    first, second = torch.softmax(scores, dim=0).tolist()
+    print(f"{name}: scores {scores.tolist()}, weights {first:.2f} and {second:.2g}")
+
+# %% [markdown]
+# Softmax looks at *differences*: a lead of 16 is a weight ratio of $e^{16}$, a lead of 2 is one of $e^2$. The order of the keys stays as it was. What comes back is the second key.
+#
+# Your turn. One thing about shapes: in lesson 4 several attentions will work side by side, and q will be (b, h, t, d) where it is (b, t, d) today. Count axes
+# **from the end**, and one function serves both.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `scaled_scores`** &nbsp; ★☆☆ · 5 minutes · 3 points
+#
+# Return the dot product of every query with every key, divided by √d. Whatever axes stand in front of the last two are carried along: a batch, or
+# a batch and heads.
+#
+# <details><summary>Hint 1: which d</summary>
+#
+# d is the size of the axis that the dot product sums over, and no other axis has anything to do with it.
+#
+# </details>
+# <details><summary>Hint 2: turning the keys with any number of axes</summary>
+#
+# `k.transpose(-2, -1)` exchanges the last two axes and leaves those before them alone; `k.mT` is short for it. `@` multiplies the last two axes. `math.sqrt(7)` is a number, and a
+# tensor can be divided by it.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "scaled_scores", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def scaled_scores(q, k):
+    """The scores of attention.
+
+    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
+    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
+    """
+    ### BEGIN SOLUTION
+    d = q.shape[-1]
+    return q @ k.transpose(-2, -1) / math.sqrt(d)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_scaled_scores", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(scaled_scores)
+
+# %% [markdown]
+# The queries and keys of the first figure once more, this time through your function:
+
+# %% tags=["show"] mystnb={"image": {"alt": "The same three bar charts with scaled scores. At all three widths several of the eight keys share the weight, and none comes near 1."}}
+weights = {}
+for d, (query, keys) in drawn.items():
+    scores = scaled_scores(query.unsqueeze(0), keys.unsqueeze(0))    # (1, 1, s)
+    weights[f"d = {d}, scaled"] = torch.softmax(scores, dim=-1)[0, 0]
+bars(weights)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Compare with the first figure: the vectors are the same and so is the scale of the axis. In each panel the tallest bar belongs to the same key as before, since dividing changes no order. But
+# now the three panels are alike in kind, and the width can no longer be read off the weights.
+#
+# </div>
+#
+# **Which root?** The one of the axis that is summed over: d, the width of one head. When a model of width e works with h heads, each of them is d = e/h wide, and a published tutorial divides by √e there. Then
+# all scores come out $\sqrt{e/d} = \sqrt h$ times too small and every head starts out nearly flat. Nothing raises an error; the shapes are the same.
+
+# %% [markdown]
+# ## Divide early
+#
+# On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half precision**, 16 bits a number, because it halves
+# the memory and saves time on most accelerators. There are two kinds:
+
+# %% tags=["show", "nbval-check-output"]
+for dtype in (torch.float32, torch.float16, torch.bfloat16):
+    limits = torch.finfo(dtype)
+    print(f"{dtype}: largest number {limits.max:.6g}, after 1 comes 1 + {limits.eps:.1g}")
+
+q = torch.full((1, 1, 64), 40.0)
+for dtype in (torch.float16, torch.bfloat16):
+    product = q.to(dtype) @ q.to(dtype).mT
+    print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
+
+# %% [markdown]
+# float16 ends at 65,504. The vector above has 64 entries of 40: a long vector and not an absurd one. Its product with itself is 102,400, too large, and so it is ∞ before anybody gets to divide it by 8.
+# The result, 12,800, would have fitted. (bfloat16 has a wide range and few digits instead. It does not overflow here; it is just coarse.)
+#
+# So divide first. To keep queries and keys of the same size, share the division between them: from $\sqrt d = d^{1/4} \cdot d^{1/4}$ follows
+#
+# $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Return the same scores as in exercise 2, but divide **before** the product, so that no number on the way is larger than it has to be. The check runs it in float16 too,
+# on vectors whose plain products are beyond 65,504, and the result has to stay float16.
+#
+# <details><summary>Hint 1: how often to divide</summary>
+#
+# Twice, by the same number: once the queries, once the keys. `d ** 0.25` is the fourth root. Is there anything left to divide after the product?
+#
+# </details>
+# <details><summary>Hint 2: staying in half precision, and leaving the caller's tensors alone</summary>
+#
+# Dividing a tensor by a plain Python number keeps the tensor's type. `q = q / something` makes a new tensor; `q /= something` writes into the caller's.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "scaled_scores_early", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def scaled_scores_early(q, k):
+    """The scores of attention, divided before the product.
+
+    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
+    Both are of one floating-point type, and so is the result.
+    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
+    """
+    ### BEGIN SOLUTION
+    root = q.shape[-1] ** 0.25
+    return (q / root) @ (k / root).transpose(-2, -1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_scaled_scores_early", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(scaled_scores_early)
+
+# %% tags=["show", "nbval-check-output"]
+half = torch.full((1, 1, 64), 40.0, dtype=torch.float16)
+print("late: ", scaled_scores(half, half).item())
+print("early:", scaled_scores_early(half, half).item())
+
+one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
+print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
+
+# %% [markdown]
+# The last line says why this deserves an exercise: one overflow turns the *whole row* into NaN, and a NaN spreads through everything that is computed from it. Dividing only q, by all of √d, is as safe for
+# the product. Sharing the division keeps both tensors at a moderate size.
+
+# %% [markdown]
+# ## What saturation costs
+#
+# So far, large scores have looked ugly in a bar chart. Why should that hurt? Because networks learn through derivatives, and here they vanish. Let $z$ be one row of scores and $p = \operatorname{softmax}(z)$. Start from the logarithm, which is
+# simpler: $\log p_i = z_i - \log \sum_k e^{z_k}$. Its derivative is
+#
+# $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_k e^{z_k}} \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
+#
+# Since $\partial \log p_i = \partial p_i / p_i$, multiply by $p_i$. In one matrix, of shape (s, s):
+#
+# $$\frac{\partial p_i}{\partial z_j} \;=\; p_i\,(\delta_{ij} - p_j) , \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
+#
+# Entry (i, j) says how weight i responds when score j is nudged. Raise score j, and weight j rises by $p_j (1 - p_j)$, at the expense of all the others. Now let the softmax saturate: one weight is 1, the rest are 0. Then $\operatorname{diag}(p)$ and $p p^\top$ are the same
+# matrix, **and their difference is zero**. No score makes any difference to any weight.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `softmax_jacobian`** &nbsp; ★★☆ · 10 minutes · 4 points
+#
+# Given weights p, the *outputs* of a softmax, return diag(p) − ppᵀ. The last axis of p becomes two; all axes before it are carried along, and there may be none.
+#
+# <details><summary>Hint 1: the outer product of each row with itself</summary>
+#
+# (..., s, 1) times (..., 1, s) is (..., s, s). `p.unsqueeze(-1)` adds an axis of size 1 at the end, `p.unsqueeze(-2)` one before the last.
+#
+# </details>
+# <details><summary>Hint 2: the diagonal matrix of each row</summary>
+#
+# `torch.diag` knows vectors only. `torch.diag_embed(p)` puts the last axis of any tensor on a diagonal.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "softmax_jacobian", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def softmax_jacobian(p):
+    """The derivative of a softmax's weights with respect to its scores.
+
+    p: (..., s), the weights; each row sums to 1.
+    Returns (..., s, s): entry [..., i, j] is ∂p_i/∂z_j.
+    """
+    ### BEGIN SOLUTION
+    outer = p.unsqueeze(-1) * p.unsqueeze(-2)    # (..., s, s)
+    return torch.diag_embed(p) - outer
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_softmax_jacobian", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(softmax_jacobian)
+
+# %% [markdown]
+# The textbook's two scores again, 112 and 96, joined by a third of 108, with and without scaling. Autograd, which knows nothing of our formula, has to agree.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to 0.24, and the entries beside it are negative."}}
+z = torch.tensor([112.0, 96.0, 108.0], device=device())
+softmax = torch.nn.Softmax(dim=-1)
+before, after = softmax_jacobian(softmax(z)), softmax_jacobian(softmax(z / 8))
+by_autograd = torch.autograd.functional.jacobian(softmax, z / 8)
+print("agrees with autograd:", torch.allclose(after, by_autograd, atol=1e-6))
+
+plots.heat_pair(before, after, rows=["1", "2", "3"], same_scale=True,
+                titles=("not scaled", "scaled, d = 64"), row_label="weight of key i",
+                column_label="nudged score of key j")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Column j says what happens to the weights when score j is raised a little: its own weight goes up (blue), the others go down (orange), and the column adds up to 0 because the weights go on adding up to 1. Both maps share one scale of colours. On the
+# left a nudge moves hardly anything; on the right it moves every weight.
+#
+# </div>
+
+# %% [markdown]
+# ## One number for how soft a row is
+#
+# To follow saturation over many widths we need a number instead of a picture. **Entropy** says how spread out weights are:
+#
+# $$H(w) \;=\; - \sum_j w_j \log w_j ,$$
+#
+# with the natural logarithm, so its unit is the **nat**. If all s weights are equal it is $\log s$, and that is the most there is. If one weight is 1 and the rest are 0, it is 0. In between, $e^H$ is about the number of positions that a query really
+# listens to.
+#
+# One term needs care. $w \log w$ goes to 0 as w goes to 0, so $0 \log 0$ counts as 0. A computer says $\log 0 = -\infty$ and $0 \cdot (-\infty) = $ NaN. Weights of exactly 0 do occur: by underflow, as in the first figure, and by design in lesson 5.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Return the entropy of each row of weights, in nats. The last axis is summed away; weights of exactly 0 contribute 0.
+#
+# <details><summary>Hint 1: where the NaN has to be stopped</summary>
+#
+# Find the terms first, then sum them. `torch.where(condition, a, b)` chooses entry by entry. A logarithm of something tiny instead of 0 does no harm either, since a factor of 0 stands before it.
+#
+# </details>
+# <details><summary>Hint 2: there is a function for it</summary>
+#
+# `torch.xlogy(a, b)` is a · log b with 0 wherever a is 0. Mind the sign: an entropy is never negative.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "attention_entropy", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def attention_entropy(weights):
+    """How spread out each row of weights is.
+
+    weights: (..., s), none negative, each row sums to 1.
+    Returns (...): −Σ w log w over the last axis, in nats; 0·log 0 counts as 0.
+    """
+    ### BEGIN SOLUTION
+    terms = torch.xlogy(weights, weights)    # (..., s), all ≤ 0
+    return -terms.sum(dim=-1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_attention_entropy", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(attention_entropy)
+
+# %% tags=["show"]
+for d, (query, keys) in drawn.items():
+    plain = query @ keys.T
+    before, after = (torch.softmax(scores, -1) for scores in (plain, plain / math.sqrt(d)))
+    before, after = (attention_entropy(weights).exp().item() for weights in (before, after))
+    print(f"d = {d:>4}: listens to {before:.1f} of 8 keys, scaled to {after:.1f}")
+
+# %% [markdown]
+# ## One number for what gets through
+#
+# The Jacobian is s² numbers. What we want to know of it is one: **if something downstream asks the weights to change, how much of that can reach the scores?** Let $g$ be the gradient of the loss with respect to the weights. The chain rule makes it
+# $J^\top g$ for the scores, and $J$ is symmetric. The most that a matrix can stretch any vector is its **spectral norm**,
+#
+# $$\lVert J \rVert_2 \;=\; \max_{g \neq 0} \frac{\lVert J g \rVert}{\lVert g \rVert} ,$$
+#
+# which is its largest singular value. It depends on the scores alone, so we can compute it for any row, before any training.
+#
+# Three landmarks. For two keys with equal scores it is exactly ½, and no row of scores, however long, exceeds that: in row i of J the sizes of the entries add up to $p_i(1 - p_i) + p_i \sum_{j \neq i} p_j = 2 p_i (1 - p_i)$, which is at most ½, and no eigenvalue of a matrix is larger in size than its largest such sum (Gershgorin's theorem). With s equal scores it
+# is 1/s. When one weight takes all, it is 0.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `largest_gradient`** &nbsp; ★★★ · 12 minutes · 5 points
+#
+# Given **scores** (not weights), return the spectral norm of the softmax Jacobian of each row. Write the Jacobian out here, so that a slip in exercise 4 does not follow you; `torch.softmax` is yours.
+#
+# <details><summary>Hint 1: three steps</summary>
+#
+# Scores → weights p, (..., s) → Jacobian, (..., s, s) → one number for each matrix, (...).
+#
+# </details>
+# <details><summary>Hint 2: the norm of many matrices at once</summary>
+#
+# `torch.linalg.matrix_norm` takes the last two axes as a matrix. Look up its argument `ord`: by default it computes another norm, the root of the sum of all squares. `torch.linalg.svdvals` gives all singular values, the largest first.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "largest_gradient", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def largest_gradient(scores):
+    """How much of a gradient can pass through a softmax.
+
+    scores: (..., s).
+    Returns (...): the spectral norm of the Jacobian of softmax at each row of scores.
+    """
+    ### BEGIN SOLUTION
+    p = torch.softmax(scores, dim=-1)
+    jacobian = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)    # (..., s, s)
+    return torch.linalg.matrix_norm(jacobian, ord=2)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_largest_gradient", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
+check(largest_gradient)
+
+# %% tags=["show"]
+for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
+    shown = f"{len(row)} zeros" if set(row) == {0.0} else str(row)
+    print(f"{shown:>13}: {largest_gradient(torch.tensor(row, device=device())).item():.2g}")
+
+# %% [markdown]
+# ## Width against softness
+#
+# Now both instruments at once. For each width, 1,600 random queries meet 16 random keys each. The mean entropy and the mean of the largest gradient, with the scores as they are and with yours:
+
+# %% tags=["show"]
+chance = torch.Generator().manual_seed(1)
+widths = [4**n for n in range(7)]
+entropies, gradients = ({"not scaled": [], "scaled": []} for _ in range(2))
+for d in widths:
+    q, k = (torch.randn(25, n, d, generator=chance).to(device()) for n in (64, 16))
+    for name, scores in {"not scaled": q @ k.mT, "scaled": scaled_scores(q, k)}.items():
+        weights = torch.softmax(scores, dim=-1)
+        entropies[name].append(attention_entropy(weights).mean().item())
+        gradients[name].append(largest_gradient(scores))    # (b, t)
+
+# %% tags=["show"] mystnb={"image": {"alt": "Two log-log plots against width from 1 to 4096. Scaled, entropy stays at about 2.4 nats and the largest gradient at about 0.2. Not scaled, both fall: from width 16 on entropy, and from width 64 on the gradient, go down along straight lines, to about 0.05 and 0.03."}}
+def against_width(values, label, ticks, ax):
+    lines = {name: (widths, line) for name, line in values.items()}
+    start = 0.75 * values["not scaled"][3]
+    lines["slope of 1/√d"] = (widths[3:], [start * math.sqrt(64 / d) for d in widths[3:]])
+    plots.curves(lines, "width d", label, log="xy", ax=ax)
+    ax.set_xticks(widths[::2], widths[::2])
+    ax.set_yticks(ticks, ticks)
+    ax.minorticks_off()
+
+means = {name: [norms.mean().item() for norms in line] for name, line in gradients.items()}
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
+against_width(entropies, "mean entropy (nats)", (0.1, 0.3, 1, 3), axes[0])
+against_width(means, "mean of the largest gradient", (0.03, 0.1, 0.3), axes[1])
+axes[1].get_legend().remove()
+plt.show()
+
+for name, line in gradients.items():
+    share = (line[5] < 0.001).float().mean().item()
+    print(f"d = {widths[5]}, {name}: {share:.0%} of the rows let less than 0.001 through")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16 on, at less than the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end by about half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$. (At d = 4 and 16 the row without scaling lets
+# a little more through. An even row is not the most responsive one: with 16 equal scores it is 1/16, as printed above.) The lines under the figure
+# say that the mean is even kind. Most rows let nothing through; what is left of the mean comes from the few in which the two best scores lie close together by chance.
+#
+# </div>
+
+# %% [markdown]
+# ## Learning stops
+#
+# A gradient that vanishes should show when something is trained. Take 16 fixed keys and 16 queries that may learn, and give each query the task to put all of its weight on a key of its own. The loss is the squared error between its weights and
+# that wish; the method is plain gradient descent. At the start the queries are random, so nearly all of them look at a wrong key.
+
+# %% tags=["show"]
+def learn(d, scores_of, rate=0.3, steps=200):
+    chance = torch.Generator().manual_seed(1)
+    keys, queries = torch.randn(2, 1, 16, d, generator=chance).to(device())    # (1, 16, d)
+    wish = torch.eye(16, device=device())    # (t, s): query i is to find key i
+    queries, losses = queries.requires_grad_(), []
+    for step in range(steps):
+        weights = torch.softmax(scores_of(queries, keys), dim=-1)
+        loss = (weights[0] - wish).square().sum(dim=-1)    # (t,)
+        (gradient,) = torch.autograd.grad(loss.sum(), queries)
+        queries = (queries - rate * gradient).detach().requires_grad_()
+        losses.append(loss.mean().item())
+    return losses
+
+plain_scores = lambda q, k: q @ k.mT
+
+# %% tags=["show"] mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and width 1024 is flat near 1.9. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 to about 0.4."}}
+figure, axes = plt.subplots(1, 2, figsize=(6, 3), sharey=True)
+both = {"not scaled": plain_scores, "scaled": scaled_scores}
+for ax, (name, scores_of) in zip(axes, both.items()):
+    losses = {f"d = {d}": learn(d, scores_of) for d in (4, 64, 1024)}
+    plots.loss_curve(losses, ylabel="mean squared error", title=name, ax=ax)
+axes[1].set_ylabel("")
+axes[0].get_legend().remove()
+plt.show()
+
+for name, scores_of in both.items():
+    last = [learn(1024, scores_of, rate)[-1] for rate in (0.001, 0.01, 0.1, 1.0)]
+    print(f"d = 1024, {name}: best of {len(last)} learning rates ends at {min(last):.2f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the less is learned; at d = 1024 the first steps throw the loss up a little, after that it does not move at all, and the lines under the figure say that none of four learning rates, from 0.001 to 1, gets it far. On the right, d = 64 and d = 1024 are nearly one line: a rate that
+# works at one width works at the other. (d = 4 lags on both sides for another reason: in four dimensions, 16 keys stand in each other's way. There the root is only 2, and
+# going without it, which amounts to a larger step, does no harm.)
+#
+# </div>
+
+# %% [markdown]
+# ## Spot the bug
+#
+# The next cell is boiled down from a widely copied port of GPT-2. The model had been trained by others, with all due care; the port loads their weights, PyTorch reports that every key matched, and the
+# text that comes out is nonsense. What went wrong, and why did nothing complain?
+
+# %% tags=["show"]
+class PortedHead(torch.nn.Module):
+    def __init__(self, e, d, scale=False):
+        super().__init__()
+        self.scale = scale
+        self.to_queries = torch.nn.Linear(e, d, bias=False)
+        self.to_keys = torch.nn.Linear(e, d, bias=False)
+        self.to_values = torch.nn.Linear(e, d, bias=False)
+
+    def weights(self, x):
+        q, k = self.to_queries(x), self.to_keys(x)
+        scores = q @ k.mT
+        if self.scale:
+            scores = scores / math.sqrt(q.shape[-1])
+        return torch.softmax(scores, dim=-1)
+
+    def forward(self, x):
+        return self.weights(x) @ self.to_values(x)
+
+# %% tags=["show"]
+trained = PortedHead(48, 64, scale=True)    # stands for the model as it was trained
+for parameter in trained.parameters():
+    torch.nn.init.normal_(parameter, std=48**-0.5)
+loaded = PortedHead(48, 64)
+print(loaded.load_state_dict(trained.state_dict()))
+
+x = torch.randn(1, 12, 48)
+for name, head in {"as trained": trained, "as loaded": loaded}.items():
+    entropy = attention_entropy(head.weights(x)).mean().item()
+    print(f"{name}: mean entropy {entropy:.2f} nats")
+
+# %% [markdown]
+# <details><summary>What went wrong</summary>
+#
+# `scale=False` is the default, and whoever builds the block forgot to pass `scale=True`. The scores are √64 = 8 times what the weights were trained for, and every softmax is close to saturated. Whether to scale is not a parameter: it is stored
+# in no file of weights, so `load_state_dict` has nothing to compare. All keys match and every shape is right. The division belongs to what the weights *mean*, and only the code knows of it. A default should be what is right for
+# nearly everybody; better still, leave such a switch out. When you load somebody else's weights, compare *numbers*: the outputs of their code and yours on the same input, as we shall do in lesson 11.
+#
+# </details>
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can say how large a dot product of random vectors is and prove it; scale scores by the right root, early enough for half precision; write down the derivative of softmax; and measure how soft a row of weights is
+# and how much gradient it lets through.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. A classifier ends in a softmax too, and its scores are not divided by anything. Why does it learn even when it is confidently wrong?</summary>
+#
+# Because its loss is the logarithm of a weight. The derivative of log p_i is δ_ij − p_j, the line before we multiplied by p_i: for a confidently wrong answer it is close to 1 in size. The logarithm undoes the saturation. Inside an attention
+# there is no logarithm after the softmax, and the factor p_i stays.
+#
+# </details>
+# <details><summary>2. Why not divide by d, to be on the safe side?</summary>
+#
+# Then the variance of the scores is d/d² = 1/d: the wider the vectors, the flatter the rows, and attention starts as a plain average. That lets gradients through, and it says less. But remember the assumption that q and k are independent. Training makes them
+# agree; if each component agrees a little, q·k grows like d and not like √d. There are recipes for training at many widths that divide by d for this reason (Yang et al., 2022, definition 4.1).
+#
+# </details>
+# <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance of the scaled score?</summary>
+#
+# Each product of components has variance σ²·σ² = σ⁴; the sum has dσ⁴, and after the division it is σ⁴. At σ = 3 the variance is 81 and the softmax saturates, scaled or not. The root takes care of the width only. Something else has to keep the components near size 1: normalisation, in lesson 7.
+#
+# </details>
+#
+# **Where it goes next.** A query asks one question of all the keys, and gets one average back. Lesson 4, *Many heads*, asks several at once.
+#
+# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.2.1: the formula, and the variance argument as a footnote. S. Zhai et al., "Stabilizing transformer training by preventing attention entropy collapse", *ICML* 2023, where entropy
+# is watched in large models. A. Henry et al., "Query-key normalization for transformers", *Findings of EMNLP* 2020, another way to bound the scores. G. Yang et al., "Tensor programs V: tuning large neural networks via zero-shot hyperparameter transfer", 2022, on 1/d.
+# P. Micikevicius et al., "Mixed precision training", *ICLR* 2018, on what fits into 16 bits.

@@ -1,0 +1,715 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 5 · What a position may see
+#
+# A language model learns by guessing the next token. Attention, as you have built it so far, lets every position look
+# at every other, and so at the answer as well. This lesson takes the answer away: it says for each pair of positions
+# whether one may look at the other, makes the forbidden weights exactly zero, and ends with a test that
+# proves they had no effect.
+#
+# | | |
+# |---|---|
+# | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and an instrument that finds leaks |
+# | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
+# | **It takes** | about 85 minutes: six exercises, 22 points |
+# | **It computes** | in seconds, on any laptop |
+#
+# Sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width, and h for the
+# heads: [the notation table](../../site/notation.md) has them all. One convention is worth saying at once, because libraries disagree about it: **in a mask,
+# True means "may look"**.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots
+from helpers.data.vectors import word_vectors
+from helpers.device import device
+from helpers.lesson import in_exam, start
+from helpers.parts import masks as finished_masks    # exercises 1 to 4, done: for exercise 5
+
+check = start("05_masking")
+
+# %% [markdown]
+# ## A guessing game
+#
+# Take a text as a row of token numbers. At every position, the model has read the tokens up to there and is to
+# say which comes next. So a stretch of t + 1 tokens holds t questions, and the answers come with it:
+#
+# | | | | | | |
+# |---|---|---|---|---|---|
+# | tokens | m | a | s | k | s |
+# | inputs | m | a | s | k | |
+# | targets | a | s | k | s | |
+#
+# After *m* the answer is *a*; after *m a* it is *s*; and so on. Inputs and targets are the same tokens, **shifted by one**. In a
+# batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `next_token_pairs`** &nbsp; ★☆☆ · 5 minutes · 3 points
+#
+# Cut a batch of tokens into inputs and targets: target $i$ is the token that follows input $i$.
+#
+# <details><summary>Hint 1: what each side lacks</summary>
+#
+# Every token is an input except one, which has no successor in our stretch. Every token is a target except one. Which are they?
+#
+# </details>
+# <details><summary>Hint 2: slices along the second axis</summary>
+#
+# In `x[:, a:b]` the first colon leaves the batch alone. A negative end counts from the back: `[:-1]` is everything but the last.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "next_token_pairs", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def next_token_pairs(tokens):
+    """What a language model reads, and what it should say.
+
+    tokens: (b, t + 1), integers.
+    Returns inputs (b, t) and targets (b, t): targets[:, i] follows inputs[:, i].
+    """
+    ### BEGIN SOLUTION
+    inputs = tokens[:, :-1]
+    targets = tokens[:, 1:]
+    return inputs, targets
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_next_token_pairs", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(next_token_pairs)
+
+# %% [markdown]
+# Now let a small model play. To make the game as hard as it can be, the text is pure noise: each token is one of eight
+# letters, drawn at random. Nobody can guess such a letter from the ones before. The best that an honest
+# model can do is to give each of the eight a probability of 1/8, and its loss, the cross-entropy, is then $\log 8 \approx 2.08$. In the long run no honest loss is lower.
+#
+# The model has one layer of attention. A vector for the letter plus a vector for its place goes in, and scores
+# for the eight letters come out, at every position.
+
+# %% tags=["show"]
+class Guesser(nn.Module):
+    """Takes letters, (b, t). Returns scores for the letter that comes next, (b, t, 8).
+
+    attention: a module from (b, t, e) to (b, t, e).
+    """
+
+    def __init__(self, attention, t=12, e=32):
+        super().__init__()
+        self.letters, self.places = nn.Embedding(8, e), nn.Embedding(t, e)
+        self.attention, self.to_scores = attention, nn.Linear(e, 8)
+
+    def forward(self, tokens):
+        return self.to_scores(self.attention(self.letters(tokens) + self.places.weight))
+
+def play(attention):
+    """Trains a Guesser on fresh noise in every step. Returns the losses."""
+    torch.manual_seed(1)
+    model = Guesser(attention).to(device())
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    losses = []
+    for step in range(20 if in_exam() else 120):
+        inputs, targets = next_token_pairs(torch.randint(8, (32, 13)).to(device()))
+        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return losses
+
+# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, about 2.08, the best that an honest guess can do. The curve starts there and falls far below it within a few dozen steps, to about 0.2."}}
+class AllSeeing(nn.Module):
+    """Self-attention with one head and no mask: every position looks at every other."""
+
+    def __init__(self, e):
+        super().__init__()
+        self.to_qkv, self.unify = nn.Linear(e, 3 * e, bias=False), nn.Linear(e, e)
+
+    def forward(self, x):
+        q, k, v = self.to_qkv(x).chunk(3, dim=-1)
+        weights = torch.softmax(q @ k.transpose(1, 2) / x.shape[-1] ** 0.5, dim=-1)
+        return self.unify(weights @ v)
+
+torch.manual_seed(1)
+seeing = play(AllSeeing(32))
+plots.loss_curve(seeing, landmarks={"an honest guess: log 8": math.log(8)})
+plt.show()
+print(f"loss: {seeing[0]:.2f} at the start, {seeing[-1]:.2f} after {len(seeing)} steps")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Lower is better, and the dotted line is the best that honest means can reach. The curve starts there, drops far below and stays there: the model seems to predict noise.
+#
+# </div>
+#
+# It does not, of course. The target at position $i$ *is* the input at position $i + 1$, and attention lets position $i$ look there. The model
+# has learned to copy from its neighbour on the right. Only the last of the twelve positions has no such neighbour and has to guess, so the
+# loss can fall to $\frac{1}{12}\log 8 \approx 0.17$. When you ask this model to *write*, the neighbour on the right does not exist yet, and the
+# model knows nothing.
+#
+# A training loss that is too good is the only symptom. Nothing raises, every shape is right.
+
+# %% [markdown]
+# ## The triangle
+#
+# What must hold is simple to say: **output $i$ may depend on the inputs $j \le i$ and on no others**. It may see itself, for input $i$ is not the answer but
+# the last thing read. As a matrix of (t, t) booleans, row $i$ for who looks and column $j$ for who is looked at:
+#
+# $$\text{mask}_{ij} \;=\; (j \le i) .$$
+#
+# The word for it is **causal**: nothing depends on what comes later. Row 0 sees one position, row $t-1$ sees all t.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `causal_mask`** &nbsp; ★☆☆ · 5 minutes · 2 points
+#
+# Make the triangle, as booleans, on the device that is asked for.
+#
+# <details><summary>Hint 1: write down t = 3</summary>
+#
+# Three rows: True False False · True True False · True True True. Which functions of torch make triangles, and which half do they keep?
+#
+# </details>
+# <details><summary>Hint 2: two ways</summary>
+#
+# `tril` keeps the lower triangle with the diagonal, `triu` the upper one. Or compare two aranges, one standing (t, 1) and one lying (1, t): a comparison
+# broadcasts as a sum does. Functions that make a tensor take `dtype=torch.bool` and `device=device`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "causal_mask", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def causal_mask(t, device=None):
+    """Who may look at whom when nobody may look ahead.
+
+    t: how many positions. device: where the mask is needed.
+    Returns (t, t), booleans: entry [i, j] is True where i may look at j, that is, j ≤ i.
+    """
+    ### BEGIN SOLUTION
+    everybody = torch.ones(t, t, dtype=torch.bool, device=device)
+    return everybody.tril()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_causal_mask", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(causal_mask)
+
+# %% [markdown]
+# ## Where the mask goes
+#
+# Take one row of scores, 2, 1 and 3, of which the last may not be seen. Its weight has to be 0, and the other two have to sum to 1. There are two
+# places to step in.
+#
+# **After the softmax**, set the weight to zero. **Before it**, set the score to −∞: $e^{-\infty} = 0$, so the entry drops out of the numerator *and* out of
+# the sum below it. Try both:
+
+# %% tags=["show", "nbval-check-output"]
+scores, may_look = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, False])
+
+after = torch.softmax(scores, dim=-1) * may_look
+before = torch.softmax(scores.masked_fill(~may_look, -math.inf), dim=-1)
+for name, weights in [("after", after), ("before", before)]:
+    rounded = [round(weight, 3) for weight in weights.tolist()]
+    print(f"{name:>6}: {rounded}, sum {weights.sum().item():.3f}")
+
+# %% [markdown]
+# Masked afterwards, two thirds of the weight are missing. The hidden score took its share of the sum, and then its weight was thrown away. Raise that
+# score and the other two weights shrink: they still *tell* something about what they must not see. We shall catch
+# this leak red-handed at the end of the lesson. Masked before, the hidden score does not enter at all.
+
+# %% [markdown]
+# ## Sentences of different lengths
+#
+# A second kind of position may not be seen: one that is not there. The sentences of a batch have different lengths, and a tensor
+# has one. So short sentences are filled up with a padding token, and nobody may attend to it. Say sentence $k$ has $n_k$ real tokens, at its beginning;
+# then position $j$ may be looked at where $j < n_k$.
+#
+# That depends on the sentence and on who is looked at, not on who looks: the mask has shape (b, 1, t). The axis of length 1 stands where scores (b, t, t) have the
+# position that looks, and broadcasting repeats it for all of them.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `padding_mask`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# From the lengths of the sentences, say which positions hold a real token.
+#
+# <details><summary>Hint 1: one sentence first</summary>
+#
+# With t = 5 and a length of 3, the positions are 0 1 2 3 4, and those below 3 are real: True True True False False.
+#
+# </details>
+# <details><summary>Hint 2: all sentences at once</summary>
+#
+# Compare positions (t,) with lengths that stand upright, (b, 1): the result is (b, t). `unsqueeze` or indexing with `None` puts in an axis
+# of length 1. The positions have to be made on the device of `lengths`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "padding_mask", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def padding_mask(lengths, t):
+    """Which positions of each sentence hold a real token.
+
+    lengths: (b,), integers: how many tokens each sentence has.
+    t: the length to which all were padded at the end.
+    Returns (b, 1, t), booleans: entry [k, 0, j] is True where j is smaller than lengths[k].
+    """
+    ### BEGIN SOLUTION
+    positions = torch.arange(t, device=lengths.device)
+    real = positions < lengths.unsqueeze(1)    # (b, t)
+    return real.unsqueeze(1)                   # (b, 1, t)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_padding_mask", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(padding_mask)
+
+# %% [markdown]
+# A language model that reads sentences in batches needs both: a position may look where it is not the future **and** not padding. With booleans that is `&`, and
+# (t, t) and (b, 1, t) broadcast to (b, t, t).
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
+triangle = causal_mask(6)                       # (t, t)
+real = padding_mask(torch.tensor([4, 6]), 6)    # (b, 1, t)
+both = triangle & real                          # (b, t, t)
+
+first_sentence = [triangle, real[0].expand(6, 6), both[0]]    # 4 tokens, padded to 6
+plots.mask_row(first_sentence, titles=["causal", "padding", "both"])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i is who looks, column j who is looked at; a filled cell means that i may look at j, a hatched one that it may not. The causal mask hides a triangle, padding hides whole
+# **columns**. On the right, compare with the left: padding at the end of a sentence takes nothing from rows 0 to 3, whose triangle ends before it. What it takes away is in rows 4 and 5, and they
+# are padding themselves.
+#
+# </div>
+
+# %% [markdown]
+# ## A row with nothing to see
+#
+# Now put padding in **front**, as one does when several texts are to be continued at once and their ends should line up. The first position is padding, and the
+# triangle allows it nothing but itself: its row has nothing left to see. An empty sentence does the same to every row. What is the softmax of
+# nothing?
+
+# %% tags=["show", "nbval-check-output"]
+nothing = torch.full((3,), -math.inf)
+print(torch.softmax(nothing, dim=-1))
+
+# %% [markdown]
+# $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding and nobody wants its output; but one NaN is enough to spoil the
+# loss, and everything after that. Can we not clear it away, `nan_to_num(0)`, and be done? Watch the gradient, here with the mask *added*, 0 or −∞, as many programs do:
+
+# %% tags=["show", "nbval-check-output"]
+scores = torch.zeros(2, 3, requires_grad=True)
+hidden = torch.tensor([[0.0, 0.0, -math.inf], [-math.inf, -math.inf, -math.inf]])
+
+weights = torch.softmax(scores + hidden, dim=-1).nan_to_num(0.0)
+weights[:, 0].sum().backward()
+print(weights.detach())
+print(scores.grad)
+
+# %% [markdown]
+# The weights look healed; the gradient is not. Softmax sends back $w_i\,(g_i - \sum_j w_j g_j)$, with $w$ as it was *before* the cleaning: NaN. What comes in from behind is $g = 0$, and
+# 0 · NaN is NaN. One step of the optimiser writes it into every parameter that the scores came from. So it is a matter of **what value is filled in, and what its gradient meets on the way back**.
+#
+# A finite number in place of −∞ would avoid all this: $e^{-10^{20}}$ is 0 as well, in floating point. Only, how low can it be? That depends on the precision:
+
+# %% tags=["show", "nbval-check-output"]
+for kind in [torch.float32, torch.bfloat16, torch.float16]:
+    converted, lowest = torch.tensor(-1e20).to(kind).item(), torch.finfo(kind).min
+    print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
+
+# %% [markdown]
+# Half precision, float16, ends at −65,504. There −1e20 *is* −∞, and the NaN is back; or PyTorch refuses to fill it in at all. `torch.finfo(scores.dtype).min` is the lowest number of whatever type the
+# scores have. But think of what it does to a row with nothing to see: all scores are equal, so all weights are 1/s, and the position attends evenly to everything that was
+# hidden from it. No NaN, and no mask either. What we want is a row of zeros: nothing to see, nothing taken.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `masked_softmax`** &nbsp; ★★★ · 15 minutes · 5 points
+#
+# Softmax over the entries that may be seen. A hidden entry gets a weight of exactly 0. A row that may see nothing is all zeros, and sends back zeros as its gradient, never NaN. It has
+# to work in half precision too, and return what it was given: float16 for float16.
+#
+# <details><summary>Hint 1: two steps</summary>
+#
+# Fill the hidden scores with something low, take the softmax; then look once more at the rows in which everything was hidden. What do they hold now, and what should they?
+#
+# </details>
+# <details><summary>Hint 2: values and gradients</summary>
+#
+# `masked_fill(~mask, value)` does two things: it puts the value there, and it lets no gradient pass through the places that it filled. You may use it more than once. It also broadcasts the mask for you.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "masked_softmax", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def masked_softmax(scores, mask):
+    """Softmax over the last axis, over what may be seen and nothing else.
+
+    scores: (..., t, s), of any floating type; any number of axes may stand in front.
+    mask: booleans, True where position i may look at j. Its shape broadcasts to that of the
+    scores: (t, s), for example, or (b, 1, s).
+    Returns (..., t, s), of the scores' type: 0 where the mask is False. Each row sums to 1,
+    or is all 0 if it may see nothing.
+    """
+    ### BEGIN SOLUTION
+    lowest = torch.finfo(scores.dtype).min
+    weights = torch.softmax(scores.masked_fill(~mask, lowest), dim=-1)
+    return weights.masked_fill(~mask, 0.0)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_masked_softmax", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
+check(masked_softmax)
+
+# %% [markdown]
+# All of it at work on a batch of three sentences, with the word vectors of lesson 1 as queries and as keys. The first sentence is padded at its end, the second fills its five
+# places, the third is padded in front.
+
+# %% tags=["show"]
+sentences = [
+    "the loop terminates pad pad",
+    "the function returns an integer",
+    "pad a class defines methods",
+]
+batch = [sentence.split() for sentence in sentences]
+vector_of = dict(zip(*word_vectors())) | {"pad": torch.zeros(40)}
+
+x = torch.stack([torch.stack([vector_of[word] for word in words]) for words in batch])
+real = torch.tensor([[word != "pad" for word in words] for words in batch])
+x, real = x.to(device()), real.unsqueeze(1).to(device())    # (b, t, e) and (b, 1, t)
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of attention weights for three sentences in one batch. All are lower triangles. In the first, the two padding columns at the end are hatched, which means exactly zero. In the third, the column of the padding in front is hatched, and so is its whole row."}}
+scores = x @ x.transpose(1, 2) / 2                                   # (b, t, t)
+weights = masked_softmax(scores, causal_mask(5, x.device) & real)    # (b, t, t)
+
+titles = ["padded at its end", "not padded", "padded in front"]
+figure, axes = plt.subplots(1, 3, figsize=(7, 3), layout="compressed")
+for ax, words, matrix, title in zip(axes, batch, weights, titles):
+    plots.heat(matrix, words, ax=ax, scale=1, title=title, row_label="", blank_zeros=True)
+axes[0].set_ylabel("position i (output)")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A hatched cell is exactly 0. The columns of padding are hatched, and so is everything above a diagonal. Each row adds up to 1, with one exception: the first row on the right is padding that could
+# only have looked at itself, and is all zeros. The first real word of every sentence has nobody else to look at and gives itself the weight 1. The two rows of padding on the left look evenly at the three words, because the vector of padding
+# is zero; that does no harm, for nobody looks back at them.
+#
+# </div>
+
+# %% [markdown]
+# ## The self-attention of a language model
+#
+# Put the mask into multi-head attention, and you have the attention of GPT. Projections and heads are those of lesson 4 and are written for you: queries, keys
+# and values come as (b, h, t, d), where d = e/h is the width of one head. What remains is the middle:
+#
+# $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
+#
+# The mask is for **positions**: (t, t), whatever the width is. All heads see the same. With padding it becomes (b, t, t), and then mind the axes: scores are (b, h, t, t), and broadcasting lines up
+# axes *from the right*, so b would meet h.
+#
+# Use `finished_masks.causal_mask` and `finished_masks.masked_softmax` in this exercise: a slip above will not follow you.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
+#
+# Write the middle of the layer: from q, k and v to the output, with a mask that hides the future and, where `padding` is given, padding as well.
+#
+# <details><summary>Hint 1: the order of things</summary>
+#
+# Make the mask. Join it with padding, if there is any. Scores, weights, averages: (b, h, t, t), (b, h, t, t), (b, h, t, d). Heads back side by side: (b, t, e). Then `self.unify`.
+#
+# </details>
+# <details><summary>Hint 2: axes</summary>
+#
+# `mask.unsqueeze(1)` turns (b, t, t) into (b, 1, t, t), and the 1 is repeated for each head. To lay heads side by side, exchange axes 1 and 2 first, (b, t, h, d), then `reshape(b, t, e)`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "CausalSelfAttention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class CausalSelfAttention(nn.Module):
+    """Multi-head self-attention in which nobody looks ahead.
+
+    e: width of the model. h: how many heads; each is d = e / h wide.
+    """
+
+    def __init__(self, e, h):
+        super().__init__()
+        self.h = h
+        self.to_queries = nn.Linear(e, e, bias=False)
+        self.to_keys = nn.Linear(e, e, bias=False)
+        self.to_values = nn.Linear(e, e, bias=False)
+        self.unify = nn.Linear(e, e)
+
+    def forward(self, x, padding=None):
+        """x: (b, t, e). padding: None, or booleans (b, 1, t), True where a token is real.
+
+        Returns (b, t, e): output i depends on the real inputs j ≤ i and on nothing else.
+        """
+        b, t, e = x.shape
+        d = e // self.h
+        q = self.to_queries(x).view(b, t, self.h, d).transpose(1, 2)    # (b, h, t, d)
+        k = self.to_keys(x).view(b, t, self.h, d).transpose(1, 2)
+        v = self.to_values(x).view(b, t, self.h, d).transpose(1, 2)
+        ### BEGIN SOLUTION
+        mask = finished_masks.causal_mask(t, device=x.device)          # (t, t)
+        if padding is not None:
+            mask = (mask & padding).unsqueeze(1)                 # (b, 1, t, t)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d)          # (b, h, t, t)
+        weights = finished_masks.masked_softmax(scores, mask)
+        heads = weights @ v                                      # (b, h, t, d)
+        return self.unify(heads.transpose(1, 2).reshape(b, t, e))
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_CausalSelfAttention", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(CausalSelfAttention)
+
+# %% [markdown]
+# Back to the guessing game, with the same noise and the same training. Only the attention differs.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Two loss curves against training step. Without a mask the loss falls far below the landmark of log 8, to about 0.2. With the causal mask it stays on the landmark from beginning to end."}}
+torch.manual_seed(1)
+masked = play(CausalSelfAttention(32, 1))
+curves = {"every position sees all": seeing, "causal": masked}
+plots.loss_curve(curves, landmarks={"an honest guess: log 8": math.log(8)})
+plt.show()
+for name, losses in curves.items():
+    last = losses[-50:]
+    print(f"{name}: a loss of {sum(last) / len(last):.2f} over the last {len(last)} steps")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The same model, data and optimiser twice. With the mask the loss lies on the dotted line: there is nothing in noise to learn, and the model learns nothing. That flat line is good news.
+#
+# </div>
+#
+# And there is a second gain. Because position $i$ sees exactly what a model that had read $i + 1$ tokens would see, one pass answers all t questions at once, each as if the
+# text ended there. That is why transformers are trained on whole stretches of text and not on one token after the other.
+
+# %% [markdown]
+# ## Proof
+#
+# A flat curve on noise is evidence. How would you know on real text, where nobody can say what an honest loss is? Ask the model itself: **does output $i$ change when input $j$ does?** That is
+# a derivative, and autograd computes it. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
+#
+# $$\text{leak}_{ij} \;=\; \max_{k,\,c,\,a} \left| \frac{\partial\, y_{k i c}}{\partial\, x_{k j a}} \right| ,$$
+#
+# the largest over all sequences $k$ of the batch, all components $c$ of the output and all components $a$ of the input. It is one number for each pair of positions, a matrix (t, t). If the model is causal, every entry above
+# the diagonal is zero; and not small but **exactly** zero, because a weight of 0 multiplies all that could come through.
+#
+# Why the largest and not the sum? Because derivatives have signs. If one component of the output rises with $x_j$ and another falls, their sum may not move at all, and the leak hides.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `leak_map`** &nbsp; ★★★ · 15 minutes · 5 points
+#
+# Measure how much output $i$ depends on input $j$, for any model, with autograd. You may take for granted that the model treats each sequence of the batch by itself.
+#
+# <details><summary>Hint 1: one number at a time</summary>
+#
+# Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`: sequences do not mix, so its gradient (b, t, e) holds for every sequence k the derivative of its own output. What is the
+# largest size at each position j?
+#
+# </details>
+# <details><summary>Hint 2: the calls</summary>
+#
+# `x = x.detach().clone().requires_grad_()` makes an input to differentiate by. `torch.autograd.grad(number, x, retain_graph=True)[0]` is the gradient, and the graph stays for the next one. `.abs().amax(dim=(0, 2))` leaves (t,).
+# Two loops, over i and over c. There is a function in `torch.autograd.functional` that would do all derivatives at once; it is allowed.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "leak_map", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def leak_map(model, x):
+    """How much each output depends on each input.
+
+    model: a module or function from (b, t, e) to (b, t, f) that treats each sequence
+    by itself. x: (b, t, e).
+    Returns (t, t): entry [i, j] is the largest |∂ y[k, i, c] / ∂ x[k, j, a]| over all k, c
+    and a, where y = model(x).
+    """
+    ### BEGIN SOLUTION
+    x = x.detach().clone().requires_grad_()
+    y = model(x)                                                             # (b, t, f)
+    rows = []
+    for i in range(y.shape[1]):
+        row = x.new_zeros(x.shape[1])
+        for c in range(y.shape[2]):
+            number = y[:, i, c].sum()
+            slopes = torch.autograd.grad(number, x, retain_graph=True)[0]    # (b, t, e)
+            row = torch.maximum(row, slopes.abs().amax(dim=(0, 2)))
+        rows.append(row)
+    return torch.stack(rows)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_leak_map", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
+check(leak_map)
+
+# %% [markdown]
+# Three versions of the bare attention of lesson 1 go under the instrument: without a mask, masked after the softmax, and masked before it. In pictures of their *weights* the last two would be hard to tell apart: both are
+# triangles.
+
+# %% tags=["show"]
+def unmasked(x):
+    weights = torch.softmax(x @ x.transpose(1, 2), dim=-1)
+    return weights @ x
+
+def masked_after(x):
+    weights = torch.softmax(x @ x.transpose(1, 2), dim=-1)
+    return (weights * causal_mask(x.shape[1], x.device)) @ x
+
+def masked_before(x):
+    weights = masked_softmax(x @ x.transpose(1, 2), causal_mask(x.shape[1], x.device))
+    return weights @ x
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, every cell is filled. Masked after the softmax, the cells above the diagonal are filled too, and the largest is larger than before. Masked before the softmax, they are all hatched: exactly zero."}}
+x = torch.randn(1, 6, 4, generator=torch.Generator().manual_seed(0)).to(device())
+leaks = {
+    "no mask": leak_map(unmasked, x),
+    "masked after softmax": leak_map(masked_after, x),
+    "masked before softmax": leak_map(masked_before, x),
+}
+
+figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
+for ax, (name, leak) in zip(axes, leaks.items()):
+    plots.heat(leak, title=name, ax=ax, scale=2, digits=2, blank_zeros=True)
+    ax.set(xlabel="input j", ylabel="output i" if ax is axes[0] else "")
+plt.show()
+for name, leak in leaks.items():
+    print(f"{name}: the largest entry above the diagonal is {leak.triu(1).max().item():.3g}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i, column j: how fast output i moves when input j does. Above the diagonal is the future; hatched cells are exactly zero, 0.00 is only small. In the middle every forbidden *weight* is zero, and the future comes
+# through all the same, in places more strongly than without a mask: by way of the sum in the softmax, on which all the other weights depend. On the right nothing comes through.
+#
+# </div>
+#
+# Now the layer that you have written, with random weights, over several heads, and the question put as strictly as it can be: not "nearly", but equal to zero.
+
+# %% tags=["show", "nbval-check-output"]
+torch.manual_seed(0)
+layer = CausalSelfAttention(12, 3).to(device())
+x = torch.randn(2, 7, 12).to(device())
+
+leak, may_look = leak_map(layer, x), causal_mask(7, x.device)
+print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] == 0).all()))
+print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
+
+# %% [markdown]
+# That is a proof for these weights and this input, and it takes no arguing: whatever the layer does, no slope leads from the future into the past. It works on any model as a black box. When you build larger ones,
+# from lesson 9 on, run it once on each.
+#
+# As a last comparison, the layer beside PyTorch's own attention, which knows the causal mask under the name `is_causal`:
+
+# %% tags=["show", "nbval-check-output"]
+def heads_of(projection):
+    return projection(x).view(2, 7, 3, 4).transpose(1, 2)    # (b, h, t, d)
+
+q, k, v = heads_of(layer.to_queries), heads_of(layer.to_keys), heads_of(layer.to_values)
+heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+theirs = layer.unify(heads.transpose(1, 2).reshape(2, 7, 12))
+
+difference = (layer(x) - theirs).abs().max().item()
+print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
+
+# %% [markdown]
+# ## Spot the bug
+#
+# The layer below is modelled on an implementation of GPT-2 that was published for others to learn from. It runs, its output has the right shape, its training loss goes down very nicely, and its weights could be loaded from a file.
+# Read it before you read what the last line prints.
+
+# %% tags=["show", "nbval-check-output"]
+class HurriedAttention(nn.Module):
+    def __init__(self, e, h, t_max):
+        super().__init__()
+        self.h = h
+        self.to_qkv, self.unify = nn.Linear(e, 3 * e), nn.Linear(e, e)
+        self.register_buffer("triangle", torch.ones(t_max, t_max, dtype=torch.bool).tril())
+
+    def attend(self, q, k, v, mask=None):
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf)
+        return torch.softmax(scores, dim=-1) @ v
+
+    def forward(self, x):
+        b, t, e = x.shape
+        parts = self.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.view(b, t, self.h, e // self.h).transpose(1, 2) for part in parts)
+        return self.unify(self.attend(q, k, v).transpose(1, 2).reshape(b, t, e))
+
+hurried = HurriedAttention(12, 3, t_max=32).to(device())
+print("no output depends on a later input:", bool((leak_map(hurried, x).triu(1) == 0).all()))
+
+# %% [markdown]
+# <details><summary>The answer, once you have one</summary>
+#
+# The triangle is built, stored and moved to the right device. `attend` knows what to do with a mask. And `forward` never hands it over: `self.attend(q, k, v)` leaves `mask` at None. The default
+# is what makes the slip possible: a mask that may be left out will be left out. `self.attend(q, k, v, self.triangle[:t, :t])` mends it.
+# Trained from scratch, such a model has a splendid loss, like the one that guessed noise; given weights that were trained with a mask, each of its layers meets inputs that it has never seen. A leak map finds the slip
+# in a second.
+#
+# </details>
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can set up the guessing game on which language models are trained; say with booleans who may look at whom; write a softmax that obeys, in any precision, in both directions, and for rows that have nothing to
+# see; build the self-attention of a language model; and find out of any model whether it reads ahead.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. Each layer by itself is causal. Can the future get through two of them, one after the other?</summary>
+#
+# No. Output i of the second layer depends on outputs j ≤ i of the first, and each of those on inputs no later than j. In matrices: the product of two lower triangles is a lower triangle. What does grow with depth is the reach backwards: if
+# each layer looked only one position back, two layers would see two back.
+#
+# </details>
+# <details><summary>2. With padding at the end and a causal mask, do you need the padding mask at all?</summary>
+#
+# For the outputs at real positions, no: padding lies in their future, and the triangle hides it already. The picture of the three masks shows it. Outputs at padding positions are rubbish either way, so the loss must leave them out. With padding in front, or
+# without the triangle as in an encoder, you need it.
+#
+# </details>
+# <details><summary>3. Attention is masked correctly, and the leak map still shows entries above the diagonal. Where else would you look?</summary>
+#
+# At everything that mixes positions. A normalisation whose mean runs over the positions (or over the batch and the positions, in training mode), a convolution that is centred on its position, a maximum
+# over the sentence, a reversed sequence somewhere. Every layer that treats positions one by one is above suspicion.
+#
+# </details>
+#
+# **Where it goes next.** Lesson 6, *Positions*. The triangle tells a position what came before, but not in which order.
+#
+# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, sections 3.1 and 3.2.3, on masking and on outputs that are offset by one position. M. Germain, K. Gregor, I. Murray and H. Larochelle, "MADE: Masked
+# autoencoder for distribution estimation", *ICML* 2015, section 3, where masks make an ordinary network autoregressive. P. Micikevicius et al., "Mixed precision training", *ICLR* 2018, section 3, on what float16 can hold. A. Karpathy,
+# "A recipe for training neural networks", 2019, under "use backprop to chart dependencies", for the idea of finding leaks with gradients.

@@ -1,0 +1,131 @@
+"""A stand-in for the runner, and a batch that is killed again and again.
+
+The stand-in runs trusted answers in this process, in milliseconds. As a program this file grades a course with
+forks of itself, kills each with SIGKILL at a random moment, and starts the next:
+
+    python tests/stand_in.py LESSON KILLS [--real]
+
+It prints what it found after each kill, as JSON lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat.notebooknode import NotebookNode
+
+import helpers.lesson  # noqa: F401  (so that forks need not import it)
+from helpers.checking import answers
+from helpers.exercises import load_lesson
+from helpers.grading.batch import Batch
+from helpers.grading.exam import load_exam_key
+from helpers.grading.running import Executed, Runner
+
+ISOLATION = "none (a stand-in)"
+
+
+@dataclass
+class StandIn:
+    """Runs the notebooks of one lesson. delay: seconds to take longer, at random."""
+
+    lesson: str
+    seed: str
+    delay: float = 0.0
+    runs: int = 0
+
+    def __post_init__(self):
+        self._asked, self._lock = load_lesson(self.lesson), threading.Lock()
+
+    def execute(self, notebook: NotebookNode) -> Executed:
+        time.sleep(self.delay * random.random())
+        with self._lock, contextlib.redirect_stdout(io.StringIO()):
+            self.runs += 1
+            names: dict = {"__name__": "__main__"}
+            for cell in notebook.cells:
+                self._cell(cell, names)
+        return Executed(notebook, (), ISOLATION)
+
+    def _cell(self, cell: NotebookNode, names: dict) -> None:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        if name == "setup" or name in self._asked:
+            exec(cell.source, names)
+        elif name.startswith("check_"):
+            exercise = self._asked[name.removeprefix("check_")]
+            if exercise.name not in names:
+                return
+            wire = answers.to_wire(answers.run(exercise, names[exercise.name], self.seed))
+            cell.outputs = [NotebookNode(output_type="display_data", metadata={}, data={answers.MIME: wire})]
+
+
+def grade(lesson: str, real: bool = False) -> None:
+    """A batch in the working folder."""
+    seed = load_exam_key(lesson, Path.cwd()).seed
+    if real:
+        with Runner(lesson, seed) as runner:
+            Batch(Path.cwd(), lesson, runner.execute, 2, bar=False).run()
+    else:
+        Batch(Path.cwd(), lesson, StandIn(lesson, seed, delay=0.01).execute, 2, bar=False).run()
+
+
+def killed(lesson: str, kills: int, real: bool) -> None:
+    """Grade with forks of this process, `kills` of which are killed, and one more that is left alone."""
+    chance = random.Random(11)
+    for steps in [*chance.sample([0, 1, 2, 3] * kills, kills), None]:
+        child = os.fork()
+        if not child:
+            try:
+                grade(lesson, real)
+                os._exit(0)
+            except BaseException as problem:
+                print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
+                os._exit(1)
+        if steps is not None:
+            wait_for(lesson, steps)
+            time.sleep(chance.uniform(0, (0.5 if real else 0.05) if steps else (4 if real else 0.5)))
+            os.kill(child, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(json.dumps({"code": code, **seen(lesson)}), flush=True)
+
+
+def wait_for(lesson: str, steps: int) -> None:
+    """Until the journal is so many lines longer, or nearly complete."""
+    before, journal = lines(lesson), Path("journal", f"{lesson}.jsonl")
+    deadline = time.monotonic() + 60
+    while lines(lesson) < min(before + steps, 37) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    assert not steps or journal.exists()
+
+
+def lines(lesson: str) -> int:
+    journal = Path("journal", f"{lesson}.jsonl")
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+def seen(lesson: str) -> dict:
+    """How many submissions stand in the journal and in the gradebook, and how many there are half done."""
+    with contextlib.closing(sqlite3.connect("gradebook.db", timeout=30)) as database:
+        counts = database.execute("SELECT count(auto_score), count(*) FROM grade GROUP BY notebook_id").fetchall()
+    whole = list(Path("autograded").glob(f"*/{lesson}/{lesson}.ipynb"))
+    for path in whole:
+        json.loads(path.read_text())
+    return {
+        "journal": lines(lesson),
+        "marked": sum(marked == every for marked, every in counts),
+        "half": sum(marked != every for marked, every in counts),
+        "written": len(whole),
+    }
+
+
+if __name__ == "__main__":
+    killed(sys.argv[1], int(sys.argv[2]), "--real" in sys.argv)

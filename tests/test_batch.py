@@ -1,0 +1,451 @@
+"""A class is graded in one go, or in as many as it takes, to the same marks."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from glob import glob
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import FIRST, Course, answer_notebook, solved
+from stand_in import ISOLATION, StandIn
+
+from helpers.authoring.mistakes import Alias, Mistake
+from helpers.authoring.sources import ROOT, sources
+from helpers.checking import answers
+from helpers.checking.keys import load_key, shipped_path
+from helpers.checking.verdicts import judge
+from helpers.grading import demo
+from helpers.grading.batch import NOTHING_RAN, Batch, UnknownStudent, as_text
+from helpers.grading.exam import load_exam_key
+from helpers.grading.journal import Busy, Journal
+from helpers.grading.marks import Marks
+from helpers.grading.records import fingerprint, recorded
+from helpers.grading.sandbox import why_not
+
+FULL = {"masked_squared_error": 4, "raw_weights": 3, "row_softmax": 4, "self_attention": 3, "equivariance_gap": 4}
+NONE = dict.fromkeys(FULL, 0)
+WRONG = "def raw_weights(x):\n    return torch.softmax(x @ x.mT, -1)"
+
+
+def needs_sandbox():
+    problem = why_not()
+    if problem:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(problem)
+
+
+@pytest.fixture(scope="module")
+def pattern(tmp_path_factory):
+    """A course with an exam key and a gradebook that knows the lesson, to be copied."""
+    course = Course(tmp_path_factory.mktemp("pattern"), FIRST)
+    course.nbgrader("generate_assignment", FIRST, "--force")
+    assert course.run("helpers.grading", "exam-key", FIRST).returncode == 0
+    return course
+
+
+@pytest.fixture
+def course(pattern, tmp_path, monkeypatch):
+    return copied(pattern, tmp_path / "course", monkeypatch)
+
+
+def copied(pattern, folder, monkeypatch=None):
+    shutil.copytree(pattern.folder, folder)
+    made = object.__new__(Course)
+    made.folder, made.lesson = folder, pattern.lesson
+    (folder / "submitted").mkdir(exist_ok=True)
+    if monkeypatch:
+        monkeypatch.chdir(folder)
+    return made
+
+
+def batch(course, execute=None, jobs=2):
+    seed = load_exam_key(FIRST, course.folder).seed
+    return Batch(course.folder, FIRST, execute or StandIn(FIRST, seed).execute, jobs, bar=False)
+
+
+def hand_in_a_few(course):
+    course.submit("ada", answer_notebook(FIRST, **solved(FIRST)))
+    course.submit("ben", answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": WRONG}))
+    course.submit("eve", answer_notebook(FIRST)).write_bytes(b'{"cells": [')
+
+
+# --------------------------------------------------------------------------------------------- one batch
+
+
+def test_marks_notebooks_and_journal_are_written(course):
+    hand_in_a_few(course)
+    summary = batch(course).run()
+    assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
+    assert [entry.points for entry in summary.entries] == [18, 16, 0]
+    journal = Journal(course.folder, FIRST).read()
+    assert set(journal) == {"ada", "ben", "eve"}
+    assert journal["ben"].isolation == ISOLATION and journal["eve"].isolation == NOTHING_RAN
+    assert journal["eve"].flags == ["the file is cut off: it ends in the middle"]
+
+
+def test_each_verdict_is_recorded_beside_its_mark(course):
+    hand_in_a_few(course)
+    batch(course).run()
+    path = course.folder / "autograded" / "ben" / FIRST / f"{FIRST}.ipynb"
+    records = {record["exercise"]: record for _, record in recorded(nbformat.read(path, as_version=4))}
+    assert set(records) == set(FULL)
+    told = records["raw_weights"]
+    assert told["mistakes"] == [{"slug": "softmaxed", "title": "softmax already applied"}]
+    assert told["isolation"] == ISOLATION and told["state"] == "wrong"
+    assert [aspect["held"] for aspect in told["aspects"]] == [False, True, True]
+    assert Journal(course.folder, FIRST).read()["ben"].verdicts == list(records.values())
+
+
+def test_what_is_graded_is_not_run_again(course):
+    hand_in_a_few(course)
+    batch(course).run()
+    runner = StandIn(FIRST, "another seed")
+    summary = batch(course, runner.execute).run()
+    assert (runner.runs, len(summary.resumed), summary.graded) == (0, 3, [])
+    assert course.marks()["ada"] == FULL
+
+
+def test_again_runs_everything_again(course):
+    hand_in_a_few(course)
+    batch(course).run()
+    assert len(batch(course).run(again=True).graded) == 3
+    assert len(Journal(course.folder, FIRST).read()) == 3
+
+
+def test_only_grades_one_and_names_those_there_are(course):
+    hand_in_a_few(course)
+    assert [entry.student for entry in batch(course).run(only=("ben",)).graded] == ["ben"]
+    assert set(course.marks()) == {"ben"}
+    with pytest.raises(UnknownStudent, match="zoe has handed in nothing. Those who have: ada, ben, eve"):
+        batch(course).run(only=("zoe",))
+
+
+def test_a_resubmission_is_graded_anew_and_loses_what_it_lost(course):
+    hand_in_a_few(course)
+    batch(course).run()
+    course.submit("ada", answer_notebook(FIRST, **{**solved(FIRST), "row_softmax": "pass"}))
+    path = course.submit("ben", nbformat.v4.new_notebook())
+    path.write_text("no longer a notebook")
+    summary = batch(course).run()
+    assert {entry.student for entry in summary.graded} == {"ada", "ben"}
+    marks = course.marks()
+    assert marks["ada"]["row_softmax"] == 0 and marks["ada"]["raw_weights"] == 3
+    assert marks["ben"] == NONE
+
+
+@pytest.mark.parametrize("damage", ["notebook", "gradebook", "journal", "mark", "key"])
+def test_what_no_longer_holds_is_graded_again(course, damage):
+    hand_in_a_few(course)
+    batch(course).run()
+    if damage == "notebook":
+        (course.folder / "autograded" / "ada" / FIRST / f"{FIRST}.ipynb").unlink()
+    elif damage == "gradebook":
+        with Marks(course.folder, FIRST) as marks:
+            marks.remove("ada")
+    elif damage == "journal":
+        path = Journal(course.folder, FIRST).path
+        path.write_bytes(path.read_bytes()[:-40])  # a crash in the middle of the last line
+    elif damage == "mark":
+        with Marks(course.folder, FIRST) as marks:
+            marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").auto_score = 2
+            marks.gradebook.db.commit()
+    else:
+        assert course.run("helpers.grading", "exam-key", FIRST).returncode == 0
+    summary = batch(course).run()
+    assert len(summary.graded) == (3 if damage == "key" else 1)
+    assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
+    assert len(batch(course).run().resumed) == 3
+
+
+def test_points_and_comments_given_by_hand_stay(course):
+    hand_in_a_few(course)
+    batch(course).run()
+    with Marks(course.folder, FIRST) as marks:
+        marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben").manual_score = 2.5
+        marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ben").manual_comment = "Nearly."
+        marks.gradebook.db.commit()
+    batch(course).run(again=True)
+    with Marks(course.folder, FIRST) as marks:
+        grade = marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben")
+        assert (grade.score, grade.auto_score, grade.needs_manual_grade) == (2.5, 1, True)
+        assert marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ben").comment == "Nearly."
+
+
+def test_a_failure_of_the_machinery_gives_no_mark_and_stops_nobody(course):
+    hand_in_a_few(course)
+    runner = StandIn(FIRST, load_exam_key(FIRST, course.folder).seed)
+
+    def fails_for_ben(notebook):
+        if any(cell.source == WRONG for cell in notebook.cells):
+            raise OSError("no space left")
+        return runner.execute(notebook)
+
+    summary = batch(course, fails_for_ben).run()
+    assert summary.failed == [("ben", "OSError: no space left")]
+    assert "ben  NOT GRADED: OSError: no space left" in as_text(summary)
+    assert set(course.marks()) == {"ada", "eve"}
+    assert [entry.student for entry in batch(course).run().graded] == ["ben"]
+
+
+def test_marks_that_cannot_be_written_leave_nothing_behind(course, monkeypatch):
+    hand_in_a_few(course)
+    with monkeypatch.context() as patch:
+        patch.setattr("helpers.grading.marks.AssignLatePenalties.preprocess", lambda *a: (_ for _ in ()).throw(OSError("gone")))
+        assert len(batch(course).run().failed) == 3
+    assert course.marks() == {} and Journal(course.folder, FIRST).read() == {}
+    assert len(batch(course).run().graded) == 3
+
+
+def test_ctrl_c_keeps_what_is_done(course):
+    hand_in_a_few(course)
+    runner = StandIn(FIRST, load_exam_key(FIRST, course.folder).seed)
+
+    def stopped(notebook):
+        if runner.runs:
+            raise KeyboardInterrupt
+        return runner.execute(notebook)
+
+    summary = batch(course, stopped, jobs=1).run()
+    assert summary.stopped and "goes on where it stopped" in as_text(summary)
+    assert len(batch(course).run().entries) == 3
+
+
+def test_two_batches_of_one_lesson_do_not_meet(course):
+    hand_in_a_few(course)
+    with Journal(course.folder, FIRST).held(), pytest.raises(Busy, match="being graded already"):
+        batch(course).run()
+
+
+def test_a_late_submission_is_known_as_late(course):
+    hand_in_a_few(course)
+    (course.folder / "submitted" / "ada" / FIRST / "timestamp.txt").write_text("2026-03-02 00:00:00 UTC")
+    (course.folder / "submitted" / "ben" / FIRST / "timestamp.txt").write_text("the day before yesterday")
+    with Marks(course.folder, FIRST) as marks:
+        marks.gradebook.update_or_create_assignment(FIRST, duedate="2026-03-01 00:00:00 UTC")
+    summary = batch(course).run()
+    assert summary.entries[1].flags == ["its time stamp cannot be read"]
+    with Marks(course.folder, FIRST) as marks:
+        assert marks.gradebook.find_submission(FIRST, "ada").total_seconds_late == 24 * 3600
+        assert marks.gradebook.find_submission(FIRST, "ben").total_seconds_late == 0
+
+
+def test_nothing_that_a_browser_could_run_is_left_for_the_formgrader(course):
+    notebook = answer_notebook(FIRST, **solved(FIRST))
+    notebook.cells.append(nbformat.v4.new_markdown_cell("a < b <script>alert(1)</script> <img src=x onerror=alert(1)>"))
+    course.submit("ada", notebook)
+    runner = StandIn(FIRST, load_exam_key(FIRST, course.folder).seed)
+
+    def with_html(notebook):
+        executed = runner.execute(notebook)
+        data = {"text/html": "<script>alert(1)</script>", "text/plain": "1", "application/javascript": "alert(1)"}
+        executed.notebook.cells[1].outputs = [
+            nbformat.v4.new_output("display_data", data),
+            nbformat.v4.new_output("display_data", {"image/png": '"><script>alert(1)</script>'}),
+        ]
+        return executed
+
+    batch(course, with_html).run()
+    written = (course.folder / "autograded" / "ada" / FIRST / f"{FIRST}.ipynb").read_text()
+    assert "<script" not in written and "<img" not in written and "javascript" not in written
+    course.nbgrader("generate_feedback", FIRST)
+    assert "alert(1)</script>" not in course.feedback("ada")
+
+
+def test_the_summary_says_what_was_done(course):
+    hand_in_a_few(course)
+    text = as_text(batch(course).run())
+    for line in ("graded          3", "resumed         0", "flagged         1", "not graded      0", "of 18; spread 8.1", "nothing was run"):
+        assert line in text
+    assert "eve  the file is cut off: it ends in the middle" in text
+
+
+def test_the_same_mistake_has_one_fingerprint_and_different_ones_have_several(first_lesson, first_answers):
+    key = load_key(first_lesson.lesson, shipped_path(FIRST), "")
+
+    def made(variant):
+        exercise = first_lesson.lesson[variant.exercise]
+        answer = answers.run(exercise, first_answers.make(exercise.name, variant), key.seed)
+        return fingerprint(answer, judge(exercise, answer, key[exercise.name]))
+
+    mistakes = {(v.exercise, v.slug): made(v) for v in first_lesson.variants(Mistake)}
+    assert len(set(mistakes.values())) == len(mistakes)
+    for alias in first_lesson.variants(Alias):
+        assert made(alias) == mistakes[alias.exercise, alias.of]
+
+
+# ------------------------------------------------------------------------------------- killed and resumed
+
+
+@pytest.fixture(scope="module")
+def class_of_forty(pattern, tmp_path_factory):
+    """Forty submissions, and what a batch that was left alone makes of them."""
+    course = copied(pattern, tmp_path_factory.mktemp("forty") / "course")
+    works = demo.handed_in(sources([FIRST])[0])
+    for place in range(40):
+        name, data = works[place % len(works)]
+        path = course.folder / "submitted" / f"student-{place:02}" / FIRST / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+    return course
+
+
+def everything(course):
+    """All that grading leaves: marks, comments, judged notebooks, and the journal without its times."""
+    with Marks(course.folder, FIRST) as marks:
+        rows = {
+            submission.student.id: (
+                [(g.name, g.auto_score, g.manual_score, g.needs_manual_grade) for n in submission.notebooks for g in n.grades],
+                [(c.name, c.auto_comment) for n in submission.notebooks for c in n.comments],
+            )
+            for submission in marks.gradebook.assignment_submissions(FIRST)
+        }
+    notebooks = {p.parts[-3]: p.read_bytes() for p in (course.folder / "autograded").glob(f"*/{FIRST}/{FIRST}.ipynb")}
+    journal = {s: dataclasses.replace(e, at="", seconds=0) for s, e in Journal(course.folder, FIRST).read().items()}
+    return rows, notebooks, journal
+
+
+def run_and_kill(course, kills, *more):
+    command = [sys.executable, str(ROOT / "tests" / "stand_in.py"), FIRST, str(kills), *more]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    done = subprocess.run(command, cwd=course.folder, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def assert_killed_is_as_good_as_whole(class_of_forty, folder, *more):
+    alone, killed = copied(class_of_forty, folder / "alone"), copied(class_of_forty, folder / "killed")
+    (whole,) = run_and_kill(alone, 0, *more)
+    assert (whole["code"], whole["journal"]) == (0, 40)
+    steps = run_and_kill(killed, 20, *more)
+    assert [step["code"] for step in steps] == [-9] * 20 + [0]
+    assert all(step["half"] == 0 for step in steps)
+    assert all(step["journal"] <= step["marked"] <= step["written"] for step in steps)
+    assert [step["journal"] for step in steps] == sorted(step["journal"] for step in steps)
+    assert (steps[-1]["code"], steps[-1]["journal"]) == (0, 40), "nothing is graded twice"
+    assert everything(killed) == everything(alone)
+
+
+def test_a_batch_killed_at_twenty_moments_ends_as_if_left_alone(class_of_forty, tmp_path):
+    assert_killed_is_as_good_as_whole(class_of_forty, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_batch_in_the_sandbox_killed_at_twenty_moments_ends_as_if_left_alone(class_of_forty, tmp_path):
+    needs_sandbox()
+    assert_killed_is_as_good_as_whole(class_of_forty, tmp_path, "--real")
+
+
+# ------------------------------------------------------------------------------------ the command, for real
+
+
+def test_grade_gives_the_marks_of_nbgrader_autograde(pattern, tmp_path):
+    needs_sandbox()
+    ours = copied(pattern, tmp_path / "ours")
+    ours.submit("nothing", answer_notebook(FIRST))
+    ours.submit("solved", answer_notebook(FIRST, **solved(FIRST)))
+    ours.submit("half", answer_notebook(FIRST, **dict(list(solved(FIRST).items())[:3])))
+    ours.submit("wrong", answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": WRONG}))
+    theirs = copied(ours, tmp_path / "theirs")
+    theirs.nbgrader("autograde", FIRST)
+    done = ours.run("helpers.grading", "grade", FIRST, "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    assert "bubblewrap" in done.stdout and "graded          4" in done.stdout
+    assert ours.marks() == theirs.marks()
+    assert ours.marks()["solved"] == FULL
+    ours.nbgrader("generate_feedback", FIRST)
+    ours.nbgrader("export")
+    assert ",18.0,18.0" in (ours.folder / "grades.csv").read_text()
+
+
+@pytest.mark.parametrize("asked, told", [((), "make exam-key"), (("--only", "nobody"), "nobody has handed in nothing")])
+def test_grade_says_what_is_missing_and_shows_no_traceback(pattern, tmp_path, asked, told):
+    needs_sandbox()
+    course = copied(pattern, tmp_path / "course")
+    hand_in_a_few(course)
+    if not asked:
+        shutil.rmtree(course.folder / "exam")
+    done = course.run("helpers.grading", "grade", FIRST, *asked)
+    assert done.returncode and told in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["grade", "feedback", "report", "demo-class"])
+def test_an_unknown_lesson_is_told_with_those_there_are(course, command):
+    done = course.run("helpers.grading", command, "77_none")
+    assert done.returncode and FIRST in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_cluster_gives_the_same_marks(course):
+    needs_sandbox()
+    distributed = pytest.importorskip("distributed")
+    hand_in_a_few(course)
+    # The workers must find the course's package, as an instructor's do
+    os.environ["PYTHONPATH"] = str(ROOT)
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers:
+        done = course.run("helpers.grading", "grade", FIRST, "--scheduler", workers.scheduler_address)
+    assert done.returncode == 0, done.stderr
+    assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
+
+
+def test_a_scheduler_that_is_not_there_is_told(course):
+    hand_in_a_few(course)
+    done = course.run("helpers.grading", "grade", FIRST, "--scheduler", "tcp://127.0.0.1:1")
+    assert done.returncode and "No scheduler answers" in done.stderr
+
+
+# ------------------------------------------------------------------------------------------- PostgreSQL
+
+
+@pytest.fixture
+def postgresql():
+    """The URL of an empty database, on a server of our own on the loopback."""
+    found = sorted(glob("/usr/lib/postgresql/*/bin/initdb")) or [shutil.which("initdb")]
+    if not found[-1]:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("PostgreSQL is not installed: apt install postgresql")
+    programs, folder = Path(found[-1]).parent, Path(tempfile.mkdtemp(prefix="pg"))
+    as_user = {"user": "nobody"} if os.geteuid() == 0 else {}  # PostgreSQL does not run as root
+    if as_user:
+        shutil.chown(folder, "nobody")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def run(program, *arguments):
+        done = subprocess.run([programs / program, *arguments], capture_output=True, text=True, cwd=folder, **as_user)
+        assert done.returncode == 0, done.stderr
+
+    run("initdb", "-D", folder / "data", "-U", "grader", "-A", "trust", "-E", "UTF8", "--no-sync")
+    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} -c fsync=off"
+    run("pg_ctl", "-D", folder / "data", "-l", folder / "log", "-w", "-o", options, "start")
+    try:
+        run("createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "grader", "course")
+        yield f"postgresql+psycopg://grader@127.0.0.1:{port}/course"
+    finally:
+        run("pg_ctl", "-D", folder / "data", "-w", "-m", "immediate", "stop")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_the_gradebook_may_be_a_postgresql_database(pattern, tmp_path, postgresql, monkeypatch):
+    course = copied(pattern, tmp_path / "course", monkeypatch)
+    (course.folder / "gradebook.db").unlink()
+    monkeypatch.setenv("GRADEBOOK", postgresql)
+    hand_in_a_few(course)
+    course.nbgrader("generate_assignment", FIRST, "--force")
+    assert len(batch(course).run().graded) == 3
+    assert len(batch(course).run().resumed) == 3
+    assert not (course.folder / "gradebook.db").exists()
+    with Marks(course.folder, FIRST) as marks:
+        assert marks.course.db_url == postgresql
+        assert marks.automatic("ben") == {f"check_{name}": value for name, value in {**FULL, "raw_weights": 1}.items()}
+    course.nbgrader("export")
+    assert len((course.folder / "grades.csv").read_text().splitlines()) == 4
+    for command in ("feedback", "report", "export"):
+        done = course.run("helpers.grading", command, FIRST)
+        assert done.returncode == 0, done.stderr

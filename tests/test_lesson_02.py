@@ -1,0 +1,194 @@
+"""Lesson 2: its solutions and the finished attention against PyTorch's own, and its checks against other right answers."""
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.authoring.inspecting import misjudged
+from helpers.authoring.keys import make_key
+from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.checking import desk
+from helpers.checking.answers import run
+from helpers.checking.syntax import forbidden_use
+from helpers.checking.verdicts import RIGHT, judge
+from helpers.data.phrases import ASKS, KINDS, known_words, phrases
+from helpers.data.vectors import word_vectors
+from helpers.parts import attention as parts
+
+NAME = "02_queries_keys_values"
+SIZES = [(1, 1, 1, 1, 1), (2, 3, 5, 4, 6), (3, 1, 7, 2, 1), (1, 6, 1, 5, 3), (4, 8, 8, 16, 16)]      # b, t, s, d, v
+PRECISION = [(torch.float32, 1e-5), (torch.float64, 1e-10)]
+
+SOURCE = sources([NAME])[0]
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return Answers(SOURCE).make
+
+
+def drawn(seed, *shapes, dtype):
+    """Tensors of these shapes that ask for gradients."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(*shape, generator=generator, dtype=dtype).requires_grad_() for shape in shapes]
+
+
+def agree(mine, theirs, inputs, tolerance):
+    """Both give the same numbers, and the same gradients with respect to all inputs."""
+    torch.testing.assert_close(mine, theirs, rtol=tolerance, atol=tolerance)
+    weights = torch.randn(theirs.shape, generator=torch.Generator().manual_seed(9), dtype=theirs.dtype)
+    for one, other in zip(*(torch.autograd.grad((y * weights).sum(), inputs) for y in (mine, theirs))):
+        torch.testing.assert_close(one, other, rtol=10 * tolerance, atol=10 * tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("whose", ["solution", "part"])
+def test_attention_is_pytorchs_unscaled_one(whose, sizes, dtype, tolerance, solved):
+    b, t, s, d, v = sizes
+    attention = solved("attention") if whose == "solution" else parts.attention
+    inputs = drawn(sum(sizes), (b, t, d), (b, s, d), (b, s, v), dtype=dtype)
+    agree(attention(*inputs), F.scaled_dot_product_attention(*inputs, scale=1.0), inputs, tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
+def test_the_part_carries_any_leading_axes(dtype, tolerance):
+    inputs = drawn(0, (2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 7), dtype=dtype)
+    agree(parts.attention(*inputs), F.scaled_dot_product_attention(*inputs, scale=1.0), inputs, tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_lookup_is_attention_with_one_query(sizes, dtype, tolerance, solved):
+    _, _, s, d, v = sizes
+    inputs = drawn(sum(sizes), (d,), (s, d), (s, v), dtype=dtype)
+    query, keys, values = inputs
+    theirs = F.scaled_dot_product_attention(query.reshape(1, 1, d), keys[None], values[None], scale=1.0)[0, 0]
+    agree(solved("soft_lookup")(*inputs), theirs, inputs, tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
+@pytest.mark.parametrize("beta", [0.0, 0.3, 1.0, 7.0])
+def test_sharpened_weights_are_those_of_a_longer_query(beta, dtype, tolerance, solved):
+    keys, query = drawn(1, (5, 3), (3,), dtype=dtype)
+    theirs = F.scaled_dot_product_attention(query[None, None], keys[None], torch.eye(5, dtype=dtype)[None], scale=beta)[0, 0]
+    agree(solved("sharpen")(keys, query, beta), theirs, [keys, query], tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_projections_are_linear_layers_with_transposed_weights(sizes, dtype, tolerance, solved):
+    b, t, e, d, v = sizes
+    inputs = drawn(sum(sizes), (b, t, e), (e, d), (e, d), (e, v), dtype=dtype)
+    for mine, w in zip(solved("project")(*inputs), inputs[1:]):
+        agree(mine, F.linear(inputs[0], w.T), [inputs[0], w], tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
+@pytest.mark.parametrize("own_context", [True, False])
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 3, 5, 4), (3, 7, 2, 6)])    # b, t, s, e = d
+@pytest.mark.parametrize("whose", ["solution", "part"])
+def test_one_head_is_pytorchs_multihead_attention_with_copied_weights(whose, sizes, own_context, dtype, tolerance, solved):
+    """nn.MultiheadAttention divides by √d and mixes its head's output: the first is undone in W_q, the second made the identity."""
+    b, t, s, e = sizes
+    head = (solved("SingleHeadAttention") if whose == "solution" else parts.SingleHeadAttention)(e, e).to(dtype)
+    theirs = nn.MultiheadAttention(e, 1, bias=False, batch_first=True, dtype=dtype)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([head.to_queries.weight * e**0.5, head.to_keys.weight, head.to_values.weight]))
+        theirs.out_proj.weight.copy_(torch.eye(e))
+    x, context = drawn(sum(sizes), (b, t, e), (b, s, e), dtype=dtype)
+    if own_context:
+        agree(head(x), theirs(x, x, x)[0], [x], tolerance)
+    else:
+        agree(head(x, context), theirs(x, context, context)[0], [x, context], tolerance)
+
+
+@pytest.mark.parametrize(("e", "d"), [(1, 1), (5, 3), (3, 8)])
+@pytest.mark.parametrize("whose", ["solution", "part"])
+def test_a_head_has_three_matrices_and_nothing_else(whose, e, d, solved):
+    head = (solved("SingleHeadAttention") if whose == "solution" else parts.SingleHeadAttention)(e, d)
+    assert {name: tuple(p.shape) for name, p in head.state_dict().items()} == {
+        f"to_{role}.weight": (d, e) for role in ("queries", "keys", "values")
+    }
+    assert head(torch.randn(2, 4, e), torch.randn(2, 6, e)).shape == (2, 4, d)
+
+
+@pytest.mark.parametrize("seed", ["desk", "exam-1", "exam-2"])
+@pytest.mark.parametrize("part", ["attention", "SingleHeadAttention"])
+def test_finished_parts_get_full_points(part, seed):
+    exercise = SOURCE.lesson[part]
+    with on_the_cpu():
+        verdict = judge(exercise, run(exercise, getattr(parts, part), seed), make_key(SOURCE, seed)[part])
+    assert (verdict.state, verdict.points) == (RIGHT, exercise.points)
+
+
+@pytest.mark.parametrize("seed", ["desk", "exam-1", "exam-2"])
+def test_every_mistake_is_called_by_its_name_and_every_right_answer_gets_its_points(seed):
+    assert list(misjudged(SOURCE, seed)) == []
+
+
+def test_importing_the_finished_part_is_a_shortcut():
+    exercise = SOURCE.lesson["SingleHeadAttention"]
+    for line in ("from helpers.parts.attention import SingleHeadAttention", "import helpers.parts.attention as a", "from helpers import parts"):
+        assert forbidden_use(line, exercise.forbidden), line
+    assert not forbidden_use("from torch.nn import functional as F", exercise.forbidden)
+
+
+def test_two_matrices_can_do_what_one_cannot():
+    """Two positions that both prefer the other to themselves: possible for q·k, impossible where k = q."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1000, 2, 4, generator=generator)
+    w_q, w_k = torch.randn(2, 4, 3, generator=generator)
+
+    def mutual(scores):
+        return (scores[:, 0, 1] > scores[:, 0, 0]) & (scores[:, 1, 0] > scores[:, 1, 1])
+
+    assert not mutual(x @ x.mT).any()
+    assert not mutual((x @ w_q) @ (x @ w_q).mT).any()
+    assert mutual((x @ w_q) @ (x @ w_k).mT).any()
+
+
+def test_phrases_are_drawn_from_the_lists_and_the_same_each_time():
+    names, _ = word_vectors()
+    drawn_once, drawn_again = (phrases(names, 200, torch.Generator().manual_seed(3)) for _ in range(2))
+    assert drawn_once.shape == (200, len(ASKS)) and torch.equal(drawn_once, drawn_again)
+    for column, words in zip(drawn_once.T.tolist(), KINDS.values()):
+        assert {names[place] for place in column} <= set(words)
+    every_word = list(itertools.chain(*KINDS.values()))
+    assert len(set(every_word)) == len(every_word), "no word is of two kinds"
+    assert list(known_words(names)) == list(KINDS) and all(known_words(names).values())
+
+
+def told(name, written):
+    """What the desk says of an answer, by aspect."""
+    verdict = desk.start(NAME).verdict(name, written)
+    return {aspect.name: aspect.says for aspect in verdict.aspects}
+
+
+def test_an_error_in_the_values_is_not_put_down_to_the_device_or_to_writing_in_place():
+    says = told("attention", lambda q, k, v: q.no_such_method())
+    assert "AttributeError" in says["values"]
+    assert says["input left alone"] == says["any device"] == "The same cause as above."
+
+
+def test_parameters_of_other_names_are_named_as_the_cause_of_wrong_numbers():
+    class OtherNames(nn.Module):
+        def __init__(self, e, d):
+            super().__init__()
+            self.q, self.k, self.v = (nn.Linear(e, d, bias=False) for _ in range(3))
+
+        def forward(self, x, context=None):
+            context = x if context is None else context
+            return parts.attention(self.q(x), self.k(context), self.v(context))
+
+    says = told("SingleHeadAttention", OtherNames)
+    assert "missing to_keys.weight" in says["parameters"] and "q.weight" in says["parameters"]
+    assert "by their names" in says["values"]
+
+
+def test_project_says_when_it_does_not_get_three_tensors():
+    assert "return q, k, v" in told("project", lambda x, w_q, w_k, w_v: x @ w_q)["queries"]
+    assert "None" in told("project", lambda x, w_q, w_k, w_v: None)["queries"]

@@ -1,0 +1,242 @@
+"""Lesson 3: what its solutions and finished parts compute, held against PyTorch's own attention, autograd and probability."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from helpers.authoring.sources import Answers, sources
+from helpers.checking.answers import run
+from helpers.checking.keys import load_key, shipped_path
+from helpers.checking.verdicts import RIGHT, judge
+from helpers.exercises import load_lesson
+from helpers.exercises.l03_scaling import STANDARD_ERROR, pairs_needed
+from helpers.parts import scaling
+
+LESSON = load_lesson("03_scaling")
+PRECISIONS = [(torch.float32, 1e-5), (torch.float64, 1e-10)]
+SHAPES = [(2, 3, 5, 7), (1, 1, 1, 1), (1, 6, 1, 16), (3, 1, 4, 2), (2, 8, 8, 64)]    # b, t, s, d
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_the_cpu():
+    """float64 does not exist on every accelerator."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COURSE_DEVICE", "cpu")
+        yield
+
+
+@pytest.fixture(scope="module")
+def solution():
+    answers = Answers(sources(["03_scaling"])[0])
+    return {exercise.name: answers.make(exercise.name) for exercise in LESSON}
+
+
+@pytest.fixture(scope="module")
+def key():
+    return load_key(LESSON, shipped_path("03_scaling"), "Run `make build`.")
+
+
+def verdict(name, written, key):
+    return judge(LESSON[name], run(LESSON[name], written, key.seed), key[name])
+
+
+def normal(*shape, seed=0, dtype=torch.float32):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+# ------------------------------------------------------------------------------------- scores and attention
+
+
+@pytest.mark.parametrize("dtype, tolerance", PRECISIONS)
+@pytest.mark.parametrize("b, t, s, d", SHAPES)
+@pytest.mark.parametrize("heads", [(), (1,), (3,)])
+def test_scores_are_those_of_pytorchs_attention(solution, heads, b, t, s, d, dtype, tolerance):
+    q, k = normal(b, *heads, t, d, seed=1, dtype=dtype), normal(b, *heads, s, d, seed=2, dtype=dtype)
+    v = torch.eye(s, dtype=dtype).expand(b, *heads, s, s)    # values that give the weights away
+    weights = F.scaled_dot_product_attention(q, k, v)
+    for scores in (solution["scaled_scores"], solution["scaled_scores_early"], scaling.scaled_scores):
+        torch.testing.assert_close(torch.softmax(scores(q, k), dim=-1), weights, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype, tolerance", PRECISIONS)
+@pytest.mark.parametrize("b, t, s, d", SHAPES)
+@pytest.mark.parametrize("heads", [(), (4,)])
+def test_the_finished_attention_is_pytorchs_with_its_gradients(heads, b, t, s, d, dtype, tolerance):
+    arguments = [normal(b, *heads, n, width, seed=n, dtype=dtype).requires_grad_() for n, width in ((t, d), (s, d), (s, d + 1))]
+    ours, theirs = scaling.scaled_attention(*arguments), F.scaled_dot_product_attention(*arguments)
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+    drawn = normal(*ours.shape, seed=9, dtype=dtype)
+    for mine, goal in zip(*(torch.autograd.grad((y * drawn).sum(), arguments) for y in (ours, theirs))):
+        torch.testing.assert_close(mine, goal, rtol=10 * tolerance, atol=10 * tolerance)
+
+
+def test_both_ways_of_scaling_have_the_same_gradients(solution):
+    q, k = normal(2, 3, 7, seed=1, dtype=torch.float64).requires_grad_(), normal(2, 5, 7, seed=2, dtype=torch.float64).requires_grad_()
+    late, early = (torch.autograd.grad(solution[name](q, k).square().sum(), (q, k)) for name in ("scaled_scores", "scaled_scores_early"))
+    for one, other in zip(late, early):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def test_the_textbook_example():
+    scores = torch.tensor([112.0, 96.0]) / math.sqrt(64)
+    assert scores.tolist() == [14.0, 12.0]
+    assert [round(weight, 2) for weight in torch.softmax(scores, 0).tolist()] == [0.88, 0.12]
+
+
+def test_half_precision_overflows_late_and_not_early(solution):
+    q = torch.full((1, 2, 64), 40.0, dtype=torch.float16)
+    assert solution["scaled_scores"](q, q).isinf().all()
+    early = solution["scaled_scores_early"](q, q)
+    assert early.dtype == torch.float16
+    torch.testing.assert_close(early.float(), torch.full((1, 2, 2), 12_800.0), rtol=2e-3, atol=0)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float16, 4e-3), (torch.bfloat16, 3e-2)])
+def test_both_ways_of_scaling_agree_in_half_precision_while_nothing_overflows(solution, dtype, tolerance):
+    q, k = normal(2, 3, 7, seed=1), normal(2, 5, 7, seed=2)
+    exact = q @ k.mT / math.sqrt(7)
+    for name in ("scaled_scores", "scaled_scores_early"):
+        scores = solution[name](q.to(dtype), k.to(dtype))
+        assert scores.dtype == dtype
+        torch.testing.assert_close(scores.float(), exact, rtol=tolerance, atol=tolerance)
+
+
+# ------------------------------------------------------------------------------------------------ variance
+
+
+@pytest.mark.parametrize("d", [1, 4, 64, 1024])
+def test_the_variance_of_a_score_is_its_width(solution, d):
+    samples = 4000
+    measured = float(solution["score_variance"](d, samples, torch.Generator().manual_seed(d)))
+    assert abs(measured - d) < 5 * d * math.sqrt((2 + 6 / d) / samples)
+
+
+@pytest.mark.parametrize("d", [4, 16, 80])
+def test_measurements_scatter_as_the_check_supposes(solution, d):
+    """The standard error that the tolerance is counted in is the real one."""
+    few = pairs_needed(d) // 25    # five times the standard error, at a twenty-fifth of the cost
+    measured = torch.tensor([float(solution["score_variance"](d, few, torch.Generator().manual_seed(seed))) for seed in range(400)])
+    assert measured.std() / d == pytest.approx(5 * STANDARD_ERROR, rel=0.2)
+
+
+def test_the_variance_may_be_measured_in_any_order_of_drawing(key):
+    def keys_first(d, samples, generator):
+        k, q = torch.randn(samples, d, generator=generator), torch.randn(samples, d, generator=generator)
+        return (q * k).sum(1).var()
+
+    def width_first(d, samples, generator):
+        q, k = torch.randn(2, d, samples, generator=generator)
+        return (q * k).sum(0).square().mean()
+
+    def all_pairs(d, samples, generator):
+        q, k = torch.randn(samples, d, generator=generator), torch.randn(samples, d, generator=generator)
+        return (q @ k.T).var()
+
+    def signs(d, samples, generator):    # mean 0 and variance 1 is all that the derivation needs
+        q, k = torch.randint(0, 2, (2, samples, d), generator=generator) * 2.0 - 1
+        return (q * k).sum(1).var()
+
+    for way in (keys_first, width_first, all_pairs, signs):
+        assert verdict("score_variance", way, key).state == RIGHT, way.__name__
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_an_honest_measurement_is_within_five_standard_errors_on_any_seed(solution, seed):
+    aspect = LESSON["score_variance"].aspect("values")
+    draw = LESSON["score_variance"].draw(f"another {seed}", aspect)
+    (found,) = aspect.probe(solution["score_variance"], draw).values()
+    assert torch.equal(found, found.round())    # reported as the widths themselves
+
+
+def test_a_variance_that_was_not_measured_earns_nothing(key):
+    def formula(d, samples, generator):
+        return float(d)
+
+    def formula_with_some_noise(d, samples, generator):
+        return d * (1 + 0.001 * torch.randn((), generator=generator))
+
+    def a_fixed_number_of_pairs(d, samples, generator):
+        return (torch.randn(999, d, generator=generator) * torch.randn(999, d, generator=generator)).sum(1).var()
+
+    for cheat in (formula, formula_with_some_noise, a_fixed_number_of_pairs):
+        assert not verdict("score_variance", cheat, key).aspects[0].held, cheat.__name__
+    assert verdict("score_variance", formula, key).points == 0
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.2])
+def test_a_variance_that_is_off_by_a_fifth_is_rejected(solution, key, factor):
+    near = lambda d, samples, generator: factor * solution["score_variance"](d, samples, generator)
+    assert not verdict("score_variance", near, key).aspects[0].held
+
+
+# ------------------------------------------------------------------------------ Jacobian, entropy, gradient
+
+
+@pytest.mark.parametrize("dtype, tolerance", PRECISIONS)
+@pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5), (1, 1, 1), (2, 3, 4, 6)])
+def test_the_jacobian_is_autograds(solution, shape, dtype, tolerance):
+    z = 2 * normal(*shape, seed=3, dtype=dtype)
+    rows = [torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row) for row in z.reshape(-1, shape[-1])]
+    target = torch.stack(rows).reshape(*shape, shape[-1])
+    torch.testing.assert_close(solution["softmax_jacobian"](torch.softmax(z, dim=-1)), target, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype, tolerance", PRECISIONS)
+@pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5), (1, 1, 1)])
+def test_the_largest_gradient_is_the_spectral_norm_of_autograds_jacobian(solution, shape, dtype, tolerance):
+    z = 2 * normal(*shape, seed=4, dtype=dtype)
+    rows = [torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row) for row in z.reshape(-1, shape[-1])]
+    target = torch.linalg.svdvals(torch.stack(rows))[:, 0].reshape(shape[:-1])
+    torch.testing.assert_close(solution["largest_gradient"](z), target, rtol=tolerance, atol=tolerance)
+
+
+def test_no_gradient_is_stretched_more_than_the_norm_says(solution):
+    z, g = normal(50, 6, seed=5, dtype=torch.float64).requires_grad_(), normal(50, 6, seed=6, dtype=torch.float64)
+    (passed,) = torch.autograd.grad(torch.softmax(z, dim=-1), z, g)
+    assert (passed.norm(dim=-1) <= solution["largest_gradient"](z.detach()) * g.norm(dim=-1) + 1e-12).all()
+
+
+def test_landmarks_of_the_largest_gradient(solution):
+    largest = solution["largest_gradient"]
+    assert largest(torch.zeros(2)).item() == pytest.approx(0.5)
+    assert largest(torch.zeros(16)).item() == pytest.approx(1 / 16)
+    assert largest(torch.tensor([1e4, 0.0, -1e4])).item() == 0
+    assert (largest(3 * normal(500, 7)) <= 0.5 + 1e-6).all()
+
+
+@pytest.mark.parametrize("dtype, tolerance", PRECISIONS)
+@pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5)])
+def test_entropy_is_that_of_pytorchs_distributions(solution, shape, dtype, tolerance):
+    weights = torch.softmax(2 * normal(*shape, seed=7, dtype=dtype), dim=-1)
+    target = torch.distributions.Categorical(probs=weights).entropy()
+    torch.testing.assert_close(solution["attention_entropy"](weights), target, rtol=tolerance, atol=tolerance)
+
+
+def test_entropy_of_even_and_of_single_weights(solution):
+    entropy = solution["attention_entropy"]
+    assert entropy(torch.full((8,), 1 / 8)).item() == pytest.approx(math.log(8))
+    assert entropy(torch.tensor([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]])).tolist() == pytest.approx([0, math.log(2)])
+
+
+# ------------------------------------------------------------------------------------- parts and the check
+
+
+def test_the_finished_part_passes_the_exercises_own_check(key):
+    assert verdict("scaled_scores", scaling.scaled_scores, key).points == LESSON["scaled_scores"].points
+
+
+@pytest.mark.parametrize("name", [exercise.name for exercise in LESSON])
+def test_nothing_written_is_calm_and_earns_nothing(key, name):
+    def stub(*arguments):
+        raise NotImplementedError("write this")
+
+    judged = verdict(name, stub, key)
+    assert (judged.state, judged.points) == ("not attempted", 0)
+
+
+@pytest.mark.parametrize("name", ["scaled_scores", "scaled_scores_early"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_scores_keep_the_type_that_came_in(solution, name, dtype):
+    assert solution[name](normal(1, 2, 3, dtype=dtype), normal(1, 4, 3, dtype=dtype)).dtype == dtype

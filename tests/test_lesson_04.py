@@ -1,0 +1,224 @@
+"""Lesson 4: heads, against PyTorch's own attention and against a loop over single heads."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.authoring.sources import Answers, sources
+from helpers.checking.answers import run
+from helpers.checking.desk import start
+from helpers.checking.verdicts import NOT_STARTED, RIGHT
+from helpers.data.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences, word_ids
+from helpers.exercises.l04_multi_head import LESSON
+from helpers.parts import multi_head as parts
+from helpers.parts.attention import SingleHeadAttention
+
+LESSON_4 = "04_multi_head"
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return Answers(sources([LESSON_4])[0])
+
+
+@pytest.fixture(params=["the solution", "the part"])
+def made(request, answers):
+    """Makes a named thing, from the lesson's solution or from helpers.parts."""
+    return answers.make if request.param == "the solution" else lambda name: getattr(parts, name)
+
+
+def sizes(count=12, seed=0):
+    """Random (b, t, h, d, dtype), the smallest of each among them."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = [torch.randint(1, 6, (4,), generator=generator).tolist() for _ in range(count)]
+    return [(*some, dtype) for some in [[1, 1, 1, 1], [2, 5, 1, 4], [2, 5, 4, 1], [1, 6, 3, 2], *drawn] for dtype in TOLERANCE]
+
+
+def numbers(*shape, dtype, seed=1):
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed), requires_grad=True)
+
+
+def alike(ours, theirs, inputs, dtype):
+    """Same outputs, and the same gradients for the same cotangent."""
+    tolerance = TOLERANCE[dtype]
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+    cotangent = numbers(*ours.shape, dtype=dtype, seed=2).detach()
+    for mine, other in zip(torch.autograd.grad((ours * cotangent).sum(), inputs, retain_graph=True),
+                           torch.autograd.grad((theirs * cotangent).sum(), inputs)):
+        torch.testing.assert_close(mine, other, rtol=10 * tolerance, atol=10 * tolerance)
+
+
+def seeded(module, seed=3):
+    """The same module with weights drawn from a seed of its own, of the size that keeps outputs about as large as inputs."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            drawn = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+            parameter.copy_(drawn / parameter.shape[-1] ** 0.5)
+    return module
+
+
+# ------------------------------------------------------------------------------------------ cutting and joining
+
+
+@pytest.mark.parametrize("b, t, h, d, dtype", sizes())
+def test_each_head_has_its_own_components_of_every_position(made, b, t, h, d, dtype):
+    x = numbers(b, t, h * d, dtype=dtype)
+    split = made("split_heads")(x, h)
+    assert split.shape == (b, h, t, d)
+    for k, piece in enumerate(x.split(d, dim=-1)):
+        assert torch.equal(split[:, k], piece)
+    assert torch.equal(made("merge_heads")(split), x)
+
+
+@pytest.mark.parametrize("e, h", [(22, 6), (3, 2), (2, 3)])
+def test_a_width_that_the_heads_do_not_divide_is_refused_with_both_numbers(made, e, h):
+    with pytest.raises(ValueError, match=rf"{e}.*{h}"):
+        made("split_heads")(torch.zeros(1, 2, e), h)
+    with pytest.raises(ValueError, match=rf"{e}.*{h}"):
+        made("MultiHeadAttention")(e, h)
+
+
+def test_cutting_takes_a_tensor_that_does_not_lie_in_order(made):
+    x = torch.randn(2, 6, 5).transpose(1, 2)
+    assert torch.equal(made("merge_heads")(made("split_heads")(x, 3)), x)
+
+
+# -------------------------------------------------------------------------------------------------- the modules
+
+
+def library(module, e, h):
+    """nn.MultiheadAttention with a narrow module's weights."""
+    theirs = nn.MultiheadAttention(e, h, batch_first=True, dtype=module.unify.weight.dtype)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([module.to_queries.weight, module.to_keys.weight, module.to_values.weight]))
+        theirs.in_proj_bias.zero_()
+    theirs.out_proj.load_state_dict(module.unify.state_dict())
+    return theirs
+
+
+@pytest.mark.parametrize("b, t, h, d, dtype", sizes())
+def test_narrow_heads_do_what_pytorchs_module_does_with_the_same_weights(made, b, t, h, d, dtype):
+    module = seeded(made("MultiHeadAttention")(h * d, h).to(dtype))
+    x = numbers(b, t, h * d, dtype=dtype)
+    alike(module(x), library(module, h * d, h)(x, x, x)[0], [x], dtype)
+
+
+def test_gradients_of_the_weights_are_pytorchs_too(made):
+    module = seeded(made("MultiHeadAttention")(12, 3).double())
+    theirs = library(module, 12, 3)
+    x = numbers(2, 5, 12, dtype=torch.float64)
+    module(x).square().sum().backward()
+    theirs(x, x, x)[0].square().sum().backward()
+    fused = torch.cat([module.to_queries.weight.grad, module.to_keys.weight.grad, module.to_values.weight.grad])
+    torch.testing.assert_close(fused, theirs.in_proj_weight.grad, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(module.unify.weight.grad, theirs.out_proj.weight.grad, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("b, t, h, e, dtype", sizes(seed=5))
+def test_wide_heads_are_a_loop_over_attentions_of_full_width(made, b, t, h, e, dtype):
+    module = seeded(made("WideMultiHeadAttention")(e, h).to(dtype))
+    x = numbers(b, t, e, dtype=dtype)
+    blocks = zip(*(to.weight.split(e) for to in (module.to_queries, module.to_keys, module.to_values)))
+    outputs = [F.scaled_dot_product_attention(*(x @ w.T for w in block)) for block in blocks]
+    theirs = F.linear(torch.cat(outputs, dim=-1), module.unify.weight, module.unify.bias)
+    alike(module(x), theirs, [x], dtype)
+
+
+def test_one_wide_head_is_one_narrow_head(made):
+    narrow, wide = made("MultiHeadAttention")(6, 1), made("WideMultiHeadAttention")(6, 1)
+    wide.load_state_dict(narrow.state_dict())
+    x = torch.randn(2, 5, 6)
+    torch.testing.assert_close(narrow(x), wide(x))
+
+
+# ------------------------------------------------------------------------------------------- the loop, the fold
+
+
+@pytest.mark.parametrize("b, t, h, d, dtype", sizes(seed=7))
+def test_fused_weights_give_what_a_loop_over_the_heads_gives(answers, b, t, h, d, dtype):
+    e = h * d
+    heads = [seeded(SingleHeadAttention(e, d).to(dtype), seed=k) for k in range(h)]
+    x = numbers(b, t, e, dtype=dtype)
+    w_q, w_k, w_v = answers.make("fuse_heads")(heads)
+    assert w_q.shape == w_k.shape == w_v.shape == (h * d, e)
+    module = seeded(parts.MultiHeadAttention(e, h).to(dtype))
+    weights = {"to_queries.weight": w_q * math.sqrt(d), "to_keys.weight": w_k, "to_values.weight": w_v}
+    module.load_state_dict({**weights, "unify.weight": torch.eye(e), "unify.bias": torch.zeros(e)})
+    alike(module(x), torch.cat([head(x) for head in heads], dim=-1), [x], dtype)
+
+
+@pytest.mark.parametrize("b, t, h, d, dtype", sizes(seed=9))
+def test_the_block_diagonal_matrix_is_one_small_map_on_every_head(answers, b, t, h, d, dtype):
+    x, w = numbers(b, t, h * d, dtype=dtype), numbers(d, d, dtype=dtype, seed=4)
+    large = answers.make("shared_head_weight")(w, h)
+    piece_by_piece = torch.cat([F.linear(piece, w) for piece in x.split(d, dim=-1)], dim=-1)
+    alike(F.linear(x, large), piece_by_piece, [x, w], dtype)
+
+
+@pytest.mark.parametrize("e, h", [(1, 1), (6, 1), (6, 2), (6, 6), (12, 4), (512, 8)])
+def test_counts_are_those_of_the_modules(answers, e, h):
+    def count(*modules):
+        return sum(parameter.numel() for module in modules for parameter in module.parameters())
+
+    counted = answers.make("count_parameters")
+    small = [nn.Linear(e // h, e // h, bias=False) for _ in range(3)]
+    assert counted(e, h, "narrow") == count(parts.MultiHeadAttention(e, h)) == 4 * e**2 + e
+    assert counted(e, h, "wide") == count(parts.WideMultiHeadAttention(e, h)) == 4 * h * e**2 + e
+    assert counted(e, h, "shared") == count(*small, nn.Linear(e, e))
+
+
+# ------------------------------------------------------------------------------------------------- the verdicts
+
+
+@pytest.mark.parametrize("name", ["split_heads", "merge_heads", "MultiHeadAttention", "WideMultiHeadAttention"])
+def test_a_finished_part_gets_every_point_of_its_exercise(name):
+    verdict = start(LESSON_4).verdict(name, getattr(parts, name))
+    assert (verdict.state, verdict.points) == (RIGHT, LESSON[name].points)
+
+
+@pytest.mark.parametrize("name", [exercise.name for exercise in LESSON])
+def test_what_was_not_begun_is_told_calmly(name):
+    class Stub(nn.Module):
+        def __init__(self, *sizes):
+            super().__init__()
+            raise NotImplementedError("write this")
+
+    def stub(*arguments):
+        raise NotImplementedError("write this")
+
+    verdict = start(LESSON_4).verdict(name, Stub if name.endswith("Attention") else stub)
+    assert (verdict.state, verdict.points) == (NOT_STARTED, 0)
+
+
+@pytest.mark.parametrize("returned, says", [
+    (lambda heads: torch.cat([head.to_queries.weight for head in heads]), "one tensor"),
+    (lambda heads: (heads[0].to_queries.weight,), "1 things"),
+    (lambda heads: None, "None"),
+    (lambda heads: [nn.Linear(7, 12, bias=False)] * 3, "a Linear"),
+    (lambda heads: nn.Linear(7, 12), "a Linear"),
+])
+def test_what_is_no_triple_of_weights_is_told_so(returned, says):
+    outcomes = run(LESSON["fuse_heads"], returned, "a seed").outcomes
+    assert says in outcomes["queries"].says and says in outcomes["outputs"].says
+
+
+# ------------------------------------------------------------------------------------------------ the sentences
+
+
+def test_sentences_say_who_gave_what_to_whom():
+    ids, answers = giving_sentences(500, torch.Generator().manual_seed(0))
+    assert ids.shape == (500, 5) and answers.shape == (500, 3)
+    assert torch.equal(ids[:, [0, 2, 4]], answers) and set(ids[:, GAVE].tolist()) == {WORDS.index("gave")}
+    assert (ids[:, 0] != ids[:, 4]).all(), "nobody gives anything to themselves"
+    names = [set(range(len(NAMES))), set(range(len(NAMES), len(NAMES) + len(THINGS)))]
+    assert [set(column.tolist()) for column in answers.T] == [names[0], names[1], names[0]]
+    assert torch.equal(giving_sentences(500, torch.Generator().manual_seed(0))[0], ids)
+
+
+def test_the_lessons_sentence_can_be_said():
+    assert [WORDS[i] for i in word_ids("mary gave roses to susan")[0]] == "mary gave roses to susan".split()

@@ -1,0 +1,261 @@
+"""Lesson 5: masks, the softmax that obeys them, causal self-attention and the leak map, against oracles that are not ours."""
+
+import functools
+import inspect
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.authoring.inspecting import misjudged
+from helpers.authoring.keys import make_key
+from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.checking.answers import run
+from helpers.checking.verdicts import RIGHT, judge
+from helpers.exercises import load_lesson
+from helpers.parts import masks
+
+SOURCE = sources(["05_masking"])[0]
+LESSON = load_lesson("05_masking")
+ANSWERS = Answers(SOURCE)
+PARTS = ["causal_mask", "padding_mask", "masked_softmax", "CausalSelfAttention", "next_token_pairs"]
+KEY = functools.lru_cache(lambda seed: make_key(SOURCE, seed))
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10, torch.bfloat16: 2e-2, torch.float16: 2e-3}
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(5)
+
+
+@pytest.fixture(params=["solution", "part"])
+def written(request):
+    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(masks, name)
+
+
+def near(ours, theirs):
+    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+    tolerance = TOLERANCE[ours.dtype]
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def some_mask(*shape):
+    """Drawn booleans; every row sees something."""
+    mask = torch.rand(*shape) < 0.5
+    return mask | F.one_hot(torch.randint(shape[-1], shape[:-1]), shape[-1]).bool()
+
+
+# ----------------------------------------------------------------------------------------- tokens and masks
+
+
+@pytest.mark.parametrize("b,t", [(1, 1), (3, 4), (5, 17)])
+def test_every_target_follows_its_input(written, b, t):
+    tokens = torch.randint(100, (b, t + 1))
+    inputs, targets = written("next_token_pairs")(tokens)
+    assert inputs.shape == targets.shape == (b, t) and targets.dtype == tokens.dtype
+    for k in range(b):
+        for i in range(t):
+            assert inputs[k, i] == tokens[k, i] and targets[k, i] == tokens[k, i + 1]
+
+
+@pytest.mark.parametrize("t", [1, 2, 7, 30])
+def test_the_causal_mask_is_the_one_that_pytorch_makes(written, t):
+    mask = written("causal_mask")(t)
+    assert mask.dtype == torch.bool
+    assert torch.equal(mask, nn.Transformer.generate_square_subsequent_mask(t) == 0)
+    assert written("causal_mask")(t, device="meta").device.type == "meta"
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.uint8])
+def test_the_padding_mask_undoes_pytorchs_padding(written, kind):
+    lengths = torch.tensor([3, 0, 6, 1], dtype=kind)
+    padded = nn.utils.rnn.pad_sequence([torch.ones(int(length)) for length in lengths], batch_first=True)
+    mask = written("padding_mask")(lengths, 6)
+    assert mask.dtype == torch.bool and mask.shape == (4, 1, 6)
+    assert torch.equal(mask[:, 0], padded.bool())
+
+
+# --------------------------------------------------------------------------------------------- the softmax
+
+
+@pytest.mark.parametrize("kind", TOLERANCE)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 5), (2, 3, 4, 6), (7,), (1, 9, 1)])
+def test_masked_softmax_is_softmax_over_what_is_seen(written, kind, shape):
+    scores, mask = 3 * torch.randn(*shape).to(kind), some_mask(*shape)
+    weights = written("masked_softmax")(scores, mask)
+    near(weights, torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1))
+    assert (weights[~mask] == 0).all()
+
+
+@pytest.mark.parametrize("kind", TOLERANCE)
+def test_a_row_that_may_see_nothing_is_zero_in_both_directions(written, kind):
+    scores = (4 * torch.randn(3, 4, 5)).to(kind).requires_grad_()
+    mask = some_mask(3, 4, 5)
+    mask[0, 2], mask[1], mask[2, 0] = False, False, False
+    weights = written("masked_softmax")(scores, mask)
+    empty = ~mask.any(-1)
+    assert weights.dtype == kind and torch.isfinite(weights).all() and (weights[empty] == 0).all()
+    slopes, = torch.autograd.grad((weights * torch.randn(3, 4, 5).to(kind)).sum(), scores)
+    assert slopes.dtype == kind and torch.isfinite(slopes).all()
+    assert (slopes[empty] == 0).all() and (slopes[~mask] == 0).all() and (slopes[~empty] != 0).any()
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_gradients_of_masked_softmax_are_those_of_softmax(written, kind):
+    mask, cotangent = some_mask(2, 3, 6), torch.randn(2, 3, 6, dtype=kind)
+    ours = torch.randn(2, 3, 6, dtype=kind, requires_grad=True)
+    theirs = ours.detach().clone().requires_grad_()
+    (written("masked_softmax")(ours, mask) * cotangent).sum().backward()
+    (torch.softmax(theirs.masked_fill(~mask, -math.inf), dim=-1) * cotangent).sum().backward()
+    near(ours.grad, theirs.grad)
+
+
+@pytest.mark.parametrize("kind", TOLERANCE)
+def test_scores_of_any_size_leave_the_hidden_ones_at_zero(written, kind):
+    largest = 30_000.0
+    scores = torch.tensor([[-largest, -largest, largest], [largest, largest, -largest]]).to(kind)
+    mask = torch.tensor([[True, True, False], [True, False, True]])
+    near(written("masked_softmax")(scores, mask), torch.tensor([[0.5, 0.5, 0], [1, 0, 0]]).to(kind))
+
+
+# -------------------------------------------------------------------------------------------- the attention
+
+SIZES = [(1, 1, 1, 1), (2, 5, 8, 2), (3, 11, 6, 3), (1, 4, 12, 12), (4, 7, 5, 1)]  # b, t, e, h
+
+
+def parts_of(layer, x, h):
+    b, t, e = x.shape
+    return [f(x).view(b, t, h, e // h).transpose(1, 2) for f in (layer.to_queries, layer.to_keys, layer.to_values)]
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("b,t,e,h", SIZES)
+def test_causal_attention_is_pytorchs(written, kind, b, t, e, h):
+    layer = written("CausalSelfAttention")(e, h).to(kind)
+    x = torch.randn(b, t, e, dtype=kind, requires_grad=True)
+    y = layer(x)
+    theirs = F.scaled_dot_product_attention(*parts_of(layer, x, h), is_causal=True)
+    theirs = layer.unify(theirs.transpose(1, 2).reshape(b, t, e))
+    near(y, theirs)
+    cotangent = torch.randn_like(y)
+    wanted = [x, *layer.parameters()]
+    for ours, other in zip(torch.autograd.grad((y * cotangent).sum(), wanted), torch.autograd.grad((theirs * cotangent).sum(), wanted)):
+        near(ours, other)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("b,t,e,h", SIZES)
+def test_causal_attention_is_pytorchs_module_with_copied_weights(written, kind, b, t, e, h):
+    layer = written("CausalSelfAttention")(e, h).to(kind)
+    other = nn.MultiheadAttention(e, h, batch_first=True, dtype=kind)
+    with torch.no_grad():
+        other.in_proj_weight.copy_(torch.cat([layer.to_queries.weight, layer.to_keys.weight, layer.to_values.weight]))
+        other.in_proj_bias.zero_()
+        other.out_proj.load_state_dict(layer.unify.state_dict())
+    x = torch.randn(b, t, e, dtype=kind)
+    near(layer(x), other(x, x, x, attn_mask=~masks.causal_mask(t), need_weights=False)[0])
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("b,t,e,h", SIZES)
+def test_padding_and_time_are_masked_together(written, kind, b, t, e, h):
+    layer = written("CausalSelfAttention")(e, h).to(kind)
+    x = torch.randn(b, t, e, dtype=kind)
+    padding = some_mask(b, 1, t)
+    padding[..., 0] = True  # the oracle leaves open what an empty row gives
+    theirs = F.scaled_dot_product_attention(*parts_of(layer, x, h), attn_mask=(masks.causal_mask(t) & padding).unsqueeze(1))
+    near(layer(x, padding), layer.unify(theirs.transpose(1, 2).reshape(b, t, e)))
+
+
+def test_padding_in_front_changes_nothing_for_the_words_behind_it(written):
+    layer, x = written("CausalSelfAttention")(8, 2), torch.randn(1, 5, 8)
+    padded = torch.cat([torch.randn(1, 3, 8), x], dim=1)
+    real = (torch.arange(8) >= 3).view(1, 1, 8)
+    y = layer(padded, real)
+    near(y[:, 3:], layer(x))
+    near(y[:, :3], layer.unify.bias.expand(1, 3, 8).detach().clone())
+
+
+@pytest.mark.parametrize("b,t,e,h", SIZES)
+def test_nothing_leaks_from_the_future_into_the_attention(written, b, t, e, h):
+    """By autograd's full Jacobian, and by changing the future: to the last bit."""
+    layer = written("CausalSelfAttention")(e, h)
+    slopes = torch.autograd.functional.jacobian(lambda x: layer(x).sum(0), torch.randn(b, t, e))  # (t, e, b, t, e)
+    assert (slopes.abs().amax(dim=(1, 2, 4)).triu(1) == 0).all()
+    x = torch.randn(b, t, e)
+    changed = torch.cat([x[:, : t // 2], torch.randn(b, t - t // 2, e)], dim=1)
+    assert torch.equal(layer(x)[:, : t // 2], layer(changed)[:, : t // 2])
+
+
+def test_the_part_refuses_heads_that_do_not_divide_the_width():
+    with pytest.raises(ValueError, match="e = 8 .* h = 3"):
+        masks.CausalSelfAttention(8, 3)
+
+
+# -------------------------------------------------------------------------------------------- the leak map
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("b,t,e,f", [(1, 1, 1, 1), (2, 4, 3, 5), (3, 6, 2, 1)])
+def test_the_leak_map_is_the_largest_entry_of_each_block_of_the_jacobian(kind, b, t, e, f):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(t * e, 20), nn.Tanh(), nn.Linear(20, t * f), nn.Unflatten(1, (t, f))).to(kind)
+    x = torch.randn(b, t, e, dtype=kind)
+    slopes = torch.autograd.functional.jacobian(network, x)  # (b, t, f, b, t, e)
+    near(ANSWERS.make("leak_map")(network, x), slopes.abs().amax(dim=(0, 2, 3, 5)))
+
+
+def test_the_leak_map_shows_a_known_dependence_where_it_is():
+    """y_i = 3 · x_{i−1}, around the corner: 3 just below the diagonal and in the far corner, 0 elsewhere."""
+    leak = ANSWERS.make("leak_map")(lambda x: 3 * x.roll(1, dims=1), torch.randn(2, 5, 4))
+    assert torch.equal(leak, 3 * torch.eye(5).roll(1, dims=0))
+
+
+def test_the_leak_map_finds_a_mask_that_comes_after_the_softmax():
+    def late(x):
+        return torch.softmax(x @ x.transpose(1, 2), dim=-1).tril() @ x
+
+    def early(x):
+        scores = x @ x.transpose(1, 2)
+        return torch.softmax(scores.masked_fill(~masks.causal_mask(x.shape[1]), -math.inf), dim=-1) @ x
+
+    leak_map, x = ANSWERS.make("leak_map"), torch.randn(2, 6, 4)
+    assert leak_map(late, x).triu(1).max() > 0.1
+    assert (leak_map(early, x).triu(1) == 0).all()
+
+
+def test_the_leak_map_leaves_no_trace():
+    model, x = nn.Linear(4, 4), torch.randn(2, 3, 4)
+    leak = ANSWERS.make("leak_map")(model, x)
+    assert model.weight.grad is None and x.grad is None and not x.requires_grad and not leak.requires_grad
+
+
+# --------------------------------------------------------------------------------------------- the checks
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("seed", ["desk", "another"])
+def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
+    with on_the_cpu():
+        verdict = judge(LESSON[name], run(LESSON[name], getattr(masks, name), seed), KEY(seed)[name])
+    assert verdict.state == RIGHT and verdict.points == LESSON[name].points, [a.says for a in verdict.aspects]
+
+
+@pytest.mark.parametrize("seed", ["fresh-a", "fresh-b"])
+def test_every_known_mistake_is_called_by_its_name(seed):
+    assert list(misjudged(SOURCE, seed)) == []
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_say_which_shapes_they_take(name):
+    part = getattr(masks, name)
+    text = inspect.getdoc(part) + (inspect.getdoc(part.forward) if inspect.isclass(part) else "")
+    assert "(" in text and "Returns" in text and ", t" in text
+
+
+def test_the_attention_has_the_parameters_of_multi_head_attention():
+    names = {name: tuple(p.shape) for name, p in masks.CausalSelfAttention(6, 2).named_parameters()}
+    square = dict.fromkeys(["to_queries.weight", "to_keys.weight", "to_values.weight", "unify.weight"], (6, 6))
+    assert names == {**square, "unify.bias": (6,)}
