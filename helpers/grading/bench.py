@@ -36,8 +36,11 @@ SAMPLE = 0.25  # seconds between two looks at the memory
 
 @dataclass(frozen=True)
 class Measured:
-    """One way to grade the class. seconds: wall time. processor: seconds of all cores. memory: bytes, the peak of all
-    processes together. marks: by student, points by exercise."""
+    """One way to grade the class.
+
+    seconds: wall time. processor: seconds of all cores. memory: bytes, the peak of all processes together.
+    marks: by student, points by exercise.
+    """
 
     seconds: float
     processor: float
@@ -170,7 +173,9 @@ def marks(folder: Path, lesson: str) -> dict[str, dict[str, float | None]]:
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         return {
             submission.student.id: {
-                grade.name.removeprefix("check_"): grade.auto_score for book in submission.notebooks for grade in book.grades
+                grade.name.removeprefix("check_"): grade.auto_score
+                for book in submission.notebooks
+                for grade in book.grades
             }
             for submission in gradebook.assignment_submissions(lesson)
         }
@@ -186,7 +191,8 @@ def bench(lesson: str, count: int = 40) -> int:
         make_course(ours, source, count)
         shutil.copytree(theirs / "exam", ours / "exam", dirs_exist_ok=True)
         load = os.getloadavg()[0]
-        print(f"{count} submissions of {lesson}; {os.cpu_count()} cores, {platform.machine()}, load before {load:.1f}", flush=True)
+        machine = f"{os.cpu_count()} cores, {platform.machine()}, load before {load:.1f}"
+        print(f"{count} submissions of {lesson}; {machine}", flush=True)
         plain = measure(theirs, lesson, "nbgrader", "autograde", lesson, "--ExamExecute.isolation=none")
         fast = measure(ours, lesson, "helpers.grading", "grade", lesson, "--no-bar")
     return _report(plain, fast, count)

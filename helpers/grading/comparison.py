@@ -187,7 +187,8 @@ def _nbgrader(course: Path, *words: str) -> bool:
     """Run nbgrader behind walls, with room for nbgrader but not for harm. Returns False when it hangs."""
     limits = Limits(memory=3 << 30, processes=150, open_files=1024, processor_seconds=PATIENCE)
     command = [sys.executable, sandbox.INSIDE_THERE, "exec", json.dumps(sandbox.inside_options(limits))]
-    command += [sys.executable, "-m", "nbgrader", *words, f"--course-dir={course}", f"--config={course}/nbgrader_config.py"]
+    command += [sys.executable, "-m", "nbgrader", *words]
+    command += [f"--course-dir={course}", f"--config={course}/nbgrader_config.py"]
     process = subprocess.Popen(
         sandbox.wrapped(command, environment={}, writable=[course.parent], start=course),
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
