@@ -145,7 +145,10 @@ def test_the_instructor_reads_what_happened(slug, runner, surroundings):
 
 
 def test_memory_that_no_process_owns_is_counted_all_the_same(key):
-    shared = "import mmap, time\nhoard = mmap.mmap(-1, 1 << 30)\nfor _ in range(32):\n    hoard.write(bytes(16 << 20))\ntime.sleep(3)\n"
+    shared = (
+        "import mmap, time\nhoard = mmap.mmap(-1, 1 << 30)\n"
+        "for _ in range(32):\n    hoard.write(bytes(16 << 20))\ntime.sleep(3)\n"
+    )
     notebook = restore(answer_notebook(FIRST, **{**SOLVED, EXERCISE: shared}), RELEASE).notebook
     with Runner(FIRST, SEED, limits=Limits(memory=256 << 20)) as runner:
         executed = runner.execute(notebook)

@@ -9,6 +9,7 @@ with an attacker and after it Zoe, who has everything right.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -18,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -34,8 +37,8 @@ from helpers.grading.running import SHOWS_ONLY, Limits, Runner
 from helpers.grading.steps import judge_cell
 
 TABLE, DATA = ROOT / "site" / "instructors-attacks.md", ROOT / "site" / "instructors-attacks.json"
-LIMITS = Limits(cell_seconds=10, total_seconds=60)
-PATIENCE = 150  # seconds after which a command that grades two submissions counts as hanging
+LIMITS = Limits(cell_seconds=5, total_seconds=30)
+PATIENCE = 90  # seconds after which a command that grades two submissions counts as hanging
 PLAIN = f"""
 c = get_config()
 c.CourseDirectory.source_directory = "solutions"
@@ -55,15 +58,22 @@ def compare(only: tuple[str, ...] = ()) -> int:
     seed = secrets.token_hex(8)
     key = make_key(source, seed)
     chosen = [attack for attack in ATTACKS if not only or attack.slug in only]
-    with _services() as (port, name), Runner(LESSON, seed, limits=LIMITS) as runner:
-        for attack in tqdm(chosen, desc="attacks", disable=None):
+    with contextlib.ExitStack() as stack:
+        port, name = stack.enter_context(_services())
+        runner = stack.enter_context(Runner(LESSON, seed, limits=LIMITS))
+
+        def tried(attack: Attack) -> dict:
             with tempfile.TemporaryDirectory(prefix="attack-", dir="/tmp") as folder:
-                course = _course(Path(folder, "course"))
+                course = Path(shutil.copytree(template, Path(folder, "course")))
                 there = Surroundings(str(course), port, name)
                 notebook = _notebook(attack, there, solved)
                 plain = _plain(course, notebook, _notebook(None, there, solved))
             ours = _ours(runner, notebook, attack, key, source.lesson)
-            before[attack.slug] = {"title": attack.title, "plain": plain, "ours": ours[0], "holds": ours[1]}
+            return {"title": attack.title, "plain": plain, "ours": ours[0], "holds": ours[1]}
+
+        template, pool = stack.enter_context(_template()), stack.enter_context(ThreadPoolExecutor(os.cpu_count()))
+        for attack, outcome in tqdm(zip(chosen, pool.map(tried, chosen)), "attacks", len(chosen), disable=None):
+            before[attack.slug] = outcome
             found = {a.slug: before[a.slug] for a in ATTACKS if a.slug in before}
             DATA.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             TABLE.write_text(as_table(found), encoding="utf-8")
@@ -74,6 +84,10 @@ def compare(only: tuple[str, ...] = ()) -> int:
 def as_table(found: dict[str, dict]) -> str:
     """The outcomes in Markdown."""
     lines = [
+        "---",
+        "orphan: true",
+        "---",
+        "",
         "# Attacks",
         "",
         "What a submission may try, and what came of it: with nbgrader as it comes, and with this course's grader. Both",
@@ -99,6 +113,16 @@ class _services:
 
     def __exit__(self, *problem) -> None:
         self._server.close(), self._local.close()
+
+
+@contextlib.contextmanager
+def _template() -> Iterator[Path]:
+    """A course in which nothing is handed in yet, for copies to be made of."""
+    with tempfile.TemporaryDirectory(prefix="attack-", dir="/tmp") as folder:
+        course = _course(Path(folder, "course"))
+        _give(course.parent)
+        _nbgrader(course, "generate_assignment", LESSON, "--force")
+        yield course
 
 
 def _course(folder: Path) -> Path:
@@ -135,7 +159,6 @@ def _plain(course: Path, attacker: nbformat.NotebookNode, honest: nbformat.Noteb
         path.parent.mkdir(parents=True)
         path.write_text(nbformat.writes(notebook), encoding="utf-8")
     _give(course.parent)
-    _nbgrader(course, "generate_assignment", LESSON, "--force")
     whole = {path: path.read_bytes() for path in [*course.glob("solutions/**/*.*"), *course.glob("exam/*")]}
     ended = _nbgrader(course, "autograde", LESSON)
     said = [] if ended else [f"the command hangs, and was killed after {PATIENCE} s"]
@@ -164,7 +187,8 @@ def _nbgrader(course: Path, *words: str) -> bool:
     """Run nbgrader behind walls, with room for nbgrader but not for harm. Returns False when it hangs."""
     limits = Limits(memory=3 << 30, processes=150, open_files=1024, processor_seconds=PATIENCE)
     command = [sys.executable, sandbox.INSIDE_THERE, "exec", json.dumps(sandbox.inside_options(limits))]
-    command += [sys.executable, "-m", "nbgrader", *words, f"--course-dir={course}", f"--config={course}/nbgrader_config.py"]
+    command += [sys.executable, "-m", "nbgrader", *words]
+    command += [f"--course-dir={course}", f"--config={course}/nbgrader_config.py"]
     process = subprocess.Popen(
         sandbox.wrapped(command, environment={}, writable=[course.parent], start=course),
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
