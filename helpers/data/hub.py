@@ -130,17 +130,19 @@ def download(repository: Repository, file: HubFile, target: Path) -> Path:
     from huggingface_hub.utils import WeakFileLock
 
     part = target.with_name(f"{target.name}.{(file.sha256 or file.git_id or 'unknown')[:12]}.part")
+    lock = part.with_suffix(".lock")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with WeakFileLock(part.with_suffix(".lock")):
+        with WeakFileLock(lock):
             if not target.exists():
                 _room(part, file.size - _size(part), file.path)
                 _fetch(repository, file, part)
                 _require_whole(part, file)
                 os.replace(part, target)
-        part.with_suffix(".lock").unlink(missing_ok=True)
     except OSError as problem:
         raise Unavailable(reason(problem, file.path)) from problem
+    finally:
+        lock.unlink(missing_ok=True)            # should two ever write at once for it, the checksum notices
     return target
 
 
@@ -186,7 +188,7 @@ def _fetch_once(repository: Repository, file: HubFile, part: Path, bar: tqdm) ->
         if not resumed:                         # a server that knows no ranges starts from the beginning
             bar.reset(total=file.size)
         with part.open("ab" if resumed else "wb") as out:
-            for piece in response.iter_bytes(MEGABYTE // 4):
+            for piece in response.iter_bytes():     # as they come: nothing that came is lost in a buffer
                 out.write(piece)
                 bar.update(len(piece))
                 if out.tell() > file.size:

@@ -14,12 +14,12 @@ import re
 
 import numpy as np
 
-PRAISE = "good great clever funny moving fresh honest gripping lovely warm charming brilliant".split()
-BLAME = "bad awful silly boring dull stale fake slow ugly cold clumsy weak".split()
+PRAISE = "good great clever funny moving fresh honest gripping lovely charming".split()
+BLAME = "bad awful silly boring dull stale fake slow ugly weak".split()
 
-_THINGS = "plot story acting script cast music ending dialogue humour camerawork".split()
-_FLIPS = ["not", "not at all", "far from", "anything but", "hardly", "never"]
-_STRENGTH = ["", "", "very ", "really ", "rather ", "truly "]
+_THINGS = "plot story acting script cast music ending dialogue".split()
+_FLIPS = ["not", "far from", "anything but", "hardly"]
+_STRENGTH = ["", "", "very ", "rather "]
 
 PLAIN = 1 / 6
 _PLAIN = ["{it} is {adj} and {it2} is {adj2}", "this is a {adj} and {adj2} film", "{it} is {adj} and {adj2}",
@@ -62,7 +62,7 @@ _AFTER = ["I left before the credits.", "We talked about it all the way home.", 
           "That is all I have to say.", "My brother slept through it.", "There will be a second part."]
 
 
-def reviews(train=6000, test=1000, seed=0):
+def reviews(train=20_000, test=2_000, seed=0):
     """((texts, labels) to train on, (texts, labels) to test on): lists of str and of int, 0 unkind and 1 kind.
 
     Half of each part is kind. Reviews are distinct, and what a test review says of the film is never said in the same
@@ -88,7 +88,7 @@ def _opinion(label: int, draw: _Draw) -> str:
     """One sentence, or two that disagree, which say together that the reviewer liked the film (1) or did not (0)."""
     if draw.chance(PLAIN):
         return _sentence(label, _PLAIN, draw)
-    if draw.chance(0.75):
+    if draw.chance(0.85):
         return _sentence(label, _SENTENCES, draw)
     first, turn, second = _sentence(1 - label, _SENTENCES, draw), draw.one(_TURNS), _sentence(label, _SENTENCES, draw)
     return f"{first} {turn}{second if second.startswith('I ') else second[0].lower() + second[1:]}"

@@ -6,22 +6,25 @@
     texts, labels = train
 
 Each looks in the data folder ($COURSE_DATA, by default the folder `data` of the course), then on the Hugging Face Hub,
-then takes the embedded default. What came from the Hub stays in the data folder. `places` leaves steps out:
-`classifier_reviews(places=["embedded"])`; the environment variable COURSE_PLACES=embedded does so for a whole lesson.
+then takes the embedded default. What came from the Hub stays in the data folder, or is kept for the user alone where that
+folder may not be written. `places` leaves steps out: `classifier_reviews(places="embedded")`; the environment variable
+COURSE_PLACES=embedded does so for a whole lesson.
 Nothing here unpickles anything.
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
 import shutil
 from pathlib import Path
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 from . import hub, store
 from .hub import Repository, Unavailable
 
-PLACES = ("folder", "hub", "embedded")
+PLACES = ("folder", "kept", "hub", "embedded")
 POCKET = Path(__file__).with_name("pocket_gpt2")
 
 IMDB = Repository("stanfordnlp/imdb", "dataset")
@@ -37,7 +40,7 @@ WEIGHTS_FILES = ("model.safetensors", "pytorch_model.bin")
 
 class Taken(NamedTuple):
     """Which data a lesson got."""
-    place: str          # "folder", "hub" or "embedded"
+    place: str          # "folder", "kept" (by an earlier lesson, for this user), "hub" or "embedded"
     why: list           # why each place before it was passed over, half a sentence each
     line: str           # what was printed
 
@@ -201,7 +204,7 @@ def fetch_multi30k(folder: Path) -> None:
 
 def fetch_enwik8(folder: Path) -> None:
     """Fetch enwik8 from the Hub, and keep its first 4,154,399 bytes in folder/enwik8. Raises Unavailable."""
-    repository, splits = _find(ENWIK8, {"train": "raw/.*" + _split("train")})
+    repository, splits = _find(ENWIK8, {"train": "raw.*" + _split("train")})
     with _downloaded(repository, splits["train"], folder) as files:
         text = "".join(_columns(files, {"text": str}, "enwik8")["text"])
         data = text[:store.ENWIK8_BYTES].encode()[:store.ENWIK8_BYTES]
@@ -243,7 +246,14 @@ def _take(needed, real, fetch, embedded, words, places, say):
             result, where = embedded(), ""
             break
         try:
-            result, where = (_from_folder(needed, real) if place == "folder" else _from_hub(real, fetch))
+            if place == "folder":
+                result, where = _from_folder(needed, real, store.folder()), f", from {store.folder_name()}"
+            elif place == "kept":
+                if _missing(needed, store.own_folder()):
+                    continue                    # the usual case, and no news
+                result, where = _from_folder(needed, real, store.own_folder()), ", from the Hub on an earlier day"
+            else:
+                result, where = _from_hub(real, fetch), ", from the Hub (kept for next time)"
             break
         except Unavailable as problem:
             why.append(str(problem))
@@ -256,7 +266,7 @@ def _take(needed, real, fetch, embedded, words, places, say):
 
 
 def _places(places) -> list[str]:
-    """Where to look: what the caller says, else $COURSE_PLACES (names with commas), else all three."""
+    """Where to look: what the caller says, else $COURSE_PLACES (names with commas between), else everywhere."""
     if isinstance(places, str):
         places = [places]
     places = list(places or [p.strip() for p in os.environ.get("COURSE_PLACES", "").split(",") if p.strip()] or PLACES)
@@ -266,27 +276,20 @@ def _places(places) -> list[str]:
     return places
 
 
-def _from_folder(needed, real):
-    """(result, where) from the data folder, or from what an earlier lesson kept for this user alone."""
-    problems = []
-    for folder, where in ((store.folder(), f", from {store.folder_name()}"), (store.own_folder(), ", from the Hub on an earlier day")):
-        missing = _missing(needed, folder)
-        try:
-            if not missing:
-                return real(folder), where
-            problems.append(f"{store.folder_name()} has no {missing}")
-        except Unavailable as problem:
-            problems.append(str(problem))
-    raise Unavailable(problems[0])
+def _from_folder(needed, real, folder: Path):
+    missing = _missing(needed, folder)
+    if missing:
+        raise Unavailable(f"{store.folder_name()} has no {missing}")
+    return real(folder)
 
 
 def _from_hub(real, fetch):
-    """(result, where), fetched into the data folder or, where that may not be written, into a folder of the user's own."""
+    """Fetched into the data folder or, where that may not be written, into a folder of the user's own."""
     hub.require_network()
     target = store.writable_folder()
     try:
         fetch(target)
-        return real(target), ", from the Hub (kept for next time)"
+        return real(target)
     except OSError as problem:
         raise Unavailable(hub.reason(problem, "a file")) from problem
 
@@ -319,8 +322,6 @@ def _odd(names, parts) -> str:
 
 
 def _require_enwik8(data: bytes, name: str) -> None:
-    import hashlib
-
     if hashlib.sha256(data).hexdigest() != store.SHA256[_ENWIK8]:
         raise Unavailable(f"{name} is damaged (not the published bytes: its checksum is wrong)")
 
@@ -388,6 +389,9 @@ def _columns(paths, kinds: dict[str, type], name: str) -> dict[str, list]:
     import datasets
 
     form = "parquet" if paths[0].suffix == ".parquet" else "json"
+    log = logging.getLogger("datasets")         # it prints stack traces beside the errors that it raises
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
     try:
         # Streamed: nothing is copied to yet another cache, and neither format can hold code.
         rows = datasets.load_dataset(form, data_files=[str(path) for path in paths], split="train", streaming=True)
@@ -401,4 +405,6 @@ def _columns(paths, kinds: dict[str, type], name: str) -> dict[str, list]:
         raise
     except Exception as problem:                # `datasets` passes on whatever its readers raise
         raise Unavailable(f"{name}, as the Hub has it, cannot be read") from problem
+    finally:
+        log.setLevel(level)
     return store.checked(columns, kinds, f"{name}, as the Hub has it,")
