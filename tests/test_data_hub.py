@@ -379,6 +379,32 @@ def test_the_stop_button_keeps_what_came(server):
     assert server.asked_for("model.safetensors")[-1] == "bytes=300000-"
 
 
+def test_a_process_that_is_killed_leaves_its_part_and_the_next_one_goes_on(server):
+    reached, finish = threading.Event(), threading.Event()
+
+    def stall(handler, body):
+        cut_off(700_000)(handler, body)
+        reached.set()
+        finish.wait(20)
+
+    server.faults["model.safetensors"] = [stall]
+    command = [sys.executable, "-m", "helpers.data", "gpt2-medium"]
+    process = subprocess.Popen(command, cwd=store.COURSE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    part = data_folder() / f"gpt2-medium/model.safetensors.{hashlib.sha256(WEIGHTS).hexdigest()[:12]}.part"
+    assert reached.wait(60)
+    while not part.exists() or part.stat().st_size < 700_000:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    finish.set()
+    assert not (data_folder() / "gpt2-medium/model.safetensors").exists()
+    (data_folder() / "gpt2-medium/model.safetensors.0123456789ab.part").write_text("of an older version")
+
+    folder, _ = sources.gpt2_files("gpt2-medium", say=lambda line: None)
+    assert server.asked_for("model.safetensors") == [None, "bytes=700000-"]
+    assert files_in(folder) == ["config.json", "merges.txt", "model.safetensors", "vocab.json"]
+
+
 def test_a_server_that_knows_no_ranges_sends_it_all_again(server):
     server.ranges = False
     server.faults["model.safetensors"] = [cut_off(400_000)]

@@ -139,6 +139,8 @@ def download(repository: Repository, file: HubFile, target: Path) -> Path:
                 _fetch(repository, file, part)
                 _require_whole(part, file)
                 os.replace(part, target)
+                for older in target.parent.glob(f"{target.name}.*.part"):
+                    older.unlink()              # the beginning of a version that the Hub holds no more
     except OSError as problem:
         raise Unavailable(reason(problem, file.path)) from problem
     finally:
