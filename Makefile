@@ -42,7 +42,7 @@ $(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help env lab test site build check new-lesson release exam-key assignment demo-class collect grade \
+.PHONY: help env lab data test site build check new-lesson release exam-key assignment demo-class collect grade \
         bench-grading compare-attacks feedback report export lock clean distclean .full .lesson .name .from
 
 help: ## List these commands
@@ -115,6 +115,10 @@ lab: env ## Open JupyterLab at lesson 1, or at LESSON=NN_topic (ARGS="..." go to
 	    --ServerApp.root_dir="$(CURDIR)" \
 	    --LabApp.default_url="/lab/tree/notebooks/$(OPEN)/$(OPEN).ipynb" \
 	    --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $(ARGS)
+
+# ./data stands aside from the code: `make clean` and `make distclean` leave it, for it can be half a gigabyte.
+data: env ## Fetch the real data and GPT-2 for use offline, into $COURSE_DATA or ./data (ARGS="imdb ...": those only)
+	@$(PY) -m helpers.data $(ARGS)
 
 ##### Instructors and authors
 

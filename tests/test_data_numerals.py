@@ -1,0 +1,109 @@
+"""Numerals in English and German: right for every number that is asked for, and never the same in training and in tests."""
+
+import random
+
+import pytest
+
+from helpers.data.numerals import LARGEST, as_pair, numerals, read_english, read_german, spell_english, spell_german
+
+SPELL_AND_READ = {"English": (spell_english, read_english), "German": (spell_german, read_german)}
+
+
+def sample(count=6_000):
+    """Every number that is special in some way, and a few thousand others."""
+    draw = random.Random(1)
+    special = set(range(2_000)) | {1_000 * i + j for i in range(1_000) for j in (0, 1)} | {LARGEST}
+    return sorted(special | {draw.randint(0, LARGEST) for _ in range(count)})
+
+
+def test_they_are_spelled_as_an_independent_library_spells_them():
+    num2words = pytest.importorskip("num2words", reason="num2words spells numbers too; it is in the test extra").num2words
+    for number in sample():
+        english = num2words(number, lang="en").replace("-", " ").replace(",", "")
+        assert " ".join(spell_english(number)) == english
+        # The library writes "einhunderteinstausend"; before "tausend" it is "ein", as it has it in "eintausend".
+        german = num2words(number, lang="de").replace("einstausend", "eintausend")
+        assert "".join(spell_german(number)) == german
+
+
+@pytest.mark.parametrize("number, english, german", [
+    (0, "zero", "null"),
+    (1, "one", "eins"),
+    (16, "sixteen", "sechzehn"),
+    (21, "twenty one", "ein und zwanzig"),
+    (30, "thirty", "dreißig"),
+    (47, "forty seven", "sieben und vierzig"),
+    (101, "one hundred and one", "ein hundert eins"),
+    (1_000, "one thousand", "ein tausend"),
+    (1_001, "one thousand and one", "ein tausend eins"),
+    (21_000, "twenty one thousand", "ein und zwanzig tausend"),
+    (101_000, "one hundred and one thousand", "ein hundert ein tausend"),
+    (999_999, "nine hundred and ninety nine thousand nine hundred and ninety nine",
+     "neun hundert neun und neunzig tausend neun hundert neun und neunzig"),
+])
+def test_worked_examples(number, english, german):
+    assert as_pair(number) == (english, german)
+
+
+@pytest.mark.parametrize("language", SPELL_AND_READ)
+def test_reading_undoes_spelling(language):
+    spell, read = SPELL_AND_READ[language]
+    for number in sample():
+        assert read(spell(number)) == number
+
+
+def test_no_two_numbers_are_spelled_alike():
+    for spell in (spell_english, spell_german):
+        assert len({tuple(spell(number)) for number in sample()}) == len(sample())
+
+
+@pytest.mark.parametrize("words", ["", "forty forty", "one one", "seven forty", "hundred", "thousand one", "and", "two zero",
+                                   "one thousand thousand", "forty-seven", "vierzig", "one hundred one"])
+def test_what_is_no_english_numeral_is_refused(words):
+    with pytest.raises(ValueError):
+        read_english(words.split())
+
+
+@pytest.mark.parametrize("words", ["", "vierzig sieben", "eins und vierzig", "sieben vierzig", "ein", "hundert", "und", "forty",
+                                   "eins tausend", "null tausend"])
+def test_what_is_no_german_numeral_is_refused(words):
+    with pytest.raises(ValueError):
+        read_german(words.split())
+
+
+@pytest.mark.parametrize("number", [-1, LARGEST + 1])
+def test_a_number_out_of_range_is_refused(number):
+    for spell in (spell_english, spell_german):
+        with pytest.raises(ValueError, match="999,999"):
+            spell(number)
+
+
+def test_a_test_number_was_never_seen():
+    parts = numerals()
+    assert [len(part) for part in parts] == [12_000, 500, 1_000]
+    numbers = [[read_english(english.split()) for english, _ in part] for part in parts]
+    assert numbers == [[read_german(german.split()) for _, german in part] for part in parts]
+    assert len({number for part in numbers for number in part}) == 13_500
+
+
+def test_small_numbers_are_learned_and_every_length_is_tested():
+    train, _, test = ([read_english(english.split()) for english, _ in part] for part in numerals())
+    assert set(range(100)) < set(train)
+    for digits in (3, 4, 5, 6):
+        assert 150 < sum(len(str(number)) == digits for number in test) < 350
+
+
+def test_units_and_tens_cross():
+    english, german = (part.split() for part in as_pair(300_047))
+    assert english[-2:] == ["forty", "seven"] and german[-3:] == ["sieben", "und", "vierzig"]
+
+
+def test_they_are_the_same_each_time_and_others_with_another_seed():
+    assert numerals(train=200, validation=10, test=20) == numerals(train=200, validation=10, test=20)
+    assert numerals(train=200, validation=10, test=20)[2] != numerals(train=200, validation=10, test=20, seed=1)[2]
+
+
+def test_the_vocabulary_is_small():
+    train, _, _ = numerals()
+    for side, most in ((0, 32), (1, 34)):
+        assert len({word for pair in train for word in pair[side].split()}) <= most
