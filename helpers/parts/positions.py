@@ -57,7 +57,7 @@ def relative_bias(table, t):
 def rotate(x, positions):
     """Turn every vector by its position, so that products of turned vectors depend on i − j alone.
 
-    Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), section 3.2.2 and equation 34. x: (..., t, d), queries
+    Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), sections 3.2.2 and 3.4.2. x: (..., t, d), queries
     or keys, such as (b, h, t, d). positions: (t,), integers. Returns (..., t, d), in x's own precision: components 2j and 2j + 1 are turned
     together, by the angle p / 10000^(2j/d). Angles are computed in 32 bits or more, for half precision cannot tell far positions apart.
     ValueError when d is odd.

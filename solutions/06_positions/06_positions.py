@@ -57,7 +57,8 @@ layers = [MultiHeadAttention(8, 2).to(device()) for _ in range(4)]
 
 def read(sentence, mark=lambda x: x):
     """A sentence as one vector (e,). mark: what to do with the word vectors first."""
-    x = mark(torch.stack([words[word] for word in sentence.split()]).unsqueeze(0))    # (1, t, e)
+    x = torch.stack([words[word] for word in sentence.split()])    # (t, e)
+    x = mark(x.unsqueeze(0))                                       # (1, t, e)
     for layer in layers:
         x = x + layer(x)
     return x.mean(dim=1)[0]
@@ -129,7 +130,7 @@ class PositionEmbedding(nn.Module):
         ### BEGIN SOLUTION
         t = x.shape[1]
         if t > self.t_max:
-            raise ValueError(f"{t} positions are too many: there are vectors for {self.t_max}.")
+            raise ValueError(f"{t} positions are too many: the table has {self.t_max}.")
         positions = torch.arange(t, device=x.device)
         return x + self.table(positions)
         ### END SOLUTION
@@ -187,7 +188,8 @@ def sinusoidal_encoding(t, e, device=None):
     """The fixed encodings of "Attention is all you need", section 3.5.
 
     t: how many positions. e: width, even. device: where the result is needed.
-    Returns (t, e): entry [p, 2j] is sin(p / 10000^(2j/e)), entry [p, 2j + 1] the cosine of the same.
+    Returns (t, e): entry [p, 2j] is sin(p / 10000^(2j/e)), and entry [p, 2j + 1] is the
+    cosine of the same angle.
     """
     ### BEGIN SOLUTION
     positions = torch.arange(t, device=device).unsqueeze(1)    # (t, 1)
@@ -366,7 +368,8 @@ check(relative_bias)
 # To see that it puts order back, take six copies of one word: equal vectors, equal scores. Without a bias all weights are 1/6. Below, the table prefers whatever stands one place behind.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row lies just left of the diagonal; the first row, which has nothing behind it, lies mostly on it."}}
-table = 3 - (torch.arange(-7.0, 8.0, device=device()) - 1).abs()    # t_max = 8; distance 1 gets most
+distances = torch.arange(-7.0, 8.0, device=device())    # t_max = 8
+table = 3 - (distances - 1).abs()                       # distance 1 gets most
 bias = relative_bias(table, 6)
 weights = torch.softmax(torch.zeros(6, 6, device=device()) + bias, dim=-1)
 plots.heat_pair(bias, weights, titles=("bias $a_{i-j}$", "weights of six equal words"))
@@ -376,14 +379,14 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Row i is who looks. On the left each diagonal holds a single number: the bias knows i − j and nothing else. On the right, the softmax of that bias alone. Every word gives about half of its weight to the one before it; the first has none there and looks at itself.
-# Move the sentence to another place in the text, and neither map changes.
+# Move the sentence to another place in the text, and neither map changes. Lesson 14, which carries memories from one stretch of text to the next, could not do without that.
 #
 # </div>
 
 # %% [markdown]
 # ## Spot the bug
 #
-# The function below follows an implementation of relative attention that was published together with an explanation. Training with it works. The loss goes down, lower than without it. But is it relative?
+# The function below follows the relative attention of a published repository. It runs, every index is in range, gradients reach the table, and a model can be trained with it. But is it relative?
 
 # %% tags=["show", "nbval-check-output"]
 def hurried_bias(table, t):
@@ -400,8 +403,8 @@ for name, function in (("yours", relative_bias), ("hurried", hurried_bias)):
 # <details><summary>The answer, once you have one</summary>
 #
 # It adds: the table is asked for $i + j$. The shape is right, $2 t_{max} - 1$ is even the right number of entries, and every index is in range. But *the word before me* gets another number at every place, while pairs such
-# as (0, 4), (1, 3) and (2, 2) share one, though their distances are 4, 2 and 0. The weights are constant along the wrong diagonals. What is learned holds at one place and not one step farther, and the loss does go down, because any number that tells positions apart
-# is better than none. A property test finds it: a bias that is relative has equal numbers along each diagonal, `bias[1:, 1:] == bias[:-1, :-1]`.
+# as (0, 4), (1, 3) and (2, 2) share one, though their distances are 4, 2 and 0. The weights are constant along the wrong diagonals. What is learned about a neighbour at one place says nothing about the neighbour one step farther. Nobody notices, since any number that tells positions apart is better
+# than none, and the loss goes down all the same. A property test finds it: a bias that is relative has equal numbers along each diagonal, `bias[1:, 1:] == bias[:-1, :-1]`.
 #
 # </details>
 
@@ -445,11 +448,11 @@ for name, function in (("yours", relative_bias), ("hurried", hurried_bias)):
 
 # %% nbgrader={"grade": false, "grade_id": "rotate", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def rotate(x, positions):
-    """Rotary encoding: turns each pair of components by an angle that grows with the position.
+    """Rotary encoding: turns each pair of components by an angle that grows with position.
 
-    x: (b, h, t, d), queries or keys; d is even. positions: (t,), integers, on the device of x.
-    Returns (b, h, t, d): components 2j and 2j + 1 are turned together, from the first towards the
-    second, by positions[i] / 10000^(2j/d).
+    x: (b, h, t, d), queries or keys; d is even. positions: (t,), integers, on x's device.
+    Returns (b, h, t, d): components 2j and 2j + 1 are turned together, from the first
+    towards the second, by positions[i] / 10000^(2j/d).
     """
     ### BEGIN SOLUTION
     d = x.shape[-1]
@@ -465,18 +468,20 @@ def rotate(x, positions):
 check(rotate)
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three circles with arrows from their centres, for the first three pairs of a vector. The same arrow is drawn at positions 0 to 6. In the first pair it goes round once, in the second a third of the way, in the third it has barely left its place."}}
-x = torch.tensor([1.0, 0.0] * 8, device=device()).expand(1, 1, 7, 16)    # every pair is (1, 0)
-turned = rotate(x, torch.arange(7, device=device()))[0, 0].cpu()         # (t, d)
+x = torch.tensor([1.0, 0.0] * 8, device=device())    # (d,): every pair is (1, 0)
+x = x.expand(1, 1, 7, 16)                            # (b, h, t, d)
+turned = rotate(x, torch.arange(7, device=device()))[0, 0].cpu()
 
 figure, axes = plt.subplots(1, 3, figsize=(6, 2.4), sharey=True)
 for j, ax in enumerate(axes):
     ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="#bbbbbb"))
     for p, (across, up) in enumerate(turned[:, 2 * j:2 * j + 2].tolist()):
-        ax.annotate("", (across, up), (0, 0), arrowprops={"arrowstyle": "-|>", "color": plots.WEIGHTS(0.35 + p / 10)})
+        look = {"arrowstyle": "-|>", "color": plots.WEIGHTS(0.35 + p / 10)}
+        ax.annotate("", (across, up), (0, 0), arrowprops=look)
         if j < 2 or p % 3 == 0:
             ax.text(1.22 * across, 1.22 * up, p, ha="center", va="center")
-    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", title=f"pair {j}", xlabel=f"component {2 * j}")
-    ax.set_ylabel(f"component {2 * j + 1}")
+    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", title=f"pair {j}")
+    ax.set(xlabel=f"component {2 * j}", ylabel=f"component {2 * j + 1}")
 plt.show()
 
 # %% [markdown]
@@ -491,11 +496,13 @@ plt.show()
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, and the numbers differ from diagonal to diagonal, also between above and below."}}
 torch.manual_seed(5)
-q, k = (torch.randn(1, 1, 1, 16).to(device()).expand(1, 1, 8, 16) for _ in range(2))    # (b, h, t, d)
+q, k = torch.randn(2, 1, 1, 1, 16).to(device()).expand(2, 1, 1, 8, 16)    # (b, h, t, d)
 places = torch.arange(8, device=device())
-plain, turned = q @ k.mT, rotate(q, places) @ rotate(k, places).mT                     # (b, h, t, t)
-plots.heat_pair(plain[0, 0], turned[0, 0], titles=("q · k", "turned q · turned k"), same_scale=True,
-                row_label="position i of the query", column_label="position j of the key")
+plain = q @ k.mT                                                          # (b, h, t, t)
+turned = rotate(q, places) @ rotate(k, places).mT
+labels = {"row_label": "position i of the query", "column_label": "position j of the key"}
+titles = ("q · k", "turned q · turned k")
+plots.heat_pair(plain[0, 0], turned[0, 0], titles=titles, same_scale=True, **labels)
 plt.show()
 
 # %% [markdown]
@@ -529,7 +536,7 @@ plt.show()
 def rotary_attention(q, k, v, positions):
     """Scaled dot-product attention with rotary encoding.
 
-    q, k, v: (b, h, t, d). positions: (t,), integers, the positions of queries and keys alike.
+    q, k, v: (b, h, t, d). positions: (t,), integers, for queries and keys alike.
     Returns (b, h, t, d).
     """
     ### BEGIN SOLUTION
@@ -583,16 +590,21 @@ def trained(way, seed, t=16):
     optimiser = torch.optim.Adam(model.parameters(), lr=0.005)
     for step in range(2 if in_exam() else 300):
         letters = torch.randint(8, (32, t)).to(device())
-        loss = F.cross_entropy(model(letters)[:, 2:].flatten(0, 1), letters[:, :-2].flatten())
+        guesses, truth = model(letters)[:, 2:], letters[:, :-2]
+        loss = F.cross_entropy(guesses.flatten(0, 1), truth.flatten())
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
     return model
 
+def some_letters(t):
+    chance = torch.Generator().manual_seed(1)
+    return torch.randint(8, (400, t), generator=chance).to(device())
+
 @torch.no_grad()
 def right(model, t):
-    """The share of right answers at each position from 2 on, over 400 sequences: (t − 2,)."""
-    letters = torch.randint(8, (400, t), generator=torch.Generator().manual_seed(1)).to(device())
+    """The share of right answers at each position from 2 on: (t − 2,)."""
+    letters = some_letters(t)
     return (model(letters)[:, 2:].argmax(-1) == letters[:, :-2]).float().mean(dim=0).cpu()
 
 ways = ("learned", "sinusoidal", "relative bias", "rotary")
@@ -612,10 +624,11 @@ for way, runs in models.items():
 lines = {way: (range(2, 64), torch.stack([right(model, 64) for model in runs]).mean(dim=0))
          for way, runs in models.items()}
 figure, ax = plt.subplots(figsize=(6, 3.8))
-plots.curves(lines, "position in the sequence", "share of right answers", landmarks={"chance": 1 / 8}, ax=ax)
+labels = ("position in the sequence", "share of right answers")
+plots.curves(lines, *labels, landmarks={"chance": 1 / 8}, ax=ax)
 ax.axvline(15.5, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
 ax.text(15, 1.1, "trained up to here", ha="right", va="center", fontsize=8.5)
-ax.set(ylim=(0, 1.2))
+ax.set(xlim=(0, 71), ylim=(0, 1.2))
 ax.legend(ncols=2, loc=(0.42, 0.6))
 plt.show()
 
@@ -635,19 +648,20 @@ plt.show()
 #   far distances share one number, so that none goes untrained.
 # - **Rotary.** Best by far, and not perfect in every run. *Two places back* is the same turn at every place, so what was learned on the left holds on the right. What was never trained is, again, the far distances: here and there one of them happens to match. In large language models rotary encodings, too, lose accuracy on texts much longer than in training.
 #
-# It is one small task with one layer, and three runs of each. The order of the four is this task's; that each fails in its own way is not.
+# This is one small task with one layer, and three runs of each. Take from it that four models which agree on what they were trained for may differ on everything beyond, not the order in which they came in.
 
 # %% [markdown]
 # **What could have been.** Was the sinusoidal model bound to fail? No. You wrote the proof: $M$ for k = −2 turns the encoding of i into that of i − 2, and the encoding of i − 2 matches itself best. So build the head by hand: $M$ as the projection of queries,
 # nothing for the keys, letters as values.
 
 # %% tags=["show", "nbval-check-output"]
-letters = torch.randint(8, (400, 64), generator=torch.Generator().manual_seed(1)).to(device())
+letters = some_letters(64)
 place = sinusoidal_encoding(64, 32, device())            # (t, e)
 queries = place @ shift_matrix(-2, 32, device()).T       # row i is PE(i − 2)
 weights = torch.softmax(8 * queries @ place.T, dim=-1)   # (t, t)
 answers = (weights @ F.one_hot(letters, 8).float()).argmax(dim=-1)
-print(f"by hand: {(answers[:, 2:] == letters[:, :-2]).float().mean().item():.2f} at length 64")
+share = (answers[:, 2:] == letters[:, :-2]).float().mean().item()
+print(f"by hand: {share:.2f} at length 64")
 
 # %% [markdown]
 # All right, at any length. The weights for it exist, and training on 16 positions did not find them, since on 16 positions many other matrices do as well. *It can represent it* and *it will learn it* are two claims.
@@ -667,12 +681,12 @@ print(f"by hand: {(answers[:, 2:] == letters[:, :-2]).float().mean().item():.2f}
 # </details>
 # <details><summary>2. A published model calls nn.Embedding(e, t_max) for its positions. It was never noticed. When can that be?</summary>
 #
-# When e = t_max the two calls are the same. The module also runs when t_max is the smaller of the two and the rows fetched happen to broadcast, as with t_max = 1. In all other cases the first sum fails, because rows of width t_max do not fit vectors of width e. Try your modules with sizes that are all different.
+# When e = t_max the two calls are the same. The module also runs when t_max is the smaller of the two and the rows fetched happen to broadcast, as with t_max = 1. In all other cases the first call fails: rows of width t_max do not fit vectors of width e. Try your modules with sizes that are all different.
 #
 # </details>
 # <details><summary>3. Rotary attention turns queries and keys. What would turning the values do?</summary>
 #
-# Output i would be Σ_j w_ij R_j v_j: averages of vectors that were turned by their own places j. Move the text along by k, and the weights stay, but every output is turned by k. The next layer, which reads the outputs with fixed matrices, would see something else: the absolute place is back. Turning output i back by R_i would cure it, and then only differences j − i appear again.
+# Output i would be Σ_j w_ij R_j v_j: averages of vectors that were turned by their own places j. Move the text along by k, and the weights stay, but every output is turned by k. The next layer, which reads the outputs with fixed matrices, would see something else: the absolute place is back. Turning output i back by its own place i would cure it: then only differences j − i appear again.
 #
 # </details>
 #
