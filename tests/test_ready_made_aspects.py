@@ -32,6 +32,21 @@ def test_a_tensor_made_where_its_input_lives_and_then_filled_passes():
     assert any_device(1, some_matrix).probe(blocks_on(lambda w: w.device), Draw("seed")) == 1
 
 
+class Lookup(torch.nn.Module):
+    def __init__(self, device):
+        super().__init__()
+        self.table, self.device = torch.nn.Embedding(5, 3), device
+
+    def forward(self, x):
+        return x + self.table(torch.arange(3, device=self.device(x)))
+
+
+def test_rows_looked_up_by_indices_on_the_cpu_are_seen():
+    with pytest.raises(RuntimeError, match="indices are on cpu"):
+        any_device(1, some_matrix).probe(Lookup(lambda x: "cpu"), Draw("seed"))
+    assert any_device(1, some_matrix).probe(Lookup(lambda x: x.device), Draw("seed")) == 1
+
+
 def test_code_that_reads_numbers_has_the_benefit_of_the_doubt():
     assert any_device(1, some_matrix).probe(lambda w: torch.tensor(w.tolist()), Draw("seed")) == 1
 

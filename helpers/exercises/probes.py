@@ -121,7 +121,8 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
     Tried on torch's `meta` device, whose tensors have shapes and no numbers: a tensor that was made
     without a device lands on the CPU, and the two do not mix. Code that reads numbers out of a tensor
     (``.item()``, a loop over indices) cannot run there for another reason, and gets the benefit of the doubt.
-    Writing into a part of a tensor on another device is allowed, as between real devices; the result stays there.
+    Writing into a part of a tensor on another device is allowed, as between real devices; the result stays there. An
+    embedding and its indices have to be on one device.
     """
 
     def probe(answer, draw):
@@ -130,7 +131,7 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
             call = call.to("meta")
         arguments = [a.to("meta") if isinstance(a, torch.Tensor) else a for a in inputs(draw)]
         try:
-            with _WritesAcrossDevices():
+            with _AsBetweenRealDevices():
                 result = call(*arguments)
         except (RuntimeError, NotImplementedError, TypeError) as problem:
             if not _needs_numbers(problem):
@@ -214,11 +215,13 @@ def _kind(value) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-class _WritesAcrossDevices(TorchFunctionMode):
-    """Makes ``there[...] = here`` and ``there.copy_(here)`` from `meta` to the CPU do nothing, where torch would raise.
+class _AsBetweenRealDevices(TorchFunctionMode):
+    """Makes `meta` and the CPU get on with each other as two real devices do, where torch treats `meta` in a way of its own.
 
-    Between real devices both copy. Without this, a tensor that was made on the CPU and then filled would fail
-    for want of numbers and look like code that reads them.
+    ``there[...] = here`` and ``there.copy_(here)`` from `meta` to the CPU do nothing, where torch would raise: between real
+    devices both copy. Without this, a tensor that was made on the CPU and then filled would fail for want of numbers and
+    look like code that reads them. And looking rows up in an embedding on `meta` by indices on the CPU raises, where torch
+    would let it pass.
     """
 
     def __torch_function__(self, function, types, arguments=(), options=None):
@@ -226,6 +229,12 @@ class _WritesAcrossDevices(TorchFunctionMode):
             there, here = arguments[0], arguments[-1]
             if isinstance(here, torch.Tensor) and here.is_meta and not there.is_meta:
                 return there
+        if function is torch.nn.functional.embedding:
+            indices, table = arguments[:2]
+            if table.is_meta and not indices.is_meta:
+                raise RuntimeError(
+                    f"Expected all tensors to be on the same device, but the table is on meta and its indices are on {indices.device.type}"
+                )
         return function(*arguments, **(options or {}))
 
 

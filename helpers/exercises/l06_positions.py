@@ -1,0 +1,226 @@
+"""Lesson 6: putting order back."""
+
+import torch
+
+from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.probes import any_device, built, gradient, input_left_alone, parameters, raises, renamed, values
+from helpers.parts.positions import sinusoidal_encoding
+
+# ------------------------------------------------------------------------------------------- PositionEmbedding
+#
+# A row that a table does not have is an IndexError on the CPU; on a GPU it kills the kernel's whole session with the
+# device. So what goes up to the end of a table, and past it, is tried on the CPU; all else has room for a slip by a few rows.
+
+EMBEDDING = built(11, 6)  # t_max = 11, e = 6
+
+
+def short_sequences(draw):
+    """Three sequences of 5 positions: shorter than t_max, and than e, so that a table of 6 rows has them all too."""
+    return (draw.normal(3, 5, 6),)
+
+
+def on_the_cpu(embedding, draw):
+    return EMBEDDING(embedding, draw).to("cpu")
+
+
+def longest_sequences(draw):
+    return (draw.normal(2, 11, 6).cpu(),)
+
+
+def too_long(draw):
+    return (draw.normal(2, 13, 6).cpu(),)
+
+
+# ------------------------------------------------------------------------------------------------- sinusoids
+
+
+def sizes(draw):
+    """An odd t and an even e: never equal."""
+    return 2 * draw.number(3, 6) + 1, 2 * draw.number(3, 7), draw.device
+
+
+def far_sizes(draw):
+    return 40 + draw.number(0, 5), 10, draw.device
+
+
+def no_numbers(draw):
+    return 5, 6, torch.device("meta")
+
+
+def forwards(draw):
+    return draw.number(2, 7), 2 * draw.number(3, 6), draw.device
+
+
+def backwards(draw):
+    return -draw.number(2, 7), 2 * draw.number(3, 6), draw.device
+
+
+def carried(matrix, draw):
+    """The matrix applied to the encodings of four positions, as columns: (e, 4)."""
+    places = draw.integers(3, 50, 4)
+    encoding = sinusoidal_encoding(50, 8, draw.device)
+    return matrix(draw.number(2, 7), 8, draw.device) @ encoding[places].T
+
+
+ELSEWHERE = (
+    "Your result ends up on the CPU, or meets something that does, whatever device it was asked for. Hand `device` on to every "
+    "function that makes a tensor."
+)
+
+# --------------------------------------------------------------------------------------------- relative bias
+
+
+def short_table(draw):
+    """A table for t_max = 11 and a sequence of 5: even i + j counted from the middle finds a number in it."""
+    return draw.normal(21), 5
+
+
+def whole_table(draw):
+    return draw.normal(21).cpu(), 11
+
+
+# ---------------------------------------------------------------------------------------------------- rotary
+
+
+def heads(draw):
+    return draw.normal(2, 3, 5, 8), torch.arange(5, device=draw.device)
+
+
+def any_order(draw):
+    return draw.normal(2, 3, 5, 8), draw.permutation(19)[:5]
+
+
+def moved_products(rotate, draw):
+    """How much the products of turned queries and keys change when all positions move along: not at all."""
+    q, k, positions = draw.normal(1, 2, 5, 8), draw.normal(1, 2, 5, 8), draw.permutation(9)[:5]
+
+    def products(places):
+        return rotate(q.clone(), places) @ rotate(k.clone(), places).transpose(-2, -1)
+
+    return products(positions + draw.number(3, 9)) - products(positions)
+
+
+def queries_keys_values(draw):
+    return draw.normal(2, 3, 5, 8), draw.normal(2, 3, 5, 8), draw.normal(2, 3, 5, 8), draw.permutation(9)[:5]
+
+
+def moved_attention(attention, draw):
+    q, k, v, positions = queries_keys_values(draw)
+    before = attention(q.clone(), k.clone(), v.clone(), positions)
+    return attention(q, k, v, positions + draw.number(3, 9)) - before
+
+
+FINISHED = (
+    "The finished parts are there for the exercises that build on them. This one is there to write it: a few lines of torch are enough."
+)
+NO_PARTS = {"finished": FINISHED, "helpers": FINISHED}
+
+LESSON = Lesson(
+    "06_positions",
+    "Putting order back",
+    minutes=85,
+    exercises=(
+        Exercise(
+            "PositionEmbedding",
+            stars=1,
+            minutes=10,
+            aspects=(
+                values(1, short_sequences, via=EMBEDDING, axes="b t e", picture=True),
+                values(0.5, longest_sequences, name="as long as t_max", via=on_the_cpu, axes="b t e"),
+                raises(
+                    0.5,
+                    too_long,
+                    ValueError,
+                    name="longer than t_max",
+                    via=on_the_cpu,
+                    mentions=("13", "11"),
+                    missed="A sequence of 13 positions went through a table of 11 rows without a word. Raise a ValueError that names both.",
+                ),
+                parameters(0.25, via=EMBEDDING),
+                input_left_alone(0.25, short_sequences, via=EMBEDDING),
+                any_device(0.5, short_sequences, via=EMBEDDING),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "sinusoidal_encoding",
+            stars=2,
+            minutes=12,
+            aspects=(
+                values(2.5, sizes, axes="t e", picture=True),
+                # 45 radians in 32 bits: the angle itself is good to about 1e-5
+                values(1, far_sizes, name="farther on", axes="t e", rtol=1e-3, atol=5e-4),
+                renamed(any_device(0.5, no_numbers), "any device", missed=ELSEWHERE),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "shift_matrix",
+            stars=3,
+            minutes=15,
+            aspects=(
+                # wide enough for a matrix that was found by least squares
+                values(2.5, forwards, axes="e e", picture=True, rtol=1e-3, atol=1e-3),
+                values(1, backwards, name="a step back", axes="e e", rtol=1e-3, atol=1e-3),
+                Aspect("carried from p to p + k", 1, carried, rtol=1e-3, atol=1e-3),
+                renamed(any_device(0.5, no_numbers), "any device", missed=ELSEWHERE),
+            ),
+        ),
+        Exercise(
+            "relative_bias",
+            stars=2,
+            minutes=10,
+            aspects=(
+                values(2, short_table, axes="t t", picture=True),
+                values(1, whole_table, name="as long as the table allows", axes="t t", picture=True),
+                gradient(0.5, short_table),
+                any_device(0.5, short_table),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "rotate",
+            stars=3,
+            minutes=15,
+            aspects=(
+                values(2, heads, axes="b h t d", picture=True),
+                values(1, any_order, name="positions in any order", axes="b h t d", picture=True),
+                # the right answer is 0, which anybody can guess
+                Aspect(
+                    "only i − j counts",
+                    0.5,
+                    moved_products,
+                    side=True,
+                    rtol=1e-3,
+                    atol=1e-3,
+                    missed="When all positions move along by the same amount, the products of your turned queries and keys change. "
+                    "They may depend on i − j and on nothing else about i and j.",
+                ),
+                gradient(0.5, heads),
+                input_left_alone(0.5, heads),
+                any_device(0.5, heads),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "rotary_attention",
+            stars=2,
+            minutes=8,
+            aspects=(
+                values(1.5, queries_keys_values, axes="b h t d", picture=True),
+                Aspect(
+                    "only i − j counts",
+                    0.5,
+                    moved_attention,
+                    side=True,
+                    rtol=1e-3,
+                    atol=1e-3,
+                    missed="When all positions move along by the same amount, your outputs change. Something in them still knows an "
+                    "absolute position: look at everything that was turned.",
+                ),
+                input_left_alone(0.5, queries_keys_values),
+                any_device(0.5, queries_keys_values),
+            ),
+        ),
+    ),
+)

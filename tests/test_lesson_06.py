@@ -1,0 +1,295 @@
+"""Lesson 6: positions, against double loops in float64, complex numbers, and the properties themselves."""
+
+import functools
+import inspect
+import itertools
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.authoring.inspecting import misjudged
+from helpers.authoring.keys import make_key
+from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.checking.answers import run
+from helpers.checking.verdicts import RIGHT, judge
+from helpers.exercises import load_lesson
+from helpers.parts import multi_head, positions
+
+SOURCE = sources(["06_positions"])[0]
+LESSON = load_lesson("06_positions")
+ANSWERS = Answers(SOURCE)
+PARTS = ["PositionEmbedding", "sinusoidal_encoding", "relative_bias", "rotate"]
+KEY = functools.lru_cache(lambda seed: make_key(SOURCE, seed))
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(6)
+
+
+@pytest.fixture(params=["solution", "part"])
+def written(request):
+    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(positions, name)
+
+
+@pytest.fixture
+def kind(request):
+    """New tensors are of this type while the test runs: an encoding has no input to take its precision from."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(request.param)
+    yield request.param
+    torch.set_default_dtype(before)
+
+
+BOTH = pytest.mark.parametrize("kind", TOLERANCE, indirect=True)
+
+
+def near(ours, theirs):
+    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+    tolerance = TOLERANCE[ours.dtype]
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def slow_encoding(t, e):
+    """The paper's formula, entry by entry, in Python's own double precision."""
+    rows = torch.zeros(t, e, dtype=torch.float64)
+    for p, j in itertools.product(range(t), range(e // 2)):
+        angle = p / 10000 ** (2 * j / e)
+        rows[p, 2 * j], rows[p, 2 * j + 1] = math.sin(angle), math.cos(angle)
+    return rows
+
+
+def turned_as_complex(x, places):
+    """Rotary encoding as a product of complex numbers: components 2j and 2j + 1 are one number, and i^θ turns it."""
+    d, wide = x.shape[-1], x.double()
+    speeds = torch.tensor([10000 ** (-2 * j / d) for j in range(d // 2)], dtype=torch.float64)
+    turns = torch.exp(1j * places.double()[:, None] * speeds)
+    pairs = torch.view_as_complex(wide.reshape(*x.shape[:-1], d // 2, 2))
+    return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
+
+
+# ------------------------------------------------------------------------------------ why positions are needed
+
+
+def test_a_stack_of_attention_and_a_mean_cannot_see_order_and_positions_let_it(written):
+    layers = [multi_head.MultiHeadAttention(8, 2).double() for _ in range(4)]
+
+    def read(x):
+        for layer in layers:
+            x = x + layer(x)
+        return x.mean(dim=1)
+
+    x, order = torch.randn(1, 5, 8, dtype=torch.float64), torch.tensor([3, 0, 4, 1, 2])
+    torch.testing.assert_close(read(x), read(x[:, order]))
+    embed = written("PositionEmbedding")(9, 8).double()
+    assert (read(embed(x)) - read(embed(x[:, order]))).abs().max() > 1e-3
+
+
+# ----------------------------------------------------------------------------------------- PositionEmbedding
+
+
+@pytest.mark.parametrize("kind", TOLERANCE)
+@pytest.mark.parametrize("b,t,e,t_max", [(1, 1, 1, 1), (3, 5, 6, 11), (2, 7, 4, 7), (4, 2, 9, 3)])
+def test_every_position_gets_its_row_of_the_table(written, kind, b, t, e, t_max):
+    embed = written("PositionEmbedding")(t_max, e).to(kind)
+    x = torch.randn(b, t, e, dtype=kind, requires_grad=True)
+    y = embed(x)
+    for k, p in itertools.product(range(b), range(t)):
+        near(y[k, p], x[k, p] + embed.table.weight[p])
+    cotangent = torch.randn_like(y)
+    slopes = torch.autograd.grad((y * cotangent).sum(), [x, embed.table.weight])
+    near(slopes[0], cotangent)
+    near(slopes[1], torch.cat([cotangent.sum(0), torch.zeros(t_max - t, e, dtype=kind)]))
+
+
+def test_a_sequence_that_is_too_long_is_refused_with_both_numbers(written):
+    embed = written("PositionEmbedding")(16, 4)
+    assert embed(torch.zeros(1, 16, 4)).shape == (1, 16, 4)
+    with pytest.raises(ValueError, match=r"(?s)(?=.*\b17\b)(?=.*\b16\b)"):
+        embed(torch.zeros(1, 17, 4))
+
+
+# ----------------------------------------------------------------------------------------------- sinusoids
+
+
+@BOTH
+@pytest.mark.parametrize("t,e", [(1, 2), (2, 2), (9, 6), (12, 10), (5, 64)])
+def test_sinusoids_are_the_papers_formula(written, kind, t, e):
+    near(written("sinusoidal_encoding")(t, e), slow_encoding(t, e).to(kind))
+    assert written("sinusoidal_encoding")(t, e, device="meta").device.type == "meta"
+
+
+@pytest.mark.parametrize("kind", [torch.float64], indirect=True)
+@pytest.mark.parametrize("k", [-7, -1, 0, 1, 4, 40])
+@pytest.mark.parametrize("e", [2, 6, 32])
+def test_one_matrix_moves_every_position_along(written, kind, k, e):
+    """PE(p + k) = M PE(p) for every p: on our encodings, and on the formula's."""
+    matrix = ANSWERS.make("shift_matrix")(k, e)
+    for encoding in (written("sinusoidal_encoding")(200, e), slow_encoding(200, e)):
+        for p in range(max(0, -k), 200 - max(0, k)):
+            torch.testing.assert_close(matrix @ encoding[p], encoding[p + k], rtol=0, atol=1e-10)
+
+
+@BOTH
+def test_shifts_are_rotations_that_add_up(kind):
+    shift = ANSWERS.make("shift_matrix")
+    near(shift(3, 8) @ shift(3, 8).T, torch.eye(8))
+    near(shift(3, 8) @ shift(4, 8), shift(7, 8))
+    near(shift(-5, 8), shift(5, 8).T)
+    near(shift(0, 8), torch.eye(8))
+    near(shift(6, 8), torch.linalg.matrix_power(shift(1, 8), 6))
+
+
+@pytest.mark.parametrize("kind", [torch.float64], indirect=True)
+def test_products_of_sinusoids_depend_on_the_distance_alone(written, kind):
+    products = written("sinusoidal_encoding")(50, 12) @ written("sinusoidal_encoding")(50, 12).T
+    torch.testing.assert_close(products[1:, 1:], products[:-1, :-1], rtol=0, atol=1e-10)
+    torch.testing.assert_close(products.diagonal(), torch.full((50,), 6.0), rtol=0, atol=1e-10)
+
+
+# ------------------------------------------------------------------------------------------------ distances
+
+
+@pytest.mark.parametrize("kind", TOLERANCE)
+@pytest.mark.parametrize("t,t_max", [(1, 1), (1, 4), (3, 4), (6, 6), (5, 20)])
+def test_the_bias_of_two_positions_is_the_tables_number_for_their_distance(written, kind, t, t_max):
+    table = torch.randn(2 * t_max - 1, dtype=kind, requires_grad=True)
+    bias = written("relative_bias")(table, t)
+    assert bias.shape == (t, t) and bias.dtype == kind
+    for i, j in itertools.product(range(t), range(t)):
+        assert bias[i, j] == table[t_max - 1 + i - j]
+    (slope,) = torch.autograd.grad(bias.sum(), table)
+    uses = [max(0, t - abs(distance)) for distance in range(1 - t_max, t_max)]
+    assert slope.tolist() == uses
+    assert torch.equal(bias[1:, 1:], bias[:-1, :-1])
+
+
+def test_the_part_refuses_distances_that_the_table_does_not_have():
+    with pytest.raises(ValueError, match="t = 5 .* t_max = 4"):
+        positions.relative_bias(torch.zeros(7), 5)
+
+
+# --------------------------------------------------------------------------------------------------- rotary
+
+SIZES = [(1, 1, 1, 2), (2, 3, 5, 8), (1, 4, 7, 6), (3, 1, 2, 64)]  # b, h, t, d
+
+
+@BOTH
+@pytest.mark.parametrize("b,h,t,d", SIZES)
+def test_turning_is_multiplying_complex_numbers(written, kind, b, h, t, d):
+    x, places = torch.randn(b, h, t, d, requires_grad=True), torch.randint(0, 12, (t,))
+    ours, theirs = written("rotate")(x, places), turned_as_complex(x, places)
+    near(ours, theirs)
+    cotangent = torch.randn_like(ours)
+    near(*(torch.autograd.grad((y * cotangent).sum(), x)[0] for y in (ours, theirs)))
+
+
+@BOTH
+def test_turning_keeps_lengths_and_leaves_position_0_alone(written, kind):
+    x, places = torch.randn(2, 3, 5, 8), torch.tensor([0, 3, 9, 1, 0])
+    turned = written("rotate")(x, places)
+    near(turned.norm(dim=-1), x.norm(dim=-1))
+    near(turned[:, :, [0, 4]], x[:, :, [0, 4]])
+
+
+@pytest.mark.parametrize("kind", [torch.float64], indirect=True)
+def test_products_of_turned_vectors_depend_on_i_minus_j_alone(written, kind):
+    q, k, places = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 8), torch.tensor([4, 0, 11, 7, 2])
+    rotate = written("rotate")
+
+    def products(moved):
+        return rotate(q, places + moved) @ rotate(k, places + moved).mT
+
+    for moved in (1, 13, 500):
+        torch.testing.assert_close(products(moved), products(0), rtol=0, atol=1e-10)
+    # and by the shift between them: q_i R_(j−i) k_j
+    for i, j in itertools.product(range(5), range(5)):
+        by_one = (q[:, :, i : i + 1] * rotate(k[:, :, j : j + 1], places[j : j + 1] - places[i])).sum((-2, -1))
+        torch.testing.assert_close(products(0)[:, :, i, j], by_one, rtol=0, atol=1e-10)
+
+
+def test_turning_is_what_the_shift_matrix_does_to_cosine_and_sine():
+    """R_p carries (cos, sin) where M carries (sin, cos): a clock's hand, with its two coordinates exchanged."""
+    hand = torch.tensor([1.0, 0.0] * 4).expand(1, 1, 9, 8)
+    turned = positions.rotate(hand, torch.arange(9))[0, 0]
+    torch.testing.assert_close(turned.reshape(9, 4, 2).flip(-1).reshape(9, 8), positions.sinusoidal_encoding(9, 8))
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_the_part_turns_half_precision_by_angles_in_full(half):
+    """bfloat16 cannot count to 257: angles that were computed in it would be off by whole radians."""
+    x, places = torch.randn(1, 2, 4, 8), torch.tensor([257, 1001, 2003, 4099])
+    turned = positions.rotate(x.to(half), places)
+    assert turned.dtype == half
+    torch.testing.assert_close(turned.float(), turned_as_complex(x.to(half).float(), places), rtol=2e-2, atol=3e-2)
+
+
+@pytest.mark.parametrize("wrong", [lambda: positions.sinusoidal_encoding(3, 5), lambda: positions.rotate(torch.zeros(1, 1, 2, 7), torch.arange(2))])
+def test_the_parts_refuse_odd_widths(wrong):
+    with pytest.raises(ValueError, match="even"):
+        wrong()
+
+
+@BOTH
+@pytest.mark.parametrize("b,h,t,d", SIZES)
+def test_rotary_attention_is_pytorchs_attention_on_turned_queries_and_keys(kind, b, h, t, d):
+    q, k, v = (torch.randn(b, h, t, d, requires_grad=True) for _ in range(3))
+    places = torch.randint(0, 12, (t,))
+    ours = ANSWERS.make("rotary_attention")(q, k, v, places)
+    theirs = F.scaled_dot_product_attention(turned_as_complex(q, places), turned_as_complex(k, places), v)
+    near(ours, theirs)
+    cotangent = torch.randn_like(ours)
+    for mine, other in zip(*(torch.autograd.grad((y * cotangent).sum(), [q, k, v]) for y in (ours, theirs))):
+        near(mine, other)
+
+
+@pytest.mark.parametrize("kind", [torch.float64], indirect=True)
+def test_rotary_attention_does_not_notice_that_the_text_moves(kind):
+    q, k, v = (torch.randn(2, 3, 5, 8) for _ in range(3))
+    attention = ANSWERS.make("rotary_attention")
+    torch.testing.assert_close(attention(q, k, v, torch.arange(5)), attention(q, k, v, torch.arange(5) + 100), rtol=0, atol=1e-10)
+
+
+# --------------------------------------------------------------------------------------------- what is said
+
+
+def test_a_head_made_by_hand_from_the_shift_matrix_finds_two_places_back_at_any_length():
+    place = positions.sinusoidal_encoding(300, 32)
+    weights = torch.softmax(8 * place @ ANSWERS.make("shift_matrix")(-2, 32).T @ place.T, dim=-1)
+    assert (weights[2:].argmax(-1) == torch.arange(298)).all() and weights[2:].amax(-1).min() > 0.9
+
+
+def test_an_embedding_with_its_arguments_exchanged_passes_when_both_are_equal():
+    """Which is why the check takes sizes that are all different."""
+    right, swapped = nn.Embedding(6, 6), nn.Embedding(6, 6)
+    assert right.weight.shape == swapped.weight.shape
+    entry = next(m for m in KEY("desk")["PositionEmbedding"].mistakes if m.slug == "swapped")
+    assert "size" in entry.outcomes["values"].says
+
+
+# --------------------------------------------------------------------------------------------- the checks
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("seed", ["desk", "another"])
+def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
+    with on_the_cpu():
+        verdict = judge(LESSON[name], run(LESSON[name], getattr(positions, name), seed), KEY(seed)[name])
+    assert verdict.state == RIGHT and verdict.points == LESSON[name].points, [a.says for a in verdict.aspects]
+
+
+@pytest.mark.parametrize("seed", ["fresh-a", "fresh-b"])
+def test_every_known_mistake_is_called_by_its_name(seed):
+    assert list(misjudged(SOURCE, seed)) == []
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_say_which_shapes_they_take(name):
+    part = getattr(positions, name)
+    text = inspect.getdoc(part) + (inspect.getdoc(part.forward) if inspect.isclass(part) else "")
+    assert "(" in text and "Returns" in text and "section" in text
