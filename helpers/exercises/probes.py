@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Aspect
@@ -120,6 +121,7 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
     Tried on torch's `meta` device, whose tensors have shapes and no numbers: a tensor that was made
     without a device lands on the CPU, and the two do not mix. Code that reads numbers out of a tensor
     (``.item()``, a loop over indices) cannot run there for another reason, and gets the benefit of the doubt.
+    Writing into a part of a tensor on another device is allowed, as between real devices; the result stays there.
     """
 
     def probe(answer, draw):
@@ -128,7 +130,8 @@ def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
             call = call.to("meta")
         arguments = [a.to("meta") if isinstance(a, torch.Tensor) else a for a in inputs(draw)]
         try:
-            result = call(*arguments)
+            with _WritesAcrossDevices():
+                result = call(*arguments)
         except (RuntimeError, NotImplementedError, TypeError) as problem:
             if not _needs_numbers(problem):
                 raise
@@ -159,8 +162,21 @@ def parameters(points: float, via: Via) -> Aspect:
     return Aspect("parameters", points, probe, side=True)
 
 
-def raises(points: float, inputs: Inputs, kind: type[Exception], *, name: str, via: Via = as_is, missed: str) -> Aspect:
-    """Bad arguments are refused with the right kind of error."""
+def raises(
+    points: float,
+    inputs: Inputs,
+    kind: type[Exception],
+    *,
+    name: str,
+    via: Via = as_is,
+    missed: str,
+    mentions: tuple[str, ...] = (),
+) -> Aspect:
+    """Bad arguments are refused with the right kind of error.
+
+    mentions: words that its message must hold, such as the offending number. An error of the right kind that
+    something else raised by accident does not hold them.
+    """
 
     def probe(answer, draw):
         arguments = inputs(draw)
@@ -169,6 +185,12 @@ def raises(points: float, inputs: Inputs, kind: type[Exception], *, name: str, v
         except kind as problem:
             if isinstance(problem, NotImplementedError):
                 raise
+            absent = [word for word in mentions if word not in str(problem)]
+            if absent:
+                raise Unmet(
+                    f"Your code raises {type(problem).__name__}, as it should; its message does not mention "
+                    f"{' or '.join(absent)}, which is what somebody who meets it needs to read."
+                ) from None
             return torch.tensor([1])
         raise Unmet(missed)
 
@@ -190,6 +212,21 @@ def _requiring_grad(value):
 
 def _kind(value) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
+
+
+class _WritesAcrossDevices(TorchFunctionMode):
+    """Makes ``there[...] = here`` and ``there.copy_(here)`` from `meta` to the CPU do nothing, where torch would raise.
+
+    Between real devices both copy. Without this, a tensor that was made on the CPU and then filled would fail
+    for want of numbers and look like code that reads them.
+    """
+
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        if function in (torch.Tensor.__setitem__, torch.Tensor.copy_):
+            there, here = arguments[0], arguments[-1]
+            if isinstance(here, torch.Tensor) and here.is_meta and not there.is_meta:
+                return there
+        return function(*arguments, **(options or {}))
 
 
 def _needs_numbers(problem: Exception) -> bool:

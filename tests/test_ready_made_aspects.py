@@ -1,0 +1,69 @@
+"""What the ready-made aspects see, and what they let pass."""
+
+import pytest
+import torch
+
+from helpers.checking.syntax import forbidden_use
+from helpers.exercises.draw import Draw
+from helpers.exercises.probes import Unmet, any_device, raises
+
+
+def blocks_on(device):
+    def twice(w):
+        d = w.shape[0]
+        out = torch.zeros(2 * d, 2 * d, device=device(w))
+        out[:d, :d] = w
+        out[d:, d:].copy_(w)
+        return out
+
+    return twice
+
+
+def some_matrix(draw):
+    return (draw.normal(3, 3),)
+
+
+def test_a_tensor_made_on_the_cpu_and_then_filled_is_seen():
+    with pytest.raises(Unmet, match="your result is on 'cpu'"):
+        any_device(1, some_matrix).probe(blocks_on(lambda w: "cpu"), Draw("seed"))
+
+
+def test_a_tensor_made_where_its_input_lives_and_then_filled_passes():
+    assert any_device(1, some_matrix).probe(blocks_on(lambda w: w.device), Draw("seed")) == 1
+
+
+def test_code_that_reads_numbers_has_the_benefit_of_the_doubt():
+    assert any_device(1, some_matrix).probe(lambda w: torch.tensor(w.tolist()), Draw("seed")) == 1
+
+
+def refusing(with_words):
+    def half(n):
+        if n % 2:
+            raise ValueError(with_words)
+
+    return half
+
+
+def test_an_error_has_to_mention_what_the_exercise_asks_for():
+    aspect = raises(1, lambda draw: (17,), ValueError, name="odd", missed="17 is odd", mentions=("17",))
+    assert aspect.probe(refusing("17 is odd"), Draw("seed")) == 1
+    with pytest.raises(Unmet, match="does not mention 17"):
+        aspect.probe(refusing("not enough values to unpack"), Draw("seed"))
+    with pytest.raises(Unmet, match="17 is odd"):
+        aspect.probe(lambda n: n // 2, Draw("seed"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from helpers.parts.multi_head import split_heads as s",
+        "import helpers.parts.multi_head as m",
+        "from helpers import parts; s = parts.multi_head.split_heads",
+    ],
+)
+def test_a_forbidden_module_is_seen_however_it_is_imported(line):
+    assert "write it" in forbidden_use(line, {"multi_head": "write it"})
+
+
+def test_a_relative_import_is_no_stumbling_block():
+    assert forbidden_use("from . import other", {"multi_head": "write it"}) == ""
