@@ -19,13 +19,14 @@ class Variant:
 
     exercise: its name. slug: the variant's name, lower case with hyphens, unique in its exercise.
     edit: (old, new), or several such pairs; each `old` must stand exactly once in the solution cell.
-    instead: a whole body to put in place of the region between BEGIN and END SOLUTION.
+    instead: a whole body to put in place of the region between BEGIN and END SOLUTION; where a cell has several
+    such regions (a class: its constructor and its forward), one body for each, and "" leaves a region as it is.
     """
 
     exercise: str
     slug: str
     edit: tuple = ()
-    instead: str = ""
+    instead: str | tuple[str, ...] = ""
 
     def __post_init__(self):
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.slug):
@@ -84,12 +85,15 @@ class Shortcut(Variant):
     """An answer with the right numbers by a way that the exercise forbids."""
 
 
-def _replace_region(source: str, body: str, label: str) -> str:
+def _replace_region(source: str, instead: str | tuple[str, ...], label: str) -> str:
+    bodies = (instead,) if isinstance(instead, str) else instead
     lines = source.splitlines()
     begins = [i for i, line in enumerate(lines) if line.strip() == BEGIN]
     ends = [i for i, line in enumerate(lines) if line.strip() == END]
-    if len(begins) != 1 or len(ends) != 1:
-        raise BadEdit(f"{label}: `instead` needs exactly one solution region, found {len(begins)}")
-    indent = lines[begins[0]][: len(lines[begins[0]]) - len(lines[begins[0]].lstrip())]
-    new = textwrap.indent(textwrap.dedent(body).strip("\n"), indent).splitlines()
-    return "\n".join(lines[: begins[0]] + new + lines[ends[0] + 1 :])
+    if not len(bodies) == len(begins) == len(ends):
+        raise BadEdit(f"{label}: `instead` has {len(bodies)} bodies for {len(begins)} solution regions")
+    for body, begin, end in reversed(list(zip(bodies, begins, ends))):
+        if body:
+            indent = lines[begin][: len(lines[begin]) - len(lines[begin].lstrip())]
+            lines[begin : end + 1] = textwrap.indent(textwrap.dedent(body).strip("\n"), indent).splitlines()
+    return "\n".join(lines)
