@@ -1,0 +1,77 @@
+"""Attention with several heads (lesson 4).
+
+Vaswani et al., "Attention is all you need" (2017), section 3.2.2: h attentions side by side, each with
+projections of its own, joined and mixed by one more matrix. b batch, t positions, e width of the model,
+h heads, d width of one head.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+
+def split_heads(x, h):
+    """Cut the width of every position into h heads: (b, t, e) -> (b, h, t, d), d = e/h.
+
+    Head k gets components k·d to (k+1)·d of every position. ValueError when e is not divisible by h.
+    """
+    b, t, e = x.shape
+    _check_divisible(e, h)
+    # name the parts of the last axis first, then exchange axes: a reshape alone would cut across positions
+    return x.reshape(b, t, h, e // h).transpose(1, 2)
+
+
+def merge_heads(x):
+    """Lay the heads of every position side by side again: (b, h, t, d) -> (b, t, e), e = h·d."""
+    b, h, t, d = x.shape
+    return x.transpose(1, 2).reshape(b, t, h * d)  # a copy: after the transpose the numbers no longer lie in order
+
+
+class MultiHeadAttention(nn.Module):
+    """h heads of width d = e/h each, as in the paper: 4e² + e parameters, whatever h is.
+
+    e: width of the model, divisible by h (ValueError otherwise). Head k uses rows k·d to (k+1)·d of each projection's weight.
+    """
+
+    def __init__(self, e, h):
+        super().__init__()
+        _check_divisible(e, h)
+        self.h = h
+        self.to_queries = nn.Linear(e, e, bias=False)  # all heads at once: h blocks of d rows
+        self.to_keys = nn.Linear(e, e, bias=False)
+        self.to_values = nn.Linear(e, e, bias=False)
+        self.unify = nn.Linear(e, e)
+
+    def forward(self, x):
+        """x: (b, t, e). Returns (b, t, e)."""
+        q, k, v = (split_heads(to(x), self.h) for to in (self.to_queries, self.to_keys, self.to_values))  # (b, h, t, d)
+        return self.unify(merge_heads(_attend(q, k, v)))
+
+
+class WideMultiHeadAttention(nn.Module):
+    """h heads, each as wide as the model: 4he² + e parameters. Any h will do."""
+
+    def __init__(self, e, h):
+        super().__init__()
+        self.h = h
+        self.to_queries = nn.Linear(e, h * e, bias=False)
+        self.to_keys = nn.Linear(e, h * e, bias=False)
+        self.to_values = nn.Linear(e, h * e, bias=False)
+        self.unify = nn.Linear(h * e, e)
+
+    def forward(self, x):
+        """x: (b, t, e). Returns (b, t, e)."""
+        q, k, v = (split_heads(to(x), self.h) for to in (self.to_queries, self.to_keys, self.to_values))  # (b, h, t, e)
+        return self.unify(merge_heads(_attend(q, k, v)))
+
+
+def _attend(q, k, v):
+    """softmax(q kᵀ / √d) v in every head: three times (b, h, t, d) -> (b, h, t, d)."""
+    weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)  # (b, h, t, t)
+    return weights @ v
+
+
+def _check_divisible(e, h):
+    if e % h:
+        raise ValueError(f"e = {e} is not divisible by h = {h}: every head needs the same number of components")
