@@ -126,7 +126,7 @@ def dropped(*sizes):
     return probe
 
 
-def evaluated(*sizes, calls=20):
+def evaluated(*sizes, calls=6):
     """How many of the calls in evaluation, with a dropout of one half, differ from the module without dropout.
 
     A single call has 120 components a layer and drops none of them with a chance of 2⁻¹²⁰.
