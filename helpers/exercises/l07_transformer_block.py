@@ -94,14 +94,14 @@ def both_orders(answer, draw, *sizes, training=False, **options):
 
 
 def masked(*sizes):
-    """With time masked, and with padding masked, in both orders."""
+    """With time masked, and with padding masked, in both orders. Copies of x go in: changing it in place is another aspect's business."""
 
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
         time = torch.ones(5, 5, dtype=torch.bool, device=x.device).tril()
         real = draw.uniform(0, 1, 3, 1, 5).argsort(-1) < 3  # of five positions, three are real
         return {
-            f"{name}, {kind}": module(x, mask)
+            f"{name}, {kind}": module(x.clone(), mask)
             for name, module in both_orders(answer, draw, *sizes)
             for kind, mask in (("time", time), ("padding", real))
         }
@@ -118,7 +118,7 @@ def dropped(*sizes):
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
         return {
-            f"{name}, dropout={chance}": module(x)
+            f"{name}, dropout={chance}": module(x.clone())
             for chance in (1.0, 0.0)
             for name, module in both_orders(answer, draw, *sizes, dropout=chance, training=True)
         }
@@ -134,9 +134,9 @@ def evaluated(*sizes, calls=6):
 
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
-        plain = {name: module(x) for name, module in both_orders(answer, draw, *sizes, dropout=0.0)}
+        plain = {name: module(x.clone()) for name, module in both_orders(answer, draw, *sizes, dropout=0.0)}
         return {
-            name: torch.tensor(sum(not torch.allclose(module(x), plain[name], rtol=1e-4, atol=1e-5) for _ in range(calls)))
+            name: torch.tensor(sum(not torch.allclose(module(x.clone()), plain[name], rtol=1e-4, atol=1e-5) for _ in range(calls)))
             for name, module in both_orders(answer, draw, *sizes, dropout=0.5)
         }
 

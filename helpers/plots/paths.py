@@ -48,4 +48,4 @@ def path_row(t=7, reach=2, axes=None):
 
 def _arrow(ax, start, end, heights, colour, width):
     ax.annotate("", (end[0], heights[end[1]]), (start[0], heights[start[1]]), zorder=1 if colour == _FAINT else 2,
-                arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 4, "shrinkB": 4, "mutation_scale": 7})
+                arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 4, "shrinkB": 4, "mutation_scale": 4 if colour == _FAINT else 8})

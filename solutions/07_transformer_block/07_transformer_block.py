@@ -110,7 +110,8 @@ def storeys(model, x):
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two panels against depth from 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first layer and stays there. Right, the difference of the positions drops from 1 to one ten-millionth within a few layers and stays there."}}
 def draw_storeys(towers):
-    figure, axes = plt.subplots(1, 2, figsize=(6, 3))
+    height = 3 if len(towers) == 1 else 4.2
+    figure, axes = plt.subplots(1, 2, figsize=(6, height))
     measured = {name: storeys(tower, x) for name, tower in towers.items()}
     for k, title in enumerate(["size of the vectors", "difference of positions"]):
         lines = {name: (range(len(m[k])), m[k]) for name, m in measured.items()}
@@ -199,7 +200,7 @@ for block in (0, 8, 16, 20, 22, 23):
     print(f"block {block:>2}: gradient {pull[block].item():.1e}")
 
 # %% [markdown]
-# The last block is told what to do. With every block further down, the message is fainter, and the first ones hear nothing: their gradient is so small that no learning rate would help. The way back runs through the same averages as the way forward.
+# The last block is told what to do. With every block further down the message is fainter, and what reaches the first ones is more than ten powers of ten smaller. The way back runs through the same averages as the way forward.
 
 # %% [markdown]
 # ## A shortcut
@@ -230,7 +231,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point a block, input on the left, output on the right; each line on the axis is a power of ten. Without shortcuts the gradient loses a factor of several with every block that it passes on its way to the left. With shortcuts it passes all 24.
+# **How to read it.** One point a block, input on the left, output on the right; each line on the axis is a power of ten. Without shortcuts the points lie on a straight line: on its way to the left the gradient loses about the same factor with every block. With shortcuts it passes all 24.
 #
 # </div>
 
@@ -561,7 +562,7 @@ draw_storeys(stacks)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** As before: left the size, right how much the positions differ. Shortcuts decide the right panel: with them positions stay apart, without them all positions become one within a few blocks, **norms or not**. Norms decide the left one. With norm first the sum on the shortcut still
+# **How to read it.** As before: left the size, right how much the positions differ. Shortcuts decide the right panel: with them positions stay apart, without them all positions become one within a few blocks, **norms or not**. Norms decide the left one: *norms only* and *norm last* lie on each other, at 1. With norm first the sum on the shortcut still
 # grows, because nobody normalises it before the end; it grows slowly, since each layer adds a piece of about the same size.
 #
 # </div>
@@ -570,7 +571,7 @@ draw_storeys(stacks)
 #
 # Now the gradients of the two orders, with the instrument:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Gradient norm against block number for 24 blocks. With norm last it is level over most of the depth and rises steeply in the last few blocks, to several times the rest. With norm first it is level from end to end and falls slightly towards the output."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Gradient norm against block number for 24 blocks. With norm last it is level over the lower half, rises a little over the upper half, and jumps to several times the rest in the last block. With norm first it is level from end to end and falls slightly towards the output."}}
 orders = ("both, norm last", "both, norm first")
 pulls = {name: gradient_by_depth(stacks[name], x) for name in orders}
 lines = {name: (range(24), pull) for name, pull in pulls.items()}
@@ -583,7 +584,7 @@ for name, pull in pulls.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same axes as in the figure with and without shortcuts, and a far smaller range: nothing vanishes any more in either order. With norm first all blocks are pulled about equally. With norm last the blocks next to the output are pulled much harder than the others.
+# **How to read it.** The same axes as in the figure with and without shortcuts, and a far smaller range: nothing vanishes any more in either order. With norm first all blocks are pulled about equally. With norm last the pull grows towards the output, and the last block is pulled several times as hard as the lower ones.
 #
 # </div>
 #
@@ -640,7 +641,7 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # %% [markdown]
 # ## Spot the bug
 #
-# The norm below is modelled on a widely read tutorial that goes through the paper line by line; hundreds of programs have taken it over. It trains. Find two differences from the formula before you look at what is printed.
+# The norm below is modelled on a widely read tutorial that goes through the paper line by line, and has been copied into many programs since. It trains. Find two differences from the formula before you look at what is printed.
 
 # %% tags=["show", "nbval-check-output"]
 class TutorialNorm(nn.Module):
@@ -658,12 +659,12 @@ for e in (4, 32, 512):
     v = torch.arange(float(e), device=device())
     for scale in (1.0, 1e-5):
         ratio = TutorialNorm(e).to(device())(scale * v) / nn.LayerNorm(e).to(device())(scale * v)
-        print(f"e = {e:>3}, vector times {scale:g}: {ratio[0].item():.3f} times PyTorch's norm")
+        print(f"e = {e:>3}, vector times {scale:g}: {ratio[0].item():.3g} times PyTorch's norm")
 
 # %% [markdown]
 # <details><summary>The answer, once you have one</summary>
 #
-# `x.std()` divides by e − 1, and epsilon is added to the standard deviation instead of the variance. The first slip makes every output smaller by √((e − 1)/e): a lot for e = 4, a tenth of a percent for e = 512. The second shows for vectors that are small to begin with. There √(σ² + ε) is about √ε and damps the vector;
+# `x.std()` divides by e − 1, and epsilon is added to the standard deviation instead of the variance. The first slip makes every output smaller by √((e − 1)/e): by an eighth for e = 4, by a tenth of a percent for e = 512. The second shows for vectors that are small to begin with. There √(σ² + ε) is about √ε and damps the vector;
 # σ + ε does not, and blows it up to full size, noise and all.
 # A model that is trained with this norm learns around it. The harm comes when weights meet the other norm: a published model loaded into this code computes something slightly else in each of its layers, and nothing raises.
 #
