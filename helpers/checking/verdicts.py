@@ -217,9 +217,15 @@ def _different_names(yours: torch.Tensor, target: torch.Tensor) -> str:
         return set(bytes(tensor.tolist()).decode(errors="replace").split("\n"))
 
     mine, goal = decoded(yours), decoded(target)
-    missing, extra = ", ".join(sorted(goal - mine)), ", ".join(sorted(mine - goal))
+    missing, extra = _few(sorted(goal - mine)), _few(sorted(mine - goal))
     parts = [f"is missing {missing}" if missing else "", f"has {extra}, which is not asked for" if extra else ""]
     return f"Your module {' and '.join(part for part in parts if part)}."
+
+
+def _few(names: list[str], most: int = 6) -> str:
+    """The names, or the first of them and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _listed(tensors) -> str:

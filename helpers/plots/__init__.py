@@ -12,6 +12,7 @@ from .bars import bars
 from .curves import curves, loss_curve
 from .heads import arrow_chain, fold, head_grid
 from .masks import mask_row
+from .paths import path_row
 from .points import convex_hull, hull_picture, label_points, plane
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, in_grey, png, use_course_style
 from .weights import heat, heat_pair
@@ -35,6 +36,7 @@ __all__ = [
     "label_points",
     "loss_curve",
     "mask_row",
+    "path_row",
     "plane",
     "png",
     "use_course_style",

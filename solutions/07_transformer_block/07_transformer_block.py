@@ -1,0 +1,702 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 7 · Attention, a little network, two shortcuts
+#
+# One layer of attention is a weighted average. A model that reads needs many layers, one on top of the other, and a tower of bare attentions falls down: three storeys
+# up, all positions are the same vector, and no gradient reaches the ground. This lesson watches it fall, adds what is missing piece by piece, and measures after each piece. What stands at
+# the end is the transformer block.
+#
+# | | |
+# |---|---|
+# | **You will build** | an instrument that measures gradients by depth, a layer norm, the feed-forward network, the block in both of its orders, and the stack |
+# | **You need** | lessons 4 and 5; writing an `nn.Module` |
+# | **It takes** | about 85 minutes: six exercises, 23 points |
+# | **It computes** | for a few seconds a cell, on any laptop |
+#
+# The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of one head. The masked multi-head attention of lessons 4 and 5 comes finished, as
+# `SelfAttention`.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+from helpers import plots
+from helpers.device import device
+from helpers.lesson import start
+from helpers.parts.blocks import FeedForward as FinishedFeedForward
+from helpers.parts.blocks import LayerNorm as FinishedNorm
+from helpers.parts.blocks import SelfAttention
+from helpers.parts.blocks import TransformerBlock as FinishedBlock
+
+check = start("07_transformer_block")
+
+# %% [markdown]
+# ## What makes it a transformer
+#
+# Here is a working definition. A **transformer** is any architecture for a set of connected units (the words of a sentence, the pixels of an image) in which
+# the units interact **only through self-attention**. Everything else in it treats each unit by itself.
+#
+# There are older ways to let positions interact. A **recurrent** network walks along the sequence and carries a state. A **convolution** lets each position see a few neighbours, and needs a stack of layers to
+# see far. What differs is how long a signal travels from one position to another:
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three drawings of seven positions. Recurrent: one arrow up from the first input, then six arrows along the row of states to the last output. Convolution: three layers of arrows to near neighbours; the path climbs in three steps. Self-attention: every input has an arrow to every output; the path is a single arrow from the first to the last."}}
+plots.path_row(t=7, reach=2)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Inputs are at the bottom, outputs at the top. Faint arrows are all the connections there are; the dark ones are the shortest path from the first position to the last. The recurrent path has one step for every position between. The convolution sees
+# two neighbours on either side, so its path is as long as the stack is high. Attention connects everybody with everybody, in one step.
+#
+# </div>
+#
+# For t positions of width e, and convolutions that see k positions, Vaswani et al. (2017, table 1) put it like this:
+#
+# | | longest path between two positions | steps that must wait for each other | operations in a layer |
+# |---|---|---|---|
+# | recurrent | $O(t)$ | $O(t)$ | $O(t\,e^2)$ |
+# | convolution | $O(\log_k t)$ if dilated, else $O(t/k)$ | $O(1)$ | $O(k\,t\,e^2)$ |
+# | self-attention | $O(1)$ | $O(1)$ | $O(t^2 e)$ |
+#
+# A recurrent network reaches any distance in principle, and has to go there on foot, forwards with the signal and backwards with the gradient. A convolution is parallel and short-sighted. Attention is parallel and sees everything. It pays
+# in the last column, with the square of t.
+
+# %% [markdown]
+# ## A tower that falls down
+#
+# Take 24 self-attentions, each with weights of its own, and put one on top of the other. Send 16 random vectors through and look at two numbers after every layer: how large the
+# vectors are (root of the mean square of their components), and how much the positions still differ from one another,
+#
+# $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert}, \qquad \bar x = \text{the mean over the positions of each sequence}.$$
+#
+# It is 0 when all positions hold the same vector, and near 1 for random vectors.
+
+# %% tags=["show"]
+class Tower(nn.Module):
+    """Blocks on top of each other, and nothing else: (b, t, e) -> (b, t, e)."""
+
+    def __init__(self, blocks):
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+@torch.no_grad()
+def storeys(model, x):
+    """Size of the vectors, and difference of the positions, before and after each block."""
+    sizes, differences = [], []
+    for block in [nn.Identity(), *model.blocks]:
+        x = block(x)
+        sizes.append(x.square().mean().sqrt().item())
+        differences.append(((x - x.mean(dim=1, keepdim=True)).norm() / x.norm()).item())
+    return sizes, differences
+
+# %% tags=["show"] mystnb={"image": {"alt": "Two panels against depth from 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first layer and stays there. Right, the difference of the positions drops from 1 to one ten-millionth within a few layers and stays there."}}
+def draw_storeys(towers):
+    height = 3 if len(towers) == 1 else 4.2
+    figure, axes = plt.subplots(1, 2, figsize=(6, height))
+    measured = {name: storeys(tower, x) for name, tower in towers.items()}
+    for k, title in enumerate(["size of the vectors", "difference of positions"]):
+        lines = {name: (range(len(m[k])), m[k]) for name, m in measured.items()}
+        plots.curves(lines, "after block", "", log="y", title=title, ax=axes[k])
+        axes[k].legend().remove() if len(towers) > 1 else None
+    if len(towers) > 1:
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    plt.show()
+
+torch.manual_seed(1)
+x = torch.randn(8, 16, 32).to(device())    # (b, t, e)
+bare = Tower(SelfAttention(32, 4) for _ in range(24)).to(device())
+draw_storeys({"": bare})
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Left to right is bottom to top of the tower. The axes are logarithmic. The left curve has lost most of the vectors' size after one layer. The right one is worse: within a few layers the positions differ by less than a
+# millionth, and then the line runs level only because float32 holds no smaller difference. All 16 positions of a sequence hold the same vector.
+#
+# </div>
+#
+# It is no accident of these weights. Each output is an average of the same values, and an average of averages is more average still: without anything else, attention forgets which position is which, and doubly exponentially fast in the depth
+# (Dong, Cordonnier and Loukas, 2021).
+#
+# How does *learning* look in such a tower? We need an instrument.
+
+# %% [markdown]
+# ## An instrument: gradient by depth
+#
+# Give the model a task that has nothing to do with what it happens to compute: put out the sequence **backwards**. The loss is the mean over all b·t·e numbers
+#
+# $$L \;=\; \operatorname{mean}\big(y_{k,i,a} - x_{k,\,t-1-i,\,a}\big)^2, \qquad y = \text{model}(x).$$
+#
+# Block $m$ has parameters $\theta_m$: all its weights and biases, thought of as one long vector. How strongly the loss pulls at the block is the length of its gradient,
+#
+# $$g_m \;=\; \left\lVert \frac{\partial L}{\partial \theta_m} \right\rVert \;=\; \sqrt{\sum_{p\,\in\,\text{parameters of block } m} \;\; \sum_{\text{entries}} \left(\frac{\partial L}{\partial p}\right)^{\!2}} .$$
+#
+# One number a block. No root inside the sum, no average: two models can be compared only if both are measured alike.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `gradient_by_depth`** &nbsp; ★★☆ · 12 minutes · 4 points
+#
+# Return $g_m$ for every block of a model. The loss is written for you. The model may come from a training and hold gradients from before: they must not get into the numbers.
+#
+# <details><summary>Hint 1: two ways to gradients</summary>
+#
+# `torch.autograd.grad(loss, list_of_parameters)` returns one gradient for each parameter and stores nothing. `loss.backward()` adds to the `.grad` of every parameter, so clear those first: `model.zero_grad()`.
+#
+# </details>
+# <details><summary>Hint 2: one block</summary>
+#
+# `block.parameters()` goes through all parameters of a block. Square all entries of all their gradients, sum, and take the root once. When you ask autograd several times about one loss, it needs
+# `retain_graph=True`. `torch.stack` makes one tensor of a list of numbers that are tensors.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "gradient_by_depth", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def gradient_by_depth(model, x):
+    """How strongly the loss pulls at each block.
+
+    model: maps (b, t, e) to (b, t, e); model.blocks holds its blocks, the first one first.
+    x: (b, t, e). The loss: how far the model is from giving x backwards.
+    Returns (depth,): for each block, the norm of the loss's gradient by all its parameters,
+    taken together as one vector.
+    """
+    loss = (model(x) - x.flip(1)).square().mean()
+    ### BEGIN SOLUTION
+    norms = []
+    for block in model.blocks:
+        gradients = torch.autograd.grad(loss, list(block.parameters()), retain_graph=True)
+        squares = sum(gradient.square().sum() for gradient in gradients)
+        norms.append(squares.sqrt())
+    return torch.stack(norms)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_gradient_by_depth", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(gradient_by_depth)
+
+# %% tags=["show"]
+pull = gradient_by_depth(bare, x)
+for block in (0, 8, 16, 20, 22, 23):
+    print(f"block {block:>2}: gradient {pull[block].item():.1e}")
+
+# %% [markdown]
+# The last block is told what to do. With every block further down the message is fainter, and what reaches the first ones is more than ten powers of ten smaller. The way back runs through the same averages as the way forward.
+
+# %% [markdown]
+# ## A shortcut
+#
+# Let a layer *add* to its input instead of replacing it:
+#
+# $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
+#
+# The identity is the point. Whatever the layer does, each vector reaches the top of the tower whole, so positions stay different; and on the way back, the gradient comes down the same shortcut undiminished, with something added at each layer. He et al. (2016, section 3) named it a
+# **residual** connection: the layer learns what is missing, the residue.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Gradient norm against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to nearly a tenth at the top. With shortcuts it is nearly level, of the same size at the bottom as at the top."}}
+class Shortcut(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return x + self.layer(x)
+
+torch.manual_seed(1)
+with_shortcuts = Tower(Shortcut(SelfAttention(32, 4)) for _ in range(24)).to(device())
+towers = {"without shortcuts": bare, "with shortcuts": with_shortcuts}
+lines = {name: (range(24), gradient_by_depth(tower, x)) for name, tower in towers.items()}
+plots.curves(lines, "block (0 is next to the input)", "norm of the gradient", log="y")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One point a block, input on the left, output on the right; each line on the axis is a power of ten. Without shortcuts the points lie on a straight line: on its way to the left the gradient loses about the same factor with every block. With shortcuts it passes all 24.
+#
+# </div>
+
+# %% [markdown]
+# ## Keeping vectors sized
+#
+# Shortcuts solve one problem and leave another. Every layer adds something, so the sum grows; how fast depends on the weights. Below are the same towers, attention and network with shortcuts, with the weights that PyTorch gives them and with weights twice as large.
+# (`FinishedFeedForward` is the little network that you will write soon.)
+
+# %% tags=["show"]
+def tower_of_pairs(factor):
+    torch.manual_seed(1)
+    layers = [layer for _ in range(24) for layer in (SelfAttention(32, 4), FinishedFeedForward(32))]
+    tower = Tower(nn.Sequential(*map(Shortcut, layers[k:k + 2])) for k in range(0, 48, 2))
+    with torch.no_grad():
+        for parameter in tower.parameters():
+            parameter *= factor
+    return tower.to(device())
+
+for factor in (1, 2):
+    sizes, _ = storeys(tower_of_pairs(factor), x)
+    told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 6, 12, 18, 24))
+    print(f"weights times {factor}: size {told}")
+
+# %% [markdown]
+# Each block multiplies the size by something; twenty-four factors in a row are a power. With weights a little too large the vectors explode, and the softmax with them: lesson 3 divided by √d under the assumption that the components of queries and keys have variance 1. Something
+# has to see to that assumption.
+#
+# **Layer normalisation** (Ba, Kiros and Hinton, 2016, section 3) sees to it for every vector $v$ of width e by itself. Take off the mean, divide by the standard deviation:
+#
+# $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2, \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; w_a + \beta_a .$$
+#
+# Three things to get right. The variance divides by e, **not e − 1**: nothing is being estimated, it is the mean square of these e numbers. The small $\varepsilon$ stands **under the root**, added to the variance; it keeps a vector of equal components, whose
+# variance is 0, from becoming 0/0. And no other vector enters: not the other positions, not the rest of the batch, or the layer would no longer leave it to attention alone to mix positions. The learned $w$ and $\beta$, one number for each component, let the model choose another scale where
+# it wants one.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `LayerNorm`** &nbsp; ★★☆ · 12 minutes · 4 points
+#
+# Write the norm's `forward`. The parameters are there: `weight` is $w$ and begins at 1, `bias` is $\beta$ and begins at 0.
+#
+# <details><summary>Hint 1: an axis of length 1</summary>
+#
+# Mean and variance are one number for each vector, but a subtraction needs shapes that fit: `keepdim=True` turns (b, t, e) into (b, t, 1), which broadcasts.
+#
+# </details>
+# <details><summary>Hint 2: what `var` and `std` do</summary>
+#
+# By default they divide by e − 1; `unbiased=False` makes them divide by e. Or take the mean of the squared differences, as the formula does. Add epsilon to the *variance*, then take the root.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "LayerNorm", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class LayerNorm(nn.Module):
+    """Normalises every vector by itself, then scales and shifts its components."""
+
+    def __init__(self, e, epsilon=1e-5):
+        super().__init__()
+        self.epsilon = epsilon
+        self.weight = nn.Parameter(torch.ones(e))
+        self.bias = nn.Parameter(torch.zeros(e))
+
+    def forward(self, x):
+        """x: (b, t, e). Returns (b, t, e): each vector shifted to mean 0 and divided by the
+        root of its variance plus epsilon, then times weight, plus bias.
+        """
+        ### BEGIN SOLUTION
+        centred = x - x.mean(dim=-1, keepdim=True)
+        variance = centred.square().mean(dim=-1, keepdim=True)    # (b, t, 1)
+        return centred / torch.sqrt(variance + self.epsilon) * self.weight + self.bias
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_LayerNorm", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(LayerNorm)
+
+# %% [markdown]
+# PyTorch has one too. Hold yours beside it on three kinds of vectors, and then see what a norm does for the growing tower, put after each sum:
+
+# %% tags=["show", "nbval-check-output"]
+mine, theirs = LayerNorm(32).to(device()), nn.LayerNorm(32).to(device())
+samples = {"ordinary": x, "tiny": 0.001 * x, "constant": torch.full_like(x, 3.5)}
+for name, sample in samples.items():
+    print(f"{name}: the same as PyTorch's:", torch.allclose(mine(sample), theirs(sample), atol=1e-5))
+
+# %% tags=["show"]
+for factor in (1, 2):
+    tower = tower_of_pairs(factor)
+    normed = Tower(nn.Sequential(block, LayerNorm(32).to(device())) for block in tower.blocks)
+    sizes, _ = storeys(normed, x)
+    told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 6, 12, 18, 24))
+    print(f"weights times {factor}: size {told}")
+
+# %% [markdown]
+# ## A little network
+#
+# What have we stacked so far? Once its weights are chosen, attention is linear in the values: it moves vectors about and averages them. The softmax is its only bend. A stack that should compute something *about* a vector, rather than pass it on, needs a place to compute: a network of two layers with a ReLU
+# between them, **the same for every position, and seeing one position at a time**,
+#
+# $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 ,$$
+#
+# with a hidden layer that is 4e wide by convention (Vaswani et al., section 3.3: e = 512, hidden 2048). Softmax and ReLU are the only two functions in the whole block that are not linear or a rescaling. Attention gathers, the network digests.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `FeedForward`** &nbsp; ★☆☆ · 7 minutes · 3 points
+#
+# Write both methods. The check fills your layers with weights by their names, so call them `widen` and `narrow`; both have biases.
+#
+# <details><summary>Hint 1: nothing special about positions</summary>
+#
+# `nn.Linear` works on the last axis and repeats itself over all others. The t positions need no loop and no reshape.
+#
+# </details>
+# <details><summary>Hint 2: a default that depends on e</summary>
+#
+# A default value in the first line of a function cannot mention another argument. So it is None there, and `if hidden is None` inside.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "FeedForward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class FeedForward(nn.Module):
+    """Two linear layers with a ReLU between: `widen`, from e to hidden, and `narrow`, back.
+
+    e: width. hidden: width of the hidden layer; None means 4e.
+    """
+
+    def __init__(self, e, hidden=None):
+        super().__init__()
+        ### BEGIN SOLUTION
+        hidden = 4 * e if hidden is None else hidden
+        self.widen = nn.Linear(e, hidden)
+        self.narrow = nn.Linear(hidden, e)
+        ### END SOLUTION
+
+    def forward(self, x):
+        """x: (b, t, e). Returns (b, t, e): the network applied at every position."""
+        ### BEGIN SOLUTION
+        return self.narrow(torch.relu(self.widen(x)))
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_FeedForward", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(FeedForward)
+
+# %% [markdown]
+# ## The block
+#
+# Now put the pieces together. A block is attention and a feed-forward network, each with a shortcut around it, and a norm for each. Where does the norm go? There are two answers, and both are in use.
+#
+# **Norm last** (post-norm: Vaswani et al., 2017, section 3.1). Add, then normalise the sum:
+#
+# $$x \;\leftarrow\; \operatorname{norm}_1\big(x + \operatorname{attention}(x)\big), \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{ff}(x)\big) .$$
+#
+# **Norm first** (pre-norm: GPT-2 and most models since; Radford et al., 2019, section 2.3). Normalise what goes *into* a layer, and leave the shortcut alone:
+#
+# $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}_1(x)\big), \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
+#
+# The difference looks small. With norm last, every shortcut runs *through* a norm. With norm first, a straight line leads from the bottom of the tower to the top, and nothing on it but sums.
+#
+# **Dropout** (section 5.4 of the first paper): in training, each component of what a *layer* gives is set to 0 with a given chance, before it is added; the shortcut itself is never dropped. In evaluation nothing is.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `TransformerBlock`** &nbsp; ★★★ · 18 minutes · 6 points
+#
+# Write the block in both orders. The pieces are finished: `SelfAttention(e, h)`, called as `attention(x, mask)`, `FinishedNorm(e)` and `FinishedFeedForward(e)`; a slip above will not follow you. Store them under the names in the docstring.
+#
+# A mask may be given, as in lesson 5: hand it on, None or not. A dropout of 1 is allowed: then nothing is left in training but shortcuts and norms.
+#
+# <details><summary>Hint 1: four lines</summary>
+#
+# Each order is two lines, and each of them goes around one layer. In the second line, x is what the first one gave.
+#
+# </details>
+# <details><summary>Hint 2: dropout that knows when to stop</summary>
+#
+# `nn.Dropout(p)` is a module: it drops with chance p after `.train()` and does nothing after `.eval()`, because it is told with all the others. It has no parameters. One can serve both layers.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "TransformerBlock", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class TransformerBlock(nn.Module):
+    """Attention and a feed-forward network, each with a shortcut and a norm.
+
+    `attention` and `norm1`, which belong together, then `feed_forward` and `norm2`.
+    e: width. h: heads. pre_norm: True for norm first, False for norm last.
+    dropout: the chance with which a layer's output is dropped, in training, before it is added.
+    """
+
+    def __init__(self, e, h, pre_norm=False, dropout=0.0):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.pre_norm = pre_norm
+        self.attention = SelfAttention(e, h)
+        self.norm1 = FinishedNorm(e)
+        self.feed_forward = FinishedFeedForward(e)
+        self.norm2 = FinishedNorm(e)
+        self.dropout = nn.Dropout(dropout)
+        ### END SOLUTION
+
+    def forward(self, x, mask=None):
+        """x: (b, t, e). mask: booleans, (t, t) or (b, 1, t), True where position i may look
+        at position j; None means everywhere. Returns (b, t, e).
+        """
+        ### BEGIN SOLUTION
+        if self.pre_norm:
+            x = x + self.dropout(self.attention(self.norm1(x), mask))
+            return x + self.dropout(self.feed_forward(self.norm2(x)))
+        x = self.norm1(x + self.dropout(self.attention(x, mask)))
+        return self.norm2(x + self.dropout(self.feed_forward(x)))
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_TransformerBlock", "locked": true, "points": 6.0, "schema_version": 3, "solution": false, "task": false}
+check(TransformerBlock)
+
+# %% [markdown]
+# PyTorch's own block is `nn.TransformerEncoderLayer`. Copy your weights into it, for both orders, and compare.
+
+# %% tags=["show", "nbval-check-output"]
+@torch.no_grad()
+def as_pytorchs(block):
+    """PyTorch's block with the same weights. Its three projections are one, with a bias."""
+    e, h, a = block.norm1.weight.shape[0], block.attention.h, block.attention
+    other = nn.TransformerEncoderLayer(e, h, 4 * e, dropout=0.0, batch_first=True,
+                                       norm_first=block.pre_norm).to(device())
+    three = [a.to_queries.weight, a.to_keys.weight, a.to_values.weight]
+    other.self_attn.in_proj_weight.copy_(torch.cat(three))
+    other.self_attn.in_proj_bias.zero_()
+    pairs = [(other.self_attn.out_proj, a.unify), (other.linear1, block.feed_forward.widen),
+             (other.linear2, block.feed_forward.narrow),
+             (other.norm1, block.norm1), (other.norm2, block.norm2)]
+    for theirs, mine in pairs:
+        theirs.load_state_dict(mine.state_dict())
+    return other
+
+for pre_norm in (False, True):
+    finished = FinishedBlock(32, 4, pre_norm).to(device())
+    mine = TransformerBlock(32, 4, pre_norm).to(device())
+    mine.load_state_dict(finished.state_dict())
+    agree = torch.allclose(mine(x), as_pytorchs(finished)(x), atol=1e-5)
+    print(f"pre_norm={pre_norm}: the same as PyTorch's block: {agree}")
+
+# %% [markdown]
+# ## The stack
+#
+# A transformer is a stack of blocks, and two things can go wrong in so short a program.
+#
+# Every block needs **weights of its own**. In Python, `[block] * 24` is a list with one block in it, 24 times. It runs, the output has the right shape, and the model has a twenty-fourth of the parameters that you think it has.
+#
+# And with norm first, **one more norm at the end**. The last block's sum has been normalised by nobody, and it has grown with every block. With norm last there is nothing to add: the last thing that a block does is to normalise.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `Transformer`** &nbsp; ★★☆ · 12 minutes · 4 points
+#
+# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. All of them get the same mask.
+#
+# <details><summary>Hint 1: a list that PyTorch can see</summary>
+#
+# PyTorch finds parameters in attributes that are modules. A Python list is not one; `nn.ModuleList` is. Fill it with a comprehension that makes a new block each time round.
+#
+# </details>
+# <details><summary>Hint 2: the norm at the end</summary>
+#
+# `FinishedNorm(e)` as `self.norm`, if pre_norm is True. If it is not, there must be no such parameters: None or `nn.Identity()` will do.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "Transformer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Transformer(nn.Module):
+    """`blocks`, each with weights of its own; and after them `norm`, with pre_norm only.
+
+    e, h, pre_norm, dropout: for the blocks. depth: how many of them.
+    """
+
+    def __init__(self, e, h, depth, pre_norm=False, dropout=0.0):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.blocks = nn.ModuleList([FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)])
+        self.norm = FinishedNorm(e) if pre_norm else None
+        ### END SOLUTION
+
+    def forward(self, x, mask=None):
+        """x: (b, t, e). mask: as a block takes it. Returns (b, t, e)."""
+        ### BEGIN SOLUTION
+        for block in self.blocks:
+            x = block(x, mask)
+        return x if self.norm is None else self.norm(x)
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_Transformer", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(Transformer)
+
+# %% [markdown]
+# ## What each piece was good for
+#
+# Back to the tower of the beginning, with attention and network in every block, in four versions: nothing added; norms only; shortcuts only; and both, as a transformer with norm first and one with norm last have them.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Two panels against depth, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference of positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts stay near 1."}}
+class NormsOnly(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = SelfAttention(32, 4), FinishedNorm(32), FinishedFeedForward(32), FinishedNorm(32)
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.layers(x)
+
+torch.manual_seed(1)
+stacks = {
+    "nothing added": Tower(nn.Sequential(SelfAttention(32, 4), FinishedFeedForward(32)) for _ in range(24)),
+    "norms only": Tower(NormsOnly() for _ in range(24)),
+    "shortcuts only": tower_of_pairs(1),
+    "both, norm last": Transformer(32, 4, 24),
+    "both, norm first": Transformer(32, 4, 24, pre_norm=True),
+}
+stacks = {name: stack.to(device()) for name, stack in stacks.items()}
+draw_storeys(stacks)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** As before: left the size, right how much the positions differ. Shortcuts decide the right panel: with them positions stay apart, without them all positions become one within a few blocks, **norms or not**. Norms decide the left one: *norms only* and *norm last* lie on each other, at 1. With norm first the sum on the shortcut still
+# grows, because nobody normalises it before the end; it grows slowly, since each layer adds a piece of about the same size.
+#
+# </div>
+#
+# Look at *norms only* once more. Its vectors have a perfect size at every depth, and they say nothing: all positions are alike. A healthy-looking number can come from a dead model.
+#
+# Now the gradients of the two orders, with the instrument:
+
+# %% tags=["show"] mystnb={"image": {"alt": "Gradient norm against block number for 24 blocks. With norm last it is level over the lower half, rises a little over the upper half, and jumps to several times the rest in the last block. With norm first it is level from end to end and falls slightly towards the output."}}
+orders = ("both, norm last", "both, norm first")
+pulls = {name: gradient_by_depth(stacks[name], x) for name in orders}
+lines = {name: (range(24), pull) for name, pull in pulls.items()}
+plots.curves(lines, "block (0 is next to the input)", "norm of the gradient", log="y")
+plt.ylim(0.03, 3)
+plt.show()
+for name, pull in pulls.items():
+    print(f"{name}: last block {pull[-1] / pull[:12].mean():.1f} times the mean of the first twelve")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The same axes as in the figure with and without shortcuts, and a far smaller range: nothing vanishes any more in either order. With norm first all blocks are pulled about equally. With norm last the pull grows towards the output, and the last block is pulled several times as hard as the lower ones.
+#
+# </div>
+#
+# This is what Xiong et al. (2020, section 3) prove for the beginning of training: with norm last, gradients near the output are large, and a learning rate that suits the lower blocks is too high for the upper ones. The remedy of 2017 was to begin with a tiny learning rate and raise it over some thousand steps, the
+# *warm-up* that lesson 8 needs too. With norm first one can do without.
+
+# %% [markdown]
+# ## What it costs
+#
+# How many numbers does a block learn? Count them on paper: no bias in the three projections of the attention, one in everything else, and a norm has two numbers for each component.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `block_parameters`** &nbsp; ★☆☆ · 6 minutes · 2 points
+#
+# Return the number of parameters of `TransformerBlock(e, h)`, as a formula in e and h.
+#
+# <details><summary>Hint 1: what there is</summary>
+#
+# Four e × e matrices and one bias; a matrix from e to 4e with its bias; a matrix from 4e to e with its bias; two norms.
+#
+# </details>
+# <details><summary>Hint 2: does h matter?</summary>
+#
+# Lesson 4 counted it: h heads of width e/h have as many weights together as one of width e.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "block_parameters", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def block_parameters(e, h):
+    """How many numbers a block learns. e: width. h: heads. Returns an integer."""
+    ### BEGIN SOLUTION
+    hidden = 4 * e
+    attention = 4 * e * e + e    # three projections and unify, which alone has a bias
+    network = (e * hidden + hidden) + (hidden * e + e)
+    norms = 2 * (2 * e)
+    return attention + network + norms
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_block_parameters", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(block_parameters)
+
+# %% tags=["show", "nbval-check-output"]
+for e, h in ((32, 4), (512, 8), (768, 12)):
+    counted = sum(p.numel() for p in FinishedBlock(e, h).parameters())
+    share = 12 * e * e / counted
+    print(f"e = {e}: {block_parameters(e, h):>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
+
+# %% [markdown]
+# Remember **12e² a block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two thirds of a transformer's blocks are feed-forward. Multiply by the depth and you can say how large a published model is from two numbers on its card.
+
+# %% [markdown]
+# ## Spot the bug
+#
+# The norm below is modelled on a widely read tutorial that goes through the paper line by line, and has been copied into many programs since. It trains. Find two differences from the formula before you look at what is printed.
+
+# %% tags=["show", "nbval-check-output"]
+class TutorialNorm(nn.Module):
+    def __init__(self, e, epsilon=1e-6):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(e)), nn.Parameter(torch.zeros(e))
+        self.epsilon = epsilon
+
+    def forward(self, x):
+        mean = x.mean(-1, keepdim=True)
+        std = x.std(-1, keepdim=True)
+        return self.weight * (x - mean) / (std + self.epsilon) + self.bias
+
+for e in (4, 32, 512):
+    v = torch.arange(float(e), device=device())
+    for scale in (1.0, 1e-5):
+        ratio = TutorialNorm(e).to(device())(scale * v) / nn.LayerNorm(e).to(device())(scale * v)
+        print(f"e = {e:>3}, vector times {scale:g}: {ratio[0].item():.3g} times PyTorch's norm")
+
+# %% [markdown]
+# <details><summary>The answer, once you have one</summary>
+#
+# `x.std()` divides by e − 1, and epsilon is added to the standard deviation instead of the variance. The first slip makes every output smaller by √((e − 1)/e): by an eighth for e = 4, by a tenth of a percent for e = 512. The second shows for vectors that are small to begin with. There √(σ² + ε) is about √ε and damps the vector;
+# σ + ε does not, and blows it up to full size, noise and all.
+# A model that is trained with this norm learns around it. The harm comes when weights meet the other norm: a published model loaded into this code computes something slightly else in each of its layers, and nothing raises.
+#
+# </details>
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can say what makes an architecture a transformer; measure how activations and gradients fare through any stack; write a layer norm that agrees with everybody else's; build the block in both orders and say what each order does to the gradient; stack blocks that do not share their weights by accident; and
+# count their parameters in your head.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. Take the feed-forward networks out of a transformer. Is what remains linear in x?</summary>
+#
+# No. The softmax depends on x, so the weights do, and the norms divide by something that depends on x. But once the weights are fixed, each attention is a linear map of the values. And the positions can only be averaged: what is computed about a single vector is next to nothing.
+#
+# </details>
+# <details><summary>2. With norm last, can you scale the input of a block by 10 without changing its output?</summary>
+#
+# No: x + attention(x) is not ten times as large when x is, because the softmax gets scores that are a hundred times as large. The *sum* may be scaled freely, for the norm undoes it (but for ε). With norm first it is the other way round: the layers see a normalised x whatever its scale is, but the shortcut carries the factor on, and what the layers
+# add counts for a tenth as much.
+#
+# </details>
+# <details><summary>3. A stack in which all blocks share their weights runs, and has 1/depth of the parameters. Could anybody want that?</summary>
+#
+# Yes, on purpose. It applies one function again and again, as a recurrent network does, but over depth instead of time (Dehghani et al., "Universal transformers", 2019; Lan et al., "ALBERT", 2020, shares to save memory). The trouble with `[block] * depth` is not that it is absurd. It is that it happens without being meant, and that nothing tells you.
+#
+# </details>
+#
+# **Where it goes next.** A stack takes vectors and gives vectors. Lesson 8, *A classifier*, puts words in front of it and a decision behind it, and trains it on reviews that a bag of words cannot read.
+#
+# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, sections 3.1, 3.3 and 5.4 for the block, section 4 and table 1 for the comparison. K. He, X. Zhang, S. Ren and J. Sun, "Deep residual learning for image recognition", *CVPR* 2016, section 3. J. Ba, J. Kiros and G. Hinton, "Layer
+# normalization", 2016, section 3. A. Radford et al., "Language models are unsupervised multitask learners", 2019, section 2.3, one paragraph on the order that has won. R. Xiong et al., "On layer normalization in the transformer architecture", *ICML* 2020, section 3. Y. Dong, J.-B. Cordonnier and A. Loukas, "Attention is not all you
+# need: pure attention loses rank doubly exponentially with depth", *ICML* 2021, section 2.

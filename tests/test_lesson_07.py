@@ -1,0 +1,298 @@
+"""Lesson 7: norm, feed-forward network, block, stack, gradients by depth and counts, against oracles that are not ours."""
+
+import functools
+import inspect
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots
+from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.checking.answers import run
+from helpers.checking.keys import ExerciseKey
+from helpers.checking.verdicts import RIGHT, judge
+from helpers.exercises import load_lesson
+from helpers.parts import blocks
+from helpers.parts.masks import causal_mask, masked_softmax
+from helpers.parts.multi_head import MultiHeadAttention, split_heads
+
+SOURCE = sources(["07_transformer_block"])[0]
+LESSON = load_lesson("07_transformer_block")
+ANSWERS = Answers(SOURCE)
+PARTS = ["LayerNorm", "FeedForward", "TransformerBlock", "Transformer"]
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+KINDS = list(TOLERANCE)
+SIZES = [(1, 1, 1, 1), (2, 5, 8, 2), (3, 11, 6, 3), (1, 4, 12, 12), (4, 7, 5, 1)]  # b, t, e, h
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(7)
+
+
+@pytest.fixture(params=["solution", "part"])
+def written(request):
+    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(blocks, name)
+
+
+def near(ours, theirs):
+    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+    tolerance = TOLERANCE[ours.dtype]
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def same_gradients(ours, theirs, y, other, x, pairs):
+    """Gradients by x and by pairs of parameters. Theirs may be rows of a larger matrix."""
+    cotangent = torch.randn_like(y)
+    for mine, their in pairs:
+        assert mine.shape == their.shape
+    mine = torch.autograd.grad((y * cotangent).sum(), [x, *(p for p, _ in pairs)])
+    their = torch.autograd.grad((other * cotangent).sum(), [x, *(p for _, p in pairs)])
+    for left, right in zip(mine, their):
+        tolerance = 10 * TOLERANCE[left.dtype]
+        torch.testing.assert_close(left, right, rtol=tolerance, atol=tolerance)
+
+
+def shaken(module, kind):
+    """Weights of both signs everywhere, in the norms too."""
+    with torch.no_grad():
+        for p in module.parameters():
+            p.add_(0.3 * torch.randn_like(p))
+    return module.to(kind).eval()
+
+
+@torch.no_grad()
+def pytorchs_layer(block, e, h, kind, pre_norm):
+    layer = nn.TransformerEncoderLayer(e, h, 4 * e, 0.0, activation="relu", batch_first=True, norm_first=pre_norm, dtype=kind)
+    attention = block.attention
+    layer.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in (attention.to_queries, attention.to_keys, attention.to_values)]))
+    layer.self_attn.in_proj_bias.zero_()
+    for theirs, ours in matching(layer, block):
+        theirs.load_state_dict(ours.state_dict())
+    return layer
+
+
+def matching(layer, block):
+    return [(layer.self_attn.out_proj, block.attention.unify), (layer.linear1, block.feed_forward.widen),
+            (layer.linear2, block.feed_forward.narrow), (layer.norm1, block.norm1), (layer.norm2, block.norm2)]
+
+
+# ------------------------------------------------------------------------------------------- norm and network
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("b,t,e", [(1, 1, 1), (3, 5, 8), (2, 1, 33)])
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 30.0])
+def test_the_norm_is_pytorchs(written, kind, b, t, e, scale):
+    ours = shaken(written("LayerNorm")(e), kind)
+    theirs = nn.LayerNorm(e, dtype=kind)
+    theirs.load_state_dict(ours.state_dict())
+    x = (scale * (torch.randn(b, t, e, dtype=kind) + 0.5)).requires_grad_()
+    near(ours(x), theirs(x))
+    if scale == 1.0:
+        same_gradients(ours, theirs, ours(x), theirs(x), x, list(zip(ours.parameters(), theirs.parameters())))
+
+
+def test_a_constant_vector_becomes_zeros_with_finite_gradients(written):
+    norm, x = written("LayerNorm")(6), torch.full((2, 3, 6), 4.25, requires_grad=True)
+    y = norm(x)
+    assert (y == 0).all()
+    slopes, = torch.autograd.grad((y * torch.randn(2, 3, 6)).sum(), x)
+    assert torch.isfinite(slopes).all()
+
+
+def test_the_part_takes_any_axes_in_front():
+    norm, theirs, x = blocks.LayerNorm(4), nn.LayerNorm(4), torch.randn(2, 3, 5, 4)
+    near(norm(x), theirs(x))
+    near(norm(x[0, 0, 0]), theirs(x[0, 0, 0]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hidden", [None, 1, 7])
+def test_the_network_is_a_sequence_of_pytorchs_layers(written, kind, hidden):
+    ours = shaken(written("FeedForward")(5, hidden), kind)
+    theirs = nn.Sequential(nn.Linear(5, hidden or 20), nn.ReLU(), nn.Linear(hidden or 20, 5)).to(kind)
+    theirs[0].load_state_dict(ours.widen.state_dict())
+    theirs[2].load_state_dict(ours.narrow.state_dict())
+    x = torch.randn(2, 4, 5, dtype=kind, requires_grad=True)
+    near(ours(x), theirs(x))
+    same_gradients(ours, theirs, ours(x), theirs(x), x, list(zip(ours.parameters(), theirs.parameters())))
+
+
+# ------------------------------------------------------------------------------------------- the attention part
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("b,t,e,h", SIZES)
+def test_the_attention_of_the_block_is_that_of_lessons_4_and_5(kind, b, t, e, h):
+    layer, plain = blocks.SelfAttention(e, h).to(kind), MultiHeadAttention(e, h).to(kind)
+    plain.load_state_dict(layer.state_dict())
+    x = torch.randn(b, t, e, dtype=kind)
+    near(layer(x), plain(x))
+    q, k, v = (split_heads(to(x), h) for to in (layer.to_queries, layer.to_keys, layer.to_values))
+    padding = torch.rand(b, 1, t) < 0.6  # some rows may see nothing
+    for mask in (causal_mask(t), padding, causal_mask(t) & padding):
+        weights = masked_softmax(q @ k.mT / (e // h) ** 0.5, mask.unsqueeze(-3))
+        near(layer(x, mask), layer.unify((weights @ v).transpose(1, 2).reshape(b, t, e)))
+
+
+def test_a_row_that_may_see_nothing_has_finite_gradients():
+    layer, x = blocks.SelfAttention(8, 2), torch.randn(2, 4, 8, requires_grad=True)
+    mask = torch.zeros(2, 1, 4, dtype=torch.bool)
+    mask[0, :, :2] = True
+    y = layer(x, mask)
+    near(y[1], layer.unify.bias.detach().expand(4, 8).clone() + 0 * y[1].detach())
+    y.square().sum().backward()
+    assert torch.isfinite(x.grad).all() and all(torch.isfinite(p.grad).all() for p in layer.parameters())
+
+
+def test_heads_that_do_not_divide_the_width_are_refused():
+    with pytest.raises(ValueError, match="e = 8 .* h = 3"):
+        blocks.TransformerBlock(8, 3)
+
+
+# ---------------------------------------------------------------------------------------------- block and stack
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("b,t,e,h", SIZES)
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_the_block_is_pytorchs_layer_in_both_orders(written, kind, b, t, e, h, pre_norm):
+    block = shaken(written("TransformerBlock")(e, h, pre_norm), kind)
+    layer = pytorchs_layer(block, e, h, kind, pre_norm).train()  # its fast path in evaluation gives no gradients
+    x = torch.randn(b, t, e, dtype=kind, requires_grad=True)
+    near(block(x), layer(x))
+    near(block(x, causal_mask(t)), layer(x, src_mask=~causal_mask(t)))
+    padding = torch.arange(t).expand(b, t) < torch.randint(1, t + 1, (b, 1))
+    near(block(x, padding.unsqueeze(1)), layer(x, src_key_padding_mask=~padding))
+    pairs = [pair for theirs, ours in matching(layer, block) for pair in zip(ours.parameters(), theirs.parameters())]
+    same_gradients(block, layer, block(x), layer(x), x, pairs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_the_stack_is_pytorchs_encoder(written, kind, depth, pre_norm):
+    b, t, e, h = 2, 5, 6, 3
+    stack = shaken(written("Transformer")(e, h, depth, pre_norm=pre_norm), kind)
+    layers = [pytorchs_layer(block, e, h, kind, pre_norm).train() for block in stack.blocks]
+    final = nn.LayerNorm(e, dtype=kind) if pre_norm else None
+    if pre_norm:
+        final.load_state_dict(stack.norm.state_dict())
+    encoder = nn.TransformerEncoder(layers[0], depth, norm=final, enable_nested_tensor=False)
+    encoder.layers = nn.ModuleList(layers)
+    x = torch.randn(b, t, e, dtype=kind, requires_grad=True)
+    near(stack(x), encoder(x))
+    near(stack(x, causal_mask(t)), encoder(x, mask=~causal_mask(t)))
+    same_gradients(stack, encoder, stack(x), encoder(x), x, [])
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_every_block_has_weights_of_its_own(written, pre_norm):
+    stack = written("Transformer")(8, 2, 5, pre_norm=pre_norm)
+    expected = 5 * ANSWERS.make("block_parameters")(8, 2) + 16 * pre_norm
+    assert sum(p.numel() for p in stack.parameters()) == expected
+    assert len({p.data_ptr() for p in stack.parameters()}) == len(list(stack.parameters()))
+    firsts = [block.attention.to_queries.weight for block in stack.blocks]
+    assert not torch.equal(firsts[0], firsts[1])
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_dropout_works_in_training_and_not_in_evaluation(written, pre_norm):
+    stack, x = written("Transformer")(8, 2, 2, pre_norm=pre_norm, dropout=0.5), torch.randn(3, 5, 8)
+    assert not torch.equal(stack(x), stack(x))
+    stack.eval()
+    assert torch.equal(stack(x), stack(x))
+    alone = written("TransformerBlock")(8, 2, pre_norm, dropout=1.0)
+    near(alone(x), x if pre_norm else alone.norm2(alone.norm1(x)))
+
+
+def test_dropout_keeps_the_mean_and_drops_the_share_that_was_asked_for(written):
+    """Of 8,000 draws of one component: five standard errors."""
+    block, x = written("TransformerBlock")(4, 1, pre_norm=True, dropout=0.25), torch.randn(1, 1, 4).expand(2000, 1, 4)
+    with torch.no_grad():
+        for p in block.feed_forward.parameters():
+            p.zero_()
+        added = block(x) - x
+        kept = block.eval()(x) - x
+    share = (added == 0).float().mean().item()
+    assert abs(share - 0.25) < 5 * (0.25 * 0.75 / 8000) ** 0.5
+    ratio = (added / kept).mean().item()
+    assert abs(ratio - 1) < 5 * (0.25 / 0.75 / 8000) ** 0.5
+
+
+def test_nothing_leaks_through_a_masked_stack(written):
+    stack, x = written("Transformer")(8, 2, 3, pre_norm=True).eval(), torch.randn(1, 6, 8)
+    slopes = torch.autograd.functional.jacobian(lambda x: stack(x, causal_mask(6)).sum(0), x)
+    leak = slopes.abs().amax(dim=(1, 2, 4))
+    assert (leak.triu(1) == 0).all() and (leak[causal_mask(6)] > 0).all()
+
+
+def test_later_lessons_can_build_gpt2_from_the_parts():
+    gelu = functools.partial(F.gelu, approximate="tanh")
+    stack = blocks.Transformer(12, 3, 2, pre_norm=True, dropout=0.1, activation=gelu, bias=True).eval()
+    layer = nn.TransformerEncoderLayer(12, 3, 48, 0.0, activation=gelu, batch_first=True, norm_first=True)
+    block = stack.blocks[0]
+    attention = block.attention
+    with torch.no_grad():
+        three = attention.to_queries, attention.to_keys, attention.to_values
+        layer.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in three]))
+        layer.self_attn.in_proj_bias.copy_(torch.cat([p.bias for p in three]))
+        for theirs, ours in matching(layer, block):
+            theirs.load_state_dict(ours.state_dict())
+    x = torch.randn(2, 5, 12)
+    near(block(x, causal_mask(5)), layer(x, src_mask=~causal_mask(5)))
+    assert sum(p.numel() for p in block.parameters()) == 12 * 12**2 + 13 * 12  # GPT-2's count
+
+
+# ------------------------------------------------------------------------------------- gradients and the count
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("depth", [1, 4])
+def test_the_gradient_by_depth_is_the_length_that_clipping_measures(kind, depth):
+    model, x = blocks.Transformer(6, 2, depth, pre_norm=True).to(kind), torch.randn(2, 3, 6, dtype=kind)
+    ours = ANSWERS.make("gradient_by_depth")(model, x)
+    assert all(p.grad is None for p in model.parameters())
+    F.mse_loss(model(x), x.flip(1)).backward()
+    near(ours, torch.stack([nn.utils.clip_grad_norm_(block.parameters(), float("inf")) for block in model.blocks]))
+    near(ANSWERS.make("gradient_by_depth")(model, x), ours)
+
+
+@pytest.mark.parametrize("e,h", [(1, 1), (6, 3), (40, 5), (768, 12)])
+def test_the_count_is_that_of_the_modules(written, e, h):
+    count = ANSWERS.make("block_parameters")(e, h)
+    assert count == sum(p.numel() for p in written("TransformerBlock")(e, h).parameters())
+    theirs = sum(p.numel() for p in nn.TransformerEncoderLayer(e, h, 4 * e).parameters())
+    assert count == theirs - 3 * e  # PyTorch's three projections have biases
+
+
+# --------------------------------------------------------------------------------------------- the checks
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("seed", ["desk", "another"])
+def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
+    exercise = LESSON[name]
+    with on_the_cpu():
+        key = ExerciseKey(run(exercise, ANSWERS.make(name), seed).outcomes)
+        verdict = judge(exercise, run(exercise, getattr(blocks, name), seed), key)
+    assert verdict.state == RIGHT and verdict.points == exercise.points, [a.says for a in verdict.aspects]
+
+
+@pytest.mark.parametrize("name", [*PARTS, "SelfAttention"])
+def test_parts_say_which_shapes_they_take_and_where_they_come_from(name):
+    part = getattr(blocks, name)
+    assert "Returns (" in inspect.getdoc(part.forward) and "section" in inspect.getdoc(part)
+
+
+@pytest.mark.parametrize("t,reach", [(7, 2), (5, 1), (2, 3)])
+def test_the_paths_are_as_long_as_their_titles_say(t, reach):
+    _, axes = plots.style.plt.subplots(1, 3)
+    plots.path_row(t, reach, axes)
+    layers = -(-(t - 1) // reach)
+    assert [ax.get_title(loc="left") or ax.get_title() for ax in axes] == [f"recurrent: {t - 1} steps", f"convolution: {layers} layers", "self-attention: 1 layer"]
+    plots.style.plt.close("all")
