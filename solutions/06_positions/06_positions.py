@@ -631,7 +631,7 @@ ax.axvline(15.5, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
 ax.text(15, 1.1, "trained up to here", ha="right", va="center", fontsize=8.5)
 ax.set(xlim=(0, 71), ylim=(0, 1.2))
 if models:
-    ax.legend(ncols=2, loc=(0.42, 0.6))
+    ax.legend(ncols=2, loc=(0.24, 0.6))
 plt.show()
 
 # %% [markdown]
