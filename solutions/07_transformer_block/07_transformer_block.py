@@ -244,10 +244,12 @@ plt.show()
 # (`FinishedFeedForward` is the little network that you will write soon.)
 
 # %% tags=["show"]
+def pair():
+    return Shortcut(SelfAttention(32, 4)), Shortcut(FinishedFeedForward(32))
+
 def tower_of_pairs(factor):
     torch.manual_seed(1)
-    tower = Tower(nn.Sequential(Shortcut(SelfAttention(32, 4)), Shortcut(FinishedFeedForward(32)))
-                  for _ in range(24))
+    tower = Tower(nn.Sequential(*pair()) for _ in range(24))
     with torch.no_grad():
         for parameter in tower.parameters():
             parameter *= factor
