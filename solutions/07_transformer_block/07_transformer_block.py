@@ -42,6 +42,7 @@ from helpers.parts.blocks import SelfAttention
 from helpers.parts.blocks import TransformerBlock as FinishedBlock
 
 check = start("07_transformer_block")
+torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
 # ## What makes it a transformer
@@ -118,7 +119,8 @@ def draw_storeys(towers):
         plots.curves(lines, "after block", "", log="y", title=title, ax=axes[k])
         axes[k].legend().remove() if len(towers) > 1 else None
     if len(towers) > 1:
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        handles = axes[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=2)
     plt.show()
 
 torch.manual_seed(1)
@@ -242,10 +244,12 @@ plt.show()
 # (`FinishedFeedForward` is the little network that you will write soon.)
 
 # %% tags=["show"]
+def pair():
+    return Shortcut(SelfAttention(32, 4)), Shortcut(FinishedFeedForward(32))
+
 def tower_of_pairs(factor):
     torch.manual_seed(1)
-    layers = [layer for _ in range(24) for layer in (SelfAttention(32, 4), FinishedFeedForward(32))]
-    tower = Tower(nn.Sequential(*map(Shortcut, layers[k:k + 2])) for k in range(0, 48, 2))
+    tower = Tower(nn.Sequential(*pair()) for _ in range(24))
     with torch.no_grad():
         for parameter in tower.parameters():
             parameter *= factor
@@ -317,13 +321,14 @@ check(LayerNorm)
 mine, theirs = LayerNorm(32).to(device()), nn.LayerNorm(32).to(device())
 samples = {"ordinary": x, "tiny": 0.001 * x, "constant": torch.full_like(x, 3.5)}
 for name, sample in samples.items():
-    print(f"{name}: the same as PyTorch's:", torch.allclose(mine(sample), theirs(sample), atol=1e-5))
+    agree = torch.allclose(mine(sample), theirs(sample), atol=1e-5)
+    print(f"{name}: the same as PyTorch's: {agree}")
 
 # %% tags=["show"]
 for factor in (1, 2):
     tower = tower_of_pairs(factor)
-    normed = Tower(nn.Sequential(block, LayerNorm(32).to(device())) for block in tower.blocks)
-    sizes, _ = storeys(normed, x)
+    normed = Tower(nn.Sequential(block, LayerNorm(32)) for block in tower.blocks)
+    sizes, _ = storeys(normed.to(device()), x)
     told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 6, 12, 18, 24))
     print(f"weights times {factor}: size {told}")
 
@@ -424,7 +429,8 @@ class TransformerBlock(nn.Module):
 
     `attention` and `norm1`, which belong together, then `feed_forward` and `norm2`.
     e: width. h: heads. pre_norm: True for norm first, False for norm last.
-    dropout: the chance with which a layer's output is dropped, in training, before it is added.
+    dropout: the chance with which a component of a layer's output is dropped, in training,
+    before it is added.
     """
 
     def __init__(self, e, h, pre_norm=False, dropout=0.0):
@@ -518,7 +524,8 @@ class Transformer(nn.Module):
     def __init__(self, e, h, depth, pre_norm=False, dropout=0.0):
         super().__init__()
         ### BEGIN SOLUTION
-        self.blocks = nn.ModuleList([FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)])
+        blocks = [FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)]
+        self.blocks = nn.ModuleList(blocks)
         self.norm = FinishedNorm(e) if pre_norm else None
         ### END SOLUTION
 
@@ -542,15 +549,16 @@ check(Transformer)
 class NormsOnly(nn.Module):
     def __init__(self):
         super().__init__()
-        layers = SelfAttention(32, 4), FinishedNorm(32), FinishedFeedForward(32), FinishedNorm(32)
-        self.layers = nn.Sequential(*layers)
+        self.layers = nn.Sequential(SelfAttention(32, 4), FinishedNorm(32),
+                                    FinishedFeedForward(32), FinishedNorm(32))
 
     def forward(self, x):
         return self.layers(x)
 
 torch.manual_seed(1)
 stacks = {
-    "nothing added": Tower(nn.Sequential(SelfAttention(32, 4), FinishedFeedForward(32)) for _ in range(24)),
+    "nothing added": Tower(nn.Sequential(SelfAttention(32, 4), FinishedFeedForward(32))
+                           for _ in range(24)),
     "norms only": Tower(NormsOnly() for _ in range(24)),
     "shortcuts only": tower_of_pairs(1),
     "both, norm last": Transformer(32, 4, 24),
@@ -579,7 +587,8 @@ plots.curves(lines, "block (0 is next to the input)", "norm of the gradient", lo
 plt.ylim(0.03, 3)
 plt.show()
 for name, pull in pulls.items():
-    print(f"{name}: last block {pull[-1] / pull[:12].mean():.1f} times the mean of the first twelve")
+    ratio = pull[-1] / pull[:12].mean()
+    print(f"{name}: last block {ratio:.1f} times the mean of the first twelve")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -633,7 +642,8 @@ check(block_parameters)
 for e, h in ((32, 4), (512, 8), (768, 12)):
     counted = sum(p.numel() for p in FinishedBlock(e, h).parameters())
     share = 12 * e * e / counted
-    print(f"e = {e}: {block_parameters(e, h):>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
+    mine = block_parameters(e, h)
+    print(f"e = {e:>3}: {mine:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
 # Remember **12e² a block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two thirds of a transformer's blocks are feed-forward. Multiply by the depth and you can say how large a published model is from two numbers on its card.
@@ -658,8 +668,10 @@ class TutorialNorm(nn.Module):
 for e in (4, 32, 512):
     v = torch.arange(float(e), device=device())
     for scale in (1.0, 1e-5):
-        ratio = TutorialNorm(e).to(device())(scale * v) / nn.LayerNorm(e).to(device())(scale * v)
-        print(f"e = {e:>3}, vector times {scale:g}: {ratio[0].item():.3g} times PyTorch's norm")
+        norms = TutorialNorm(e).to(device()), nn.LayerNorm(e).to(device())
+        tutorials, pytorchs = (norm(scale * v)[0].item() for norm in norms)
+        ratio = tutorials / pytorchs
+        print(f"e = {e:>3}, vector times {scale:g}: {ratio:.3g} times PyTorch's norm")
 
 # %% [markdown]
 # <details><summary>The answer, once you have one</summary>

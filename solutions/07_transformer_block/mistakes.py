@@ -399,9 +399,9 @@ VARIANTS = [
     Mistake(STACK, "one-block-shared", edit=("[FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)]", "[FinishedBlock(e, h, pre_norm, dropout)] * depth"),
             title="one block, shared by all places",
             says="`[block] * depth` is a list that holds the *same* block in every place. It runs, it is as deep as it should be, and it has the weights of a single block: see what is missing from its parameters. Make a new block for each place."),
-    Alias(STACK, "one-block-in-a-loop", of="one-block-shared", edit=("nn.ModuleList([FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)])",
+    Alias(STACK, "one-block-in-a-loop", of="one-block-shared", edit=("nn.ModuleList(blocks)",
                                                                      "nn.ModuleList()\n        block = FinishedBlock(e, h, pre_norm, dropout)\n        for _ in range(depth):\n            self.blocks.append(block)")),
-    Mistake(STACK, "plain-list", edit=("nn.ModuleList([FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)])", "[FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)]"),
+    Mistake(STACK, "plain-list", edit=("nn.ModuleList(blocks)", "blocks"),
             title="blocks in a plain list",
             says="PyTorch does not look into Python lists: the blocks' parameters are neither trained, nor saved, nor moved to a GPU with the model. nn.ModuleList is a list that it looks into."),
     Mistake(STACK, "no-final-norm", edit=("self.norm = FinishedNorm(e) if pre_norm else None", "self.norm = None"),
@@ -485,8 +485,8 @@ VARIANTS = [
             x = self.norm(x)
         return x
     """)),
-    Same(STACK, "sequence-of-blocks", edit=("nn.ModuleList([FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)])",
-                                            "nn.Sequential(*(FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)))")),
+    Same(STACK, "sequence-of-blocks", edit=("nn.ModuleList(blocks)",
+                                            "nn.Sequential(*blocks)")),
     # ----------------------------------------------------------------------------------- block_parameters
     Mistake(COUNT, "no-biases", edit=("return attention + network + norms", "return 12 * e * e"),
             title="matrices only",
