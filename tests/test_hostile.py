@@ -22,7 +22,7 @@ from helpers.exercises import load_lesson
 from helpers.grading import sandbox
 from helpers.grading.attacks import ATTACKS, EXERCISE, LEAK, Attack, Surroundings
 from helpers.grading.restoring import restore
-from helpers.grading.running import Limits, NoSandbox, Runner
+from helpers.grading.running import Limits, NoSandbox, Runner, SandboxFailed
 from helpers.grading.steps import judge_cell
 
 pytestmark = pytest.mark.slow
@@ -145,7 +145,10 @@ def test_the_instructor_reads_what_happened(slug, runner, surroundings):
 
 
 def test_memory_that_no_process_owns_is_counted_all_the_same(key):
-    shared = "import mmap, time\nhoard = mmap.mmap(-1, 1 << 30)\nfor _ in range(32):\n    hoard.write(bytes(16 << 20))\ntime.sleep(3)\n"
+    shared = (
+        "import mmap, time\nhoard = mmap.mmap(-1, 1 << 30)\n"
+        "for _ in range(32):\n    hoard.write(bytes(16 << 20))\ntime.sleep(3)\n"
+    )
     notebook = restore(answer_notebook(FIRST, **{**SOLVED, EXERCISE: shared}), RELEASE).notebook
     with Runner(FIRST, SEED, limits=Limits(memory=256 << 20)) as runner:
         executed = runner.execute(notebook)
@@ -230,6 +233,11 @@ def test_a_dead_warm_process_is_replaced(key):
         runner._zygote._process.kill()
         runner._zygote._process.wait()
         assert marks(runner.execute(HONEST), key) == FULL
+
+
+def test_a_sandbox_that_fails_is_nobodys_mistake():
+    with Runner(FIRST, SEED, limits=Limits(file_bytes=-1)) as runner, pytest.raises(SandboxFailed):
+        runner.execute(HONEST)
 
 
 def test_the_limit_on_all_cells_together_holds(key):

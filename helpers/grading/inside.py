@@ -135,9 +135,8 @@ def refuse_system_calls(families: tuple[int, ...] = (socket.AF_UNIX,)) -> bool:
     return True
 
 
-def set_limits(limits: dict) -> None:
-    """Resource limits of this process and its children. memory comes on top of what is in use already."""
-    used = _memory_in_use()
+def set_limits(limits: dict, used: int) -> None:
+    """Resource limits of this process and its children. used: bytes in use already; the limit comes on top."""
     wanted = {
         "RLIMIT_DATA": used + limits["memory"],
         "RLIMIT_CPU": int(limits["processor_seconds"]) + 1,
@@ -159,7 +158,7 @@ def set_limits(limits: dict) -> None:
                 resource.setrlimit(number, (most, most))
 
 
-def _memory_in_use() -> int:
+def memory_in_use() -> int:
     with contextlib.suppress(OSError):
         with open("/proc/self/status") as file:
             return next((1024 * int(line.split()[1]) for line in file if line.startswith("VmData")), 0)
@@ -374,6 +373,7 @@ def _sum_of_lines(path: str, names: tuple[str, ...]) -> int:
 def run_submission(cells: int, shell, about: dict) -> None:
     """Shut the door, then run each cell that comes through the socket. Never returns."""
     try:
+        used = memory_in_use()  # while there is a /proc that tells
         if about["nested"]:
             make_own_folders(about["limits"])
         if sys.platform == "linux":
@@ -381,7 +381,7 @@ def run_submission(cells: int, shell, about: dict) -> None:
         os.setsid()  # kill(0) reaches a process group whole, also where it began outside the namespace
         channel = _only_descriptor(cells)
         os.chdir(about["folder"])
-        set_limits(about["limits"])
+        set_limits(about["limits"], used)
         if about["sandboxed"]:
             drop_capabilities()
             refuse_system_calls()
@@ -623,7 +623,7 @@ def become_kernel(about: dict, command: list[str]) -> None:
     """Give up what a kernel does not need, then become it (`provisioner` calls this way)."""
     if about["user"] is not None and os.geteuid() == 0:
         become(about["user"])
-    set_limits(about["limits"])
+    set_limits(about["limits"], 1 << 30)  # which the imports will take
     # ipykernel binds a port of the loopback to gather what forks print; this network ends at the sandbox's wall
     refuse_system_calls((socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK))
     os.execv(command[0], command)

@@ -58,8 +58,9 @@ class BubblewrapProvisioner(LocalProvisioner):
             for path in (self._folder, *self._folder.iterdir()):
                 os.chown(path, sandbox.as_user(), sandbox.as_user())
         given = kwargs.get("env", {})
+        options = json.dumps(sandbox.inside_options(self.limits))
         kwargs["cmd"] = sandbox.wrapped(
-            [sys.executable, sandbox.INSIDE_THERE, "exec", json.dumps(sandbox.inside_options(self.limits)), *kwargs["cmd"]],
+            [sys.executable, sandbox.INSIDE_THERE, "exec", options, *kwargs["cmd"]],
             environment={name: given[name] for name in (EXAM_SEED,) if name in given},
             writable=[self._folder],
         )

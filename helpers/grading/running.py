@@ -27,12 +27,12 @@ from pathlib import Path
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade
+from nbgrader.utils import is_grade, is_locked
 
 from helpers.checking import answers
 from helpers.checking.desk import EXAM_SEED
 from helpers.grading import sandbox
-from helpers.grading.sandbox import BUBBLEWRAP, NONE, UNSAFE_LABEL, Limits, NoSandbox
+from helpers.grading.sandbox import BUBBLEWRAP, NONE, UNSAFE_LABEL, Limits, NoSandbox, SandboxFailed
 
 SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs
 RESTARTS = 3  # how many times a submission's dead process is replaced
@@ -41,7 +41,7 @@ START = 60.0  # seconds in which the imports have to be done
 LONGEST_LINE = answers.LARGEST_ANSWER * 4 // 3 + 65536  # bytes; an answer and what is around it
 IMPORTS = "import torch, matplotlib.pyplot\nfrom helpers.lesson import start\n"
 
-__all__ = ["Executed", "Limits", "NoSandbox", "Runner"]
+__all__ = ["Executed", "Limits", "NoSandbox", "Runner", "SandboxFailed"]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,10 @@ class Runner:
             zygote.close()
 
     def execute(self, notebook: NotebookNode) -> Executed:
-        """Run a restored notebook. Always returns: whatever a submission does is in the outputs and the flags."""
+        """Run a restored notebook. Whatever a submission does is in the outputs and the flags.
+
+        Raises SandboxFailed where no code of the submission could be run at all.
+        """
         return _Execution(self, copy.deepcopy(notebook)).run()
 
     def _new_zygote(self) -> _Zygote:
@@ -180,7 +183,9 @@ class _Zygote:
         return self._about
 
     def fork(self, alone: bool = False) -> _Conversation:
-        self._ready()
+        if not self._ready():
+            self.close()
+            raise SandboxFailed("the sandbox could not be started")
         self._shared = not alone
         ours, cells = socket.socketpair()
         orders, theirs = socket.socketpair()
@@ -295,9 +300,9 @@ class _Execution:
     def __init__(self, runner: Runner, notebook: NotebookNode):
         self._runner, self._limits = runner, runner.limits
         self.notebook, self.flags = notebook, []
+        self._met = False  # has any code run that a student may have written?
         self._dead: set[int] = set()
         self._slow: set[int] = set()
-        self._room = runner.limits.output_bytes
         self._talk: _Conversation | None = None
         self._isolation = ""
 
@@ -327,8 +332,8 @@ class _Execution:
             cell.outputs = [error("OutOfTime", "it was not run: the notebook had used up its time")]
             return
         collected = _Collector(cell)
+        self._met = self._met or not is_locked(cell)
         state = self._step(place, cell.source, self._limits.cell_seconds, collected)
-        self._room -= collected.size
         self._tell(place, cell, collected)
         if state == LATE:
             self._slow.add(place)
@@ -353,6 +358,8 @@ class _Execution:
 
     def _replace(self, place: int, cell: NotebookNode) -> None:
         why = self._talk.end()
+        if not self._met or why.startswith("the sandbox failed"):
+            raise SandboxFailed(why)
         cell.outputs = [error("KernelDied", why)]
         if place in self._slow:
             cell.outputs = [error("CellTimeoutError", "")]
@@ -417,7 +424,7 @@ class _Collector:
 
     def __init__(self, cell: NotebookNode):
         self._cell, self._clear = cell, False
-        self.size, self.cut, self.broken = 0, False, False
+        self.cut, self.broken = False, False
 
     def __call__(self, message: dict) -> None:
         kind = message.get("type")

@@ -45,6 +45,10 @@ class NoSandbox(Exception):
     """Bubblewrap is missing, or cannot work here. The text says what to install, and how to go on without."""
 
 
+class SandboxFailed(RuntimeError):
+    """The sandbox, and not the submission, failed: there is nothing to judge, and it should be tried again."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one submission may use; per submission unless it says otherwise.

@@ -1,8 +1,8 @@
 """Our steps in ``nbgrader autograde``, named in nbgrader_config.py.
 
-RestoreCells comes first of all; ExamExecute, which runs students' code in a sandbox, stands
-where nbgrader's Execute stands; Judge follows it, so
-that SaveAutoGrades finds a number that was computed here, in the grader's own process.
+RestoreCells comes first of all; ExamExecute, which runs students' code in the sandbox, stands where nbgrader's
+Execute stands; Judge follows it, so that SaveAutoGrades finds a number that was computed here, in the grader's
+own process.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from helpers.checking.desk import EXAM_SEED
 from helpers.checking.keys import AnswerKey, BadKey
 from helpers.checking.verdicts import Verdict, judge, no_answer
 from helpers.exercises import Exercise, UnknownLesson, load_lesson
-from helpers.grading.exam import exam_key_path, load_exam_key
-from helpers.grading.records import PLACE, PLAIN, record
 from helpers.grading import provisioner
+from helpers.grading.exam import load_exam_key
+from helpers.grading.records import PLACE, PLAIN, record
 from helpers.grading.restoring import restore
 from helpers.grading.running import GRACE, RESTARTS, SHOWS_ONLY
 from helpers.grading.running import error as _error
@@ -79,9 +79,9 @@ class RestoreCells(NbGraderPreprocessor):
 class ExamExecute(Execute):
     """Runs the notebook with the exam's inputs.
 
-    Cells that only show something are left out. When a cell ends the kernel, that cell is given an error,
-    a new kernel takes its place, and the cells before it run again there, so that one exercise's accident
-    stays that exercise's.
+    Cells that only show something are left out. When a cell ends the kernel, or runs on after it was
+    interrupted, a new kernel takes its place, and the cells before it run again there, so that one exercise's
+    accident stays that exercise's.
     """
 
     restarts = Integer(RESTARTS, help="How many times a dead kernel is replaced.").tag(config=True)
@@ -113,11 +113,8 @@ class ExamExecute(Execute):
                 raise DeadKernelError("It could not be interrupted")
             return cell, resources
         except DeadKernelError:
-            if self._timed_out(cell):
-                self._dead.add(index)
-                self._replace_kernel(resources, index)
-                return cell, resources
-            cell.outputs = [_error("KernelDied", "it ended the Python process")]
+            if not self._timed_out(cell):
+                cell.outputs = [_error("KernelDied", "it ended the Python process")]
             self._dead.add(index)
             self._replace_kernel(resources, index)
             return cell, resources
