@@ -380,6 +380,7 @@ def test_raised_points_and_added_tags_are_undone_and_told():
     ]
 
 
+@pytest.mark.filterwarnings("ignore:Non-unique cell id")
 def test_duplicated_deleted_and_reordered_cells_are_put_right_and_told():
     def change(cells, place):
         cells.append(cells.pop(place["raw_weights"]))

@@ -239,12 +239,13 @@ def test_a_report_on_nothing_says_what_to_do(tmp_path):
 # -------------------------------------------------------------------------------------------- the demo class
 
 
-def test_the_demo_class_holds_every_known_mistake_and_two_broken_files():
+@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
+def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
     from helpers.grading.screening import Unreadable, screen
 
-    works = demo.handed_in(SOURCE)
+    works = demo.handed_in(source)
     assert len(works) == len(demo.NAMES) == len(set(demo.NAMES)) == 30
-    assert works == demo.handed_in(SOURCE), "the same class every time"
+    assert works == demo.handed_in(source), "the same class every time"
     texts, broken = [], 0
     for _, data in works:
         try:
@@ -252,9 +253,17 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files():
         except Unreadable:
             broken += 1
     assert broken == 2
-    for variant in SOURCE.variants(Mistake):
-        made = demo._without_marks(ANSWERS.text(variant.exercise, variant))
-        assert any(made in cells for cells in texts), f"nobody makes {variant.exercise}/{variant.slug}"
+    answers = Answers(source)
+    made = {
+        (v.exercise, v.slug): demo._without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)
+    }
+    room = len(demo.NAMES) - demo.EMPTY - demo.BROKEN  # a student makes one mistake in each exercise
+    for exercise in source.lesson:
+        own = [text for (name, _), text in made.items() if name == exercise.name]
+        there = sum(any(text in cells for cells in texts) for text in own)
+        assert there >= min(len(own), room), f"not every mistake in {exercise.name} is made"
+    right = {demo._without_marks(answers.text(exercise.name)) for exercise in source.lesson}
+    assert any(right <= cells for cells in texts), "somebody has everything right"
 
 
 def test_the_demo_class_comes_and_goes(tmp_path):

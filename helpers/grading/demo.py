@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from itertools import zip_longest
 from pathlib import Path
 
 import nbformat
@@ -82,11 +83,12 @@ def handed_in(source: Source) -> list[tuple[str, bytes]]:
     """A file name and the bytes of it for each student."""
     chance = random.Random(source.name)
     answers = Answers(source)
-    works = [_right(answers, source)] * RIGHT + _otherwise(answers, source)
     half = len(source.lesson.exercises) // 2
-    works += [dict(list(_right(answers, source).items())[: half + turn % 2]) for turn in range(HALF)]
-    works += [{}] * EMPTY
-    works += _mistaken(answers, source, len(NAMES) - len(works) - BROKEN, chance)
+    begun = [dict(list(_right(answers, source).items())[: half + turn % 2]) for turn in range(HALF)]
+    kinds = ([_right(answers, source)] * RIGHT, _otherwise(answers, source), begun)
+    others = [work for works in zip_longest(*kinds) for work in works if work is not None]
+    works = _mistaken(answers, source, len(NAMES) - len(others) - EMPTY - BROKEN, chance)
+    works += others[: len(NAMES) - len(works) - EMPTY - BROKEN] + [{}] * EMPTY
     plain, other = f"{source.name}.ipynb", (f"{source.name} (1).ipynb", f"Copy_of_{source.name}.ipynb")
     files = [(plain, _as_bytes(_notebook(source, work))) for work in works]
     whole = files[0][1]
@@ -112,19 +114,22 @@ def _otherwise(answers: Answers, source: Source) -> list[dict[str, str]]:
 
 
 def _mistaken(answers: Answers, source: Source, count: int, chance: random.Random) -> list[dict[str, str]]:
-    """Every known mistake at least once, the first of each exercise several times: classes are like that."""
+    """Every known mistake once, and the first of each exercise again and again: classes are like that.
+
+    count: how many students, if that many are enough for every mistake to be made.
+    """
     by_exercise = _by_exercise(source, Mistake)
-    turns = max(map(len, by_exercise.values()))
+    count = min(max(count, *map(len, by_exercise.values())), len(NAMES) - EMPTY - BROKEN)
     made = []
-    for turn in range(max(count, turns)):
+    for turn in range(count):
         chosen = {}
         for place, (name, found) in enumerate(by_exercise.items()):
             if turn < len(found):
                 chosen[name] = found[turn]
-            elif turn >= turns and found and (turn + place) % 5 < 2:
+            elif found and (turn + place) % 5 < 2:
                 chosen[name] = found[min(int(chance.expovariate(1.1)), len(found) - 1)]
         made.append(_right(answers, source, **chosen))
-    return made[:count]
+    return made
 
 
 def _by_exercise(source: Source, kind: type[Variant]) -> dict[str, list[Variant]]:

@@ -32,9 +32,9 @@ header{border-bottom:1px solid var(--rule);padding-bottom:1.1rem}
 .right{background:var(--right)}.part{background:#d9a62e}.wrong{background:var(--wrong)}.none{background:var(--calm)}
 .key{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.85rem;color:var(--quiet);margin:.4rem 0}.key i{display:inline-block;width:.75em;height:.75em;border-radius:2px;margin-right:.4em}
 .scroll{overflow-x:auto;margin:0 -.2rem}table{border-collapse:collapse;font-size:.9rem;min-width:100%;font-variant-numeric:tabular-nums}
-th{font-weight:600;text-align:right;padding:.3rem .6rem;border-bottom:1px solid var(--ink);vertical-align:bottom;white-space:nowrap}
-td{padding:.28rem .6rem;border-bottom:1px solid var(--rule);text-align:right;vertical-align:top}th:first-child,td:first-child,.words{text-align:left}
-td:first-child{white-space:nowrap}td.words{min-width:15rem;font-size:.87rem}td.full{color:var(--right)}td.zero{color:var(--calm)}td b{font-weight:650}
+th{font-weight:600;text-align:right;padding:.3rem .6rem;border-bottom:1px solid var(--ink);vertical-align:bottom}
+td{padding:.28rem .6rem;border-bottom:1px solid var(--rule);text-align:right;vertical-align:top}th:first-child,td:first-child{text-align:left}
+td:first-child{white-space:nowrap}td.full{color:var(--right)}td.zero{color:var(--calm)}td b{font-weight:650}
 .histogram{display:flex;align-items:flex-end;gap:3px;height:7.5rem;margin-top:.8rem;border-bottom:1px solid var(--quiet)}
 .histogram div{flex:1;display:flex;flex-direction:column;justify-content:flex-end;height:100%;text-align:center;font-size:.78rem;color:var(--quiet)}
 .histogram i{display:block;background:var(--accent);border-radius:3px 3px 0 0;min-height:1px}.ticks{display:flex;gap:3px;font-size:.78rem;color:var(--quiet)}.ticks span{flex:1;text-align:center}
@@ -295,15 +295,15 @@ def _students(lesson: Lesson, found: Sequence[Result]) -> str:
     for result in sorted(found, key=lambda result: (-result.score, result.shown)):
         marks = {part.name: part for part in result.parts}
         cells = "".join(_mark(marks.get(name)) for name in names)
-        mistakes = "; ".join(m["title"] for part in result.parts for m in part.record.get("mistakes", []))
+        mistakes = sum(len(part.record.get("mistakes", [])) for part in result.parts)
         link = f"../../feedback/{escape(result.student, quote=True)}/{lesson.name}/{lesson.name}.html"
         rows.append(
             f'<tr><td><a href="{link}">{escape(result.shown)}</a></td><td><b>{number(result.score)}</b></td>{cells}'
-            f'<td class="words quiet">{escape(mistakes)}</td></tr>'
+            f'<td class="quiet">{mistakes or ""}</td></tr>'
         )
     told = '<p class="quiet small">Names lead to the feedback pages, once <code>make feedback</code> has written them.</p>'
     return (
-        f'<h2>Students</h2>{told}<div class="scroll"><table><thead><tr><th>student</th><th>points</th>{head}<th class="words">mistakes</th></tr></thead>'
+        f'<h2>Students</h2>{told}<div class="scroll"><table><thead><tr><th>student</th><th>points</th>{head}<th>known mistakes</th></tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 

@@ -39,11 +39,12 @@ class Screened:
 
 def screen(data: bytes) -> Screened:
     """The notebook in these bytes. Raises Unreadable with what is wrong with them."""
-    return _shaped(_parsed(_bounded(data)))
+    text = _bounded(data)
+    return _shaped(_parsed(text, still_open=_scan(data)))
 
 
 def _bounded(data: bytes) -> str:
-    """The text, once it is known to be small enough to parse."""
+    """The text, once it is known that it is one, and not too long."""
     if len(data) > LARGEST_FILE:
         raise Unreadable(f"is larger than {LARGEST_FILE >> 20} MB")
     if not data.strip():
@@ -59,11 +60,11 @@ def _bounded(data: bytes) -> str:
         raise Unreadable("is not text") from None
     if text.lstrip()[:1] == "<":
         raise Unreadable("is a web page, not a notebook")
-    _scan(data)
     return text
 
 
-def _scan(data: bytes) -> None:
+def _scan(data: bytes) -> bool:
+    """Are brackets left open at the end? Raises Unreadable where there is too much to parse."""
     depth = 0
     for count, mark in enumerate(MARKS.finditer(data)):
         sign = data[mark.start()]
@@ -75,14 +76,14 @@ def _scan(data: bytes) -> None:
             depth -= 1
         if count > MOST_MARKS:
             raise Unreadable(f"holds more than {MOST_MARKS:,} values")
+    return depth > 0
 
 
-def _parsed(text: str) -> object:
+def _parsed(text: str, still_open: bool) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as problem:
-        rest = text[problem.pos :].strip()
-        if not rest or problem.msg.startswith("Unterminated string"):
+        if still_open:
             raise Unreadable("is cut off: it ends in the middle") from None
         raise Unreadable(f"is not a notebook: line {problem.lineno} is no JSON") from None
     except (ValueError, RecursionError):
