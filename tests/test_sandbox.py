@@ -132,3 +132,23 @@ def test_nbgraders_marks_say_that_they_were_made_in_the_sandbox(course):
     course.nbgrader("autograde", FIRST, "--force")
     assert isolations(course) == {"bubblewrap, nbgrader's kernel"}
     assert sum(course.marks()["solved"].values()) == 18
+
+
+def test_a_kernel_of_nbgraders_that_dies_while_it_starts_is_replaced(monkeypatch):
+    from nbclient import NotebookClient
+
+    from helpers.grading.steps import STARTS, ExamExecute
+
+    tried = []
+
+    def start(self):
+        tried.append(self.km)
+        if len(tried) < STARTS:
+            raise RuntimeError("Kernel died before replying to kernel_info")
+        return "a client"
+
+    monkeypatch.setattr(NotebookClient, "start_new_kernel_client", start)
+    monkeypatch.setattr(ExamExecute, "create_kernel_manager", lambda self: None)
+    monkeypatch.setattr(ExamExecute, "start_new_kernel", lambda self: None)
+    assert ExamExecute().start_new_kernel_client() == "a client"
+    assert len(tried) == STARTS

@@ -36,6 +36,7 @@ from helpers.grading.sandbox import BUBBLEWRAP, NONE, UNSAFE_LABEL, why_not
 
 CHECK = "check_"  # a check cell's grade_id is check_<exercise>; the solution's is <exercise>
 NOTHING_TO_RUN = "NothingToRun"  # the error in the check cells of a submission that could not be read
+STARTS = 3  # how many kernels are tried before a submission is given up
 NBGRADER_LABEL = "bubblewrap, nbgrader's kernel"
 
 
@@ -102,6 +103,18 @@ class ExamExecute(Execute):
         if self.isolation == BUBBLEWRAP:
             provisioner.use(manager)
         return manager
+
+    def start_new_kernel_client(self):
+        """As nbclient's. A kernel that dies while it starts has run nothing of the student's, and gets another try."""
+        for tries_left in reversed(range(STARTS)):
+            try:
+                return super().start_new_kernel_client()
+            except RuntimeError:
+                if not tries_left:
+                    raise
+                self.log.warning("The kernel died while it started; starting another")
+                self.km = self.create_kernel_manager()
+                self.start_new_kernel()
 
     def preprocess_cell(self, cell, resources, index):
         if len(self._dead) > self.restarts:
