@@ -78,8 +78,8 @@ class SelfAttention(nn.Module):
         Returns (b, t, e). A position that may look nowhere gets the bias of `unify`.
         """
         q, k, v = (split_heads(to(x), self.h) for to in (self.to_queries, self.to_keys, self.to_values))  # (b, h, t, d)
-        if mask is not None:
-            mask = mask.unsqueeze(-3)  # an axis for the heads, which all see the same
+        if mask is not None and mask.dim() > 2:
+            mask = mask.unsqueeze(-3)  # an axis for the heads, which all see the same; (t, t) broadcasts as it is
         return self.unify(merge_heads(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)))
 
 

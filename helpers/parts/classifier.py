@@ -1,0 +1,72 @@
+"""A transformer that puts texts into classes (lesson 8).
+
+b batch, t positions, e width of the model, h heads, n size of the vocabulary, c classes.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .blocks import Transformer
+from .positions import PositionEmbedding
+
+
+def mean_pool(x, mask):
+    """The average of the vectors at the real positions.
+
+    x: (b, t, e). mask: (b, t), booleans, True where there is a word. Returns (b, e); zeros for a text without a word.
+    """
+    weights = mask.unsqueeze(-1).to(x.dtype)  # (b, t, 1)
+    return (x * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+class Classifier(nn.Module):
+    """Words to vectors, positions, blocks, the mean over the real positions, and a linear map to classes.
+
+    n: size of the vocabulary. c: classes. t_max: longest text. The blocks normalise first (GPT-2's order). dropout: in training, on the
+    embeddings and in the blocks.
+    """
+
+    def __init__(self, n, c, e, h, depth, t_max, dropout=0.0):
+        super().__init__()
+        self.tokens = nn.Embedding(n, e)
+        self.positions = PositionEmbedding(t_max, e)
+        self.transformer = Transformer(e, h, depth, pre_norm=True, dropout=dropout)
+        self.to_classes = nn.Linear(e, c)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ids, mask):
+        """ids: (b, t), int64. mask: (b, t), booleans, True where there is a word. Returns scores (b, c), for a softmax to come."""
+        x = self.dropout(self.positions(self.tokens(ids)))  # (b, t, e)
+        x = self.transformer(x, mask.unsqueeze(1))  # nobody looks at padding
+        return self.to_classes(mean_pool(x, mask))
+
+
+def train_step(model, batch, optimiser):
+    """One step of gradient descent on one batch.
+
+    batch: (ids (b, t), mask (b, t), labels (b,)). Returns the loss before the step, a number.
+    """
+    ids, mask, labels = batch
+    model.train()
+    optimiser.zero_grad()
+    loss = F.cross_entropy(model(ids, mask), labels)
+    loss.backward()
+    optimiser.step()
+    return loss.item()
+
+
+@torch.no_grad()
+def accuracy(model, batches):
+    """The share of texts that the model puts into the right class, over all batches.
+
+    In evaluation mode, without gradients, each text counted once; afterwards the model is in the mode it was in before.
+    """
+    training = model.training
+    model.eval()
+    right = total = 0
+    for ids, mask, labels in batches:
+        right += (model(ids, mask).argmax(dim=-1) == labels).sum().item()
+        total += len(labels)
+    model.train(training)
+    return right / total

@@ -1,0 +1,219 @@
+"""The transformer as it was published: an encoder that reads, and a decoder that writes (lesson 10).
+
+A. Vaswani et al., "Attention is all you need" (2017): section 3.1 and figure 1 for both halves, 3.2.3 for the three kinds of attention, 3.4 for the
+embeddings, 5.3 and 5.4 for the learning rate and the smoothed loss. I. Sutskever, O. Vinyals and Q. Le, "Sequence to sequence learning with neural networks" (2014), section 3.2, for beam search.
+
+b batch, t positions of the target, s positions of the source, e width of the model, h heads, d = e/h.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .blocks import FeedForward, LayerNorm, SelfAttention, TransformerBlock
+from .masks import causal_mask
+from .multi_head import merge_heads, split_heads
+from .positions import sinusoidal_encoding
+
+
+def make_masks(source, target, pad):
+    """Who may look at whom, in the three attentions of a model.
+
+    source: (b, s), target: (b, t), ids. Returns three masks, True where a position may look: source on source (b, 1, s), target on target (b, t, t), causal and
+    without padding, target on source (b, 1, s).
+    """
+    real = (source != pad).unsqueeze(1)  # (b, 1, s)
+    before = causal_mask(target.shape[1], target.device) & (target != pad).unsqueeze(1)  # (b, t, t)
+    return real, before, real
+
+
+class CrossAttention(nn.Module):
+    """Queries from one sequence, keys and values from another.
+
+    "Attention is all you need", section 3.2.3. Parameters as in `SelfAttention`.
+    """
+
+    def __init__(self, e, h, bias=False):
+        super().__init__()
+        if e % h:
+            raise ValueError(f"A width of e = {e} cannot be divided evenly among h = {h} heads.")
+        self.h = h
+        self.to_queries = nn.Linear(e, e, bias=bias)
+        self.to_keys = nn.Linear(e, e, bias=bias)
+        self.to_values = nn.Linear(e, e, bias=bias)
+        self.unify = nn.Linear(e, e)
+
+    def forward(self, x, memory, mask=None):
+        """x: (b, t, e), asks. memory: (b, s, e), answers. mask: (b, 1, s) or (b, t, s), True where position i of x may look at position j of memory. Returns (b, t, e)."""
+        q = split_heads(self.to_queries(x), self.h)  # (b, h, t, d)
+        k, v = split_heads(self.to_keys(memory), self.h), split_heads(self.to_values(memory), self.h)  # (b, h, s, d)
+        if mask is not None and mask.dim() > 2:
+            mask = mask.unsqueeze(-3)
+        return self.unify(merge_heads(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)))
+
+    def weights(self, x, memory, mask=None):
+        """Who looks at what: (b, h, t, s), each row adding up to 1."""
+        q, k = split_heads(self.to_queries(x), self.h), split_heads(self.to_keys(memory), self.h)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(~mask.unsqueeze(-3), -torch.inf)
+        return scores.softmax(dim=-1)
+
+
+class DecoderBlock(nn.Module):
+    """Masked self-attention, then attention to the source, then the feed-forward network; norm(x + layer(x)) each time.
+
+    "Attention is all you need", section 3.1. pre_norm: x + layer(norm(x)) instead. dropout: on each layer's output, in training.
+    """
+
+    def __init__(self, e, h, dropout=0.0, pre_norm=False, hidden=None):
+        super().__init__()
+        self.pre_norm = pre_norm
+        self.self_attention = SelfAttention(e, h)
+        self.norm1 = LayerNorm(e)
+        self.cross_attention = CrossAttention(e, h)
+        self.norm2 = LayerNorm(e)
+        self.feed_forward = FeedForward(e, hidden)
+        self.norm3 = LayerNorm(e)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, memory, self_mask=None, cross_mask=None):
+        """x: (b, t, e). memory: (b, s, e), what the encoder says of the source. Masks: as `make_masks` returns them. Returns (b, t, e)."""
+        if self.pre_norm:
+            x = x + self.dropout(self.self_attention(self.norm1(x), self_mask))
+            x = x + self.dropout(self.cross_attention(self.norm2(x), memory, cross_mask))
+            return x + self.dropout(self.feed_forward(self.norm3(x)))
+        x = self.norm1(x + self.dropout(self.self_attention(x, self_mask)))
+        x = self.norm2(x + self.dropout(self.cross_attention(x, memory, cross_mask)))
+        return self.norm3(x + self.dropout(self.feed_forward(x)))
+
+
+class EncoderDecoder(nn.Module):
+    """Reads a sequence of source ids, and says at every position of the target what comes next.
+
+    n_source, n_target: sizes of the two vocabularies. depth: blocks in the encoder, and as many in the decoder. t_max: longest sequence. pad: id of the padding in both.
+    Positions are the sinusoids of lesson 6; token vectors are scaled by √e (section 3.4). share: one table of token vectors for source, target and output layer (section 3.4).
+    """
+
+    def __init__(self, n_source, n_target, e, h, depth, t_max, pad, dropout=0.0, pre_norm=False, hidden=None, share=False):
+        super().__init__()
+        self.pad = pad
+        self.source_tokens = nn.Embedding(n_source, e)
+        self.target_tokens = self.source_tokens if share else nn.Embedding(n_target, e)
+        self.register_buffer("positions", sinusoidal_encoding(t_max, e), persistent=False)  # (t_max, e)
+        self.encoder = nn.ModuleList([TransformerBlock(e, h, pre_norm, dropout, hidden) for _ in range(depth)])
+        self.decoder = nn.ModuleList([DecoderBlock(e, h, dropout, pre_norm, hidden) for _ in range(depth)])
+        self.encoder_norm = LayerNorm(e) if pre_norm else nn.Identity()
+        self.decoder_norm = LayerNorm(e) if pre_norm else nn.Identity()
+        self.to_logits = nn.Linear(e, n_target)
+        if share:
+            self.to_logits.weight = self.source_tokens.weight
+        self.dropout = nn.Dropout(dropout)
+
+    def embed(self, tokens, ids):
+        """ids: (b, t). Returns (b, t, e)."""
+        t, e = ids.shape[1], self.positions.shape[1]
+        if t > len(self.positions):
+            raise ValueError(f"A sequence of t = {t} positions is longer than the t_max = {len(self.positions)} of this model.")
+        return self.dropout(tokens(ids) * math.sqrt(e) + self.positions[:t])
+
+    def encode(self, source):
+        """source: (b, s), ids. Returns memory (b, s, e). Once a sentence is enough."""
+        mask = (source != self.pad).unsqueeze(1)  # (b, 1, s)
+        x = self.embed(self.source_tokens, source)
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x)
+
+    def decode(self, target, memory, source):
+        """target: (b, t), ids that start with the start token. memory: of `encode`. source: (b, s), for its padding. Returns logits (b, t, n_target)."""
+        _, self_mask, cross_mask = make_masks(source, target, self.pad)
+        x = self.embed(self.target_tokens, target)
+        for block in self.decoder:
+            x = block(x, memory, self_mask, cross_mask)
+        return self.to_logits(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        """source: (b, s), target: (b, t), ids. Returns logits (b, t, n_target): at position i those of target token i + 1."""
+        return self.decode(target, self.encode(source), source)
+
+
+def warmup_rate(step, e, warmup):
+    """The learning rate at a step: up in a straight line for `warmup` steps, then down with the root of the step.
+
+    "Attention is all you need", section 5.3, equation 3. Steps count from 1; step 0 is taken as step 1.
+    """
+    step = max(step, 1)
+    return e**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+def smoothed_loss(logits, targets, smoothing, pad):
+    """Cross-entropy against targets that keep 1 − smoothing for the right token and share the rest among all others but the padding.
+
+    Szegedy et al., "Rethinking the Inception architecture" (2016), section 7. logits: (b, t, n). targets: (b, t), ids. The mean over the targets that are no padding; n must be at
+    least 3 for there to be others.
+    """
+    n = logits.shape[-1]
+    log_p = logits.log_softmax(dim=-1)
+    right = log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1)  # (b, t)
+    others = log_p.sum(dim=-1) - right - log_p[..., pad]
+    losses = -(1 - smoothing) * right - smoothing / (n - 2) * others
+    real = targets != pad
+    return losses[real].mean()
+
+
+@torch.no_grad()
+def greedy_decode(model, source, start, stop, limit):
+    """Write the most probable token, again and again.
+
+    source: (b, s), ids. start, stop: ids of the two special tokens. Returns (b, t), ids, t ≤ limit: what was written after `start`, `stop` included; after it, padding. Ends as
+    soon as every sentence has stopped. The encoder runs once.
+    """
+    training = model.training
+    model.eval()
+    memory = model.encode(source)
+    written = torch.full_like(source[:, :1], start)  # (b, 1)
+    done = torch.zeros_like(written, dtype=torch.bool)
+    for _ in range(limit):
+        best = model.decode(written, memory, source)[:, -1].argmax(dim=-1, keepdim=True)  # (b, 1)
+        best = best.masked_fill(done, model.pad)
+        written = torch.cat([written, best], dim=1)
+        done = done | (best == stop)
+        if done.all():
+            break
+    model.train(training)
+    return written[:, 1:]
+
+
+@torch.no_grad()
+def beam_search(model, source, start, stop, limit, width, length_penalty=0.0):
+    """Keep the `width` most probable beginnings of a translation, and lengthen each by one token at a time.
+
+    source: (1, s), ids of one sentence. Returns (t,), ids, t ≤ limit: what the best beam wrote after `start`, `stop` included. A beam that has written `stop` grows no
+    more; its score, the sum of the logarithms of its tokens' probabilities, stands against those of the others. length_penalty α divides the final scores by
+    ((5 + t) / 6)^α (Wu et al., "Google's neural machine translation system", 2016, section 7); 0 leaves them alone.
+    The encoder runs once. Width 1 is greedy decoding.
+    """
+    training = model.training
+    model.eval()
+    memory = model.encode(source)
+    beams, scores = torch.full_like(source[:, :1], start), torch.zeros(1, device=source.device)  # (width, t), (width,)
+    finished = []  # pairs (score, ids)
+    for _ in range(limit):
+        many = len(beams)
+        logits = model.decode(beams, memory.expand(many, -1, -1), source.expand(many, -1))[:, -1]
+        totals = (scores.unsqueeze(-1) + logits.log_softmax(dim=-1)).flatten()  # (many · n,)
+        scores, places = totals.topk(min(width, len(totals)))
+        n = logits.shape[-1]
+        beams = torch.cat([beams[places // n], (places % n).unsqueeze(-1)], dim=1)
+        ended = beams[:, -1] == stop
+        finished += zip(scores[ended].tolist(), beams[ended])
+        beams, scores = beams[~ended], scores[~ended]
+        width -= int(ended.sum())
+        if width <= 0:
+            break
+    finished += zip(scores.tolist(), beams)
+    model.train(training)
+    return max(finished, key=lambda pair: pair[0] / ((4 + len(pair[1])) / 6) ** length_penalty)[1][1:]

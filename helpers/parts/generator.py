@@ -1,0 +1,125 @@
+"""A transformer that goes on with a text, byte by byte (lesson 9).
+
+b batch, t positions, e width of the model, h heads, n size of the vocabulary.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .blocks import Transformer
+from .masks import causal_mask
+from .positions import PositionEmbedding
+
+
+def sample_batch(data, batch, t, generator=None):
+    """Random slices of a text, and the same slices one position later.
+
+    data: (length,), integers. Returns inputs and targets, both (batch, t), int64. Every start from 0 to length − t − 1 is equally likely.
+    """
+    starts = torch.randint(len(data) - t, (batch,), generator=generator)
+    places = (starts.unsqueeze(-1) + torch.arange(t + 1)).to(data.device)  # (batch, t + 1)
+    slices = data[places].long()
+    return slices[:, :-1], slices[:, 1:]
+
+
+def bits_per_byte(loss_in_nats):
+    """A mean cross-entropy a byte, from nats into bits."""
+    return loss_in_nats / math.log(2)
+
+
+class CharTransformer(nn.Module):
+    """Predicts, at every position, what comes next; sees only what came before.
+
+    n: how many different characters or bytes. t_max: longest window. The blocks normalise first (GPT-2's order).
+    """
+
+    def __init__(self, n, e, h, depth, t_max, dropout=0.0, **options):
+        super().__init__()
+        self.t_max = t_max
+        self.tokens = nn.Embedding(n, e)
+        self.positions = PositionEmbedding(t_max, e)
+        self.transformer = Transformer(e, h, depth, pre_norm=True, dropout=dropout, **options)
+        self.to_logits = nn.Linear(e, n)
+
+    def forward(self, ids):
+        """ids: (b, t), int64, t ≤ t_max. Returns logits (b, t, n): at position i those of token i + 1."""
+        x = self.positions(self.tokens(ids))
+        x = self.transformer(x, causal_mask(ids.shape[1], ids.device))
+        return self.to_logits(x)
+
+
+def apply_temperature(logits, temperature):
+    """Logits divided by the temperature: below 1 sharper, above 1 flatter; 0 leaves only the largest possible (greedy).
+
+    logits: (..., n). Returns (..., n). At temperature 0 the first of the largest stays as it is and all others are −∞. ValueError when temperature is negative.
+    """
+    if temperature < 0:
+        raise ValueError(f"A temperature cannot be negative, and this one is {temperature}.")
+    if temperature > 0:
+        return logits / temperature
+    best = logits.argmax(dim=-1, keepdim=True)
+    return torch.full_like(logits, -torch.inf).scatter(-1, best, logits.gather(-1, best))
+
+
+def keep_top_k(logits, k):
+    """The k largest logits stay, all others become −∞. Whatever ties with the k-th largest stays too.
+
+    Fan, Lewis and Dauphin, "Hierarchical neural story generation" (2018), section 5.1. logits: (..., n). k: at least 1; more than n keeps all.
+    """
+    lowest = logits.topk(min(k, logits.shape[-1]), dim=-1).values[..., -1:]
+    return logits.masked_fill(logits < lowest, -torch.inf)
+
+
+def keep_top_p(logits, p):
+    """The fewest, most probable tokens whose probabilities add up to p or more stay; all others become −∞.
+
+    Holtzman et al., "The curious case of neural text degeneration" (2020), section 3.1. logits: (..., n). p in (0, 1].
+    """
+    ranked, order = logits.sort(dim=-1, descending=True, stable=True)
+    chances = ranked.softmax(dim=-1)
+    before = chances.cumsum(dim=-1) - chances  # what the more probable ones add up to without this one
+    dropped = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before >= p)
+    return logits.masked_fill(dropped, -torch.inf)
+
+
+@torch.no_grad()
+def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, generator=None):
+    """Go on with a text, one token after the other.
+
+    prompt: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max tokens. Temperature comes first, then
+    top-k, then top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
+    """
+    training = model.training
+    model.eval()
+    tokens = prompt
+    for _ in range(count):
+        logits = model(tokens[:, -model.t_max :])[:, -1]  # (b, n): only the last position predicts something new
+        logits = apply_temperature(logits, temperature)
+        logits = logits if top_k is None else keep_top_k(logits, top_k)
+        logits = logits if top_p is None else keep_top_p(logits, top_p)
+        drawn = torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)
+        tokens = torch.cat([tokens, drawn], dim=1)
+    model.train(training)
+    return tokens[:, prompt.shape[1] :]
+
+
+@torch.no_grad()
+def sliding_window_bits(model, data, t, batch=32):
+    """Bits per byte when every byte is predicted from the t bytes before it (fewer at the beginning, where there are no more).
+
+    data: (length,), integers. Bytes 1 to length − 1 are predicted; the first has nothing before it. batch: how many windows go through the model at once.
+    """
+    training = model.training
+    model.eval()
+    data = data.long()
+    nats = 0.0
+    head = data[: t + 1].unsqueeze(0)  # the first window predicts all of its bytes
+    nats += F.cross_entropy(model(head[:, :-1])[0], head[0, 1:], reduction="sum").item()
+    windows = data.unfold(0, t + 1, 1)[1:] if len(data) > t + 1 else data.new_zeros(0, t + 1)  # each ends one byte later than the one before
+    for part in windows.split(batch):
+        nats += F.cross_entropy(model(part[:, :-1])[:, -1], part[:, -1], reduction="sum").item()
+    model.train(training)
+    return bits_per_byte(nats / (len(data) - 1))
