@@ -8,6 +8,7 @@ notebook then shows the picture and no line of text under it. To add to a pictur
 first (`figure, ax = plt.subplots()`) and pass them in.
 """
 
+from .alignment import alignment
 from .bars import bars
 from .curves import curves, loss_curve
 from .heads import arrow_chain, fold, head_grid
@@ -23,6 +24,7 @@ __all__ = [
     "MARKERS",
     "SIGNED",
     "WEIGHTS",
+    "alignment",
     "arrow_chain",
     "bars",
     "convex_hull",

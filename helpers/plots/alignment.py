@@ -1,0 +1,26 @@
+"""Which word of one sentence belongs to which of another."""
+
+import matplotlib.pyplot as plt
+
+from .style import COLOURS, WIDTH
+
+_PLAIN = "#8a8a8a"
+
+
+def alignment(above, below, links, crossing=(), ax=None):
+    """Two sentences, one over the other, with lines between the words that belong together.
+
+    above, below  lists of words.
+    links         pairs (i, j): word i above belongs to word j below.
+    crossing      those of the links that are to stand out: they are drawn thick, in colour, and solid; the others are thin and grey.
+    """
+    ax = ax or plt.subplots(figsize=(WIDTH, 1.9))[1]
+    places = [[(k + 0.5) / len(words) for k in range(len(words))] for words in (above, below)]
+    for i, j in links:
+        strong = (i, j) in crossing
+        ax.plot([places[0][i], places[1][j]], [0.8, 0.2], color=COLOURS[1] if strong else _PLAIN, linewidth=2.4 if strong else 1.2, linestyle="-")
+    for words, spots, height in ((above, places[0], 0.9), (below, places[1], 0.1)):
+        for word, spot in zip(words, spots):
+            ax.text(spot, height, word, ha="center", va="center", fontsize=9)
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    ax.set_axis_off()

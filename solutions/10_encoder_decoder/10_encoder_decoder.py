@@ -1,0 +1,969 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 10 · Reading one language, writing another
+#
+# Say *forty-seven* to a German and she writes *siebenundvierzig*: seven-and-forty. Whoever translates numbers cannot go from left to right, word for word. To write the first German word one must have heard the last
+# English one.
+#
+# This lesson builds the transformer as it was published, for the task it was published for: one half that reads, one half that writes, and between them an attention that goes from the one to the other. At the end you watch it look at *seven* before it looks at *forty*.
+#
+# | | |
+# |---|---|
+# | **You will build** | the three masks, cross-attention, the decoder's block, the whole model, its loss and its learning rate, and two ways of writing with it |
+# | **You need** | lessons 5 to 7 |
+# | **It takes** | about 90 minutes: eight exercises, 27.5 points |
+# | **It computes** | for about a minute, most of it one training; any laptop will do |
+#
+# The letters are those of [the table](../../site/notation.md). Here two sequences meet: t counts the positions of the **target**, which is written, and s those of the **source**, which is read.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import copy
+import math
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots
+from helpers.data.numerals import read_english
+from helpers.data.recorded import recorded
+from helpers.data.sources import translation_pairs
+from helpers.device import device
+from helpers.lesson import in_exam, start
+from helpers.parts.blocks import FeedForward, LayerNorm, SelfAttention, TransformerBlock
+from helpers.parts.encoder_decoder import CrossAttention as FinishedCrossAttention
+from helpers.parts.encoder_decoder import DecoderBlock as FinishedDecoderBlock
+from helpers.parts.encoder_decoder import EncoderDecoder as FinishedModel
+from helpers.parts.encoder_decoder import make_masks as finished_masks
+from helpers.parts.encoder_decoder import smoothed_loss as finished_loss
+from helpers.parts.encoder_decoder import without_training
+from helpers.parts.masks import causal_mask
+from helpers.parts.multi_head import merge_heads, split_heads
+from helpers.parts.positions import sinusoidal_encoding
+from helpers.parts.words import pad_rows
+from helpers.progress import progress
+
+check = start("10_encoder_decoder")
+torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
+
+# %% [markdown]
+# ## A sentence in one vector
+#
+# In 2014 two groups taught recurrent networks to translate (Cho et al.; Sutskever, Vinyals and Le). One network, the **encoder**, walks along the source and updates a state at every word. Its last state is handed to a second network, the **decoder**, which starts from it and writes
+# the target, one word after the other. It worked, and it had a plain weakness: whatever the decoder is to know about a sentence, of five words or of fifty, must fit into one vector of a fixed size.
+#
+# Bahdanau, Cho and Bengio (2015) removed it. They kept the state of *every* source word, and before each target word the decoder computes a weighted average of all these states, with weights that depend on what it has written so far. That was the first attention in translation, and it is
+# the operation of lesson 2: a query from the decoder, keys and values from the encoder. The networks around it were still recurrent.
+#
+# Vaswani et al. (2017) asked what the recurrence was still good for, took it out, and called the paper "Attention is all you need". That is the model we build.
+#
+# ## The task
+#
+# Numbers in words, from 0 to 999,999. The English ones are split at the spaces, the German ones are taken apart where they are written as one word. The training part holds 12,000 numbers; none of those that we test on is among them.
+
+# %% tags=["show", "nbval-check-output"]
+train_pairs, _, test_pairs, _ = translation_pairs(places="embedded", say=lambda line: None)
+
+SPECIAL = ["<pad>", "<start>", "<stop>"]
+PAD, START, STOP = range(3)
+
+def vocabulary(sentences):
+    """Every word gets a number, after the three special ones."""
+    return SPECIAL + sorted({word for sentence in sentences for word in sentence.split()})
+
+ENGLISH, GERMAN = (vocabulary(side) for side in zip(*train_pairs))
+print(f"{len(train_pairs):,} pairs; {len(ENGLISH)} English tokens, {len(GERMAN)} German ones")
+for english, german in train_pairs[47], train_pairs[-1]:
+    print(f"{english}  ->  {german}")
+
+# %% tags=["show"] mystnb={"image": {"alt": "The words of eighty two thousand three hundred and forty seven above, those of zwei und achtzig tausend drei hundert sieben und vierzig below, with lines between words of the same meaning. The lines from eighty to achtzig and from two to zwei cross each other, and so do those from forty to vierzig and from seven to sieben; all others run side by side."}}
+english = "eighty two thousand three hundred and forty seven".split()
+german = "zwei und achtzig tausend drei hundert sieben und vierzig".split()
+crossing = [(0, 2), (1, 0), (6, 8), (7, 6)]
+plots.alignment(english, german, [(2, 3), (3, 4), (4, 5)] + crossing, crossing)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A line joins two words of the same meaning. The thick lines cross: in German the units come before the tens, in the thousands and again in the rest. The German *und* stands between units and tens and has no partner; the English *and* follows the hundred and has none either.
+#
+# </div>
+#
+# Batches hold sentences of different lengths, so they are padded, and each target is put between a start and a stop token: the writer needs something to begin from, and must be able to say that it is done.
+
+# %% tags=["show"]
+def as_ids(sentences, words, ends=False):
+    """Sentences as padded rows of ids, (b, t); with ends, between START and STOP."""
+    number = {word: place for place, word in enumerate(words)}
+    rows = [[number[word] for word in sentence.split()] for sentence in sentences]
+    rows = [[START, *row, STOP] for row in rows] if ends else rows
+    return pad_rows(rows, PAD)[0].to(device())
+
+def as_words(ids, words):
+    """One row of ids, up to the stop token, as a list of words."""
+    ids = ids.tolist()
+    return [words[place] for place in (ids[: ids.index(STOP)] if STOP in ids else ids)]
+
+train_source = as_ids([pair[0] for pair in train_pairs], ENGLISH)
+train_target = as_ids([pair[1] for pair in train_pairs], GERMAN, ends=True)
+test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
+
+# %% [markdown]
+# ## Three attentions, three masks
+#
+# The model has attention in three places (Vaswani et al., section 3.2.3):
+#
+# | who looks | at whom | what must be hidden | shape of the mask |
+# |---|---|---|---|
+# | the source | at the source | the source's padding | (b, 1, s) |
+# | the target | at the target | the target's padding, **and** everything to come | (b, t, t) |
+# | the target | at the source | the source's padding | (b, 1, s) |
+#
+# True means "may look", as in lesson 5. In the first and the third mask all who look are treated alike, so the axis of those who look has length 1 and broadcasts. The second is different for every row: position $i$ may look at position $j$ only if $j \le i$ *and* $j$ is a word.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `make_masks`** &nbsp; ★★☆ · 7 minutes · 3 points
+#
+# Make all three from the ids. `causal_mask(t, device)` of lesson 5 is there: (t, t), True on and below the diagonal. The id of the padding is an argument; it need not be 0.
+#
+# <details><summary>Hint 1: what is a word</summary>
+#
+# `ids != pad` is (b, t), True at the words. `unsqueeze(1)` puts in the axis of those who look.
+#
+# </details>
+# <details><summary>Hint 2: two conditions at once</summary>
+#
+# (t, t) and (b, 1, t) broadcast to (b, t, t), and `&` is "and".
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "make_masks", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def make_masks(source, target, pad):
+    """Who may look at whom.
+
+    source: (b, s), ids. target: (b, t), ids. pad: the id that stands for padding.
+    Returns three masks of booleans: source on source (b, 1, s), target on target (b, t, t),
+    target on source (b, 1, s).
+    """
+    ### BEGIN SOLUTION
+    source_words = (source != pad).unsqueeze(1)               # (b, 1, s)
+    target_words = (target != pad).unsqueeze(1)               # (b, 1, t)
+    past = causal_mask(target.shape[1], target.device)        # (t, t)
+    return source_words, past & target_words, source_words
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_make_masks", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(make_masks)
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three masks for thirty and its translation dreißig, padded in a batch with forty seven. The first and the third are single rows, filled at thirty and empty at the padding. The second is a triangle whose last two columns, the padding, are empty."}}
+pair = as_ids(["thirty", "forty seven"], ENGLISH), as_ids(["dreißig", "sieben und vierzig"], GERMAN, True)
+masks = [mask[0] for mask in make_masks(*pair, PAD)]
+source_names = [ENGLISH[k] for k in pair[0][0]]
+target_names = [GERMAN[k] for k in pair[1][0]]
+
+figure, axes = plt.subplots(1, 3, figsize=(6, 3.4), layout="compressed", width_ratios=[2, 5, 2])
+titles = "source on source", "target on target", "target on source"
+for ax, mask, title in zip(axes, masks, titles):
+    names = target_names if mask.shape[0] > 1 else source_names
+    plots.mask_row([mask], target_names, names, [title], "who looks", "at whom", axes=[ax])
+plt.setp(axes[1:], ylabel="")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The first sentence of a batch of two, *thirty* and *dreißig*, padded to the length of the other one. A filled cell: the row may look at the column. The single rows hold for everybody who looks. In the middle the triangle of lesson 5 has lost the columns of the padding.
+#
+# </div>
+
+# %% [markdown]
+# ## Looking across
+#
+# Self-attention gets queries, keys and values from one sequence. **Cross-attention** gets the queries from the target $x$, of shape (b, t, e), and keys and values from what the encoder made of the source, the **memory** $m$, of shape (b, s, e):
+#
+# $$q = x\,W_q, \qquad k = m\,W_k, \qquad v = m\,W_v, \qquad y = \operatorname{softmax}\!\Big(\frac{q\,k^\top}{\sqrt d}\Big)\, v .$$
+#
+# The scores are (b, h, t, s): a row for each target position, a column for each source position. The output is as long as the target, and every vector in it is made of pieces of the source. Everything else is lesson 4.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `CrossAttention`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Write `forward`. `split_heads(x, h)` and `merge_heads(x)` are those of lesson 4, and you may use `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask means what ours mean and has to broadcast against (b, h, t, s).
+#
+# <details><summary>Hint 1: who asks, who is asked</summary>
+#
+# Queries are made of x. Keys and values are both made of the memory.
+#
+# </details>
+# <details><summary>Hint 2: a mask for all heads</summary>
+#
+# The mask is (b, 1, s); the scores have an axis for the heads behind b. `mask.unsqueeze(1)` gives it one. Mind that the mask may be None.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "CrossAttention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class CrossAttention(nn.Module):
+    """Multi-head attention from one sequence to another. e: width. h: heads."""
+
+    def __init__(self, e, h):
+        super().__init__()
+        self.h = h
+        self.to_queries = nn.Linear(e, e, bias=False)
+        self.to_keys = nn.Linear(e, e, bias=False)
+        self.to_values = nn.Linear(e, e, bias=False)
+        self.unify = nn.Linear(e, e)
+
+    def forward(self, x, memory, mask=None):
+        """x: (b, t, e), asks. memory: (b, s, e), is asked. mask: (b, 1, s), booleans, True
+        where a position of memory may be looked at; None: everywhere. Returns (b, t, e).
+        """
+        ### BEGIN SOLUTION
+        q = split_heads(self.to_queries(x), self.h)          # (b, h, t, d)
+        k = split_heads(self.to_keys(memory), self.h)        # (b, h, s, d)
+        v = split_heads(self.to_values(memory), self.h)      # (b, h, s, d)
+        if mask is not None:
+            mask = mask.unsqueeze(1)                         # (b, 1, 1, s)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.unify(merge_heads(y))
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_CrossAttention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(CrossAttention)
+
+# %% [markdown]
+# ## The decoder's block
+#
+# A block of the encoder is lesson 7's: attention, then the little network. A block of the decoder has one layer more, between the two (Vaswani et al., section 3.1 and figure 1). It looks at what has been written, it looks at the source, it digests:
+#
+# $$x \;\leftarrow\; \operatorname{norm}_1\big(x + \operatorname{self}(x)\big), \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{cross}(x, m)\big), \qquad x \;\leftarrow\; \operatorname{norm}_3\big(x + \operatorname{ff}(x)\big) .$$
+#
+# The order of norm and sum is the one of 2017, norm last. The memory $m$ goes into every block as it came out of the encoder, and no block changes it.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `DecoderBlock`** &nbsp; ★★★ · 10 minutes · 4 points
+#
+# Write `forward`. The layers are there: `SelfAttention`, called as `layer(x, mask)`, the finished cross-attention, called as `layer(x, memory, mask)`, and the rest of lesson 7.
+#
+# <details><summary>Hint 1: three lines</summary>
+#
+# One for each layer, and each of them starts from the x that the line before has left.
+#
+# </details>
+# <details><summary>Hint 2: which mask is whose</summary>
+#
+# `self_mask` is for looking at what is written, `cross_mask` for looking at the source. Hand on what comes, None or not.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "DecoderBlock", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class DecoderBlock(nn.Module):
+    """Self-attention, cross-attention, feed-forward network, with norm(x + layer(x)) each time.
+
+    e: width. h: heads.
+    """
+
+    def __init__(self, e, h):
+        super().__init__()
+        self.self_attention, self.norm1 = SelfAttention(e, h), LayerNorm(e)
+        self.cross_attention, self.norm2 = FinishedCrossAttention(e, h), LayerNorm(e)
+        self.feed_forward, self.norm3 = FeedForward(e), LayerNorm(e)
+
+    def forward(self, x, memory, self_mask=None, cross_mask=None):
+        """x: (b, t, e), the target so far. memory: (b, s, e), the encoder's last output.
+        self_mask: (b, t, t). cross_mask: (b, 1, s). Returns (b, t, e).
+        """
+        ### BEGIN SOLUTION
+        x = self.norm1(x + self.self_attention(x, self_mask))
+        x = self.norm2(x + self.cross_attention(x, memory, cross_mask))
+        return self.norm3(x + self.feed_forward(x))
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_DecoderBlock", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(DecoderBlock)
+
+# %% [markdown]
+# PyTorch's block of this kind is `nn.TransformerDecoderLayer`. Its masks mean the opposite, True for hidden. With the same weights and the same things hidden, yours gives the same numbers:
+
+# %% tags=["show", "nbval-check-output"]
+@torch.no_grad()
+def as_pytorchs(block, e, h):
+    """PyTorch's block with the same weights. Its three projections are one, with a bias."""
+    other = nn.TransformerDecoderLayer(e, h, 4 * e, dropout=0.0, batch_first=True)
+    sides = [(other.self_attn, block.self_attention), (other.multihead_attn, block.cross_attention)]
+    for theirs, mine in sides:
+        three = [mine.to_queries.weight, mine.to_keys.weight, mine.to_values.weight]
+        theirs.in_proj_weight.copy_(torch.cat(three))
+        theirs.in_proj_bias.zero_()
+        theirs.out_proj.load_state_dict(mine.unify.state_dict())
+    for theirs, mine in [(other.linear1, block.feed_forward.widen),
+                         (other.linear2, block.feed_forward.narrow), (other.norm1, block.norm1),
+                         (other.norm2, block.norm2), (other.norm3, block.norm3)]:
+        theirs.load_state_dict(mine.state_dict())
+    return other.to(device())
+
+torch.manual_seed(2)
+mine = DecoderBlock(32, 4).to(device())
+x, memory = torch.randn(2, 5, 32).to(device()), torch.randn(2, 6, 32).to(device())
+real = torch.arange(6, device=device()) < torch.tensor([[6], [4]], device=device())    # (b, s)
+past = causal_mask(5, device())
+theirs = as_pytorchs(mine, 32, 4)(x, memory, tgt_mask=~past, memory_key_padding_mask=~real)
+same = torch.allclose(mine(x, memory, past, real.unsqueeze(1)), theirs, atol=1e-5)
+print("the same as PyTorch's block:", same)
+
+# %% [markdown]
+# ## The whole model, and its teacher
+#
+# Both halves begin with token vectors, times √e, plus the sinusoids of lesson 6 (sections 3.4 and 3.5). Then come the blocks. At the end of the decoder a linear map turns each vector into n_target numbers, the logits of the next token. So the model is two functions:
+#
+# | | from | to |
+# |---|---|---|
+# | `encode` | source (b, s) | memory (b, s, e) |
+# | `decode` | target (b, t), memory, and the source for its padding | logits (b, t, n_target) |
+#
+# They are apart for a reason. A sentence is read **once**; what has been written of the translation goes through `decode` again and again.
+#
+# Again and again, but not in training. There the whole translation is known. Give the decoder the *right* beginning at every position, whatever it would have written itself, and ask for the next token at all positions at once. This is **teacher forcing**, and it is what the causal mask is for. A target
+# `<start> sieben und vierzig <stop>` is cut in two, as in lesson 5:
+#
+# | position | 0 | 1 | 2 | 3 |
+# |---|---|---|---|---|
+# | the decoder reads | `<start>` | sieben | und | vierzig |
+# | it should say | sieben | und | vierzig | `<stop>` |
+#
+# Without this shift position 1 would read *sieben* and be asked for *sieben*. It would learn to copy, perfectly, and be unable to write.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `EncoderDecoder`** &nbsp; ★★★ · 12 minutes · 4 points
+#
+# Write `encode`, `decode` and `loss`. The parts, finished masks and a finished loss are there. `finished_masks(source, target, pad)` returns what your `make_masks` returns; `finished_loss(logits, targets, smoothing, pad)` returns the mean cross-entropy over the targets that are words. (What its smoothing is, the next section says.)
+#
+# <details><summary>Hint 1: encode and decode</summary>
+#
+# Embed with the right table, go through the right blocks. Encoder blocks are called as `block(x, mask)`, decoder blocks as `block(x, memory, self_mask, cross_mask)`. The encoder's mask hides the source's padding and needs no target.
+#
+# </details>
+# <details><summary>Hint 2: what is cut off where</summary>
+#
+# The decoder reads everything but the last token, `sentence[:, :-1]`. What should it have said? That is the same sentence without its first token. With padding at the end both are one position shorter, and the loss skips the padding.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "EncoderDecoder", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class EncoderDecoder(nn.Module):
+    """The transformer of 2017.
+
+    n_source, n_target: sizes of the vocabularies. e: width. h: heads. depth: blocks in the
+    encoder, and as many in the decoder. t_max: longest sequence. pad: id of the padding.
+    """
+
+    def __init__(self, n_source, n_target, e, h, depth, t_max, pad):
+        super().__init__()
+        self.pad = pad
+        self.source_tokens = nn.Embedding(n_source, e)
+        self.target_tokens = nn.Embedding(n_target, e)
+        self.register_buffer("positions", sinusoidal_encoding(t_max, e), persistent=False)
+        self.encoder = nn.ModuleList([TransformerBlock(e, h) for _ in range(depth)])
+        self.decoder = nn.ModuleList([FinishedDecoderBlock(e, h) for _ in range(depth)])
+        self.to_logits = nn.Linear(e, n_target)
+
+    def embed(self, tokens, ids):
+        """tokens: one of the two tables. ids: (b, t). Returns (b, t, e)."""
+        t, e = ids.shape[1], self.positions.shape[1]
+        return tokens(ids) * math.sqrt(e) + self.positions[:t]
+
+    def encode(self, source):
+        """source: (b, s), ids. Returns the memory (b, s, e)."""
+        ### BEGIN SOLUTION
+        mask = (source != self.pad).unsqueeze(1)    # (b, 1, s)
+        x = self.embed(self.source_tokens, source)
+        for block in self.encoder:
+            x = block(x, mask)
+        return x
+        ### END SOLUTION
+
+    def decode(self, target, memory, source):
+        """target: (b, t), ids. memory: (b, s, e). source: (b, s), ids, for the masks.
+        Returns logits (b, t, n_target): at position i those of the token after target i.
+        """
+        ### BEGIN SOLUTION
+        _, self_mask, cross_mask = finished_masks(source, target, self.pad)
+        x = self.embed(self.target_tokens, target)
+        for block in self.decoder:
+            x = block(x, memory, self_mask, cross_mask)
+        return self.to_logits(x)
+        ### END SOLUTION
+
+    def forward(self, source, target):
+        return self.decode(target, self.encode(source), source)
+
+    def loss(self, source, sentence, smoothing=0.0):
+        """Teacher forcing. source: (b, s). sentence: (b, t + 1), from the start token to the
+        stop token, then padding. Returns (): the finished loss over all the words.
+        """
+        ### BEGIN SOLUTION
+        logits = self.decode(sentence[:, :-1], self.encode(source), source)
+        return finished_loss(logits, sentence[:, 1:], smoothing, self.pad)
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_EncoderDecoder", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(EncoderDecoder)
+
+# %% [markdown]
+# How large is the published one? `nn.Transformer` has the paper's base size as its defaults: e = 512, h = 8, six blocks a side. Token vectors and output layer are not part of it. On the device `meta` nothing is stored, so counting costs no memory.
+
+# %% tags=["show", "nbval-check-output"]
+def count(module):
+    return sum(p.numel() for p in module.parameters())
+
+with torch.device("meta"):
+    theirs = count(nn.Transformer())
+    mine = EncoderDecoder(37_000, 37_000, 512, 8, 6, 1, 0)
+blocks = count(mine.encoder) + count(mine.decoder)
+biases = 18 * 3 * 512    # 18 attentions, whose three projections have biases in PyTorch's
+norms = 2 * 2 * 512      # one more norm at the end of either half
+
+print(f"nn.Transformer: {theirs:,}")
+print(f"your blocks:    {blocks:,}, with those biases and norms {blocks + biases + norms:,}")
+
+# %% [markdown]
+# ## A teacher who is not quite sure
+#
+# Cross-entropy asks for all of the probability to go to the right token. The model can only come closer to that by driving its logits apart for ever. **Label smoothing** (Szegedy et al., 2016, section 7; Vaswani et al., section 5.4) asks for a little less: the right token is to get $1 - \varepsilon$, and the rest $\varepsilon$ is shared
+# among the others. With n tokens, of which padding is none that anybody should ever say, there are n − 2 others:
+#
+# $$L_i \;=\; -(1 - \varepsilon)\,\log p_i(\text{right}) \;-\; \frac{\varepsilon}{n-2} \sum_{k \,\ne\, \text{right},\; k \,\ne\, \text{pad}} \log p_i(k), \qquad L \;=\; \text{the mean of } L_i \text{ over the targets } i \text{ that are no padding.}$$
+#
+# Padding is left out twice here, as a *target* and as a *token*: where the target is padding there is no loss at all, and where it is a word, padding gets no share of ε.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `smoothed_loss`** &nbsp; ★★★ · 12 minutes · 4 points
+#
+# Write the loss from the logits. It must stay finite when logits are hundreds apart.
+#
+# <details><summary>Hint 1: logarithms without probabilities</summary>
+#
+# `logits.log_softmax(dim=-1)` is (b, t, n) and never takes the logarithm of a zero.
+#
+# </details>
+# <details><summary>Hint 2: picking the right one out, and the others</summary>
+#
+# `log_p.gather(-1, targets.unsqueeze(-1))` is (b, t, 1): the entry of the right token at each position. The sum over the others is the sum over all, less the right one, less that of the padding.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "smoothed_loss", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def smoothed_loss(logits, targets, smoothing, pad):
+    """Cross-entropy against 1 − smoothing for the right token, and the rest shared equally
+    among all other tokens but the padding.
+
+    logits: (b, t, n). targets: (b, t), ids. smoothing: from 0 to 1. pad: id of the padding.
+    Returns (): the mean over the targets that are no padding.
+    """
+    ### BEGIN SOLUTION
+    n = logits.shape[-1]
+    log_p = logits.log_softmax(dim=-1)                              # (b, t, n)
+    right = log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1)     # (b, t)
+    others = log_p.sum(dim=-1) - right - log_p[..., pad]            # (b, t)
+    losses = -(1 - smoothing) * right - smoothing / (n - 2) * others
+    return losses[targets != pad].mean()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_smoothed_loss", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(smoothed_loss)
+
+# %% [markdown]
+# Take n = 35 as for our German, a logit of z for the right token, of −100 for the padding, and of 0 for all others. How sure should the model be?
+
+# %% tags=["show", "nbval-check-output"]
+right = torch.tensor([[5]], device=device())
+for z in (0, 3, 5.7, 10, 20):
+    logits = torch.zeros(1, 1, 35, device=device())
+    logits[..., 5], logits[..., PAD] = z, -100
+    p = logits.softmax(-1)[0, 0, 5]
+    plain, smooth = (smoothed_loss(logits, right, s, PAD) for s in (0.0, 0.1))
+    print(f"z = {z:>4}: probability {p:.3f}, loss {plain:.3f}, smoothed loss {smooth:.3f}")
+
+FLOOR = -0.9 * math.log(0.9) - 0.1 * math.log(0.1 / 33)
+print(f"the least that is possible with smoothing 0.1: {FLOOR:.3f}")
+
+# %% [markdown]
+# Without smoothing, more is always better. With it the best is a probability of 0.9, and certainty is punished. The smoothed loss cannot reach 0: what remains is the entropy of the teacher's own doubt, a landmark for the learning curve below. Vaswani et al. report that it makes the model's probabilities worse and its translations better.
+
+# %% [markdown]
+# ## A rate that rises and falls
+#
+# Lesson 7 measured why a stack with norm last needs a gentle start. The paper's recipe (section 5.3) rises in a straight line for `warmup` steps and then falls with the root of the step:
+#
+# $$\text{rate}(\text{step}) \;=\; e^{-1/2} \cdot \min\!\big(\text{step}^{-1/2},\;\; \text{step} \cdot \text{warmup}^{-3/2}\big) .$$
+#
+# The two arguments are equal when step = warmup; that is the peak, $1/\sqrt{e \cdot \text{warmup}}$. Wider models get smaller rates.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `warmup_rate`** &nbsp; ★☆☆ · 4 minutes · 2 points
+#
+# Write the formula. Steps count from 1, but some training loops count from 0: let step 0 have the rate of step 1.
+#
+# <details><summary>Hint 1: what goes wrong at 0</summary>
+#
+# `0 ** -0.5` is a division by zero.
+#
+# </details>
+# <details><summary>Hint 2: no condition needed</summary>
+#
+# Python's `max` and `min` work on numbers.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "warmup_rate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def warmup_rate(step, e, warmup):
+    """The learning rate at a step, counted from 1; step 0 counts as step 1.
+
+    e: width of the model. warmup: the step with the highest rate. Returns a number.
+    """
+    ### BEGIN SOLUTION
+    step = max(step, 1)
+    return e**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_warmup_rate", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(warmup_rate)
+
+# %% tags=["show", "nbval-check-output"] mystnb={"image": {"alt": "Learning rate against step for widths 256, 512 and 1024, up to step 20,000. Each curve rises in a straight line to a sharp peak at step 4,000 and falls off ever more slowly. The wider the model, the lower the curve: the peaks are at about 0.001, 0.0007 and 0.0005."}}
+steps = list(range(0, 20_001, 100))
+lines = {f"e = {e}": (steps, [warmup_rate(step, e, 4000) for step in steps]) for e in (256, 512, 1024)}
+plots.curves(lines, "step", "learning rate")
+plt.gca().set_xticks(range(0, 20_001, 4000))
+plt.show()
+for step in (1, 4000, 16_000):
+    print(f"e = 512, warmup = 4000, step {step:>6}: {warmup_rate(step, 512, 4000):.5e}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** All three curves have their peak at the end of the warm-up. Twice the width lowers the whole curve by √2, and four times the steps after the peak halve it: look at 4,000 and 16,000.
+#
+# </div>
+
+# %% [markdown]
+# ## Training
+#
+# Our model is small: e = 64, four heads, two blocks a side. The rate is yours, halved, with its peak at step 400; optimiser, smoothing and order of norms are the paper's. One more thing from the paper (section 6.1): the weights that are used in the end are an **average** over several moments near the end of training. Every 40 steps a copy is kept.
+#
+# It takes about three quarters of a minute. The stop button may be pressed at any time; what has been learned by then stays in the model, and the cells below go on with it.
+
+# %% tags=["show"]
+def train(model, steps, losses, copies, batch=64, warmup=400):
+    """Fills `losses` with one number a step, and `copies` with the weights at every 40th."""
+    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    e = model.positions.shape[1]
+    model.train()
+    try:
+        for step in progress(range(1, steps + 1), "training"):
+            optimiser.param_groups[0]["lr"] = 0.5 * warmup_rate(step, e, warmup)
+            rows = torch.randint(len(train_source), (batch,)).to(device())
+            loss = model.loss(train_source[rows], train_target[rows], smoothing=0.1)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+            if step % 40 == 0:
+                copies.append(copy.deepcopy(model.state_dict()))
+    except KeyboardInterrupt:
+        print(f"Stopped after {len(losses)} steps. The model is as it was then.")
+
+def averaged(model, copies):
+    """The same model with the mean of several copies of its weights; itself without any."""
+    model = copy.deepcopy(model)
+    if copies:
+        mean = {name: sum(c[name] for c in copies) / len(copies) for name in copies[0]}
+        model.load_state_dict(mean)
+    return model
+
+# %% tags=["show"]
+torch.manual_seed(0)
+model = EncoderDecoder(len(ENGLISH), len(GERMAN), 64, 4, 2, 24, PAD).to(device())
+losses, copies = [], []
+train(model, 20 if in_exam() else 1500, losses, copies)
+
+# %% tags=["show"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls from above 4 to about 0.8 within 300 steps and then creeps towards the dotted line of the teacher's entropy at 0.675."}}
+plots.loss_curve(losses, ylabel="smoothed loss", landmarks={"the least possible": FLOOR},
+                 smooth=min(20, len(losses)))
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The faint line is the loss of each batch, the strong one a mean over 20. It cannot fall below the dotted line, the entropy of the smoothed targets.
+#
+# </div>
+#
+# A loss near its floor says that the model knows the next token **if it is given the right beginning**. Writing is another matter: there it has nothing but its own beginning.
+
+# %% [markdown]
+# ## Writing, greedily
+#
+# Read the source once. Begin with the start token; ask for the logits at the last position; take the largest; append it; ask again. A batch of sentences goes through together, and each is done when it has written the stop token. Those that are done get padding from then on, until all are.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `greedy_decode`** &nbsp; ★★☆ · 10 minutes · 3 points
+#
+# Write it with `model.encode(source)`, which may be called **once**, and `model.decode(written, memory, source)`. The line above the function sees to it that nothing is dropped and no gradients are kept.
+#
+# <details><summary>Hint 1: what grows</summary>
+#
+# `torch.full_like(source[:, :1], start)` is (b, 1), of the right type and on the right device. `torch.cat([written, best], dim=1)` appends a column. The start token is cut off at the end.
+#
+# </details>
+# <details><summary>Hint 2: who is done</summary>
+#
+# Keep booleans (b, 1): done is who was done before, or has just written `stop`. `best.masked_fill(done, model.pad)` writes padding for those who *were* done before this step. When `done.all()`, leave.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "greedy_decode", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@without_training
+def greedy_decode(model, source, start, stop, limit):
+    """Writes the most probable token, again and again.
+
+    source: (b, s), ids. start, stop: ids. limit: the most tokens to write.
+    Returns (b, t), t ≤ limit: what was written after the start token, the stop token
+    included, then `model.pad`. Ends as soon as every sentence has written stop.
+    """
+    ### BEGIN SOLUTION
+    memory = model.encode(source)                             # (b, s, e)
+    written = torch.full_like(source[:, :1], start)           # (b, 1)
+    done = torch.zeros_like(written, dtype=torch.bool)        # (b, 1)
+    for _ in range(limit):
+        logits = model.decode(written, memory, source)        # (b, t, n)
+        best = logits[:, -1].argmax(dim=-1, keepdim=True)     # (b, 1)
+        best = best.masked_fill(done, model.pad)
+        written = torch.cat([written, best], dim=1)
+        done = done | (best == stop)
+        if done.all():
+            break
+    return written[:, 1:]
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_greedy_decode", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(greedy_decode)
+
+# %% [markdown]
+# Now the numbers that the model has never seen. A translation counts only if it is right from the first word to the stop token: **exact match**.
+
+# %% tags=["show"]
+def translate(model, source):
+    """Sources (b, s) as strings of German words."""
+    written = greedy_decode(model, source, START, STOP, 20)
+    return [" ".join(as_words(row, GERMAN)) for row in written]
+
+finished = averaged(model, copies[-8:])
+translations = translate(finished, test_source)
+right = [said == german for said, (_, german) in zip(translations, test_pairs)]
+last = sum(said == german for said, (_, german) in zip(translate(model, test_source), test_pairs))
+
+print(f"exact match on {len(right):,} unseen numbers: {sum(right) / len(right):.1%} with averaged "
+      f"weights, {last / len(right):.1%} with the last ones")
+for said, (english, _) in list(zip(translations, test_pairs))[:3]:
+    print(f"{english}\n    -> {said}")
+
+# %% tags=["show"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps it is high for short numbers and low for six digits; after 320 steps it is higher everywhere; at the end it is at or near one for all lengths."}}
+digits = torch.tensor([len(str(read_english(english.split()))) for english, _ in test_pairs])
+
+def by_length(model, many=400):
+    """Exact match for numbers of 3, 4, 5 and 6 digits, among the first `many` of the test."""
+    said = translate(model, test_source[:many])
+    hit = torch.tensor([a == german for a, (_, german) in zip(said, test_pairs)])
+    return [hit[digits[:many] == k].float().mean() for k in range(3, 7)]
+
+moments = {f"after {40 * k} steps": averaged(model, copies[k - 1 : k]) for k in (4, 8)}
+lines = {name: (range(3, 7), by_length(m)) for name, m in moments.items()}
+lines["at the end, averaged"] = (range(3, 7), by_length(finished))
+plots.curves(lines, "digits of the number", "exact match")
+plt.gca().set(xticks=range(3, 7), ylim=(-0.03, 1.05))
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** To the right the numbers get longer, and one wrong word spoils them. Early in the training, long numbers are mostly wrong although most of their *words* are right: if each of ten words is right with a chance of 0.9, all ten are with a chance of 0.35. At the end length makes no difference any more.
+#
+# </div>
+
+# %% [markdown]
+# ## What it looks at
+#
+# Every cross-attention of the decoder has a map for each head, (t, s), that says where the model looked when it wrote each word. Below are the maps of the last block, and then their mean.
+
+# %% tags=["show"]
+@torch.no_grad()
+def cross_maps(model, english, german):
+    """Where each block's cross-attention looks: a list of (h, t, s), one for each block."""
+    source, target = as_ids([english], ENGLISH), as_ids([german], GERMAN, ends=True)
+    maps, model = [], model.eval()
+    def keep(layer, given):
+        maps.append(layer.weights(*given)[0])
+    hooks = [b.cross_attention.register_forward_pre_hook(keep) for b in model.decoder]
+    model(source, target[:, :-1])
+    for hook in hooks:
+        hook.remove()
+    return maps
+
+english = "eighty two thousand three hundred and forty seven"
+german = "zwei und achtzig tausend drei hundert sieben und vierzig"
+maps = cross_maps(finished, english, german)
+rows, columns = german.split() + ["<stop>"], english.split()
+
+# %% tags=["show"] mystnb={"image": {"alt": "A heat map, the mean over the heads of the last block's cross-attention. Rows are the German words about to be written, columns the English ones. When it writes zwei it looks at two, at achtzig at eighty, at sieben at seven, at vierzig at forty: the dark cells of units and tens stand crosswise, twice."}}
+plots.heat(maps[-1].mean(0), rows, columns, scale=1, row_label="about to write", column_label="looks at")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A row for each German word, at the moment when it is about to be written, that is, when the word before it has just been read; a column for each English word. Dark: it looks there. *drei* looks at *three*, straight on. *zwei* looks at *two* and *achtzig* at *eighty*, *sieben* at *seven* and *vierzig* at *forty*: the crossing lines of the first
+# figure, which nobody has told the model about.
+#
+# </div>
+#
+# Is this one example, or a habit? For all test numbers with a German *und* in their last two places, count how often the word before it looks most at the last English word, and the word after it at the last but one:
+
+# %% tags=["show"]
+both = tried = 0
+for english, german in test_pairs[:300]:
+    words = german.split()
+    if len(words) > 2 and words[-2] == "und":
+        seen = cross_maps(finished, english, german)[-1].mean(0).argmax(-1).tolist()
+        s = len(english.split())
+        both += seen[len(words) - 3] == s - 1 and seen[len(words) - 1] == s - 2
+        tried += 1
+print(f"{tried} numbers end in units and tens; in {both / tried:.0%} the model looks crosswise")
+
+# %% tags=["show"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. All heads find the units and the tens crosswise; they differ at und, tausend, hundert and the stop token."}}
+plots.head_grid(maps[-1], rows, columns, across=2, annotate=False, row_label="about to write", column_label="looks at")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The same block, one map a head. On the words that carry a digit the heads agree. On *und*, *tausend* and *hundert*, which follow from what is written already and need little from the source, each looks somewhere else.
+#
+# </div>
+
+# %% [markdown]
+# ## Keeping more than one beginning
+#
+# Greedy writing takes the best next token, and cannot take it back. Suppose the first word is *a* with probability 0.6 and *b* with 0.4. After *a*, everything is doubtful: the best continuation has 0.3. After *b* all is clear: 0.9. Greedily, one gets 0.6 · 0.3 = 0.18, and misses 0.4 · 0.9 = 0.36.
+#
+# **Beam search** keeps the `width` best beginnings at each step instead of one. The score of a beginning is the logarithm of its probability, so scores **add up**:
+#
+# $$\text{score}(w_1 \dots w_t) \;=\; \sum_{i=1}^{t} \log p(w_i \mid w_1 \dots w_{i-1}, \text{source}) .$$
+#
+# 1. Lengthen every beam by every token: beams × n candidates, each with its beam's score plus the token's.
+# 2. Keep the `width` candidates with the highest totals, whichever beams they come from.
+# 3. A beam that has just written the stop token is finished: it leaves, with its score, and its place goes with it, so the width falls by one. (Sutskever et al., 2014, section 3.2, take finished ones off the beam too.)
+# 4. When no place is left, or the limit is reached, the best score wins, among the finished beams and those still growing.
+#
+# With width 1 this is greedy decoding. With room for every candidate it is an exhaustive search.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 8 · `beam_search`** &nbsp; ★★★ · 15 minutes · 4.5 points
+#
+# One sentence, several beams. The beginning and the end are written for you; write what happens in a step. The beams (many, t) go through `model.decode` as a batch; memory and source have a batch of 1 and have to be repeated for it.
+#
+# <details><summary>Hint 1: all candidates at once</summary>
+#
+# Scores standing, (many, 1), plus logarithms of probabilities (many, n): totals (many, n). Flatten them, and `topk` finds the best of all. It may not be asked for more than there are: `min(width, totals.numel())`.
+#
+# </details>
+# <details><summary>Hint 2: back from a flat place, and out of the beam</summary>
+#
+# Place p of the flat list belongs to beam p // n and to token p % n. `beams[places // n]` repeats and reorders beams. Booleans pick rows: `beams[~ended]`. `finished.extend(zip(scores[ended], beams[ended]))` keeps pairs.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "beam_search", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@without_training
+def beam_search(model, source, start, stop, limit, width):
+    """Keeps the `width` best beginnings, and lengthens each by one token at a time.
+
+    source: (1, s), ids. start, stop: ids. limit: the most tokens to write. Returns (t,),
+    t ≤ limit: what the best beam wrote after the start token, the stop token included.
+    """
+    memory = model.encode(source)                       # (1, s, e)
+    beams = torch.full_like(source[:, :1], start)       # (many, t), at first one beam
+    scores = torch.zeros(1, device=source.device)       # (many,)
+    finished = []                                       # pairs (score, ids)
+    for _ in range(limit):
+        # lengthen: new beams, (many, t + 1), and their scores; then let the finished go
+        ### BEGIN SOLUTION
+        many = len(beams)
+        logits = model.decode(beams, memory.expand(many, -1, -1), source.expand(many, -1))
+        log_p = logits[:, -1].log_softmax(dim=-1)           # (many, n)
+        n = log_p.shape[-1]
+        totals = (scores.unsqueeze(-1) + log_p).flatten()   # (many · n,)
+        scores, places = totals.topk(min(width, totals.numel()))
+        beams = torch.cat([beams[places // n], (places % n).unsqueeze(-1)], dim=1)
+        ended = beams[:, -1] == stop
+        finished.extend(zip(scores[ended], beams[ended]))
+        beams, scores = beams[~ended], scores[~ended]
+        width = width - int(ended.sum())
+        ### END SOLUTION
+        if width <= 0:
+            break
+    finished.extend(zip(scores, beams))
+    best = max(finished, key=lambda pair: float(pair[0]))
+    return best[1][1:]
+
+# %% nbgrader={"grade": true, "grade_id": "check_beam_search", "locked": true, "points": 4.5, "schema_version": 3, "solution": false, "task": false}
+check(beam_search)
+
+# %% [markdown]
+# The finished model has nothing to gain from it. Take the one of step 160, which is still unsure, and let it translate 60 test numbers greedily and with four beams. What is found is judged twice: by the model, whose own probability it is, and by the truth.
+
+# %% tags=["show"]
+def log_probability(model, source, ids):
+    """What the model itself thinks of a translation (t,): the logarithm of its probability."""
+    begun = torch.cat([torch.full_like(ids[:1], START), ids[:-1]]).unsqueeze(0)
+    with torch.no_grad():
+        log_p = model(source, begun).log_softmax(-1)[0]
+    return log_p.gather(-1, ids.unsqueeze(-1)).sum().item()
+
+unsure, many = moments["after 160 steps"].eval(), 4 if in_exam() else 60
+for width in (1, 4):
+    hits = total = 0
+    for place in progress(range(many), f"width {width}"):
+        source = test_source[place : place + 1]
+        ids = beam_search(unsure, source, START, STOP, 20, width)
+        total += log_probability(unsure, source, ids) / many
+        hits += " ".join(as_words(ids, GERMAN)) == test_pairs[place][1]
+    print(f"width {width}: {hits} of {many} right, mean log-probability {total:.2f}")
+
+# %% [markdown]
+# The search finds translations that the model likes better; that is all that a search can do. Whether they are better translations depends on the model. Vaswani et al. (section 6.1) used four beams and divided each score by a power of the length, because a sum of negative numbers favours short sentences.
+
+# %% [markdown]
+# ## The same model, real sentences
+#
+# Numerals have a rule. Multi30k (Elliott et al., 2016) has 29,000 descriptions of photographs in English, with German translations made by people. The run below is not computed here: it was **recorded**, once, with the finished parts of this lesson, and the command under it repeats it.
+
+# %% tags=["show"]
+run = recorded("multi30k")
+print(f"command:  {run['command']}\nmachine:  {run['machine']}")
+print(f"training: {run['seconds'] / 60:.0f} minutes")
+result = run["result"]
+print(f"{result['bleu']:.1f} BLEU on the {result['sentences']:,} sentences of the 2016 test set")
+print(f"sacrebleu: {result['signature']}")
+
+# %% tags=["show"] mystnb={"image": {"alt": "Loss on the validation part against minutes of training: it falls steeply at first and flattens out."}}
+minutes = [look["seconds"] / 60 for look in run["curve"]]
+plots.curves({"": (minutes, [look["loss"] for look in run["curve"]])}, "minutes", "loss on held-out sentences")
+plt.show()
+
+# %% tags=["show"]
+for sample in run["samples"]:
+    for kind in ("english", "model", "german"):
+        print(f"{kind:>8}  {sample[kind]}")
+    print()
+
+# %% [markdown]
+# ## Spot the bug
+#
+# The function below makes the decoder's mask. It is modelled on the code of a widely watched video tutorial that builds the paper's model from nothing, and has been copied into many programs. It runs, it has the right shape, and the model that it was written for learns to translate. What is missing, and why did nobody notice? Make up your mind before you look at what is printed.
+
+# %% tags=["show", "nbval-check-output"]
+def tutorial_mask(target):
+    b, t = target.shape
+    return torch.ones(t, t, device=target.device).tril().bool().expand(b, t, t)
+
+def logits_of_words(model, source, target, self_mask):
+    """The logits (words, n) at all positions of the target that hold a word."""
+    memory, (_, _, cross_mask) = model.encode(source), finished_masks(source, target, PAD)
+    x = model.embed(model.target_tokens, target)
+    for block in model.decoder:
+        x = block(x, memory, self_mask, cross_mask)
+    return model.to_logits(x)[target != PAD]
+
+torch.manual_seed(3)
+whole = FinishedModel(9, 9, 32, 4, 2, 12, PAD).to(device()).eval()
+source = torch.randint(3, 9, (2, 6)).to(device())
+words = torch.tensor([[1, 5, 7, 4, 8, 6], [1, 3, 8, PAD, PAD, PAD]], device=device())
+for where, target in ("behind", words), ("in front of", torch.stack([words[0], words[1].roll(3)])):
+    ours = logits_of_words(whole, source, target, finished_masks(source, target, PAD)[1])
+    theirs = logits_of_words(whole, source, target, tutorial_mask(target))
+    wrong = ((ours - theirs).abs() > 1e-4).any(dim=1).sum()
+    print(f"padding {where} the words: {wrong} of {len(ours)} words get other logits")
+
+# %% [markdown]
+# <details><summary>The answer, once you have one</summary>
+#
+# The mask is causal and knows nothing of padding. As long as the padding stands *behind* the words, no word ever sees it: it lies in the future, which the triangle hides anyway. Only the padding's own outputs differ, and a loss that skips them never learns of it. So training goes as it should, by luck. The luck ends when padding comes
+# first, as it does when prompts of different lengths are continued in one batch and have to end in the same column; or when the loss counts padding. Then what is written about one sentence depends on how long its neighbours in the batch are, and nothing raises.
+#
+# </details>
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can say who may look at whom in a model of two sequences, and write the three masks; let one sequence ask another; build the transformer of 2017 so that it agrees with PyTorch's; train it with a teacher, a doubt and a rate that rises and falls; write with it greedily or with several beams; and read from its attention which word came from where.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. In the decoder's cross-attention, could position i be allowed to look at the whole source, also at words "later" than i?</summary>
+#
+# It is allowed to, and it has to be: *sieben* is written first and comes last in English. The source is given whole; there is no future in it to hide. Causality is a matter between the positions of the target.
+#
+# </details>
+# <details><summary>2. Each step of greedy decoding sends everything written so far through the decoder again. What could be kept from step to step?</summary>
+#
+# Nearly all. A position looks only backwards, so what the blocks compute for it does not change when more is written. The keys and values of all earlier positions can be kept, and only the newest position has to be computed. The keys and values of the cross-attention can be kept as well; they depend on the source alone. Lesson 11 does this.
+#
+# </details>
+# <details><summary>3. A beam of width 100 finds a translation that the model thinks more probable than the one found with width 4, and it is worse. Whose fault is that?</summary>
+#
+# The model's. The search has done its work better. The probabilities of short or empty sentences tend to be too high, and a wide beam finds them (Stahlberg and Byrne, 2019, find that the most probable translation of all is often the empty one). Dividing scores by a power of the length is a patch on the model, applied in the search.
+#
+# </details>
+#
+# **Where it goes next.** Take the encoder and the cross-attention away, and lesson 9's generator is left. Lesson 11, *GPT-2*, opens a published one, with its own tokenizer and its own weights.
+#
+# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, the whole of it; you have now built everything in its sections 3 and 5. I. Sutskever, O. Vinyals and Q. Le, "Sequence to sequence learning with neural networks", *NIPS* 2014, section 3. K. Cho et al., "Learning phrase representations using RNN
+# encoder-decoder for statistical machine translation", *EMNLP* 2014, section 2. D. Bahdanau, K. Cho and Y. Bengio, "Neural machine translation by jointly learning to align and translate", *ICLR* 2015, sections 2 and 3. C. Szegedy et al., "Rethinking the Inception architecture for computer vision", *CVPR* 2016, section 7. D. Elliott, S. Frank,
+# K. Sima'an and L. Specia, "Multi30K: multilingual English-German image descriptions", *Workshop on Vision and Language* 2016. F. Stahlberg and B. Byrne, "On NMT search errors and model errors: cat got your tongue?", *EMNLP* 2019.
