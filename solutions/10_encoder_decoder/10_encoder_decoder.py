@@ -964,6 +964,6 @@ for where, target in ("behind", words), ("in front of", torch.stack([words[0], w
 #
 # **Where it goes next.** Take the encoder and the cross-attention away, and lesson 9's generator is left. Lesson 11, *GPT-2*, opens a published one, with its own tokenizer and its own weights.
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, the whole of it; you have now built everything in its sections 3 and 5. I. Sutskever, O. Vinyals and Q. Le, "Sequence to sequence learning with neural networks", *NIPS* 2014, section 3. K. Cho et al., "Learning phrase representations using RNN
+# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, the whole of it; you have now built everything in its section 3. I. Sutskever, O. Vinyals and Q. Le, "Sequence to sequence learning with neural networks", *NIPS* 2014, section 3. K. Cho et al., "Learning phrase representations using RNN
 # encoder-decoder for statistical machine translation", *EMNLP* 2014, section 2. D. Bahdanau, K. Cho and Y. Bengio, "Neural machine translation by jointly learning to align and translate", *ICLR* 2015, sections 2 and 3. C. Szegedy et al., "Rethinking the Inception architecture for computer vision", *CVPR* 2016, section 7. D. Elliott, S. Frank,
 # K. Sima'an and L. Specia, "Multi30K: multilingual English-German image descriptions", *Workshop on Vision and Language* 2016. F. Stahlberg and B. Byrne, "On NMT search errors and model errors: cat got your tongue?", *EMNLP* 2019.
