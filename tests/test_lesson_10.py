@@ -1,0 +1,525 @@
+"""Lesson 10: encoder, decoder, loss, rate and the two ways of writing, against oracles that are not ours."""
+
+import inspect
+import itertools
+import math
+import re
+
+import nbformat
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots
+from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.checking.answers import run
+from helpers.checking.keys import ExerciseKey
+from helpers.checking.verdicts import RIGHT, judge
+from helpers.data.numerals import spell_english, spell_german
+from helpers.data.recorded import FOLDER, recorded
+from helpers.exercises import load_lesson
+from helpers.parts import encoder_decoder
+from helpers.parts.masks import causal_mask
+from helpers.parts.positions import sinusoidal_encoding
+from helpers.progress import progress
+
+SOURCE = sources(["10_encoder_decoder"])[0]
+LESSON = load_lesson("10_encoder_decoder")
+ANSWERS = Answers(SOURCE)
+NAMES = [exercise.name for exercise in LESSON]
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+KINDS = list(TOLERANCE)
+PAD, START, STOP = 0, 1, 2
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(10)
+
+
+@pytest.fixture(params=["solution", "part"])
+def written(request):
+    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(encoder_decoder, name)
+
+
+def near(ours, theirs, factor=1):
+    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+    tolerance = factor * TOLERANCE[ours.dtype]
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def shaken(module, kind=torch.float32):
+    """Weights of both signs everywhere, in the norms too."""
+    with torch.no_grad():
+        for p in module.parameters():
+            p.add_(0.2 * torch.randn_like(p))
+    return module.to(kind).eval()
+
+
+def rows(lengths, n, t):
+    """Rows of words, none of them special, of these lengths, padded to t."""
+    ids = torch.randint(3, n, (len(lengths), t))
+    return torch.where(torch.arange(t) < torch.tensor(lengths).unsqueeze(-1), ids, PAD)
+
+
+@torch.no_grad()
+def copy_attention(theirs, ours):
+    theirs.in_proj_weight.copy_(torch.cat([ours.to_queries.weight, ours.to_keys.weight, ours.to_values.weight]))
+    theirs.in_proj_bias.zero_()
+    theirs.out_proj.load_state_dict(ours.unify.state_dict())
+
+
+def copy_block(layer, block):
+    """The weights of one of our blocks, of encoder or decoder, into PyTorch's layer."""
+    norms = [(layer.norm1, block.norm1), (layer.norm2, block.norm2)]
+    if hasattr(block, "cross_attention"):
+        copy_attention(layer.self_attn, block.self_attention)
+        copy_attention(layer.multihead_attn, block.cross_attention)
+        norms.append((layer.norm3, block.norm3))
+    else:
+        copy_attention(layer.self_attn, block.attention)
+    for theirs, ours in [*norms, (layer.linear1, block.feed_forward.widen), (layer.linear2, block.feed_forward.narrow)]:
+        theirs.load_state_dict(ours.state_dict())
+
+
+# --------------------------------------------------------------------------------------------------- the masks
+
+
+@pytest.mark.parametrize("pad", [0, 4])
+def test_the_masks_entry_by_entry(written, pad):
+    source, target = torch.randint(0, 6, (3, 7)), torch.randint(0, 6, (3, 5))
+    first, second, third = written("make_masks")(source, target, pad)
+    assert first.shape == third.shape == (3, 1, 7) and second.shape == (3, 5, 5)
+    assert first.dtype == second.dtype == third.dtype == torch.bool
+    for k in range(3):
+        for j in range(7):
+            assert first[k, 0, j] == third[k, 0, j] == (source[k, j] != pad)
+        for i, j in itertools.product(range(5), range(5)):
+            assert second[k, i, j] == (j <= i and target[k, j].item() != pad)
+
+
+# ------------------------------------------------------------------------------------------- attention and block
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("b,t,s,e,h", [(1, 1, 1, 2, 1), (2, 5, 3, 8, 2), (3, 4, 9, 12, 3)])
+def test_cross_attention_is_pytorchs(written, kind, b, t, s, e, h):
+    ours, theirs = shaken(written("CrossAttention")(e, h), kind), nn.MultiheadAttention(e, h, batch_first=True, dtype=kind)
+    copy_attention(theirs, ours)
+    x, memory = torch.randn(b, t, e, dtype=kind, requires_grad=True), torch.randn(b, s, e, dtype=kind, requires_grad=True)
+    mask = torch.arange(s).expand(b, 1, s) < torch.randint(1, s + 1, (b, 1, 1))
+    for hidden, given in ((None, None), (~mask.squeeze(1), mask)):
+        mine = ours(x, memory, given)
+        other, weights = theirs(x, memory, memory, key_padding_mask=hidden, average_attn_weights=False)
+        near(mine, other)
+        cotangent = torch.randn_like(mine)
+        for left, right in zip(torch.autograd.grad((mine * cotangent).sum(), [x, memory]), torch.autograd.grad((other * cotangent).sum(), [x, memory])):
+            near(left, right, 10)
+        if hasattr(ours, "weights"):
+            near(ours.weights(x, memory, given), weights)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_the_block_is_pytorchs_layer(written, kind, pre_norm):
+    block = written("DecoderBlock")
+    if pre_norm and block is not encoder_decoder.DecoderBlock:
+        pytest.skip("the lesson's block has one order")
+    block = shaken(block(8, 2, pre_norm=True) if pre_norm else block(8, 2), kind)
+    layer = nn.TransformerDecoderLayer(8, 2, 32, 0.0, batch_first=True, norm_first=pre_norm, dtype=kind)
+    copy_block(layer, block)
+    x, memory = torch.randn(3, 5, 8, dtype=kind), torch.randn(3, 6, 8, dtype=kind)
+    near(block(x, memory), layer(x, memory))
+    written_, real = rows([5, 3, 1], 9, 5) != PAD, rows([2, 6, 4], 9, 6) != PAD
+    mine = block(x, memory, causal_mask(5) & written_.unsqueeze(1), real.unsqueeze(1))
+    near(mine, layer(x, memory, tgt_mask=~causal_mask(5), tgt_key_padding_mask=~written_, memory_key_padding_mask=~real))
+
+
+def test_heads_that_do_not_divide_the_width_are_refused():
+    with pytest.raises(ValueError, match="e = 8 .* h = 3"):
+        encoder_decoder.CrossAttention(8, 3)
+
+
+def test_dropout_works_in_training_and_not_in_evaluation():
+    model = encoder_decoder.EncoderDecoder(9, 9, 8, 2, 2, 10, PAD, dropout=0.5)
+    source, target = rows([4, 2], 9, 4), rows([3, 3], 9, 3)
+    assert not torch.equal(model(source, target), model(source, target))
+    model.eval()
+    assert torch.equal(model(source, target), model(source, target))
+
+
+# ------------------------------------------------------------------------------------------------- the whole model
+
+
+def pytorchs_model(model, e, h, depth, kind):
+    """nn.Transformer with our weights, and without the norms that it has beyond the paper's, at the end of each half."""
+    theirs = nn.Transformer(e, h, depth, depth, 4 * e, 0.0, batch_first=True, dtype=kind)
+    theirs.encoder.norm = theirs.decoder.norm = None
+    for layer, block in zip([*theirs.encoder.layers, *theirs.decoder.layers], [*model.encoder, *model.decoder]):
+        copy_block(layer, block)
+    return theirs
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("e,h,depth", [(8, 2, 1), (12, 3, 3), (64, 4, 2)])
+def test_the_model_is_nn_transformer_with_copied_weights(written, kind, e, h, depth):
+    model = shaken(written("EncoderDecoder")(11, 13, e, h, depth, 9, PAD), kind)
+    theirs = pytorchs_model(model, e, h, depth, kind)
+    for source, target in (
+        (rows([6, 6, 6], 11, 6), rows([8, 8, 8], 13, 8)),  # no padding
+        (rows([6, 2, 4], 11, 6), rows([8, 8, 8], 13, 8)),  # padding in the source
+        (rows([6, 6, 6], 11, 6), rows([5, 8, 1], 13, 8)),  # in the target
+        (rows([1, 6, 3], 11, 6), rows([8, 2, 7], 13, 8)),  # in both
+    ):
+        hidden = source == PAD
+        seen = theirs(
+            model.embed(model.source_tokens, source), model.embed(model.target_tokens, target), tgt_mask=~causal_mask(8),
+            src_key_padding_mask=hidden, memory_key_padding_mask=hidden, tgt_key_padding_mask=target == PAD,
+        )
+        ours, other = model(source, target), model.to_logits(seen)
+        near(ours, other)
+        cotangent, tables = torch.randn_like(ours), [model.source_tokens.weight, model.target_tokens.weight]
+        for left, right in zip(torch.autograd.grad((ours * cotangent).sum(), tables), torch.autograd.grad((other * cotangent).sum(), tables)):
+            near(left, right, 30)
+
+
+def test_the_published_size():
+    with torch.device("meta"):
+        theirs = nn.Transformer()
+        ours = encoder_decoder.EncoderDecoder(5, 5, 512, 8, 6, 4, PAD)
+    count = sum(p.numel() for p in theirs.parameters())
+    mine = sum(p.numel() for half in (ours.encoder, ours.decoder) for p in half.parameters())
+    assert count == 44_140_544
+    assert count == mine + 18 * 3 * 512 + 2 * 2 * 512  # biases of the projections, and a norm at the end of either half
+
+
+def test_the_embedding_is_scaled_and_has_positions(written):
+    model, ids = written("EncoderDecoder")(11, 13, 8, 2, 1, 9, PAD), rows([4], 11, 4)
+    near(model.embed(model.source_tokens, ids)[0], model.source_tokens(ids)[0] * math.sqrt(8) + sinusoidal_encoding(4, 8))
+
+
+def test_a_sentence_does_not_see_its_neighbours_padding(written):
+    model = shaken(written("EncoderDecoder")(11, 13, 8, 2, 2, 12, PAD), torch.float64)
+    source, target = rows([3], 11, 3), rows([4], 13, 4)
+    alone = model(source, target)
+    together = model(torch.cat([F.pad(source, (0, 5)), rows([8], 11, 8)]), torch.cat([F.pad(target, (0, 3)), rows([7], 13, 7)]))
+    near(together[:1, :4], alone)
+
+
+def test_no_position_sees_what_comes_after(written):
+    model = shaken(written("EncoderDecoder")(11, 13, 8, 2, 2, 12, PAD), torch.float64)
+    source, target = rows([5], 11, 5), rows([6], 13, 6)
+    before = model(source, target)
+    for i in range(1, 6):
+        changed = target.clone()
+        changed[:, i] = 3 + (changed[:, i] - 2) % 10
+        after = model(source, changed)
+        near(after[:, :i], before[:, :i])
+        assert (after[:, i] != before[:, i]).any()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_teacher_forcing_asks_for_the_next_token(written, smoothing):
+    model = shaken(written("EncoderDecoder")(11, 13, 8, 2, 1, 12, PAD))
+    source, sentence = rows([5, 2], 11, 5), rows([6, 3], 13, 6)
+    logits = model(source, sentence[:, :-1])
+    near(model.loss(source, sentence, smoothing), encoder_decoder.smoothed_loss(logits, sentence[:, 1:], smoothing, PAD))
+    if smoothing == 0:
+        near(model.loss(source, sentence), F.cross_entropy(logits.transpose(1, 2), sentence[:, 1:], ignore_index=PAD))
+
+
+def test_the_part_shares_its_tables_when_asked():
+    model = encoder_decoder.EncoderDecoder(11, 11, 8, 2, 1, 12, PAD, share=True)
+    assert model.source_tokens.weight is model.target_tokens.weight is model.to_logits.weight
+
+
+def test_a_sequence_that_is_too_long_is_refused():
+    with pytest.raises(ValueError, match="t = 7 .* t_max = 6"):
+        encoder_decoder.EncoderDecoder(11, 11, 8, 2, 1, 6, PAD).encode(rows([7], 11, 7))
+
+
+# ------------------------------------------------------------------------------------------------- loss and rate
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("n,pad", [(3, 0), (7, 4), (40, 39)])
+def test_the_loss_is_cross_entropy_against_the_smoothed_targets(written, kind, smoothing, n, pad):
+    logits = (3 * torch.randn(4, 6, n, dtype=kind)).requires_grad_()
+    targets = torch.randint(0, n, (4, 6))
+    targets[0, 0], targets[0, 1] = pad, (pad + 1) % n
+    ours = written("smoothed_loss")(logits, targets, smoothing, pad)
+    words = targets != pad
+    goal = torch.full((int(words.sum()), n), smoothing / (n - 2), dtype=kind)
+    goal[:, pad] = 0
+    goal.scatter_(1, targets[words].unsqueeze(1), 1 - smoothing)
+    theirs = F.cross_entropy(logits[words], goal)  # PyTorch's, with probabilities as targets
+    near(ours, theirs)
+    near(torch.autograd.grad(ours, logits)[0], torch.autograd.grad(theirs, logits)[0])
+    if smoothing == 0:
+        near(ours, F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=pad))
+
+
+@pytest.mark.parametrize("smoothing", [0.1, 0.3])
+def test_the_loss_is_pytorchs_smoothing_where_nobody_says_padding(written, smoothing):
+    """Over the n − 1 words, the right one included, PyTorch shares ε(n − 1)/(n − 2) as ours shares ε among the n − 2 others."""
+    n, pad = 9, 0
+    logits, targets = torch.randn(5, 4, n, dtype=torch.float64), torch.randint(1, n, (5, 4))
+    logits[..., pad] = -2000.0
+    finite = torch.where(torch.arange(n) == pad, 0.0, logits)
+    log_p = logits.log_softmax(-1)
+    assert torch.equal(log_p.exp()[..., pad], torch.zeros(5, 4, dtype=torch.float64)) and finite.isfinite().all()
+    theirs = F.cross_entropy(logits[..., 1:].transpose(1, 2), targets - 1, label_smoothing=smoothing * (n - 1) / (n - 2))
+    near(written("smoothed_loss")(logits, targets, smoothing, pad), theirs, 1e3)
+
+
+def test_the_rate_of_the_paper(written):
+    rate = written("warmup_rate")
+    assert f"{rate(4000, 512, 4000):.5e}" == "6.98771e-04"
+    assert max(range(1, 20_000), key=lambda step: rate(step, 512, 4000)) == 4000
+    assert rate(0, 512, 4000) == rate(1, 512, 4000) == pytest.approx(512**-0.5 * 4000**-1.5)
+    assert rate(16_000, 512, 4000) == pytest.approx(rate(4000, 512, 4000) / 2)
+    assert rate(2000, 512, 4000) == pytest.approx(rate(4000, 512, 4000) / 2)
+    assert rate(300, 2048, 100) == pytest.approx(rate(300, 512, 100) / 2)
+
+
+def test_the_rate_drives_pytorchs_scheduler(written):
+    """LambdaLR counts from 0."""
+    rate, optimiser = written("warmup_rate"), torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate(step, 64, 5))
+    seen = []
+    for _ in range(12):
+        seen.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    assert seen == [pytest.approx(rate(max(k, 1), 64, 5)) for k in range(12)]
+
+
+# --------------------------------------------------------------------------------------------- the two decoders
+
+
+def tiny(n=5, depth=1):
+    """A random model, of a tiny vocabulary, whose predictions are neither sure nor flat."""
+    model = shaken(encoder_decoder.EncoderDecoder(8, n, 8, 2, depth, 9, PAD))
+    with torch.no_grad():
+        model.to_logits.weight.mul_(1.5)
+    return model
+
+
+def log_probability(model, source, ids):
+    """What the model thinks of a whole translation, in one teacher-forced pass."""
+    begun = torch.tensor([[START, *ids[:-1]]])
+    with torch.no_grad():
+        log_p = model(source, begun)[0].log_softmax(-1)
+    return sum(log_p[i, token].item() for i, token in enumerate(ids))
+
+
+def every_translation(n, limit):
+    """All that can be written: up to the first stop token, or to the limit."""
+    for t in range(1, limit + 1):
+        for body in itertools.product([k for k in range(n) if k != STOP], repeat=t - 1):
+            yield from ((*body, last) for last in range(n) if last == STOP or t == limit)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n,limit", [(4, 3), (4, 4), (5, 3)])
+def test_a_wide_beam_is_an_exhaustive_search(written, seed, n, limit):
+    torch.manual_seed(seed)
+    model, source = tiny(n), rows([3], 8, 4)
+    best = max(every_translation(n, limit), key=lambda ids: log_probability(model, source, ids))
+    found = written("beam_search")(model, source, START, STOP, limit, n**limit)
+    assert tuple(found.tolist()) == best
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_beam_of_width_1_is_greedy(written, seed):
+    torch.manual_seed(seed)
+    model, source = tiny(7, depth=2), rows([5, 3, 1], 8, 5)
+    for k in range(3):
+        one = source[k : k + 1]
+        greedy = written("greedy_decode")(model, one, START, STOP, 7)[0]
+        assert torch.equal(written("beam_search")(model, one, START, STOP, 7, 1), greedy)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_found_is_worth_its_score_and_a_pool_never_loses_to_greedy_when_it_holds_all(written, seed):
+    torch.manual_seed(seed)
+    model, source = tiny(5), rows([3], 8, 4)
+    greedy = written("greedy_decode")(model, source, START, STOP, 4)[0].tolist()
+    wide = written("beam_search")(model, source, START, STOP, 4, 5**4).tolist()
+    assert log_probability(model, source, wide) >= log_probability(model, source, greedy) - 1e-5
+
+
+def test_greedy_in_a_batch_is_greedy_one_by_one(written):
+    """Step by step against the plainest loop there is."""
+    model, source = tiny(9, depth=2), rows([5, 2, 4, 1], 8, 5)
+    together = written("greedy_decode")(model, source, START, STOP, 7)
+    for k in range(4):
+        ids = [START]
+        with torch.no_grad():
+            while len(ids) <= 7 and ids[-1] != STOP:
+                ids.append(model(source[k : k + 1], torch.tensor([ids]))[0, -1].argmax().item())
+        row = together[k].tolist()
+        assert row[: len(ids) - 1] == ids[1:] and set(row[len(ids) - 1 :]) <= {PAD}
+    longest = max((row.tolist().index(STOP) + 1 if STOP in row else 7) for row in together)
+    assert together.shape[1] == longest
+
+
+class Counted(nn.Module):
+    """Says token 3 until the limit, and counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.pad, self.read, self.modes, self.grad = PAD, 0, [], []
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def encode(self, source):
+        self.read += 1
+        return torch.zeros(*source.shape, 4) + self.weight
+
+    def decode(self, target, memory, source):
+        self.modes.append(self.training)
+        self.grad.append(torch.is_grad_enabled())
+        return F.one_hot(torch.full_like(target, 3), 6).float() * 5 + self.weight
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name,more", [("greedy_decode", ()), ("beam_search", (3,))])
+def test_the_encoder_runs_once_and_the_mode_is_put_back(written, name, more, training):
+    model = Counted().train(training)
+    found = written(name)(model, rows([4], 8, 4), START, STOP, 6, *more)
+    assert found.flatten().tolist() == [3] * 6
+    assert model.read == 1 and model.training is training
+    assert not any(model.modes) and not any(model.grad)
+
+
+def test_the_mode_is_put_back_when_decoding_fails():
+    model = Counted().train()
+    model.decode = lambda *_: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        encoder_decoder.greedy_decode(model, rows([4], 8, 4), START, STOP, 6)
+    assert model.training
+
+
+def test_a_length_penalty_favours_long_sentences():
+    torch.manual_seed(1)
+    lengths = []
+    for penalty in (0.0, 5.0):
+        torch.manual_seed(1)
+        lengths.append(sum(len(encoder_decoder.beam_search(tiny(5), rows([3], 8, 4), START, STOP, 6, 30, penalty)) for _ in range(8)))
+    assert lengths[0] < lengths[1]
+
+
+# -------------------------------------------------------------------------------------------------- the lesson
+
+
+def cell_with(text):
+    return next(cell.source for cell in SOURCE.read().cells if cell.cell_type == "code" and text in cell.source)
+
+
+def stored_text():
+    notebook = nbformat.read(SOURCE.notebook, as_version=4)
+    return "\n".join(o.text for c in notebook.cells for o in c.get("outputs", []) if o.output_type == "stream")
+
+
+def test_the_stop_button_leaves_model_and_curve(capsys):
+    """The stop button raises KeyboardInterrupt wherever the training stands: here in the fifth step."""
+    space = {}
+    exec(compile(SOURCE.cells()["setup"], "<setup>", "exec"), space)
+    space |= {"warmup_rate": ANSWERS.make("warmup_rate"), "train_source": rows([4] * 9, 8, 4), "train_target": rows([5] * 9, 8, 5)}
+    exec(compile(cell_with("def train("), "<train>", "exec"), space)
+    model = encoder_decoder.EncoderDecoder(8, 8, 8, 2, 1, 9, PAD)
+    before, whole, calls = model.to_logits.weight.clone(), model.loss, []
+
+    def interrupted(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return whole(*arguments, **options)
+
+    model.loss = interrupted
+    losses, copies = [], []
+    space["train"](model, 50, losses, copies, batch=4)
+    assert len(losses) == 4 and all(math.isfinite(loss) for loss in losses)
+    assert not torch.equal(model.to_logits.weight, before)
+    assert "Stopped after 4 steps" in capsys.readouterr().out
+    del model.loss
+    for kept in ([], [model.state_dict(), model.state_dict()]):
+        again = space["averaged"](model, kept)
+        assert torch.allclose(again.to_logits.weight, model.to_logits.weight)
+
+
+def test_the_stored_lesson_reaches_98_percent_and_looks_crosswise():
+    text = stored_text()
+    reached = re.search(r"exact match on ([\d,]+) unseen numbers: ([\d.]+)%", text)
+    assert int(reached[1].replace(",", "")) >= 1000 and float(reached[2]) >= 98
+    crossing = re.search(r"(\d+) numbers end in units and tens; in (\d+)%", text)
+    assert int(crossing[1]) >= 100 and int(crossing[2]) >= 80
+
+
+def test_the_first_figure_crosses_where_german_does():
+    cell = cell_with("crossing = [")
+    space = {"plots": plots, "plt": plots.style.plt}
+    exec(cell, space)
+    assert space["english"] == spell_english(82_347) and space["german"] == spell_german(82_347)
+    values = {"eighty": "achtzig", "two": "zwei", "forty": "vierzig", "seven": "sieben"}
+    for i, j in space["crossing"]:
+        assert values[space["english"][i]] == space["german"][j]
+    pairs = sorted(space["crossing"])
+    assert all(a[1] > b[1] for a, b in zip(pairs[::2], pairs[1::2]))
+    plots.style.plt.close("all")
+
+
+@pytest.mark.skipif(not (FOLDER / "multi30k.json").is_file(), reason="the run is not recorded")
+def test_the_recorded_run_says_what_the_lesson_shows():
+    run = recorded("multi30k")
+    assert run["command"] == "python -m helpers.training.multi30k" and run["seconds"] <= 1800
+    assert "BLEU" in run["result"]["signature"] or "nrefs" in run["result"]["signature"]
+    assert len(run["samples"]) >= 4 and len(run["curve"]) >= 3
+
+
+# --------------------------------------------------------------------------------------------- pictures and bars
+
+
+def test_an_alignment_draws_every_link_and_makes_the_crossing_ones_stand_out():
+    _, ax = plots.style.plt.subplots()
+    plots.alignment(["a", "b", "c"], ["x", "y"], [(0, 1), (1, 0), (2, 1)], [(0, 1), (1, 0)], ax=ax)
+    assert {text.get_text() for text in ax.texts} == {"a", "b", "c", "x", "y"}
+    widths = [line.get_linewidth() for line in ax.lines]
+    assert len(widths) == 3 and widths[0] == widths[1] > widths[2]
+    first, second = ax.lines[0].get_xdata(), ax.lines[1].get_xdata()
+    assert (first[0] - second[0]) * (first[1] - second[1]) < 0
+    plots.style.plt.close("all")
+
+
+def test_progress_goes_through_everything_and_lets_the_stop_button_through(capsys):
+    assert list(progress(range(5), "counting")) == [0, 1, 2, 3, 4]
+    with pytest.raises(KeyboardInterrupt):
+        for k in progress(range(5), "counting"):
+            if k == 2:
+                raise KeyboardInterrupt
+    assert capsys.readouterr().out == ""
+
+
+# ---------------------------------------------------------------------------------------------------- the checks
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", ["desk", "another"])
+def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
+    exercise = LESSON[name]
+    with on_the_cpu():
+        key = ExerciseKey(run(exercise, ANSWERS.make(name), seed).outcomes)
+        verdict = judge(exercise, run(exercise, getattr(encoder_decoder, name), seed), key)
+    assert verdict.state == RIGHT and verdict.points == exercise.points, [a.says for a in verdict.aspects]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_say_which_shapes_they_take_and_where_they_come_from(name):
+    part = getattr(encoder_decoder, name)
+    text = inspect.getdoc(part) + (inspect.getdoc(part.forward) if inspect.isclass(part) else "")
+    assert "section" in text or "figure" in text or name == "greedy_decode"
+    assert "(b, t" in text or "Steps count" in text or "(t,)" in text
