@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import Unmet, any_device, built, gradient, input_left_alone, renamed, values
+from helpers.exercises.probes import Unmet, any_device, built, gradient, input_left_alone, values
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 ONCE = "The encoder has to run once for each call: what it makes of the source does not change while the translation grows."
@@ -188,7 +188,7 @@ class Scripted(torch.nn.Module):
     """A stand-in for a trained model: what comes next is looked up in drawn tables, and it counts how often it has to read.
 
     The logits at position i depend on i, on all tokens up to there and on their order, and on the source. With `urgent`, the stop token is
-    next for certain as soon as the translation is as long as the source, and cannot be before.
+    next for certain when the translation has become as long as the source, and neither before nor after.
     """
 
     def __init__(self, draw, n, pad, stop, urgent, calm=1.0):
@@ -212,7 +212,7 @@ class Scripted(torch.nn.Module):
         logits = logits - 30.0 * (names == self.pad)  # nobody predicts padding
         if self.urgent:
             length = (source != self.pad).sum(dim=1, keepdim=True)  # (b, 1)
-            over = torch.arange(1, t + 1, device=target.device) >= length  # (b, t)
+            over = torch.arange(1, t + 1, device=target.device) == length  # (b, t)
             logits = logits + 60.0 * (over.unsqueeze(-1).float() - 0.5) * (names == self.stop)
         return logits
 
@@ -387,7 +387,6 @@ LESSON = Lesson(
                 Aspect("encoder once", 0.5, readings_greedy, side=True, accepts="number", missed=ONCE),
                 any_device(0.5, the_sources, via=greedily_on),
             ),
-            forbidden={"finished_greedy": FINISHED},
         ),
         Exercise(
             "beam_search",
@@ -398,9 +397,8 @@ LESSON = Lesson(
                 Aspect("one beam", 0.5, searched((1,) * 8, 7, 6), axes="sentence t", dtype=True),
                 Aspect("room for all", 1, searched((64,) * 6, 4, 3), axes="sentence t", dtype=True),
                 Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
-                renamed(any_device(0.5, the_source, via=searched_on), "any device"),
+                any_device(0.5, the_source, via=searched_on),
             ),
-            forbidden={"finished_beam": FINISHED},
         ),
     ),
 )

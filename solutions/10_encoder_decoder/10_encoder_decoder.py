@@ -868,14 +868,14 @@ def log_probability(model, source, ids):
     return log_p.gather(-1, ids.unsqueeze(-1)).sum().item()
 
 unsure, many = moments["after 160 steps"].eval(), 4 if in_exam() else 60
-for width in (1, 4):
-    hits = total = 0
-    for place in progress(range(many), f"width {width}"):
-        source = test_source[place : place + 1]
-        ids = beam_search(unsure, source, START, STOP, 20, width)
-        total += log_probability(unsure, source, ids) / many
-        hits += " ".join(as_words(ids, GERMAN)) == test_pairs[place][1]
-    print(f"width {width}: {hits} of {many} right, mean log-probability {total:.2f}")
+hits, totals = {1: 0, 4: 0}, {1: 0.0, 4: 0.0}
+for width, place in progress([(w, k) for w in (1, 4) for k in range(many)], "searching"):
+    source = test_source[place : place + 1]
+    ids = beam_search(unsure, source, START, STOP, 20, width)
+    totals[width] += log_probability(unsure, source, ids) / many
+    hits[width] += " ".join(as_words(ids, GERMAN)) == test_pairs[place][1]
+for width in hits:
+    print(f"width {width}: {hits[width]} of {many} right, mean log-probability {totals[width]:.2f}")
 
 # %% [markdown]
 # The search finds translations that the model likes better; that is all that a search can do. Whether they are better translations depends on the model. Vaswani et al. (section 6.1) used four beams and divided each score by a power of the length, because a sum of negative numbers favours short sentences.

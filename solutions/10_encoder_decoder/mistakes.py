@@ -1,6 +1,6 @@
 """What students get wrong in lesson 10, and what to tell them."""
 
-from helpers.authoring import Mistake, Same, Shortcut
+from helpers.authoring import Alias, Mistake, Same, Shortcut
 
 MASKS, CROSS, BLOCK, MODEL, LOSS, RATE, GREEDY, BEAM = (
     "make_masks",
@@ -193,7 +193,7 @@ VARIANTS = [
     """,
             title="no shortcuts",
             says="No layer has a shortcut: what goes into a layer has to be added to what comes out of it."),
-    Mistake(BLOCK, "memory-on-the-shortcut", edit=("self.cross_attention(x, memory, cross_mask)", "self.cross_attention(x, self.norm2(memory), cross_mask)"),
+    Mistake(BLOCK, "memory-normalised", edit=("self.cross_attention(x, memory, cross_mask)", "self.cross_attention(x, self.norm2(memory), cross_mask)"),
             title="the memory normalised",
             says="You normalise the memory before it is looked at. It goes into every block as the encoder left it."),
     Mistake(BLOCK, "norm-first", instead="""
@@ -293,7 +293,8 @@ VARIANTS = [
     """, "", ""),
             title="only the first block is run",
             says="Your encoder returns inside its loop, after the first block."),
-    Mistake(MODEL, "memory-replaced", edit=("            x = block(x, memory, self_mask, cross_mask)", "            x = memory = block(x, memory, self_mask, cross_mask) if memory.shape == x.shape else block(x, memory, self_mask, cross_mask)\n            memory = F.pad(x, (0, 0, 0, source.shape[1] - x.shape[1]))"),
+    Mistake(MODEL, "memory-replaced", edit=("            x = block(x, memory, self_mask, cross_mask)",
+                                            "            x = block(x, memory, self_mask, cross_mask)\n            memory = F.pad(x, (0, 0, 0, source.shape[1] - x.shape[1]))"),
             title="the memory replaced by a block's output",
             says="Your second block looks at something else than the first one did. Every block of the decoder gets the memory that the encoder has made."),
     Mistake(MODEL, "self-mask-forgotten", edit=("block(x, memory, self_mask, cross_mask)", "block(x, memory, None, cross_mask)"),
@@ -456,9 +457,7 @@ VARIANTS = [
     Mistake(GREEDY, "reads-every-time", edit=("logits = model.decode(written, memory, source) ", "memory = model.encode(source)\n        logits = model.decode(written, memory, source) "),
             title="the encoder runs again for every token",
             says="Your tokens are right, and you read the source again before each of them. What the encoder makes of it does not change: read it once, before the loop."),
-    Mistake(GREEDY, "whole-model-every-time", edit=("logits = model.decode(written, memory, source) ", "logits = model(source, written) "),
-            title="the whole model runs again for every token",
-            says="You call the whole model for each token, and its encoder with it, besides the reading before the loop. Only the decoder has to go again."),
+    Alias(GREEDY, "whole-model-every-time", edit=("logits = model.decode(written, memory, source) ", "logits = model(source, written) "), of="reads-every-time"),
     Mistake(GREEDY, "first-position", edit=("logits[:, -1]", "logits[:, 0]"), title="the first position instead of the last",
             says="You take the logits at the first position, which say what comes after the start token, again and again. What comes next stands at the last position."),
     Mistake(GREEDY, "last-token-only", edit=("model.decode(written, memory, source)", "model.decode(written[:, -1:], memory, source)"), title="the decoder sees one token only",
@@ -544,9 +543,9 @@ VARIANTS = [
             says="A beam that has written the stop token is lengthened like the others, to the limit. It is finished: take it off the beam, with its score."),
     Mistake(BEAM, "place-filled-again", edit=("width = width - int(ended.sum())", "width = width if len(beams) else 0"), title="the place of a finished beam is filled again",
             says="After a beam has finished you keep as many growing ones as before. That is a beam search too, with more beams in all; here the finished one's place goes with it."),
-    Mistake(BEAM, "finished-forgotten", edit=("finished.extend(zip(scores[ended], beams[ended]))", "finished.extend([] if len(beams) > len(scores[ended]) else zip(scores[ended], beams[ended]))"),
+    Mistake(BEAM, "finished-forgotten", edit=("finished.extend(zip(scores[ended], beams[ended]))\n        ", ""),
             title="finished beams thrown away",
-            says="You take finished beams off and do not keep them, unless they are the last. They compete for being the best at the end."),
+            says="You take finished beams off and do not keep them. They compete for being the best at the end, and when all have finished, they are all there is."),
     Mistake(BEAM, "first-to-finish", edit=("width = width - int(ended.sum())", "if ended.any():\n            break"), title="ends when the first beam is finished",
             says="You stop as soon as a beam has finished. One of the others may still be better; go on until no place is left."),
     Mistake(BEAM, "best-of-each-beam", edit=("scores, places = totals.topk(min(width, totals.numel()))", """each = log_p.topk(min(width, n) if many == 1 else 1).indices
@@ -579,7 +578,7 @@ VARIANTS = [
                 finished.append((float(score), ids))
             else:
                 growing.append((score, ids))
-        width = len(growing)
+        width -= min(width, len(candidates)) - len(growing)
         if growing:
             scores, beams = torch.stack([s for s, _ in growing]), torch.stack([b for _, b in growing])
         else:
@@ -598,6 +597,6 @@ VARIANTS = [
         going = tokens != stop
         finished += list(zip(scores[~going].tolist(), beams[~going]))
         beams, scores = beams[going], scores[going]
-        width = int(going.sum()) if len(going) >= width else width - int((~going).sum())
+        width -= len(going) - len(beams)
     """),
 ]
