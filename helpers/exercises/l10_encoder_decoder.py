@@ -352,7 +352,7 @@ LESSON = Lesson(
             ),
             forbidden={
                 "FinishedModel": FINISHED,
-                "Transformer": "`nn.Transformer` is PyTorch's own, and the tests of the course hold this model against it. Write out what it does.",
+                "Transformer": "`nn.Transformer` is PyTorch's own, and this exercise is there to write it.",
             },
         ),
         Exercise(

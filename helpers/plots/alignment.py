@@ -18,7 +18,8 @@ def alignment(above, below, links, crossing=(), ax=None):
     places = [[(k + 0.5) / len(words) for k in range(len(words))] for words in (above, below)]
     for i, j in links:
         strong = (i, j) in crossing
-        ax.plot([places[0][i], places[1][j]], [0.8, 0.2], color=COLOURS[1] if strong else _PLAIN, linewidth=2.4 if strong else 1.2, linestyle="-")
+        colour, width = (COLOURS[1], 2.4) if strong else (_PLAIN, 1.2)
+        ax.plot([places[0][i], places[1][j]], [0.8, 0.2], color=colour, linewidth=width, linestyle="-")
     for words, spots, height in ((above, places[0], 0.9), (below, places[1], 0.1)):
         for word, spot in zip(words, spots):
             ax.text(spot, height, word, ha="center", va="center", fontsize=9)

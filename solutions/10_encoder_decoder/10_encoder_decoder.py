@@ -86,7 +86,7 @@ def vocabulary(sentences):
     return SPECIAL + sorted({word for sentence in sentences for word in sentence.split()})
 
 ENGLISH, GERMAN = (vocabulary(side) for side in zip(*train_pairs))
-print(f"{len(train_pairs):,} pairs; {len(ENGLISH)} English tokens, {len(GERMAN)} German ones")
+print(f"{len(train_pairs):,} pairs, {len(ENGLISH)} English and {len(GERMAN)} German tokens")
 for english, german in train_pairs[47], train_pairs[-1]:
     print(f"{english}  ->  {german}")
 
@@ -174,12 +174,14 @@ def make_masks(source, target, pad):
 check(make_masks)
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three masks for thirty and its translation dreißig, padded in a batch with forty seven. The first and the third are single rows, filled at thirty and empty at the padding. The second is a triangle whose last two columns, the padding, are empty."}}
-pair = as_ids(["thirty", "forty seven"], ENGLISH), as_ids(["dreißig", "sieben und vierzig"], GERMAN, True)
-masks = [mask[0] for mask in make_masks(*pair, PAD)]
-source_names = [ENGLISH[k] for k in pair[0][0]]
-target_names = [GERMAN[k] for k in pair[1][0]]
+source = as_ids(["thirty", "forty seven"], ENGLISH)
+target = as_ids(["dreißig", "sieben und vierzig"], GERMAN, ends=True)
+masks = [mask[0] for mask in make_masks(source, target, PAD)]
+source_names = [ENGLISH[k] for k in source[0]]
+target_names = [GERMAN[k] for k in target[0]]
 
-figure, axes = plt.subplots(1, 3, figsize=(6, 3.4), layout="compressed", width_ratios=[2, 5, 2])
+widths = {"width_ratios": [2, 5, 2]}
+figure, axes = plt.subplots(1, 3, figsize=(6, 3.4), layout="compressed", **widths)
 titles = "source on source", "target on target", "target on source"
 for ax, mask, title in zip(axes, masks, titles):
     names = target_names if mask.shape[0] > 1 else source_names
@@ -281,7 +283,7 @@ check(CrossAttention)
 
 # %% nbgrader={"grade": false, "grade_id": "DecoderBlock", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class DecoderBlock(nn.Module):
-    """Self-attention, cross-attention, feed-forward network, with norm(x + layer(x)) each time.
+    """Self-attention, cross-attention, feed-forward network; norm(x + layer(x)) each time.
 
     e: width. h: heads.
     """
@@ -313,22 +315,24 @@ check(DecoderBlock)
 def as_pytorchs(block, e, h):
     """PyTorch's block with the same weights. Its three projections are one, with a bias."""
     other = nn.TransformerDecoderLayer(e, h, 4 * e, dropout=0.0, batch_first=True)
-    sides = [(other.self_attn, block.self_attention), (other.multihead_attn, block.cross_attention)]
-    for theirs, mine in sides:
+    for theirs, mine in [(other.self_attn, block.self_attention),
+                         (other.multihead_attn, block.cross_attention)]:
         three = [mine.to_queries.weight, mine.to_keys.weight, mine.to_values.weight]
         theirs.in_proj_weight.copy_(torch.cat(three))
         theirs.in_proj_bias.zero_()
         theirs.out_proj.load_state_dict(mine.unify.state_dict())
     for theirs, mine in [(other.linear1, block.feed_forward.widen),
-                         (other.linear2, block.feed_forward.narrow), (other.norm1, block.norm1),
-                         (other.norm2, block.norm2), (other.norm3, block.norm3)]:
+                         (other.linear2, block.feed_forward.narrow),
+                         (other.norm1, block.norm1), (other.norm2, block.norm2),
+                         (other.norm3, block.norm3)]:
         theirs.load_state_dict(mine.state_dict())
     return other.to(device())
 
 torch.manual_seed(2)
 mine = DecoderBlock(32, 4).to(device())
 x, memory = torch.randn(2, 5, 32).to(device()), torch.randn(2, 6, 32).to(device())
-real = torch.arange(6, device=device()) < torch.tensor([[6], [4]], device=device())    # (b, s)
+lengths = torch.tensor([[6], [4]], device=device())
+real = torch.arange(6, device=device()) < lengths    # (b, s)
 past = causal_mask(5, device())
 theirs = as_pytorchs(mine, 32, 4)(x, memory, tgt_mask=~past, memory_key_padding_mask=~real)
 same = torch.allclose(mine(x, memory, past, real.unsqueeze(1)), theirs, atol=1e-5)
@@ -424,8 +428,8 @@ class EncoderDecoder(nn.Module):
         return self.decode(target, self.encode(source), source)
 
     def loss(self, source, sentence, smoothing=0.0):
-        """Teacher forcing. source: (b, s). sentence: (b, t + 1), from the start token to the
-        stop token, then padding. Returns (): the finished loss over all the words.
+        """Teacher forcing. source: (b, s). sentence: (b, t + 1), from the start token to
+        the stop token, then padding. Returns (): the finished loss over all the words.
         """
         ### BEGIN SOLUTION
         logits = self.decode(sentence[:, :-1], self.encode(source), source)
@@ -449,8 +453,9 @@ blocks = count(mine.encoder) + count(mine.decoder)
 biases = 18 * 3 * 512    # 18 attentions, whose three projections have biases in PyTorch's
 norms = 2 * 2 * 512      # one more norm at the end of either half
 
-print(f"nn.Transformer: {theirs:,}")
-print(f"your blocks:    {blocks:,}, with those biases and norms {blocks + biases + norms:,}")
+print(f"nn.Transformer:              {theirs:,}")
+print(f"your blocks:                 {blocks:,}")
+print(f"with those biases and norms: {blocks + biases + norms:,}")
 
 # %% [markdown]
 # ## A teacher who is not quite sure
@@ -563,7 +568,9 @@ check(warmup_rate)
 
 # %% tags=["show", "nbval-check-output"] mystnb={"image": {"alt": "Learning rate against step for widths 256, 512 and 1024, up to step 20,000. Each curve rises in a straight line to a sharp peak at step 4,000 and falls off ever more slowly. The wider the model, the lower the curve: the peaks are at about 0.001, 0.0007 and 0.0005."}}
 steps = list(range(0, 20_001, 100))
-lines = {f"e = {e}": (steps, [warmup_rate(step, e, 4000) for step in steps]) for e in (256, 512, 1024)}
+lines = {}
+for e in (256, 512, 1024):
+    lines[f"e = {e}"] = steps, [warmup_rate(step, e, 4000) for step in steps]
 plots.curves(lines, "step", "learning rate")
 plt.gca().set_xticks(range(0, 20_001, 4000))
 plt.show()
@@ -586,7 +593,7 @@ for step in (1, 4000, 16_000):
 
 # %% tags=["show"]
 def train(model, steps, losses, copies, batch=64, warmup=400):
-    """Fills `losses` with one number a step, and `copies` with the weights at every 40th."""
+    """Fills `losses`, one number a step, and `copies` with the weights of every 40th."""
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     e = model.positions.shape[1]
     model.train()
@@ -692,24 +699,26 @@ def translate(model, source):
     written = greedy_decode(model, source, START, STOP, 20)
     return [" ".join(as_words(row, GERMAN)) for row in written]
 
-finished = averaged(model, copies[-8:])
-translations = translate(finished, test_source)
-right = [said == german for said, (_, german) in zip(translations, test_pairs)]
-last = sum(said == german for said, (_, german) in zip(translate(model, test_source), test_pairs))
+def exact(said, pairs):
+    """For each translation, whether it is right."""
+    return [mine == german for mine, (_, german) in zip(said, pairs)]
 
-print(f"exact match on {len(right):,} unseen numbers: {sum(right) / len(right):.1%} with averaged "
-      f"weights, {last / len(right):.1%} with the last ones")
-for said, (english, _) in list(zip(translations, test_pairs))[:3]:
-    print(f"{english}\n    -> {said}")
+finished = averaged(model, copies[-8:])
+said = translate(finished, test_source)
+right, last = exact(said, test_pairs), exact(translate(model, test_source), test_pairs)
+print(f"exact match on {len(right):,} unseen numbers: {sum(right) / len(right):.1%}")
+print(f"with the last weights instead of averaged ones: {sum(last) / len(last):.1%}")
+for (english, _), mine in list(zip(test_pairs, said))[:3]:
+    print(f"{english}\n    -> {mine}")
 
 # %% tags=["show"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps it is high for short numbers and low for six digits; after 320 steps it is higher everywhere; at the end it is at or near one for all lengths."}}
-digits = torch.tensor([len(str(read_english(english.split()))) for english, _ in test_pairs])
+numbers = [read_english(english.split()) for english, _ in test_pairs]
+digits = torch.tensor([len(str(number)) for number in numbers])
 
 def by_length(model, many=400):
-    """Exact match for numbers of 3, 4, 5 and 6 digits, among the first `many` of the test."""
-    said = translate(model, test_source[:many])
-    hit = torch.tensor([a == german for a, (_, german) in zip(said, test_pairs)])
-    return [hit[digits[:many] == k].float().mean() for k in range(3, 7)]
+    """Exact match for numbers of 3, 4, 5 and 6 digits, among the first `many`."""
+    right = torch.tensor(exact(translate(model, test_source[:many]), test_pairs))
+    return [right[digits[:many] == k].float().mean() for k in range(3, 7)]
 
 moments = {f"after {40 * k} steps": averaged(model, copies[k - 1 : k]) for k in (4, 8)}
 lines = {name: (range(3, 7), by_length(m)) for name, m in moments.items()}
@@ -750,7 +759,8 @@ maps = cross_maps(finished, english, german)
 rows, columns = german.split() + ["<stop>"], english.split()
 
 # %% tags=["show"] mystnb={"image": {"alt": "A heat map, the mean over the heads of the last block's cross-attention. Rows are the German words about to be written, columns the English ones. When it writes zwei it looks at two, at achtzig at eighty, at sieben at seven, at vierzig at forty: the dark cells of units and tens stand crosswise, twice."}}
-plots.heat(maps[-1].mean(0), rows, columns, scale=1, row_label="about to write", column_label="looks at")
+names = {"row_label": "about to write", "column_label": "looks at"}
+plots.heat(maps[-1].mean(0), rows, columns, scale=1, **names)
 plt.show()
 
 # %% [markdown]
@@ -772,10 +782,10 @@ for english, german in test_pairs[:300]:
         s = len(english.split())
         both += seen[len(words) - 3] == s - 1 and seen[len(words) - 1] == s - 2
         tried += 1
-print(f"{tried} numbers end in units and tens; in {both / tried:.0%} the model looks crosswise")
+print(f"{tried} numbers end in tens and units; for {both / tried:.0%} it looks crosswise")
 
 # %% tags=["show"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. All heads find the units and the tens crosswise; they differ at und, tausend, hundert and the stop token."}}
-plots.head_grid(maps[-1], rows, columns, across=2, annotate=False, row_label="about to write", column_label="looks at")
+plots.head_grid(maps[-1], rows, columns, across=2, annotate=False, **names)
 plt.show()
 
 # %% [markdown]
@@ -861,7 +871,7 @@ check(beam_search)
 
 # %% tags=["show"]
 def log_probability(model, source, ids):
-    """What the model itself thinks of a translation (t,): the logarithm of its probability."""
+    """What the model thinks of a translation (t,): the logarithm of its probability."""
     begun = torch.cat([torch.full_like(ids[:1], START), ids[:-1]]).unsqueeze(0)
     with torch.no_grad():
         log_p = model(source, begun).log_softmax(-1)[0]
@@ -875,7 +885,7 @@ for width, place in progress([(w, k) for w in (1, 4) for k in range(many)], "sea
     totals[width] += log_probability(unsure, source, ids) / many
     hits[width] += " ".join(as_words(ids, GERMAN)) == test_pairs[place][1]
 for width in hits:
-    print(f"width {width}: {hits[width]} of {many} right, mean log-probability {totals[width]:.2f}")
+    print(f"width {width}: {hits[width]} of {many} right, mean score {totals[width]:.2f}")
 
 # %% [markdown]
 # The search finds translations that the model likes better; that is all that a search can do. Whether they are better translations depends on the model. Vaswani et al. (section 6.1) used four beams and divided each score by a power of the length, because a sum of negative numbers favours short sentences.
@@ -902,16 +912,17 @@ print(f"signature: {result['signature']}")
 # %% tags=["show"] mystnb={"image": {"alt": "Cross-entropy on held-out sentences against minutes of training, one point after each pass through the data. It falls steeply at first and ever more slowly later."}}
 minutes = [look["seconds"] / 60 for look in run["curve"]]
 nats = [look["validation_nats"] for look in run["curve"]]
-plots.curves({"": (minutes, nats)}, "minutes of training", "nats a token, held-out sentences")
+plots.curves({"": (minutes, nats)}, "minutes of training", "nats a token, held out")
 plt.show()
 
 # %% [markdown]
 # The first four sentences of the test set follow, and then some from the whole range, from those that BLEU likes best to those that it likes least. Nothing is edited. *wanted* is what the human translator wrote.
 
 # %% tags=["show"]
+KINDS = {"English": "english", "model": "translation", "wanted": "reference"}
 for sample in run["samples"]:
     print(f"BLEU of this sentence: {sample['sentence_bleu']}")
-    for name, key in ("English", "english"), ("model", "translation"), ("wanted", "reference"):
+    for name, key in KINDS.items():
         text = textwrap.fill(sample[key], 78, subsequent_indent=10 * " ")
         print(f"{name:>8}: {text}")
     print()
@@ -941,7 +952,8 @@ torch.manual_seed(3)
 whole = FinishedModel(9, 9, 32, 4, 2, 12, PAD).to(device()).eval()
 source = torch.randint(3, 9, (2, 6)).to(device())
 words = torch.tensor([[1, 5, 7, 4, 8, 6], [1, 3, 8, PAD, PAD, PAD]], device=device())
-for where, target in ("behind", words), ("in front of", torch.stack([words[0], words[1].roll(3)])):
+in_front = torch.stack([words[0], words[1].roll(3)])
+for where, target in ("behind", words), ("in front of", in_front):
     ours = logits_of_words(whole, source, target, finished_masks(source, target, PAD)[1])
     theirs = logits_of_words(whole, source, target, tutorial_mask(target))
     wrong = ((ours - theirs).abs() > 1e-4).any(dim=1).sum()

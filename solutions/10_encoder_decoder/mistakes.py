@@ -341,6 +341,19 @@ VARIANTS = [
         logits = self.decode(sentence.narrow(1, 0, t), memory, source)
         return finished_loss(logits, sentence.narrow(1, 1, t), smoothing, pad=self.pad)
     """)),
+    Same(MODEL, "counting", instead=("""
+        words = source.ne(self.pad)[:, None, :]
+        x = self.source_tokens.weight[source] * self.positions.shape[1] ** 0.5 + self.positions[: source.size(1)]
+        for block in self.encoder:
+            x = block(x, words.expand(-1, source.size(1), -1))
+        return x
+    """, "", """
+        b, t = sentence.shape
+        logits = self.decode(sentence[:, : t - 1], self.encode(source), source)
+        words = sentence[:, 1:] != self.pad
+        loss = finished_loss(logits[words].unsqueeze(0), sentence[:, 1:][words].unsqueeze(0), smoothing, self.pad)
+        return loss
+    """)),
     Shortcut(MODEL, "finished-part", instead=("", "return FinishedModel.decode(self, target, memory, source)", "")),
     # -------------------------------------------------------------------------------------- smoothed_loss
     Mistake(LOSS, "padding-counts", edit=("losses[targets != pad].mean()", "losses.mean()"),
@@ -598,5 +611,22 @@ VARIANTS = [
         finished += list(zip(scores[~going].tolist(), beams[~going]))
         beams, scores = beams[going], scores[going]
         width -= len(going) - len(beams)
+    """),
+    Same(BEAM, "best-of-each-first", instead="""
+        many = len(beams)
+        log_p = F.log_softmax(model.decode(beams, memory.expand(many, -1, -1), source.expand(many, -1))[:, -1], -1)
+        gains, tokens = log_p.topk(min(width, log_p.shape[1]))
+        totals = scores[:, None] + gains
+        order = totals.flatten().argsort(descending=True)[:width]
+        beams = torch.cat([beams[order // totals.shape[1]], tokens.flatten()[order][:, None]], dim=1)
+        scores = totals.flatten()[order]
+        kept = []
+        for k in range(len(beams)):
+            if beams[k, -1] == stop:
+                finished.append((scores[k], beams[k]))
+                width -= 1
+            else:
+                kept.append(k)
+        beams, scores = beams[kept], scores[kept]
     """),
 ]
