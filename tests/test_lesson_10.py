@@ -4,6 +4,7 @@ import inspect
 import itertools
 import math
 import re
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -54,7 +55,7 @@ def shaken(module, kind=torch.float32):
     """Weights of both signs everywhere, in the norms too."""
     with torch.no_grad():
         for p in module.parameters():
-            p.add_(0.2 * torch.randn_like(p))
+            p.add_(torch.randn_like(p) * (0.5 * p.shape[-1] ** -0.5 if p.dim() > 1 else 0.2))
     return module.to(kind).eval()
 
 
@@ -271,9 +272,7 @@ def test_the_loss_is_pytorchs_smoothing_where_nobody_says_padding(written, smoot
     n, pad = 9, 0
     logits, targets = torch.randn(5, 4, n, dtype=torch.float64), torch.randint(1, n, (5, 4))
     logits[..., pad] = -2000.0
-    finite = torch.where(torch.arange(n) == pad, 0.0, logits)
-    log_p = logits.log_softmax(-1)
-    assert torch.equal(log_p.exp()[..., pad], torch.zeros(5, 4, dtype=torch.float64)) and finite.isfinite().all()
+    assert (logits.softmax(-1)[..., pad] == 0).all()
     theirs = F.cross_entropy(logits[..., 1:].transpose(1, 2), targets - 1, label_smoothing=smoothing * (n - 1) / (n - 2))
     near(written("smoothed_loss")(logits, targets, smoothing, pad), theirs, 1e3)
 
@@ -464,7 +463,7 @@ def test_the_stored_lesson_reaches_98_percent_and_looks_crosswise():
 
 def test_the_first_figure_crosses_where_german_does():
     cell = cell_with("crossing = [")
-    space = {"plots": plots, "plt": plots.style.plt}
+    space = {"plots": plots, "plt": SimpleNamespace(show=lambda: None)}
     exec(cell, space)
     assert space["english"] == spell_english(82_347) and space["german"] == spell_german(82_347)
     values = {"eighty": "achtzig", "two": "zwei", "forty": "vierzig", "seven": "sieben"}
