@@ -484,9 +484,10 @@ def _read_weights(folder):
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as problem:
-        raise ValueError(
-            f"{path.name} is damaged, or holds more than weights. Nothing in it was run. PyTorch's loader for weights says: {_first_line(problem)}"
-        ) from None
+        # PyTorch's own message advises to run what is in the file: not repeated here.
+        asked = re.search(r"(?:GLOBAL|class|function|global)\s+([\w.]+\.\w+)", str(problem))
+        what = f"it asks for {asked[1]}, and that" if asked else "what is in it"
+        raise ValueError(f"{path.name} is refused: {what} is no weights. It is damaged or hostile, and nothing in it was run.") from None
     except Exception as problem:  # what a damaged archive raises has no common type
         raise ValueError(f"{path.name} is damaged: {_first_line(problem)}") from None
     if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found.items()):
