@@ -10,6 +10,7 @@ import math
 import os
 import pickle
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -482,7 +483,8 @@ def _read_weights(folder):
     if not path.is_file():
         raise FileNotFoundError(f"A model needs model.safetensors or pytorch_model.bin, and {folder} has neither.")
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # about the file's format, for PyTorch's developers
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as problem:
         # PyTorch's own message advises to run what is in the file: not repeated here.
         asked = re.search(r"(?:GLOBAL|class|function|global)\s+([\w.]+\.\w+)", str(problem))
