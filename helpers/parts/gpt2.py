@@ -510,5 +510,6 @@ def save(model, folder):
     weights = {_published_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     unfinished = folder / "model.safetensors.part"
     save_file(weights, unfinished, metadata={"format": "pt"})
+    os.chmod(unfinished, 0o644)  # readable for a class, where safetensors makes it its owner's alone
     os.replace(unfinished, folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(model.config.to_json(), indent=2) + "\n", encoding="utf-8")
