@@ -19,10 +19,10 @@ from helpers.data.store import written_whole
 from helpers.device import device
 
 
-def arguments(steps: int) -> argparse.Namespace:
-    """The command line: --steps N, --try (thirty steps and no record), --to FOLDER."""
+def arguments() -> argparse.Namespace:
+    """The command line: --steps N (0 where the recorded number is wanted), --try (thirty steps and no record), --to FOLDER."""
     parser = argparse.ArgumentParser(description="Trains a lesson's model on real data, and records the run.")
-    parser.add_argument("--steps", type=int, default=steps, help=f"how many steps to train ({steps:,} in the recorded run)")
+    parser.add_argument("--steps", type=int, default=0, help="how many steps to train (default: as in the recorded run)")
     parser.add_argument("--try", dest="attempt", action="store_true", help="thirty steps, and no record: does it work?")
     parser.add_argument("--to", type=Path, default=FOLDER, help="where to write the record")
     chosen = parser.parse_args()

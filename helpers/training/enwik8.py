@@ -21,7 +21,7 @@ from helpers.training.common import Optimiser, Record, arguments, initialise, pr
 
 HELD_OUT = 1 / 20
 MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4, "t_max": 256}
-BATCH, RATE, WARMUP, STEPS = 32, 4e-3, 100, 2000
+BATCH, RATE, EMBEDDING_RATE, WARMUP, STEPS = 24, 1e-2, 4e-3, 60, 2150
 PROMPTS = ["In the year ", "'''Mathematics''' is ", "==External links==\n", "The capital of "]
 
 
@@ -60,7 +60,8 @@ def compressors(train: bytes, held_out: bytes) -> dict[str, float]:
 
 
 def main() -> None:
-    chosen = arguments(STEPS)
+    chosen = arguments()
+    steps = chosen.steps or STEPS
     torch.manual_seed(0)
     text, taken = generator_text(places=("folder", "kept", "hub"))
     cut = len(text) - int(HELD_OUT * len(text))
@@ -69,16 +70,16 @@ def main() -> None:
     look_at = held_out[:50_000]
 
     model = initialise(CharTransformer(**MODEL)).to(device())
-    settings = {**MODEL, "parameters": sum(p.numel() for p in model.parameters()), "batch": BATCH, "steps": chosen.steps,
-                "rate": RATE, "warmup": WARMUP, "optimiser": "Muon, AdamW for embeddings and output", "schedule": "half a cosine to 0"}
-    optimiser = Optimiser(model, RATE, chosen.steps, WARMUP)
+    settings = {**MODEL, "parameters": sum(p.numel() for p in model.parameters()), "batch": BATCH, "steps": steps,
+                "rate": RATE, "embedding_rate": EMBEDDING_RATE, "warmup": WARMUP, "optimiser": "Muon, AdamW for embeddings and output", "schedule": "half a cosine to 0"}
+    optimiser = Optimiser(model, RATE, steps, WARMUP, embedding_rate=EMBEDDING_RATE)
     generator = torch.Generator().manual_seed(1)
     precision()
     t = MODEL["t_max"]
     record = Record("enwik8", {"name": taken.line.split(":")[1].split(", from")[0].strip(), "sha256": hashlib.sha256(text).hexdigest(),
                                "bytes": len(text), "training_bytes": cut, "held_out_bytes": len(text) - cut}, settings)
     running = None
-    for step in tqdm(range(chosen.steps), desc="training", mininterval=10):
+    for step in tqdm(range(steps), desc="training", mininterval=10):
         inputs, targets = (part.to(device()) for part in sample_batch(train, BATCH, t, generator))
         with precision():
             logits = model(inputs)
@@ -86,7 +87,7 @@ def main() -> None:
         loss.backward()
         optimiser.step()
         running = loss.item() if running is None else 0.95 * running + 0.05 * loss.item()
-        if (step + 1) % max(1, chosen.steps // 20) == 0:
+        if (step + 1) % max(1, steps // 20) == 0:
             with record.aside():
                 bits = held_out_bits(model, look_at, t, t)
             record.look(step=step + 1, training_bits=bits_per_byte(running), held_out_bits=bits)

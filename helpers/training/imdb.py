@@ -93,7 +93,7 @@ def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: tor
 
 
 def main() -> None:
-    chosen = arguments(0)
+    chosen = arguments()
     torch.manual_seed(0)
     (texts, given), (test_texts, test_given), taken = classifier_reviews(places=("folder", "kept", "hub"))
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)).tolist()
