@@ -46,7 +46,8 @@ def as_ids(runs: list[str], tokenizer: Tokenizer) -> torch.Tensor:
 
 
 def main() -> None:
-    chosen = arguments(STEPS)
+    chosen = arguments()
+    steps = chosen.steps or STEPS
     torch.manual_seed(0)
     text = manual()
     train_text, held_text = passages(text)
@@ -55,16 +56,16 @@ def main() -> None:
     held_bytes = sum(len(run.encode()) for run in held_text)
     config = gpt2.Config(n=len(tokenizer), **MODEL)
     model = gpt2.GPT2(config).to(device())
-    settings = {"n": config.n, **MODEL, "parameters": sum(p.numel() for p in model.parameters()), "batch": BATCH, "steps": chosen.steps, "rate": RATE,
+    settings = {"n": config.n, **MODEL, "parameters": sum(p.numel() for p in model.parameters()), "batch": BATCH, "steps": steps, "rate": RATE,
                 "embedding_rate": EMBEDDING_RATE, "warmup": WARMUP, "decay": DECAY, "optimiser": "Muon, AdamW for embeddings and norms",
                 "schedule": "half a cosine to 0", "kept": "the weights that were best on the held-out passages"}
     record = Record("pocket_gpt2", {"name": "the prose of Python's reference manual", "sha256": hashlib.sha256(text.encode()).hexdigest(),
                                     "bytes": len(text.encode()), "training_tokens": len(train), "held_out_tokens": len(held_out), "held_out_bytes": held_bytes}, settings)
-    optimiser = Optimiser(model, RATE, chosen.steps, WARMUP, DECAY, EMBEDDING_RATE)
+    optimiser = Optimiser(model, RATE, steps, WARMUP, DECAY, EMBEDDING_RATE)
     generator = torch.Generator().manual_seed(1)
     precision()
     best, running = (math.inf, 0, None), None
-    for step in tqdm(range(1, chosen.steps + 1), desc="training", mininterval=10):
+    for step in tqdm(range(1, steps + 1), desc="training", mininterval=10):
         inputs, targets = (part.to(device()) for part in sample_batch(train, BATCH, config.t_max, generator))
         with precision():
             logits = model(inputs)
@@ -72,7 +73,7 @@ def main() -> None:
         loss.backward()
         optimiser.step()
         running = loss.item() if running is None else 0.95 * running + 0.05 * loss.item()
-        if step % max(1, chosen.steps // 30) == 0:
+        if step % max(1, steps // 30) == 0:
             with record.aside():
                 nats = math.log(gpt2.perplexity(model, held_out.to(device()), config.t_max // 2))
                 if nats < best[0]:
