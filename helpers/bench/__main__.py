@@ -17,7 +17,8 @@ MEGABYTE = 1_000_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The finished parts beside libraries that do the same, as ratios. Takes about 15 minutes on two cores.")
+    what = "The finished parts beside libraries that do the same, as ratios. Takes about 15 minutes on two cores."
+    parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--only", choices=("lessons", "gpt2"), help="one of the two tables")
     parser.add_argument("--quick", action="store_true", help="fewer tokens and rounds: a look, and no measurement")
     parser.add_argument("--threads", type=int, default=_cores(), help="threads that PyTorch computes with (all cores)")

@@ -20,8 +20,9 @@ import torch
 class Job:
     """One thing to measure.
 
-    name: of the table's row. calls: the arguments of each call that makes it up, measured one by one. rounds: how often each side does each call, after one call that does not count; the median is taken.
-    warm_up: the arguments of that call, where it is a smaller one.
+    name: of the table's row. calls: the arguments of each call that makes it up, measured one by one. rounds: how often each
+    side does each call, after one call that does not count; the median is taken. warm_up: the arguments of that call, where
+    it is a smaller one.
     """
 
     name: str
@@ -40,7 +41,10 @@ class Outcome:
 
 
 class Side:
-    """A process that does jobs. module: has a function `jobs(side, folder)` that returns a dict from name to function; a job's function returns how many tokens it dealt with."""
+    """A process that does jobs.
+
+    module: has a function `jobs(side, folder)` that returns a dict from name to function; each returns how many tokens it dealt with.
+    """
 
     def __init__(self, module: str, side: str, folder: Path, threads: int):
         context = multiprocessing.get_context("spawn")

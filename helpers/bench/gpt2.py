@@ -14,7 +14,10 @@ PROMPT, COUNT, CHUNK = 256, 256, 32
 
 
 def table(prompt: int = PROMPT, count: int = COUNT) -> list[Job]:
-    """What is measured. Plain generation goes in chunks, so that the two sides take turns often: minutes apart a machine is not the same."""
+    """What is measured.
+
+    Plain generation goes in chunks, so that the two sides take turns often: minutes apart a machine is not the same.
+    """
     chunks = tuple((start, min(CHUNK, prompt + count - start)) for start in range(prompt, prompt + count, CHUNK))
     return [
         Job("forward, 1 token", "forward", ((1,),), rounds=15),
@@ -66,7 +69,7 @@ def _theirs(folder: Path, ids: torch.Tensor) -> dict:
 
     def write(t, count, use_cache):
         prompt = ids[:, :t]
-        out = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=count, do_sample=False, pad_token_id=0, use_cache=use_cache)
-        return out.shape[1] - t
+        how = {"max_new_tokens": count, "do_sample": False, "pad_token_id": 0, "use_cache": use_cache}
+        return model.generate(prompt, attention_mask=torch.ones_like(prompt), **how).shape[1] - t
 
     return {"forward": forward, "plain": lambda t, count: write(t, count, False), "cached": lambda t, count: write(t, count, True)}
