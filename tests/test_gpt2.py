@@ -13,7 +13,9 @@ import shutil
 import pytest
 import torch
 import torch.nn.functional as F
+from test_data_hub import server  # noqa: F401  (a small Hub on the loopback)
 
+from helpers.data import store
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.gpt2 import GPT2, Config, KeyValueCache
@@ -549,16 +551,36 @@ def a_folder(folder, n=300):
     return folder
 
 
-@pytest.mark.parametrize("name", ["gpt2", "openai-community/gpt2-medium", "gpt2-large", "gpt2-xl", "distilbert/distilgpt2"])
-def test_published_models_load_by_name_from_the_data_folder(tmp_path, monkeypatch, capsys, name):
-    from helpers.data import store
+NAMES = [*(f"openai-community/gpt2{size}" for size in ("", "-medium", "-large", "-xl")), "distilbert/distilgpt2"]
 
+
+@pytest.mark.parametrize("name", [*NAMES, "gpt2", "distilgpt2"])
+def test_published_models_load_by_name_from_the_data_folder(tmp_path, monkeypatch, capsys, name):
     monkeypatch.setattr(store, "SHA256", {})
     monkeypatch.setenv("COURSE_DATA", str(tmp_path))
     a_folder(tmp_path / name.split("/")[-1])
     model, tokenizer = from_pretrained(name)
     assert capsys.readouterr().out == f"GPT-2: {name.split('/')[-1]}, from $COURSE_DATA.\n"
     assert isinstance(model, GPT2) and tokenizer.decode(tokenizer.encode("a statement")) == "a statement"
+
+
+@pytest.mark.parametrize("old_format", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_published_models_load_by_name_from_the_hub(tmp_path, monkeypatch, capsys, server, name, old_format):  # noqa: F811
+    monkeypatch.setattr(store, "SHA256", {})
+    files = {path.name: path.read_bytes() for path in a_folder(tmp_path / "as published").iterdir()}
+    expected, _ = from_pretrained(str(tmp_path / "as published"))
+    if old_format:
+        del files["model.safetensors"]
+        torch.save({f"transformer.{theirs}": tensor for theirs, tensor in published(expected).items()}, tmp_path / "weights")
+        files["pytorch_model.bin"] = (tmp_path / "weights").read_bytes()
+    server.repositories["models", name, "main"] = files
+    capsys.readouterr()
+    for place in ("from the Hub (kept for next time)", "from $COURSE_DATA"):
+        model, tokenizer = from_pretrained(name)
+        assert place in capsys.readouterr().out
+        assert all(torch.equal(a, b) for a, b in zip(model.parameters(), expected.parameters()))
+        assert tokenizer.decode(tokenizer.encode("a statement")) == "a statement"
 
 
 def test_a_folder_is_a_name_too(tmp_path):
