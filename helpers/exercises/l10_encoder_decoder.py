@@ -195,10 +195,10 @@ class Scripted(torch.nn.Module):
         super().__init__()
         self.pad, self.stop, self.urgent = pad, stop, urgent
         self.times_read = 0
-        scale = {"words": 1.0, "out": 0.8 * calm, "clock": calm, "places": 1.0}
-        shapes = {"words": (n, 5), "out": (5, n), "clock": (40, n), "places": (40, 5)}
+        shapes = {"words": (n, 5), "out": (5, n), "clock": (40, n), "places": (40, 5), "following": (n, n)}
+        scale = {"out": 0.7 * calm, "clock": 1.5 * calm, "following": 2.0 * calm}
         for name, shape in shapes.items():
-            self.register_buffer(name, scale[name] * draw.named(name).normal(*shape))
+            self.register_buffer(name, scale.get(name, 1.0) * draw.named(name).normal(*shape))
 
     def encode(self, source):
         self.times_read += 1
@@ -207,13 +207,14 @@ class Scripted(torch.nn.Module):
     def decode(self, target, memory, source):
         t = target.shape[1]
         past = (F.embedding(target, self.words) * self.places[:t]).cumsum(dim=1)
-        logits = (past + memory.mean(dim=1, keepdim=True)) @ self.out + self.clock[:t]
+        logits = (past + 3 * memory.mean(dim=1, keepdim=True)) @ self.out
+        logits = logits + self.clock[:t] + F.embedding(target, self.following)
         names = torch.arange(logits.shape[-1], device=logits.device)
-        logits = logits - 30.0 * (names == self.pad)  # nobody predicts padding
+        logits = logits - 500.0 * (names == self.pad)  # nobody predicts padding
         if self.urgent:
             length = (source != self.pad).sum(dim=1, keepdim=True)  # (b, 1)
-            over = torch.arange(1, t + 1, device=target.device) == length  # (b, t)
-            logits = logits + 60.0 * (over.unsqueeze(-1).float() - 0.5) * (names == self.stop)
+            now = torch.arange(1, t + 1, device=target.device) == length  # (b, t)
+            logits = logits + 1000.0 * (now.unsqueeze(-1).float() - 0.5) * (names == self.stop)
         return logits
 
     def forward(self, source, target):
@@ -221,9 +222,9 @@ class Scripted(torch.nn.Module):
 
 
 def many_sentences(draw):
-    """A model of 11 tokens and five sources, whose translations will have 2 to 6 tokens; ids of start and stop."""
+    """A model of 11 tokens and seven sources, whose translations will have 2 to 8 tokens; ids of start and stop."""
     pad, start, stop = draw.named("ids").permutation(11)[:3].tolist()
-    source = padded(draw, 0, 11, pad, draw.permutation(5) + 2, 7)
+    source = padded(draw, 0, 11, pad, draw.permutation(7) + 2, 9)
     return Scripted(draw, 11, pad, stop, urgent=True), source, start, stop
 
 
@@ -251,20 +252,24 @@ def readings_greedy(answer, draw):
     return torch.tensor(model.times_read)
 
 
-def a_sentence(draw, n, calm):
-    """A model of n tokens, one source; ids of start and stop. calm: below 1, the next tokens are less certain."""
+def a_sentence(draw, n, urgent):
+    """A model of n tokens that is not very sure of itself, and one source of six words; ids of start and stop."""
     pad, start, stop = draw.named("ids").permutation(n)[:3].tolist()
-    source = padded(draw, 0, n, pad, torch.tensor([4], device=draw.device), 4)
-    return Scripted(draw, n, pad, stop, urgent=False, calm=calm), source, start, stop
+    source = padded(draw, 0, n, pad, torch.tensor([6], device=draw.device), 7)
+    return Scripted(draw, n, pad, stop, urgent, calm=0.4), source, start, stop
 
 
-def searched(widths, n, limit, calm=0.6):
-    """What is found for many sentences, each with tables of its own; (sentences, limit), −1 behind the end."""
+def searched(widths, n, limit, urgent):
+    """What is found for many sentences, each with tables of its own; (sentences, limit), −1 behind the end.
+
+    With `urgent` all beams finish together. There are several customs for beams that finish before the others (its place stays empty, is
+    filled again, or it may be pushed out by others later), and all of them find the same then; and with room for every candidate.
+    """
 
     def probe(answer, draw):
         rows = []
         for place, width in enumerate(widths):
-            model, source, start, stop = a_sentence(draw.named(str(place)), n, calm)
+            model, source, start, stop = a_sentence(draw.named(str(place)), n, urgent)
             found = answer(model, source, start, stop, limit, width)
             if not isinstance(found, torch.Tensor) or found.dim() != 1 or len(found) > limit:
                 shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
@@ -276,18 +281,18 @@ def searched(widths, n, limit, calm=0.6):
 
 
 def readings_beam(answer, draw):
-    model, source, start, stop = a_sentence(draw, 7, 0.6)
+    model, source, start, stop = a_sentence(draw, 7, urgent=False)
     answer(model, source, start, stop, 5, 3)
     return torch.tensor(model.times_read)
 
 
 def searched_on(answer, draw):
-    model, _, start, stop = a_sentence(draw, 7, 0.6)
+    model, _, start, stop = a_sentence(draw, 7, urgent=False)
     return lambda source: answer(model.to(source.device), source, start, stop, 5, 3)
 
 
 def the_source(draw):
-    return (a_sentence(draw, 7, 0.6)[1],)
+    return (a_sentence(draw, 7, urgent=False)[1],)
 
 
 LESSON = Lesson(
@@ -393,9 +398,9 @@ LESSON = Lesson(
             stars=3,
             minutes=15,
             aspects=(
-                Aspect("several beams", 2, searched((2, 3, 4) * 8, 7, 6), axes="sentence t", dtype=True),
-                Aspect("one beam", 0.5, searched((1,) * 8, 7, 6), axes="sentence t", dtype=True),
-                Aspect("room for all", 1, searched((64,) * 6, 4, 3), axes="sentence t", dtype=True),
+                Aspect("several beams", 2, searched((2, 3, 4) * 12, 7, 8, urgent=True), axes="sentence t", dtype=True),
+                Aspect("one beam", 0.5, searched((1,) * 8, 7, 5, urgent=False), axes="sentence t", dtype=True),
+                Aspect("room for all", 1, searched((64,) * 12, 4, 3, urgent=False), axes="sentence t", dtype=True),
                 Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
                 any_device(0.5, the_source, via=searched_on),
             ),

@@ -554,8 +554,6 @@ VARIANTS = [
     """,
             title="finished beams go on growing",
             says="A beam that has written the stop token is lengthened like the others, to the limit. It is finished: take it off the beam, with its score."),
-    Mistake(BEAM, "place-filled-again", edit=("width = width - int(ended.sum())", "width = width if len(beams) else 0"), title="the place of a finished beam is filled again",
-            says="After a beam has finished you keep as many growing ones as before. That is a beam search too, with more beams in all; here the finished one's place goes with it."),
     Mistake(BEAM, "finished-forgotten", edit=("finished.extend(zip(scores[ended], beams[ended]))\n        ", ""),
             title="finished beams thrown away",
             says="You take finished beams off and do not keep them. They compete for being the best at the end, and when all have finished, they are all there is."),
@@ -596,6 +594,23 @@ VARIANTS = [
             scores, beams = torch.stack([s for s, _ in growing]), torch.stack([b for _, b in growing])
         else:
             scores, beams = scores[:0], beams[:0]
+    """),
+    # two other customs for beams that finish early: the place is filled again; or they stay, and may be pushed out
+    Same(BEAM, "places-filled-again", edit=("width = width - int(ended.sum())", "width = width if len(beams) else 0")),
+    Same(BEAM, "finished-ones-stay", instead="""
+        many = len(beams)
+        ended = (beams == stop).any(dim=1)
+        log_p = model.decode(beams, memory.expand(many, -1, -1), source.expand(many, -1))[:, -1].log_softmax(dim=-1)
+        n = log_p.shape[-1]
+        names = torch.arange(n, device=source.device)
+        log_p = torch.where(ended[:, None], torch.where(names == model.pad, 0.0, -torch.inf), log_p)
+        totals = (scores[:, None] + log_p).flatten()
+        scores, places = totals.topk(min(width, len(totals)))
+        beams = torch.cat([beams[places // n], places[:, None] % n], dim=1)
+        if (beams == stop).any(dim=1).all() or beams.shape[1] == limit + 1:
+            lengths = [row.index(stop) + 1 if stop in row else len(row) for row in beams.tolist()]
+            finished = [(float(score), row[:t]) for score, row, t in zip(scores, beams, lengths)]
+            beams, scores, width = beams[:0], scores[:0], 0
     """),
     Same(BEAM, "divmod", instead="""
         many, t = beams.shape
