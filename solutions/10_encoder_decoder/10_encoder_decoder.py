@@ -447,7 +447,7 @@ def count(module):
     return sum(p.numel() for p in module.parameters())
 
 with torch.device("meta"):
-    theirs = count(nn.Transformer())
+    theirs = count(nn.Transformer(batch_first=True))
     mine = EncoderDecoder(37_000, 37_000, 512, 8, 6, 1, 0)
 blocks = count(mine.encoder) + count(mine.decoder)
 biases = 18 * 3 * 512    # 18 attentions, whose three projections have biases in PyTorch's
