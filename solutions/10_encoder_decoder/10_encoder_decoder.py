@@ -173,26 +173,24 @@ def make_masks(source, target, pad):
 # %% nbgrader={"grade": true, "grade_id": "check_make_masks", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(make_masks)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three masks for thirty and its translation dreißig, padded in a batch with forty seven. The first and the third are single rows, filled at thirty and empty at the padding. The second is a triangle whose last two columns, the padding, are empty."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Three masks for thirty and its translation dreißig, padded in a batch with forty seven. On the left, one above the other, the masks over the source: single rows, filled at thirty and empty at the padding. On the right the mask of target on target, a triangle whose last two columns, the padding, are empty."}}
 source = as_ids(["thirty", "forty seven"], ENGLISH)
 target = as_ids(["dreißig", "sieben und vierzig"], GERMAN, ends=True)
 masks = [mask[0] for mask in make_masks(source, target, PAD)]
 source_names = [ENGLISH[k] for k in source[0]]
 target_names = [GERMAN[k] for k in target[0]]
 
-widths = {"width_ratios": [2, 5, 2]}
-figure, axes = plt.subplots(1, 3, figsize=(6, 3.4), layout="compressed", **widths)
-titles = "source on source", "target on target", "target on source"
-for ax, mask, title in zip(axes, masks, titles):
-    names = target_names if mask.shape[0] > 1 else source_names
-    plots.mask_row([mask], target_names, names, [title], "who looks", "at whom", axes=[ax])
-plt.setp(axes[1:], ylabel="")
+figure, axes = plt.subplot_mosaic([[0, 1], [2, 1]], figsize=(6, 3.6), width_ratios=[1, 2])
+for place, title in enumerate(["source on source", "target on target", "target on source"]):
+    names = target_names if place == 1 else source_names
+    plots.mask_row([masks[place]], target_names, names, [title], "who looks", "at whom",
+                   axes=[axes[place]])
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The first sentence of a batch of two, *thirty* and *dreißig*, padded to the length of the other one. A filled cell: the row may look at the column. The single rows hold for everybody who looks. In the middle the triangle of lesson 5 has lost the columns of the padding.
+# **How to read it.** The first sentence of a batch of two, *thirty* and *dreißig*, padded to the length of the other one. A filled cell: the row may look at the column. The single rows on the left hold for everybody who looks. On the right the triangle of lesson 5 has lost the columns of the padding.
 #
 # </div>
 
@@ -625,7 +623,7 @@ model = EncoderDecoder(len(ENGLISH), len(GERMAN), 64, 4, 2, 24, PAD).to(device()
 losses, copies = [], []
 train(model, 20 if in_exam() else 1500, losses, copies)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls from above 4 to about 0.8 within 300 steps and then creeps towards the dotted line of the teacher's entropy at 0.675."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls from about 4 to about 0.8 within 300 steps and then creeps towards the dotted line of the teacher's entropy at 0.675."}}
 plots.loss_curve(losses, ylabel="smoothed loss", landmarks={"the least possible": FLOOR},
                  smooth=min(20, len(losses)))
 plt.show()
