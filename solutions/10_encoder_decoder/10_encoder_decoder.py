@@ -180,11 +180,12 @@ masks = [mask[0] for mask in make_masks(source, target, PAD)]
 source_names = [ENGLISH[k] for k in source[0]]
 target_names = [GERMAN[k] for k in target[0]]
 
-figure, axes = plt.subplot_mosaic([[0, 1], [2, 1]], figsize=(6, 3.6), width_ratios=[1, 2])
+figure, axes = plt.subplot_mosaic([[0, 1], [2, 1]], figsize=(6, 3.8), width_ratios=[1, 2])
 for place, title in enumerate(["source on source", "target on target", "target on source"]):
     names = target_names if place == 1 else source_names
     plots.mask_row([masks[place]], target_names, names, [title], "who looks", "at whom",
                    axes=[axes[place]])
+axes[0].set_xlabel("")    # the same as that of the map below it
 plt.show()
 
 # %% [markdown]
