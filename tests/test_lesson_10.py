@@ -191,7 +191,7 @@ def test_the_model_is_nn_transformer_with_copied_weights(written, kind, e, h, de
 
 def test_the_published_size():
     with torch.device("meta"):
-        theirs = nn.Transformer()
+        theirs = nn.Transformer(batch_first=True)
         ours = encoder_decoder.EncoderDecoder(5, 5, 512, 8, 6, 4, PAD)
     count = sum(p.numel() for p in theirs.parameters())
     mine = sum(p.numel() for half in (ours.encoder, ours.decoder) for p in half.parameters())
