@@ -1,7 +1,7 @@
 """The pocket GPT-2 of lesson 11: python -m helpers.training.pocket_gpt2
 
 Learns a byte-pair vocabulary and a small GPT-2 from the prose of Python's reference manual, and writes them to
-helpers/data/pocket_gpt2 in the Hub's format. Every twentieth passage is held out. About ten minutes on two cores. With --to
+helpers/data/pocket_gpt2 in the Hub's format. Every twentieth passage is held out. A few minutes on two cores. With --to
 FOLDER the record and the model (FOLDER/pocket_gpt2) go there instead.
 """
 
@@ -28,8 +28,8 @@ from helpers.parts.generator import bits_per_byte, sample_batch
 from helpers.training.common import Optimiser, Record, arguments, precision
 
 VOCABULARY = 1280
-MODEL = {"t_max": 256, "e": 128, "h": 4, "depth": 4, "dropout": 0.15}
-BATCH, RATE, EMBEDDING_RATE, WARMUP, DECAY, STEPS = 16, 4e-3, 4e-3, 50, 0.2, 1200
+MODEL = {"t_max": 256, "e": 128, "h": 4, "depth": 4, "dropout": 0.2}
+BATCH, RATE, EMBEDDING_RATE, WARMUP, DECAY, STEPS = 16, 4e-3, 4e-3, 50, 0.2, 480
 PASSAGE, EVERY = 8, 20  # paragraphs in a passage, and how many passages there are for one that is held out
 PROMPTS = ["The", "If the", "An exception is", "A class", "When a function is called", "The following", "Note that", "This"]
 
