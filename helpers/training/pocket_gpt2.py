@@ -78,7 +78,7 @@ def main() -> None:
         loss.backward()
         optimiser.step()
         running = loss.item() if running is None else 0.95 * running + 0.05 * loss.item()
-        if step % max(1, steps // 30) == 0:
+        if step % max(1, steps // 30) == 0 or step == steps:
             with record.aside():
                 nats = math.log(gpt2.perplexity(model, held_out.to(device()), config.t_max // 2))
             record.look(step=step, training_nats=running, held_out_nats=nats)
