@@ -371,7 +371,7 @@ def perplexity(model, ids, stride=None):
     for start in range(0, len(ids) - 1, stride):
         window = ids[start : start + model.t_max + 1]  # one more than the model reads: the last target
         losses = F.cross_entropy(model(window[None, :-1])[0].float(), window[1:], reduction="none")
-        nats += losses[done - start :].double().sum().item()
+        nats += losses[done - start :].sum().item()
         done = start + len(window) - 1
         if done == len(ids) - 1:
             break
