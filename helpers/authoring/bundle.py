@@ -23,7 +23,7 @@ HOLDS = (
     "site/notation.md",
 )
 # Grading and authoring stay with the instructor: with them a student could make keys of their own.
-KEEPS_BACK = ("helpers/grading/", "helpers/authoring/", "solutions/", "exam/", "tests/")
+KEEPS_BACK = ("helpers/grading/", "helpers/authoring/", "helpers/bench/", "solutions/", "exam/", "tests/")
 
 
 def bundled_files() -> list[str]:
