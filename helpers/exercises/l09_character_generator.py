@@ -365,7 +365,7 @@ LESSON = Lesson(
         Exercise(
             "sample_batch",
             stars=1,
-            minutes=9,
+            minutes=7,
             aspects=(
                 Aspect("a text of one slice", 0.5, only_slice, axes="b t", dtype=True),
                 Aspect("every slice", 1, kinds_of_slices, axes="slice byte"),
@@ -376,7 +376,7 @@ LESSON = Lesson(
         Exercise(
             "bits_per_byte",
             stars=1,
-            minutes=4,
+            minutes=3,
             aspects=(
                 Aspect("values", 1, some_losses, accepts="number"),
                 Aspect("a uniform model", 0.5, uniform_loss, side=True, accepts="number", rtol=1e-6, missed="A model that gives each of 256 bytes the same chance needs 8 bits for each."),
@@ -386,7 +386,7 @@ LESSON = Lesson(
         Exercise(
             "CharTransformer",
             stars=2,
-            minutes=13,
+            minutes=10,
             aspects=(
                 values(1.5, windows, via=MODEL, axes="b t n", picture=True),
                 values(0.5, longest_windows, name="the longest window", via=MODEL, axes="b t n"),
@@ -394,12 +394,11 @@ LESSON = Lesson(
                 Aspect("t_max", 0.5, longest, side=True),
                 any_device(0.5, windows, via=MODEL),
             ),
-            forbidden={"TransformerEncoder": "It is PyTorch's own, and the tests hold yours against it. `Transformer` of lesson 7 is there for you."},
         ),
         Exercise(
             "apply_temperature",
             stars=1,
-            minutes=8,
+            minutes=6,
             aspects=(
                 Aspect("values", 1, temperatures, axes="row token"),
                 Aspect("temperature 0", 0.5, greedy_rows, axes="row token"),
@@ -412,7 +411,7 @@ LESSON = Lesson(
         Exercise(
             "keep_top_k",
             stars=2,
-            minutes=10,
+            minutes=8,
             aspects=(
                 Aspect("values", 1, kept(1, 4), axes="b row token"),
                 Aspect("ties", 0.5, ties, axes="row token"),
@@ -425,7 +424,7 @@ LESSON = Lesson(
         Exercise(
             "keep_top_p",
             stars=3,
-            minutes=16,
+            minutes=12,
             aspects=(
                 Aspect("values", 1.5, kept(0.55, 0.8), axes="b row token"),
                 Aspect("a small p", 1, kept(0.02), axes="b row token"),
@@ -438,7 +437,7 @@ LESSON = Lesson(
         Exercise(
             "generate",
             stars=3,
-            minutes=17,
+            minutes=14,
             aspects=(
                 renamed(values(1.5, a_prompt, via=generating, axes="b t"), "the most probable"),
                 renamed(values(0.5, a_long_prompt, via=generating, axes="b t"), "a long prompt"),
@@ -453,7 +452,7 @@ LESSON = Lesson(
         Exercise(
             "sliding_window_bits",
             stars=3,
-            minutes=13,
+            minutes=11,
             aspects=(
                 values(2, a_text, via=sliding(5), accepts="number"),
                 values(0.5, a_short_text, name="a text shorter than the window", via=sliding(6), accepts="number"),
