@@ -115,7 +115,7 @@ plt.show()
 def sample_batch(data, batch, t, generator=None):
     """Random slices of a text, and the same slices one position later.
 
-    data: (length,), bytes, on the CPU. generator: decides what is drawn, as torch.randint takes it.
+    data: (length,), bytes, on the CPU. generator: decides what is drawn; for torch.randint.
     Returns inputs and targets, both (batch, t), int64: target i is the byte after input i.
     """
     ### BEGIN SOLUTION
@@ -170,7 +170,7 @@ for row in range(4):
 
 # %% nbgrader={"grade": false, "grade_id": "bits_per_byte", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def bits_per_byte(loss_in_nats):
-    """Nats into bits. loss_in_nats: a number, or a tensor of any shape. Returns the same kind."""
+    """Nats into bits. loss_in_nats: a number, or a tensor of any shape. Returns its like."""
     ### BEGIN SOLUTION
     return loss_in_nats / math.log(2)
     ### END SOLUTION
@@ -268,7 +268,7 @@ class CharTransformer(nn.Module):
         ### END SOLUTION
 
     def forward(self, ids):
-        """ids: (b, t), int64, t ≤ t_max. Returns logits (b, t, n): at i, those of token i + 1."""
+        """ids: (b, t), t ≤ t_max. Returns logits (b, t, n): at i, those of token i + 1."""
         ### BEGIN SOLUTION
         x = self.positions(self.tokens(ids))    # (b, t, e)
         x = self.transformer(x, causal_mask(ids.shape[1], ids.device))
@@ -288,12 +288,12 @@ check(CharTransformer)
 # %% tags=["show"]
 @torch.no_grad()
 def window_bits(model, data, t, every):
-    """Windows of t bytes that begin `every` bytes: bits for what follows each position, (windows, t)."""
+    """Bits for each prediction in windows that begin `every` bytes apart: (windows, t)."""
     model.eval()
     windows = data.unfold(0, t + 1, every).long()    # (windows, t + 1)
     bits = []
     for part in windows.to(device()).split(64):
-        logits = model(part[:, :-1]).transpose(1, 2)    # (64, n, t), as cross_entropy wants it
+        logits = model(part[:, :-1]).transpose(1, 2)    # (64, n, t) for cross_entropy
         bits.append(bits_per_byte(F.cross_entropy(logits, part[:, 1:], reduction="none")))
     return torch.cat(bits).cpu()
 
@@ -304,13 +304,13 @@ def window_bits(model, data, t, every):
 torch.manual_seed(0)
 t, steps = 64, 10 if in_exam() else 1500
 model = CharTransformer(256, 96, 4, 3, t_max=t).to(device())
-optimiser = torch.optim.AdamW(model.parameters(), lr=0.005, betas=(0.9, 0.98), weight_decay=0.05)
+optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.05)
 chance = torch.Generator().manual_seed(0)
 losses, looks = [], []    # one loss a step, in bits; (step, held-out bits) now and then
 
 def rate(step):
-    """The share of the full learning rate: up for 50 steps, then down to 0."""
-    return min((step + 1) / 50, 0.5 + 0.5 * math.cos(math.pi * step / steps))
+    """The learning rate: up to 0.005 in 50 steps, then down to 0."""
+    return 0.005 * min((step + 1) / 50, 0.5 + 0.5 * math.cos(math.pi * step / steps))
 
 print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 
@@ -323,7 +323,7 @@ try:
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.param_groups[0]["lr"] = 0.005 * rate(step)
+        optimiser.param_groups[0]["lr"] = rate(step)
         optimiser.step()
         losses.append(bits_per_byte(loss.item()))
         if step % 100 == 99:
@@ -332,11 +332,12 @@ except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {steps} steps. Run this cell again to go on.")
 
 # %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts near 8, falls under order 0 (4.5) within some twenty steps and under order 1 (3.5) within two hundred, passes gzip (2.5) and ends near 1.7. The held-out curve follows it from above and ends near 2.05, just above xz (2.0)."}}
-def learning_curve(series, landmarks, ax=None):
+def learning_curve(series, landmarks, steps):
+    ax = plt.subplots(figsize=(6, 4.4))[1]
     plots.curves(series, "step", "bits per byte", landmarks=landmarks, ax=ax)
-    plt.ylim(0, 8.8)
-    if series:
-        plt.legend(loc="lower left")
+    ax.set(xlim=(0, 1.38 * steps), ylim=(0, 8.8))    # room on the right for names
+    ax.set_xticks(range(0, steps + 1, steps // 5 or 1))
+    ax.legend(loc="lower left")
 
 def smooth(values, width=25):
     """Means over `width` steps, each at the middle of its steps."""
@@ -346,8 +347,7 @@ def smooth(values, width=25):
 series = {"training": smooth(losses)}
 if looks:
     series["held out"] = tuple(zip(*looks))
-plt.figure(figsize=(6, 4.4))
-learning_curve(series, landmarks, plt.gca())
+learning_curve(series, landmarks, steps)
 plt.show()
 if looks:
     print(f"held out, after {looks[-1][0]} steps: {looks[-1][1]:.3f} bits per byte")
@@ -527,8 +527,8 @@ check(keep_top_p)
 
 # %% tags=["show"]
 print(f"{'after':>34}   kept at p = 0.9")
-for prompt in ("the value of the expres", "the value of the expression ", "If the name of the obj",
-               "If the name of the object is ", "The "):
+for prompt in ("the value of the expres", "the value of the expression ",
+               "If the name of the obj", "If the name of the object is ", "The "):
     kept = keep_top_p(next_logits(prompt), 0.9)
     order = kept.argsort(descending=True)[: kept.isfinite().sum()]
     print(f"{prompt!r:>34}   {len(order):>2}: {show(order)[:30]}")
@@ -569,7 +569,7 @@ for prompt in ("the value of the expres", "the value of the expression ", "If th
 def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, generator=None):
     """Go on with a text, one token after the other.
 
-    model: maps ids (b, t) to logits (b, t, n), t ≤ model.t_max. prompt: (b, t), int64, t ≥ 1.
+    model: maps ids (b, t) to logits (b, t, n), t ≤ model.t_max. prompt: (b, t), t ≥ 1.
     count: how many tokens to draw. generator: decides what is drawn.
     Returns (b, count): what was drawn. The model is left in the mode that it came in.
     """
@@ -600,13 +600,14 @@ def written(prompt, count=20 if in_exam() else 400, **options):
     whole = prompt + bytes(ids[0].tolist()).decode(errors="replace")
     return "\n".join(textwrap.fill(line, 88) for line in whole.split("\n"))
 
-ways = {"greedy": {"temperature": 0}, "T = 0.5": {"temperature": 0.5}, "T = 0.8": {"temperature": 0.8},
-        "p = 0.9": {"top_p": 0.9}, "T = 1.5": {"temperature": 1.5}}
+ways = {"greedy": {"temperature": 0}, "T = 0.5": {"temperature": 0.5},
+        "T = 0.8": {"temperature": 0.8}, "p = 0.9": {"top_p": 0.9},
+        "T = 1.5": {"temperature": 1.5}}
 for way, options in ways.items():
     print(f"----- {way}\n{written('The value of ', **options)}\n")
 
 # %% [markdown]
-# As run, nothing chosen and nothing mended: the same prompt five times, one seed. **Greedy** goes round in circles, which is not this little model's fault; the most probable way on from a repetition is to repeat (Holtzman et al., 2020, section 4, show it for GPT-2). At **T = 0.5** you read words and half-sentences of the manual, in its tone, that mean nothing. At 0.8 more is tried, and some words
+# As run, nothing chosen and nothing mended: the same prompt five times, one seed. **Greedy** goes round in circles, which is not this little model's fault; the most probable way on from a repetition is to repeat (Holtzman et al., 2020, figure 4, watch the probability rise with each repetition). At **T = 0.5** you read words and half-sentences of the manual, in its tone, that mean nothing. At 0.8 more is tried, and some words
 # are no words. **T = 1.5** is what the tail sounds like.
 #
 # A minute before, this model did not know what a space was. Nobody told it about words, about plurals, or that a bracket that opens has to close.
@@ -618,12 +619,12 @@ for way, options in ways.items():
 
 # %% tags=["show"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of 56 characters, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
 passage = held_out[1000:1000 + t + 448]
-surprise = window_bits(model, passage, t, 1)[:, -1]    # each window's last byte: full context
+surprise = window_bits(model, passage, t, 1)[:, -1]    # each window's last byte
 plots.surprise(bytes(passage[t:].tolist()), surprise)
 plt.show()
-letters = passage[t:]
-after_space = passage[t - 1:-1] == 32
-print(f"after a space {surprise[after_space].mean():.2f} bits, elsewhere {surprise[~after_space].mean():.2f}")
+first = passage[t - 1:-1] == 32    # the byte before is a space
+print(f"after a space: {surprise[first].mean():.2f} bits; "
+      f"elsewhere: {surprise[~first].mean():.2f}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -638,10 +639,11 @@ print(f"after a space {surprise[after_space].mean():.2f} bits, elsewhere {surpri
 by_position = window_bits(model, held_out, t, 8).mean(dim=0)    # (t,)
 mean = by_position.mean().item()
 line = {"": (range(1, t + 1), by_position)}
-plots.curves(line, "bytes that the model has seen", "bits per byte", {"mean of all positions": mean})
+plots.curves(line, "bytes that the model has seen", "bits per byte", {"mean": mean})
 plt.ylim(0, 5)
 plt.show()
-print(f"first position {by_position[0]:.2f}, mean {mean:.2f}, last ten {by_position[-10:].mean():.2f}")
+print(f"first position {by_position[0]:.2f}, mean {mean:.2f}, "
+      f"last ten {by_position[-10:].mean():.2f}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -681,10 +683,10 @@ print(f"first position {by_position[0]:.2f}, mean {mean:.2f}, last ten {by_posit
 # %% nbgrader={"grade": false, "grade_id": "sliding_window_bits", "locked": false, "schema_version": 3, "solution": true, "task": false}
 @torch.no_grad()
 def sliding_window_bits(model, data, t):
-    """Bits per byte when every byte is predicted from the t bytes before it, or all there are.
+    """Bits per byte when each byte is predicted from the t before it, or all there are.
 
     model: maps ids (b, t) to logits (b, t, n). data: (length,), bytes, two or more.
-    Returns the mean over bytes 1 to length − 1. The model is left in the mode that it came in.
+    Returns the mean over bytes 1 to length − 1. The model is left in the mode it came in.
     """
     ### BEGIN SOLUTION
     training = model.training
@@ -708,8 +710,9 @@ check(sliding_window_bits)
 part = held_out[: t * (2 if in_exam() else 47) + 1]
 apart = window_bits(model, part, t, t).mean().item()
 sliding = float(sliding_window_bits(model, part.to(device()), t))
-print(f"windows that do not overlap: {apart:.3f} bits per byte, {len(part) - 1:,} positions computed")
-print(f"sliding by one:              {sliding:.3f} bits per byte, {(len(part) - 1 - t) * t + t:,}")
+cost = len(part) - 1, t + t * (len(part) - 1 - t)    # positions that the model computes
+print(f"windows that do not overlap: {apart:.3f} bits per byte, {cost[0]:,} positions")
+print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
 # The same model and the same bytes, and the model that is measured fairly is the better one. The price stands at the end of the lines: t times the work, for each window computes t predictions and one is kept. The usual bargain is a stride in between, a quarter of the window, say: then every byte sees at least three quarters of it. That nearly all of the work is
@@ -731,7 +734,8 @@ def compression(model, data, t):
     bits = 0.0
     for window in data.unfold(0, t + 1, t):
         logits = model(window[None, :-1])[0]
-        bits += F.cross_entropy(logits, window[1:].long(), reduction="sum").item() / math.log(2)
+        nats = F.cross_entropy(logits, window[1:].long(), reduction="sum")
+        bits += nats.item() / math.log(2)
     return bits
 
 def sample_sequence(model, seed, count, max_context, temperature=0.5):
@@ -744,7 +748,8 @@ def sample_sequence(model, seed, count, max_context, temperature=0.5):
 
 data_again = torch.arange(1281) % 256
 print(f"bits per byte: {compression(NoOpinion(), data_again, 64):.3f}")
-print("sample:", show(sample_sequence(NoOpinion(), torch.tensor(list(b"In the beginning")), 100, 64)))
+seed = torch.tensor(list(b"In the beginning"))
+print("sample:", show(sample_sequence(NoOpinion(), seed, 100, 64)))
 
 # %% [markdown]
 # <details><summary>The answer, once you have one</summary>
@@ -764,8 +769,9 @@ print("sample:", show(sample_sequence(NoOpinion(), torch.tensor(list(b"In the be
 run = recorded("enwik8")
 s, result = run["settings"], run["result"]
 print(f"$ {run['command']}")
-print(f"{run['data']['training_bytes']:,} bytes to train on, {run['data']['held_out_bytes']:,} held out; "
-      f"SHA-256 {run['data']['sha256'][:16]}…")
+source = run["data"]
+print(f"{source['training_bytes']:,} bytes to train on, {source['held_out_bytes']:,} held out; "
+      f"SHA-256 {source['sha256'][:16]}…")
 print(f"on: {run['machine']}\nin {run['seconds'] / 60:.0f} minutes\n")
 print("\n".join(f"{name:>14}: {value}" for name, value in s.items()))
 
@@ -774,8 +780,7 @@ curve = run["curve"]
 series = {name: ([p["step"] for p in curve], [p[key] for p in curve])
           for name, key in (("training", "training_bits"), ("held out", "held_out_bits"))}
 same_bytes = {k: v for k, v in result["on_the_same_bytes"].items() if k != "bzip2 -9"}
-plt.figure(figsize=(6, 4.2))
-learning_curve(series, {"8 bits: any byte": 8.0} | same_bytes, plt.gca())
+learning_curve(series, {"8 bits: any byte": 8.0} | same_bytes, curve[-1]["step"])
 plt.show()
 print(f"held out: {result['held_out_bits']:.3f} bits per byte ({result['context']})")
 print(f"without overlap: {result['held_out_bits_without_overlap']:.3f}")
