@@ -49,27 +49,14 @@ def held_out_bits(model, data, t: int, stride: int) -> float:
     return bits_per_byte(nats / count)
 
 
-def landmarks(train: bytes, held_out: bytes) -> dict[str, float]:
-    """Bits per byte to compare with.
-
-    order 0, order 1: the entropy of the training part's bytes, and of each byte given the one before it. The programs: bits per byte of the held-out part when they have seen the training part, which is how much
-    longer the whole packs than the training part alone.
-    """
-    data = torch.frombuffer(bytearray(train), dtype=torch.uint8).long()
-    single, pairs = (entropy(torch.bincount(symbols)) for symbols in (data, 256 * data[:-1] + data[1:]))
+def compressors(train: bytes, held_out: bytes) -> dict[str, float]:
+    """Bits per byte of the held-out part, for programs that have seen the training part: how much longer the whole is than the training part alone."""
     packers = {
         "gzip -9": lambda data: len(gzip.compress(data, 9)),
         "bzip2 -9": lambda data: len(bz2.compress(data, 9)),
         "xz -9": lambda data: len(lzma.compress(data, preset=9)),
     }
-    packed = {name: 8 * (pack(train + held_out) - pack(train)) / len(held_out) for name, pack in packers.items()}
-    return {name: round(bits, 3) for name, bits in {"order 0": single, "order 1": pairs - single, **packed}.items()}
-
-
-def entropy(counts: torch.Tensor) -> float:
-    """In bits, of whatever was counted so often. counts: (n,), integers."""
-    shares = counts[counts > 0].double() / counts.sum()
-    return -(shares * shares.log2()).sum().item()
+    return {name: round(8 * (packed(train + held_out) - packed(train)) / len(held_out), 3) for name, packed in packers.items()}
 
 
 def main() -> None:
@@ -111,7 +98,7 @@ def main() -> None:
     print(result)
     if chosen.attempt:
         return
-    result["on_the_same_bytes"] = landmarks(text[:cut], text[cut:])
+    result["on_the_same_bytes"] = compressors(text[:cut], text[cut:])
     samples = []
     for prompt in PROMPTS:
         ids = torch.tensor([list(prompt.encode())], device=device())

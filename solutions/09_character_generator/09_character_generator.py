@@ -170,7 +170,7 @@ for row in range(4):
 
 # %% nbgrader={"grade": false, "grade_id": "bits_per_byte", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def bits_per_byte(loss_in_nats):
-    """Nats into bits. loss_in_nats: a number, or a tensor of any shape. Returns its like."""
+    """Nats into bits. loss_in_nats: a number or a tensor, and so is what is returned."""
     ### BEGIN SOLUTION
     return loss_in_nats / math.log(2)
     ### END SOLUTION
@@ -770,8 +770,8 @@ run = recorded("enwik8")
 s, result = run["settings"], run["result"]
 print(f"$ {run['command']}")
 source = run["data"]
-print(f"{source['training_bytes']:,} bytes to train on, {source['held_out_bytes']:,} held out; "
-      f"SHA-256 {source['sha256'][:16]}…")
+print(f"{source['training_bytes']:,} bytes to train on, "
+      f"{source['held_out_bytes']:,} held out; SHA-256 {source['sha256'][:16]}…")
 print(f"on: {run['machine']}\nin {run['seconds'] / 60:.0f} minutes\n")
 print("\n".join(f"{name:>14}: {value}" for name, value in s.items()))
 
