@@ -332,6 +332,11 @@ def sliding(t):
     return via
 
 
+def long_texts(answer, draw):
+    """Three texts with windows of three lengths: one number alone may be like another one by chance."""
+    return {f"{length} bytes, t = {t}": sliding(t)(answer, draw)(draw.integers(0, 7, length)) for length, t in ((29, 5), (23, 4), (38, 6))}
+
+
 def a_text(draw):
     return (draw.integers(0, 7, 29),)
 
@@ -454,7 +459,7 @@ LESSON = Lesson(
             stars=3,
             minutes=11,
             aspects=(
-                values(2, a_text, via=sliding(5), accepts="number"),
+                Aspect("values", 2, long_texts, accepts="number"),
                 values(0.5, a_short_text, name="a text shorter than the window", via=sliding(6), accepts="number"),
                 Aspect("a uniform model", 0.5, uniform_text, side=True, accepts="number", missed="A model that gives each of 256 bytes the same chance needs 8 bits for each."),
                 Aspect("evaluation mode", 0.5, modes(lambda s, model, draw: s(model, *a_text(draw), 5)), side=True, missed=EVALUATION),
