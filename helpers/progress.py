@@ -1,26 +1,64 @@
-"""A progress bar for the long cells of a lesson, which is gone when the cell is done."""
+"""A line that says how far a long cell has come.
+
+    for step in progress(range(1500), "training"):
+        ...
+
+In a notebook it is one line of text that changes in place, and what is left of it at the end holds no times: a stored notebook stays the same when nothing changed.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+import os
+import time
+from collections.abc import Iterable, Iterator, Sized
 
-from IPython import get_ipython
-from IPython.display import clear_output
-from tqdm import tqdm
+from helpers.checking.desk import EXAM_SEED
 
-from helpers.lesson import in_exam
+EVERY = 0.5     # seconds between two changes
+WIDTH = 30      # characters of the bar
 
 
-def progress(steps, what: str) -> Iterator:
-    """Go through `steps` with a bar under the cell, named `what`.
+def progress(things: Iterable, what: str, total: int | None = None) -> Iterator:
+    """Goes through things, as if one had written `things`, and shows how many of them are done.
 
-    At the end, and when the stop button ends the loop, everything that the cell has shown so far goes with the bar: a stored
-    notebook holds neither bars nor times. Print after the loop. No bar while a notebook is graded, nor outside notebooks.
+    total: how many there are; by default len(things). Shows nothing outside a notebook, and nothing while a notebook is being graded. When the loop is stopped,
+    by break, an error or the stop button, the line says where.
     """
-    shown = get_ipython() is not None and not in_exam()
+    total = len(things) if total is None and isinstance(things, Sized) else total
+    show = _line()
+    start = shown = time.monotonic()
+    done = 0
+    show(_text(what, 0, total))
     try:
-        yield from tqdm(steps, desc=what, file=sys.stdout, leave=False, mininterval=0.5, disable=not shown)
+        for thing in things:
+            yield thing
+            done += 1
+            if (now := time.monotonic()) - shown > EVERY:
+                shown = now
+                show(_text(what, done, total, _left(now - start, done, total)))
     finally:
-        if shown:
-            clear_output()
+        show(_text(what, done, total))
+
+
+def _text(what: str, done: int, total: int | None, left: str = "") -> str:
+    if not total:
+        return f"{what}: {done:,}"
+    full = WIDTH * done // total
+    return f"{what}  {'█' * full}{'░' * (WIDTH - full)}  {done:,} of {total:,}{left}"
+
+
+def _left(passed: float, done: int, total: int | None) -> str:
+    return f", about {passed / done * (total - done):.0f} s left" if total and done else ""
+
+
+def _line():
+    """A function that shows a text in the place of the one before it."""
+    try:
+        from IPython import get_ipython
+        from IPython.display import display
+    except ImportError:
+        return lambda text: None
+    if getattr(get_ipython(), "kernel", None) is None or os.environ.get(EXAM_SEED):
+        return lambda text: None
+    handle = display({"text/plain": ""}, raw=True, display_id=True)
+    return lambda text: handle.update({"text/plain": text}, raw=True)

@@ -3,6 +3,7 @@
 b batch, t positions, e width of the model, h heads, n size of the vocabulary.
 """
 
+import contextlib
 import math
 
 import torch
@@ -81,7 +82,8 @@ def keep_top_p(logits, p):
     ranked, order = logits.sort(dim=-1, descending=True, stable=True)
     chances = ranked.softmax(dim=-1)
     before = chances.cumsum(dim=-1) - chances  # what the more probable ones add up to without this one
-    dropped = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before >= p)
+    beyond = (before >= p) & (p < 1)  # rounding may bring `before` to 1 ahead of the end, and p = 1 keeps all
+    dropped = torch.zeros_like(beyond).scatter(-1, order, beyond)
     return logits.masked_fill(dropped, -torch.inf)
 
 
@@ -92,17 +94,15 @@ def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, gene
     prompt: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max tokens. Temperature comes first, then
     top-k, then top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
     """
-    training = model.training
-    model.eval()
     tokens = prompt
-    for _ in range(count):
-        logits = model(tokens[:, -model.t_max :])[:, -1]  # (b, n): only the last position predicts something new
-        logits = apply_temperature(logits, temperature)
-        logits = logits if top_k is None else keep_top_k(logits, top_k)
-        logits = logits if top_p is None else keep_top_p(logits, top_p)
-        drawn = torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)
-        tokens = torch.cat([tokens, drawn], dim=1)
-    model.train(training)
+    with _evaluating(model):
+        for _ in range(count):
+            logits = model(tokens[:, -model.t_max :])[:, -1]  # (b, n): only the last position predicts something new
+            logits = apply_temperature(logits, temperature)
+            logits = logits if top_k is None else keep_top_k(logits, top_k)
+            logits = logits if top_p is None else keep_top_p(logits, top_p)
+            drawn = torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)
+            tokens = torch.cat([tokens, drawn], dim=1)
     return tokens[:, prompt.shape[1] :]
 
 
@@ -112,14 +112,22 @@ def sliding_window_bits(model, data, t, batch=32):
 
     data: (length,), integers. Bytes 1 to length − 1 are predicted; the first has nothing before it. batch: how many windows go through the model at once.
     """
+    data = data.long()
+    head = data[: t + 1].unsqueeze(0)  # the first window predicts all of its bytes
+    parts = data.unfold(0, t + 1, 1)[1:].split(batch) if len(data) > t + 1 else ()  # each window ends one byte later than the one before
+    with _evaluating(model):
+        nats = F.cross_entropy(model(head[:, :-1])[0], head[0, 1:], reduction="sum").item()
+        for part in parts:
+            nats += F.cross_entropy(model(part[:, :-1])[:, -1], part[:, -1], reduction="sum").item()
+    return bits_per_byte(nats / (len(data) - 1))
+
+
+@contextlib.contextmanager
+def _evaluating(model):
+    """Evaluation mode in here, and the mode from before afterwards, however it ends: the stop button too."""
     training = model.training
     model.eval()
-    data = data.long()
-    nats = 0.0
-    head = data[: t + 1].unsqueeze(0)  # the first window predicts all of its bytes
-    nats += F.cross_entropy(model(head[:, :-1])[0], head[0, 1:], reduction="sum").item()
-    windows = data.unfold(0, t + 1, 1)[1:] if len(data) > t + 1 else data.new_zeros(0, t + 1)  # each ends one byte later than the one before
-    for part in windows.split(batch):
-        nats += F.cross_entropy(model(part[:, :-1])[:, -1], part[:, -1], reduction="sum").item()
-    model.train(training)
-    return bits_per_byte(nats / (len(data) - 1))
+    try:
+        yield
+    finally:
+        model.train(training)

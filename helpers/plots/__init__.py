@@ -16,6 +16,7 @@ from .masks import mask_row
 from .paths import path_row
 from .points import convex_hull, hull_picture, label_points, plane
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, in_grey, png, use_course_style
+from .text import surprise
 from .weights import heat, heat_pair
 
 __all__ = [
@@ -41,5 +42,6 @@ __all__ = [
     "path_row",
     "plane",
     "png",
+    "surprise",
     "use_course_style",
 ]

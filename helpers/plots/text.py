@@ -1,0 +1,42 @@
+"""Text with a colour behind every character."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.patches import Rectangle
+
+from .style import WEIGHTS, WIDTH, as_array, lightness
+
+
+def surprise(text, bits, across=56, scale=10, label="bits that the model needed for the character"):
+    """A passage in lines of equal length; the darker a cell, the less its character was expected.
+
+    text    characters, or bytes: what is not printable ASCII is drawn as a dot, the end of a line as ¶.
+    bits    as many numbers from 0 on, −log₂ of the probability that each character was given.
+    across  characters in a line. scale: the number of bits with the darkest colour; more is drawn like it.
+    """
+    characters = text.decode("latin-1") if isinstance(text, bytes) else text
+    values = as_array(bits)
+    if values.shape != (len(characters),):
+        raise ValueError(f"{len(characters)} characters, and bits of shape {values.shape}")
+    down = -(-len(characters) // across)
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.24 * down + 0.75), layout="constrained")
+    paint = ScalarMappable(Normalize(0, scale), WEIGHTS)
+    colours = paint.to_rgba(values)
+    ink = np.where(lightness(colours) < 55, "white", "black")
+    for place, character in enumerate(characters):
+        i, j = divmod(place, across)
+        ax.add_patch(Rectangle((j, i), 1, 1, facecolor=colours[place], linewidth=0))
+        ax.text(j + 0.5, i + 0.54, _drawn(character), ha="center", va="center", fontsize=8.5, family="DejaVu Sans Mono", color=ink[place], parse_math=False)
+    ax.set(xlim=(0, across), ylim=(down, 0))
+    ax.set_axis_off()
+    bar = figure.colorbar(paint, ax=ax, orientation="horizontal", aspect=50, pad=0.02, shrink=0.7)
+    bar.set_label(label, fontsize=9)
+    bar.outline.set_visible(False)
+
+
+def _drawn(character):
+    if character == "\n":
+        return "¶"
+    return character if " " <= character <= "~" else "·"

@@ -1,0 +1,851 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 9 · Write like the text you read
+#
+# Cover the rest of this sentence with your hand and guess the next lett. You knew it was an *e*. Somebody who has read enough English can guess most letters of it, and whoever can guess the next letter can also write: guess, put the guess down, guess again. This lesson builds
+# a model that does both, trains it on a quarter of a megabyte of prose in under a minute, measures in bits how well it guesses, and lets it write.
+#
+# | | |
+# |---|---|
+# | **You will build** | batches of random slices, a transformer that predicts the next byte, three ways to draw from a prediction, the loop that writes, and a fair measurement |
+# | **You need** | lessons 5 and 7; that a cross-entropy is −log p of what came |
+# | **It takes** | about 90 minutes: eight exercises, 28 points |
+# | **It computes** | for under a minute in one cell, which you may stop; seconds everywhere else |
+#
+# The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the vocabulary. Finished parts of earlier lessons: `Transformer` (lesson 7), `causal_mask` (lesson 5) and `PositionEmbedding` (lesson 6). The functions whose names begin with `finished_` are for one exercise near the end.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import gzip
+import lzma
+import math
+import textwrap
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots
+from helpers.data.recorded import recorded
+from helpers.data.sources import generator_text
+from helpers.device import device
+from helpers.lesson import in_exam, start
+from helpers.parts.blocks import Transformer
+from helpers.parts.generator import apply_temperature as finished_temperature
+from helpers.parts.generator import keep_top_k as finished_top_k
+from helpers.parts.generator import keep_top_p as finished_top_p
+from helpers.parts.masks import causal_mask
+from helpers.parts.positions import PositionEmbedding
+from helpers.progress import progress
+
+check = start("09_character_generator")
+
+# %% [markdown]
+# ## A text, and a question about every byte of it
+#
+# The text is the prose of Python's own reference manual: it comes with every Python, so it is on your machine already. We read it as **bytes**, numbers from 0 to 255. There is no vocabulary to build, n = 256, and any file would do.
+#
+# The first nineteen twentieths are for training. The last twentieth is **held out**: the model is never trained on it, and how well it guesses there is what counts.
+
+# %% tags=["show"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, i and s down to rare capitals and punctuation below a tenth of a percent."}}
+text, taken = generator_text(places="embedded")
+cut = len(text) * 19 // 20
+data = torch.tensor(list(text), dtype=torch.uint8)
+train, held_out = data[:cut], data[cut:]
+print(textwrap.fill(text[4000:4300].decode(errors="replace"), 88))
+
+counts = torch.bincount(train, minlength=256)
+frequent = counts.argsort(descending=True)[:45]
+plt.figure(figsize=(6, 2.4))
+plt.bar(range(45), 100 * counts[frequent] / len(train), color=plots.COLOURS[0])
+plt.xticks(range(45), ["␣" if b == 32 else chr(b) for b in frequent], fontsize=7.5)
+plt.ylabel("per cent of the bytes")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One bar for each of the 45 most frequent bytes, ␣ is the space. About one byte in six is a space. Even a guesser that sees nothing at all should not give each of 256 bytes the same chance.
+#
+# </div>
+#
+# A language model is **autoregressive**: it gives a probability to a whole text by giving one to each byte, in view of the bytes before it,
+#
+# $$p(x_1, \dots, x_N) \;=\; \prod_{i=1}^{N} p(x_i \mid x_1, \dots, x_{i-1}) .$$
+#
+# No assumption is hidden in this; it is what conditional probability means. And it says what to train on. Input and target are the **same sequence, shifted by one**, as in lesson 5: a slice of t + 1 bytes holds t questions and their t answers.
+
+# %% [markdown]
+# ## Random slices
+#
+# One step of training reads b slices of t bytes. Where they begin is drawn anew for each step. So after enough steps every byte has been asked for with many different amounts of text in front of it, and no two batches are alike.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `sample_batch`** &nbsp; ★☆☆ · 7 minutes · 2.5 points
+#
+# Draw slices from a text. Each place where a slice of t + 1 bytes can begin has the same chance, the first and the last one too.
+#
+# <details><summary>Hint 1: how many places there are</summary>
+#
+# A slice that begins at place s ends with byte s + t. The last byte of the data is number `len(data) - 1`. `torch.randint(high, size)` draws from 0 to high − 1, high left out.
+#
+# </details>
+# <details><summary>Hint 2: all slices at once</summary>
+#
+# A column of starts plus a row of offsets is a table of places: (batch, 1) + (t + 1,) gives (batch, t + 1). Indexing the data with a table of places gives a table of bytes. What goes into an embedding, or into a cross-entropy as target, has to be int64: `.long()`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "sample_batch", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def sample_batch(data, batch, t, generator=None):
+    """Random slices of a text, and the same slices one position later.
+
+    data: (length,), bytes, on the CPU. generator: decides what is drawn; for torch.randint.
+    Returns inputs and targets, both (batch, t), int64: target i is the byte after input i.
+    """
+    ### BEGIN SOLUTION
+    starts = torch.randint(len(data) - t, (batch,), generator=generator)
+    places = starts.unsqueeze(1) + torch.arange(t + 1)    # (batch, t + 1)
+    slices = data[places].long()
+    return slices[:, :-1], slices[:, 1:]
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_sample_batch", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
+check(sample_batch)
+
+# %% tags=["show"]
+def show(ids):
+    """A row of bytes as text, a dot for each byte that is not printable."""
+    return "".join(chr(i) if 32 <= i < 127 else "·" for i in ids.tolist())
+
+inputs, targets = sample_batch(train, 4, 40, torch.Generator().manual_seed(3))
+for row in range(4):
+    print(f"input  {show(inputs[row])}\ntarget {show(targets[row])}\n")
+
+# %% [markdown]
+# Read one pair downwards: under every letter stands the next one. These are forty questions, and thanks to the causal mask the model answers all of them in one pass.
+
+# %% [markdown]
+# ## Bits
+#
+# PyTorch's cross-entropy is a mean of $-\ln p$, in **nats**. With the logarithm to base 2 it is in **bits**, and bits can be understood: one bit is one yes-or-no question. A model that gives each of 256 bytes the same chance needs 8 bits for a byte, which is what a byte on a disk takes.
+#
+# $$\text{bits per byte} \;=\; -\frac1N \sum_{i=1}^{N} \log_2 p(x_i \mid x_1, \dots, x_{i-1}), \qquad \log_2 p = \frac{\ln p}{\ln 2} .$$
+#
+# The unit does not depend on how a text is cut into tokens, on anybody's vocabulary, or on how long the text is. It is the currency of the whole lesson, so it gets a function.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `bits_per_byte`** &nbsp; ★☆☆ · 3 minutes · 2 points
+#
+# Turn a mean cross-entropy per byte, as PyTorch gives it, into bits per byte.
+#
+# <details><summary>Hint 1: more or less?</summary>
+#
+# The uniform model has $\ln 256 = 5.545$ nats and 8 bits. So the number gets larger.
+#
+# </details>
+# <details><summary>Hint 2: numbers and tensors</summary>
+#
+# The formula above holds for one loss and for a tensor of them. `math.log(2)` is $\ln 2$.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "bits_per_byte", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def bits_per_byte(loss_in_nats):
+    """Nats into bits. loss_in_nats: a number or a tensor, and so is what is returned."""
+    ### BEGIN SOLUTION
+    return loss_in_nats / math.log(2)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_bits_per_byte", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(bits_per_byte)
+
+# %% tags=["show", "nbval-check-output"]
+no_opinion = torch.zeros(1000, 256)
+anything = torch.randint(256, (1000,))
+bits = bits_per_byte(F.cross_entropy(no_opinion, anything)).item()
+print(f"a model without an opinion: {bits:.3f} bits per byte")
+
+# %% [markdown]
+# ## Landmarks
+#
+# Is 3 bits per byte good? A number alone does not say. Here are six things to hold a model against, from no knowledge to a good deal:
+#
+# - **8 bits**: every byte is equally likely.
+# - **the alphabet**: only the bytes that occur at all, each equally likely: $\log_2$ of how many there are.
+# - **order 0**: each byte as often as it occurs. The entropy $-\sum_x p(x) \log_2 p(x)$ of the bars above.
+# - **order 1**: each byte as often as it follows the byte before it. The entropy of pairs, less that of single bytes.
+# - **gzip** and **xz**, two programs that make files smaller. Whoever can predict can compress: a model that needs B bits per byte, followed by an arithmetic coder (Witten, Neal and Cleary, 1987), makes a file of N bytes into one of about B·N bits. It works the other way round as well, so a compressor's rate can be held against a model.
+#
+# The programs may learn from the training part like everybody else. We let them pack it alone, then together with the held-out part, and count what was added.
+
+# %% tags=["show"]
+def entropy(counts):
+    p = counts[counts > 0].double() / counts.sum()
+    return -(p * p.log2()).sum().item()
+
+def added(pack):
+    """Bits per held-out byte of a packer that has seen the training part."""
+    return 8 * (len(pack(text)) - len(pack(text[:cut]))) / len(held_out)
+
+pairs = torch.bincount(256 * train[:-1].long() + train[1:])
+landmarks = {
+    "8 bits: any byte": 8.0,
+    "log₂ of the alphabet": math.log2((counts > 0).sum()),
+    "order 0": entropy(counts),
+    "order 1": entropy(pairs) - entropy(counts),
+    "gzip -9": added(lambda data: gzip.compress(data, 9)),
+    "xz -9": added(lambda data: lzma.compress(data, preset=9)),
+}
+for name, value in landmarks.items():
+    print(f"{name:>22}  {value:.3f}")
+
+# %% [markdown]
+# The two entropies are those of the training part, so they flatter their models a little: a table of pairs would do worse on text that it was not counted on. Of the two programs, gzip looks back 32 kB at most (that limit is in its format), and xz at -9 over everything. The manual says many things several times, and xz remembers them. Keep that in mind when you
+# compare it with a model that sees a few dozen bytes.
+
+# %% [markdown]
+# ## The model
+#
+# Everything it needs you have written already. Bytes become vectors, positions are added, a stack of blocks with a causal mask mixes them, and a linear map turns each position into 256 logits:
+#
+# $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks} \;\to\; \text{logits } (b, t, n) .$$
+#
+# The logits at position i are about byte **i + 1**, and may depend on bytes 0 to i. With norm first, that is lesson 11's GPT-2 but for details.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `CharTransformer`** &nbsp; ★★☆ · 10 minutes · 4 points
+#
+# Write the model from four parts, under these names, because they are the names of its weights: `tokens`, an `nn.Embedding`; `positions`, a `PositionEmbedding(t_max, e)`; `transformer`, a `Transformer(e, h, depth, pre_norm=True)`; `to_logits`, an `nn.Linear`. Keep `t_max` as an attribute: whoever generates needs it.
+#
+# <details><summary>Hint 1: what each part takes and gives</summary>
+#
+# `nn.Embedding(rows, width)` turns ids (b, t) into (b, t, width). `PositionEmbedding` takes (b, t, e) and gives it back with the positions added. `Transformer` takes x and a mask.
+#
+# </details>
+# <details><summary>Hint 2: the mask</summary>
+#
+# `causal_mask(t, device)` is (t, t), True where a position may look. t is the length of *these* windows, which can be shorter than t_max, and the device is that of the ids.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "CharTransformer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class CharTransformer(nn.Module):
+    """Predicts at every position what comes next, from what came before.
+
+    n: how many different tokens. e: width. h: heads. depth: blocks. t_max: longest window.
+    """
+
+    def __init__(self, n, e, h, depth, t_max):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.t_max = t_max
+        self.tokens = nn.Embedding(n, e)
+        self.positions = PositionEmbedding(t_max, e)
+        self.transformer = Transformer(e, h, depth, pre_norm=True)
+        self.to_logits = nn.Linear(e, n)
+        ### END SOLUTION
+
+    def forward(self, ids):
+        """ids: (b, t), t ≤ t_max. Returns logits (b, t, n): at i, those of token i + 1."""
+        ### BEGIN SOLUTION
+        x = self.positions(self.tokens(ids))    # (b, t, e)
+        x = self.transformer(x, causal_mask(ids.shape[1], ids.device))
+        return self.to_logits(x)
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_CharTransformer", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(CharTransformer)
+
+# %% [markdown]
+# ## Training, with a stop button
+#
+# The model is small: width 96, three blocks, windows of 64 bytes. The recipe is the usual one: AdamW, a learning rate that climbs for 50 steps and then falls along half a cosine, gradients cut at a norm of 1.
+#
+# To look at the held-out part, one function is enough for the rest of the lesson. It lays windows over a text and returns what the model needed for **each byte of each window**.
+
+# %% tags=["show"]
+@torch.no_grad()
+def window_bits(model, data, t, every):
+    """Bits for each prediction in windows that begin `every` bytes apart: (windows, t)."""
+    model.eval()
+    windows = data.unfold(0, t + 1, every).long()    # (windows, t + 1)
+    bits = []
+    for part in windows.to(device()).split(64):
+        logits = model(part[:, :-1]).transpose(1, 2)    # (64, n, t) for cross_entropy
+        bits.append(bits_per_byte(F.cross_entropy(logits, part[:, 1:], reduction="none")))
+    return torch.cat(bits).cpu()
+
+# %% [markdown]
+# The next cell makes the model, the optimiser and two empty lists; the one after it trains. They are two cells for a reason. **Press the stop button** (■) whenever you like: model and curve stay as far as they have come, and every cell after it works with them. Run the training cell again, and it goes on where it stopped.
+
+# %% tags=["show"]
+torch.manual_seed(0)
+t, steps = 64, 10 if in_exam() else 1500
+model = CharTransformer(256, 96, 4, 3, t_max=t).to(device())
+optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.05)
+chance = torch.Generator().manual_seed(0)
+losses, looks = [], []    # one loss a step, in bits; (step, held-out bits) now and then
+
+def rate(step):
+    """The learning rate: up to 0.005 in 50 steps, then down to 0."""
+    return 0.005 * min((step + 1) / 50, 0.5 + 0.5 * math.cos(math.pi * step / steps))
+
+print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
+
+# %% tags=["show"]
+try:
+    for step in progress(range(len(losses), steps), "training"):
+        model.train()
+        inputs, targets = (part.to(device()) for part in sample_batch(train, 16, t, chance))
+        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.param_groups[0]["lr"] = rate(step)
+        optimiser.step()
+        losses.append(bits_per_byte(loss.item()))
+        if step % 100 == 99:
+            looks.append((step + 1, window_bits(model, held_out, t, t).mean().item()))
+except KeyboardInterrupt:
+    print(f"Stopped after {len(losses)} of {steps} steps. Run this cell again to go on.")
+
+# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts near 8, falls under order 0 (4.5) within some twenty steps and under order 1 (3.5) within two hundred, passes gzip (2.5) and ends near 1.7. The held-out curve follows it from above and ends near 2.05, just above xz (2.0)."}}
+def learning_curve(series, landmarks, steps):
+    ax = plt.subplots(figsize=(6, 4.4))[1]
+    plots.curves(series, "step", "bits per byte", landmarks=landmarks, ax=ax)
+    ax.set(xlim=(0, 1.38 * steps), ylim=(0, 8.8))    # room on the right for names
+    ax.set_xticks(range(0, steps + 1, steps // 5 or 1))
+    ax.legend(loc="lower left")
+
+def smooth(values, width=25):
+    """Means over `width` steps, each at the middle of its steps."""
+    parts = torch.tensor(values[: len(values) // width * width]).view(-1, width)
+    return (torch.arange(len(parts)) + 0.5) * width, parts.mean(dim=1)
+
+series = {"training": smooth(losses)}
+if looks:
+    series["held out"] = tuple(zip(*looks))
+learning_curve(series, landmarks, steps)
+plt.show()
+if looks:
+    print(f"held out, after {looks[-1][0]} steps: {looks[-1][1]:.3f} bits per byte")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Bits for each byte against steps; one training point is the mean of 25 steps. The dashed lines are the landmarks. The model learns in their order: first which bytes occur and how often, within a few dozen steps, then which follow which, then words. From there on it knows more than any table of pairs could. The gap between
+# the curves is what it has learned about the training part that does not carry over.
+#
+# </div>
+#
+# The whole training part is about 244,000 bytes, and 1,500 batches of 16 · 64 bytes are a million and a half: the model has seen everything some six times.
+
+# %% [markdown]
+# ## Drawing the next byte
+#
+# The model gives logits. Softmax makes them probabilities, and one byte has to be picked. Always the most probable one? That is called **greedy**, and it does not write well, as you will see. Draw by the probabilities? Then once in a while something improbable comes up, and a byte that should never stand there is an odd context for all that follow.
+#
+# The oldest dial between the two is the **temperature** $T$. Divide the logits by it before the softmax:
+#
+# $$p_T(x) \;=\; \frac{\exp(z_x / T)}{\sum_{x'} \exp(z_{x'} / T)} .$$
+#
+# $T = 1$ changes nothing. Below 1 differences grow, and the probable becomes more so; above 1 they shrink. As $T \to 0$ all the probability goes to the largest logit, and so 0 stands for greedy, though nobody can divide by it.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `apply_temperature`** &nbsp; ★☆☆ · 6 minutes · 3 points
+#
+# Return new logits. At temperature 0, the largest of each row stays finite and all others are −∞. A negative temperature is a `ValueError`.
+#
+# <details><summary>Hint 1: three cases</summary>
+#
+# Below 0, at 0, above 0. The last one is a single division, which makes a new tensor; `/=` would write into the caller's.
+#
+# </details>
+# <details><summary>Hint 2: greedy</summary>
+#
+# `argmax(dim=-1, keepdim=True)` says where the largest of each row is. Start from a tensor like the logits that is full of `-torch.inf`, and put a finite number there with `scatter`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "apply_temperature", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def apply_temperature(logits, temperature):
+    """Sharpen (below 1) or flatten (above 1) what a model predicts; 0 means greedy.
+
+    logits: (..., n). temperature: a number, at least 0. Returns new logits, (..., n).
+    """
+    ### BEGIN SOLUTION
+    if temperature < 0:
+        raise ValueError(f"A temperature cannot be negative; this one is {temperature}.")
+    if temperature > 0:
+        return logits / temperature
+    best = logits.argmax(dim=-1, keepdim=True)    # (..., 1)
+    return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_apply_temperature", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(apply_temperature)
+
+# %% tags=["show"] mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words The f, in three panels. At temperature 0.5 nearly all is on the two or three most probable ones, at 1 it is spread over several, at 2 the ten bars have come much closer to each other."}}
+def as_ids(prompt):
+    return torch.tensor([list(prompt.encode())]).to(device())    # (1, t)
+
+@torch.no_grad()
+def next_logits(prompt):
+    """What the model says about the byte after the prompt: (n,)."""
+    return model.eval()(as_ids(prompt)[:, -t:])[0, -1]
+
+logits = next_logits("returns the value of the f")
+top = logits.topk(10).indices
+names = ["␣" if b == 32 else chr(b) if 32 < b < 127 else f"{b}" for b in top.tolist()]
+shares = {f"T = {T:g}": apply_temperature(logits, T).softmax(-1)[top] for T in (0.5, 1, 2)}
+plots.bars(shares, names, "probability", "next byte")
+plt.show()
+for T in (0.5, 1, 2):
+    rest = 1 - shares[f"T = {T:g}"].sum().item()
+    print(f"T = {T:g}: {rest:.1%} for the other 246 bytes")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** What may follow "returns the value of the f": the ten bytes that the model holds most probable, in the same order in all panels. From left to right the temperature rises and the bars even out. Read the printed lines too: what the ten leave over is shared by 246 bytes, each of them improbable, and together they are drawn quite often when it is hot.
+#
+# </div>
+
+# %% [markdown]
+# ## Cutting off the tail
+#
+# That is the trouble with drawing: a long tail of bytes, none of which fits, and all of which together come up. So leave the tail out before you draw. **Top-k** (Fan, Lewis and Dauphin, 2018) keeps the k largest logits and sets all others to −∞.
+#
+# One question has to be settled. When several logits tie at the border, which stay? A rule that depends on the order in the vocabulary would be odd, so **all that tie with the k-th stay**, and it may be more than k.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `keep_top_k`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Keep the k largest of each row. With k = n or more, nothing changes.
+#
+# <details><summary>Hint 1: a threshold instead of places</summary>
+#
+# Whoever collects the *places* of the k largest has to choose among ties. Find the k-th largest *value* of each row instead, and compare.
+#
+# </details>
+# <details><summary>Hint 2: shapes</summary>
+#
+# `logits.topk(k, dim=-1).values` is (..., k), in falling order; its last column with the axis kept, `[..., -1:]`, broadcasts against the logits. `topk` does not like a k that is larger than n.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "keep_top_k", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def keep_top_k(logits, k):
+    """The k largest logits of each row, and whatever ties with the k-th; −∞ for all others.
+
+    logits: (..., n). k: at least 1. Returns (..., n).
+    """
+    ### BEGIN SOLUTION
+    k = min(k, logits.shape[-1])
+    lowest = logits.topk(k, dim=-1).values[..., -1:]    # (..., 1)
+    return logits.masked_fill(logits < lowest, -torch.inf)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_keep_top_k", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(keep_top_k)
+
+# %% [markdown]
+# But how large should k be? In the middle of a word there is often only one way to go on; at its beginning there are dozens. One k for both is too many here or too few there. **Top-p**, or nucleus sampling (Holtzman et al., 2020, section 3.1), lets the model decide: rank the tokens by probability, and keep the **fewest** whose probabilities add up to p **or more**. The rest becomes −∞.
+#
+# On paper, with p = 0.8:
+#
+# | ranked | 0.45 | 0.30 | 0.15 | 0.06 | 0.04 |
+# |---|---|---|---|---|---|
+# | sum up to here | 0.45 | 0.75 | **0.90** | 0.96 | 1.00 |
+# | stays? | yes | yes | **yes** | no | no |
+#
+# The third one crosses the line, and it stays: without it there would be only 0.75. So the first stays always, however small p is.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `keep_top_p`** &nbsp; ★★★ · 12 minutes · 4 points
+#
+# Keep the nucleus of each row. Each logit stays in its place; only those outside become −∞.
+#
+# <details><summary>Hint 1: which sum to look at</summary>
+#
+# A token is dropped when those *before* it in the ranking have p together already. The sum before a token is the sum up to it, `cumsum`, less its own probability.
+#
+# </details>
+# <details><summary>Hint 2: back into the old order</summary>
+#
+# `logits.sort(dim=-1, descending=True)` returns the sorted values and `order`: entry r is the place from which rank r came. To carry a row of decisions from ranks back to places, use `scatter(-1, order, decisions)` on a tensor of booleans. `gather` goes the other way.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "keep_top_p", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def keep_top_p(logits, p):
+    """The fewest most probable tokens that have p or more together; −∞ for all others.
+
+    logits: (..., n), some may be −∞ already. p: above 0, at most 1. Returns (..., n).
+    """
+    ### BEGIN SOLUTION
+    ranked, order = logits.sort(dim=-1, descending=True)
+    chances = ranked.softmax(dim=-1)
+    before = chances.cumsum(dim=-1) - chances    # what the more probable ones have together
+    dropped = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before >= p)
+    return logits.masked_fill(dropped, -torch.inf)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_keep_top_p", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(keep_top_p)
+
+# %% tags=["show"]
+print(f"{'after':>34}   kept at p = 0.9")
+for prompt in ("the value of the expres", "the value of the expression ",
+               "If the name of the obj", "If the name of the object is ", "The "):
+    kept = keep_top_p(next_logits(prompt), 0.9)
+    order = kept.argsort(descending=True)[: kept.isfinite().sum()]
+    print(f"{prompt!r:>34}   {len(order):>2}: {show(order)[:30]}")
+
+# %% [markdown]
+# The nucleus breathes: a byte or two inside a word that can only be one word, many at a place where anything may begin. No k does that.
+
+# %% [markdown]
+# ## Writing
+#
+# Now the loop. Give the model the text so far, take the logits **of the last position** (the others are about bytes that are there already), treat them, draw, append, again. Three things to watch:
+#
+# - The model has positions for `model.t_max` bytes and no more. The text grows beyond; what goes in is its **last** `t_max` bytes.
+# - A model that drops things in training must not do so here: evaluation mode, and afterwards back to whatever mode it was in.
+# - What comes back is what was drawn, without the prompt.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `generate`** &nbsp; ★★★ · 14 minutes · 5.5 points
+#
+# Write the loop. Temperature first, then top-k, then top-p, each of them finished for you: `finished_temperature(logits, temperature)`, `finished_top_k(logits, k)`, `finished_top_p(logits, p)`. A `top_k` or `top_p` of None leaves that filter out.
+#
+# <details><summary>Hint 1: one turn of the loop</summary>
+#
+# `tokens[:, -model.t_max:]` is the window, (b, at most t_max). The model returns (b, t, n), and position −1 leaves (b, n).
+#
+# </details>
+# <details><summary>Hint 2: drawing and appending</summary>
+#
+# `torch.multinomial(probabilities, 1, generator=generator)` draws one index a row: (b, 1). `torch.cat` along dim 1 puts it at the end. At the end, cut off as many columns as the prompt had.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "generate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@torch.no_grad()
+def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, generator=None):
+    """Go on with a text, one token after the other.
+
+    model: maps ids (b, t) to logits (b, t, n), t ≤ model.t_max. prompt: (b, t), t ≥ 1.
+    count: how many tokens to draw. generator: decides what is drawn.
+    Returns (b, count): what was drawn. The model is left in the mode that it came in.
+    """
+    ### BEGIN SOLUTION
+    training = model.training
+    model.eval()
+    tokens = prompt
+    for _ in range(count):
+        logits = model(tokens[:, -model.t_max:])[:, -1]    # (b, n)
+        logits = finished_temperature(logits, temperature)
+        if top_k is not None:
+            logits = finished_top_k(logits, top_k)
+        if top_p is not None:
+            logits = finished_top_p(logits, top_p)
+        drawn = torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)
+        tokens = torch.cat([tokens, drawn], dim=1)
+    model.train(training)
+    return tokens[:, prompt.shape[1]:]
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_generate", "locked": true, "points": 5.5, "schema_version": 3, "solution": false, "task": false}
+check(generate)
+
+# %% tags=["show"]
+def written(prompt, count=20 if in_exam() else 400, **options):
+    chance = torch.Generator(device()).manual_seed(1)
+    ids = generate(model, as_ids(prompt), count, generator=chance, **options)
+    whole = prompt + bytes(ids[0].tolist()).decode(errors="replace")
+    return "\n".join(textwrap.fill(line, 88) for line in whole.split("\n"))
+
+ways = {"greedy": {"temperature": 0}, "T = 0.5": {"temperature": 0.5},
+        "T = 0.8": {"temperature": 0.8}, "p = 0.9": {"top_p": 0.9},
+        "T = 1.5": {"temperature": 1.5}}
+for way, options in ways.items():
+    print(f"----- {way}\n{written('The value of ', **options)}\n")
+
+# %% [markdown]
+# As run, nothing chosen and nothing mended: the same prompt five times, one seed. **Greedy** goes round in circles, which is not this little model's fault; the most probable way on from a repetition is to repeat (Holtzman et al., 2020, figure 4, watch the probability rise with each repetition). At **T = 0.5** you read words and half-sentences of the manual, in its tone, that mean nothing. At 0.8 more is tried, and some words
+# are no words. **T = 1.5** is what the tail sounds like.
+#
+# A minute before, this model did not know what a space was. Nobody told it about words, about plurals, or that a bracket that opens has to close.
+
+# %% [markdown]
+# ## Where the bits go
+#
+# A mean hides things. What did each byte of a held-out passage cost, when the model saw the 64 bytes before it?
+
+# %% tags=["show"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of 56 characters, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
+passage = held_out[1000:1000 + t + 448]
+surprise = window_bits(model, passage, t, 1)[:, -1]    # each window's last byte
+plots.surprise(bytes(passage[t:].tolist()), surprise)
+plt.show()
+first = passage[t - 1:-1] == 32    # the byte before is a space
+print(f"after a space: {surprise[first].mean():.2f} bits; "
+      f"elsewhere: {surprise[~first].mean():.2f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The darker, the more the byte surprised the model; ¶ is the end of a line. Words begin dark and end light: once the first letters are there, the rest is spelling. The printed line says the same in two numbers. What a word *is* costs bits, how it is *written* hardly any.
+#
+# </div>
+#
+# And how much does it help to see more? Lay many windows over the held-out part, and average over them at each position of the window separately.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against position in the window, from 1 to 64. The curve starts above 4, falls steeply over the first ten positions, and slowly from there to the end; a dashed line marks its mean."}}
+by_position = window_bits(model, held_out, t, 8).mean(dim=0)    # (t,)
+mean = by_position.mean().item()
+line = {"": (range(1, t + 1), by_position)}
+plots.curves(line, "bytes that the model has seen", "bits per byte", {"mean": mean})
+plt.ylim(0, 5)
+plt.show()
+print(f"first position {by_position[0]:.2f}, mean {mean:.2f}, "
+      f"last ten {by_position[-10:].mean():.2f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Left: what comes after a single byte, where nobody could do much better than order 1. Right: after 64 bytes. Every byte more helps, the first ones most. The dashed mean, which is what our learning curve shows, lies above nearly all of the right half: the short contexts at the left pull it up.
+#
+# </div>
+
+# %% [markdown]
+# ## A fair measurement
+#
+# So "bits per byte on the held-out part" is not one number. Cut it into windows that do not overlap, and the first byte of every window is guessed from nothing, although the bytes before it are known: they stand in the window before. Such a measurement **overestimates** what the model needs.
+#
+# The fair way gives each byte its full context. Slide the window by **one** byte at a time, and of each window count only the **last** prediction. At the beginning of the text, where there are not yet t bytes, take what there is. Byte i is predicted from bytes $\max(0, i - t)$ to $i - 1$; the very first has nothing before it, and is not counted:
+#
+# $$\text{bits} \;=\; -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p\big(x_i \mid x_{\max(0,\, i-t)}, \dots, x_{i-1}\big) .$$
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 8 · `sliding_window_bits`** &nbsp; ★★★ · 11 minutes · 4 points
+#
+# Compute this number. One window after the other is right and slow; try to hand the model many windows at once.
+#
+# <details><summary>Hint 1: two parts</summary>
+#
+# The first window predicts bytes 1 to t, and all of its predictions count. Every further window starts one byte later, and only its last one counts. A text of t + 1 bytes or less is all first window.
+#
+# </details>
+# <details><summary>Hint 2: all windows at once</summary>
+#
+# `data.unfold(0, t + 1, 1)` is (windows, t + 1): input and target of each window, one byte apart, without a copy. `.split(64)` hands them out in batches. `F.cross_entropy(..., reduction="sum")` adds up; divide once, at the end, by how many bytes were predicted.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "sliding_window_bits", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@torch.no_grad()
+def sliding_window_bits(model, data, t):
+    """Bits per byte when each byte is predicted from the t before it, or all there are.
+
+    model: maps ids (b, t) to logits (b, t, n). data: (length,), bytes, two or more.
+    Returns the mean over bytes 1 to length − 1. The model is left in the mode it came in.
+    """
+    ### BEGIN SOLUTION
+    training = model.training
+    model.eval()
+    data = data.long()
+    head = data[: t + 1]    # the first window: all of its predictions count
+    nats = F.cross_entropy(model(head[None, :-1])[0], head[1:], reduction="sum")
+    if len(data) > t + 1:
+        windows = data.unfold(0, t + 1, 1)[1:]    # each one byte later than the one before
+        for part in windows.split(64):
+            logits = model(part[:, :-1])[:, -1]
+            nats = nats + F.cross_entropy(logits, part[:, -1], reduction="sum")
+    model.train(training)
+    return nats / (len(data) - 1) / math.log(2)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_sliding_window_bits", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(sliding_window_bits)
+
+# %% tags=["show"]
+part = held_out[: t * (2 if in_exam() else 47) + 1]
+apart = window_bits(model, part, t, t).mean().item()
+sliding = float(sliding_window_bits(model, part.to(device()), t))
+cost = len(part) - 1, t + t * (len(part) - 1 - t)    # positions that the model computes
+print(f"windows that do not overlap: {apart:.3f} bits per byte, {cost[0]:,} positions")
+print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
+
+# %% [markdown]
+# The same model and the same bytes, and the model that is measured fairly is the better one. The price stands at the end of the lines: t times the work, for each window computes t predictions and one is kept. The usual bargain is a stride in between, a quarter of the window, say: then every byte sees at least three quarters of it. That nearly all of the work is
+# thrown away at each step, and that the context ends at t whatever one does, are the complaints with which Transformer-XL begins; lesson 14 takes them up.
+
+# %% [markdown]
+# ## Spot the bug
+#
+# Two functions, modelled on code that was published beside a widely read introduction to transformers. Both run. Below, they are tried on a model without an opinion, for which you know what should come out. What is wrong in each?
+
+# %% tags=["show", "nbval-check-output"]
+class NoOpinion(nn.Module):
+    t_max = 64
+
+    def forward(self, ids):
+        return torch.zeros(*ids.shape, 256, device=ids.device)
+
+def compression(model, data, t):
+    bits = 0.0
+    for window in data.unfold(0, t + 1, t):
+        logits = model(window[None, :-1])[0]
+        nats = F.cross_entropy(logits, window[1:].long(), reduction="sum")
+        bits += nats.item() / math.log(2)
+    return bits
+
+def sample_sequence(model, seed, count, max_context, temperature=0.5):
+    sequence = seed.clone()
+    for _ in range(count):
+        logits = model(sequence[None, -max_context:])[0, -1]
+        drawn = torch.multinomial((logits / temperature).softmax(dim=-1), 1)
+        sequence = torch.cat([sequence, drawn])
+    return seed
+
+data_again = torch.arange(1281) % 256
+print(f"bits per byte: {compression(NoOpinion(), data_again, 64):.3f}")
+seed = torch.tensor(list(b"In the beginning"))
+print("sample:", show(sample_sequence(NoOpinion(), seed, 100, 64)))
+
+# %% [markdown]
+# <details><summary>The answer, once you have one</summary>
+#
+# `compression` adds up the bits of all bytes and never divides by how many there were. 10,240 bits is the size of the text, 1,280 bytes of 8 bits; as bits *per byte* it is 1,280 times too much. The slip hides when one compares runs on the same text only, and comes to light as soon as one asks what the number should be for a model that knows nothing.
+#
+# `sample_sequence` draws a hundred bytes, appends them to `sequence`, and returns `seed`: the prompt. Such a function usually prints each byte as it comes, so everything looks well on the screen, and whoever uses what it *returns* gets back what they put in. Cropping and drawing are right.
+#
+# </details>
+
+# %% [markdown]
+# ## The real thing: Wikipedia
+#
+# **enwik8** is the first 10⁸ bytes of the English Wikipedia of March 2006, markup and all, the common yardstick of byte-level models. We have its beginning: 4,154,399 bytes, the last twentieth held out. The run below was made once, with the model that you have just written, and recorded: curve, result, samples, and the machine. `python -m helpers.training.enwik8` does it again, if you have the data (`make data`) and the time.
+
+# %% tags=["show"]
+run = recorded("enwik8")
+s, result = run["settings"], run["result"]
+print(f"$ {run['command']}")
+source = run["data"]
+print(f"{source['training_bytes']:,} bytes to train on, "
+      f"{source['held_out_bytes']:,} held out; SHA-256 {source['sha256'][:16]}…")
+print(f"on: {run['machine']}\nin {run['seconds'] / 60:.0f} minutes\n")
+print("\n".join(f"{name:>14}: {value}" for name, value in s.items()))
+
+# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte on the held-out part of enwik8 against training steps, with landmarks for the alphabet, order 0, order 1, gzip and xz. The curve crosses order 1 and gzip early and xz about a third of the way, and flattens below it."}}
+curve = run["curve"]
+series = {name: ([p["step"] for p in curve], [p[key] for p in curve])
+          for name, key in (("training", "training_bits"), ("held out", "held_out_bits"))}
+same_bytes = {k: v for k, v in result["on_the_same_bytes"].items() if k != "bzip2 -9"}
+learning_curve(series, {"8 bits: any byte": 8.0} | same_bytes, curve[-1]["step"])
+plt.show()
+print(f"held out: {result['held_out_bits']:.3f} bits per byte ({result['context']})")
+print(f"without overlap: {result['held_out_bits_without_overlap']:.3f}")
+for name, bits in result["on_the_same_bytes"].items():
+    print(f"{name:>10}: {bits:.3f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** As before, on other bytes: order 0 and order 1 are the entropies of this text, the packers had seen the training part. One point is one look at the first 50,000 held-out bytes, in windows that do not overlap. The figure printed below the picture is for the whole held-out part.
+#
+# </div>
+#
+# What was used, and why:
+#
+# - **bfloat16** for the matrix products, where the processor multiplies faster in it: half the bits, the exponents of float32, and so none of the overflow that lesson 3 met in half precision. Weights and sums stay in float32.
+# - **`F.scaled_dot_product_attention`**, PyTorch's attention in one piece, which does not store the (t, t) weights of every head. It has been inside your blocks since lesson 7.
+# - **Muon** (K. Jordan et al., 2024) for the matrices inside the blocks, AdamW for everything else. It evens out the directions of each update, and on models as small as this one it gets further in the same number of steps.
+# - **Warm-up and half a cosine** down to 0, as above: the large steps in the middle find the valley, the small ones at the end its floor.
+#
+# Four prompts, the text that the model wrote, as recorded:
+
+# %% tags=["show"]
+for sample in run["samples"]:
+    lines = (sample["prompt"] + sample["text"]).split("\n")
+    print(f"----- {sample['prompt']!r}, T = {sample['temperature']}")
+    print("\n".join(textwrap.fill(line, 88) for line in lines) + "\n")
+
+# %% [markdown]
+# Half an hour on two cores is little. What more of everything buys has been published, for the whole of enwik8 (and its own validation or test part, so compare with care):
+#
+# | model | bits per byte | where |
+# |---|---|---|
+# | 12 blocks, e = 256, t = 256, 170,000 batches of 32, about a day on one RTX 2080 Ti | 1.343 | P. Bloem, "Transformers from scratch", 2019 |
+# | 64 blocks, 235 million parameters | 1.06 | Al-Rfou et al., 2018 |
+# | Transformer-XL, 41 million parameters | 1.06 | Dai et al., 2019, table 2 |
+# | Transformer-XL, 88 million | 1.03 | the same |
+# | Transformer-XL, 277 million | 0.99 | the same |
+#
+# Shannon (1951) let people guess printed English letter by letter and concluded that it holds between 0.6 and 1.3 bits a letter. He had no markup to deal with, and 27 symbols.
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can train a language model on any file; say in bits how good it is, and good compared with what; draw from it with temperature, top-k and top-p, and tell what each does to the tail; write the loop that every text generator runs; and measure fairly, knowing what it costs.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. A model reaches 1 bit per byte on its training part and 4 on the held-out part. Could you use it to compress the training part to an eighth?</summary>
+#
+# Yes, if whoever unpacks the file has the model. That is the catch: the model is made from the text, so it has to be counted too, and 390,000 float32 numbers are 1.5 MB, six times the text. Compression contests count the decoder. Held-out bits are honest about it, for the model cannot hold what it has not seen.
+#
+# </details>
+# <details><summary>2. Temperature 0.5 makes the samples look better. Does dividing the logits by 0.5 lower the bits per byte too?</summary>
+#
+# Hardly. The loss rewards probabilities that are *true*: a byte that comes 10 % of the time should be given 10 %. A trained model is about right at T = 1, and sharpening it makes it overconfident, so the rare byte costs more than the frequent ones save. What makes good samples and what makes good predictions are two questions.
+#
+# </details>
+# <details><summary>3. Why feed the last t_max bytes, and not learn positions for longer windows than the model was trained on?</summary>
+#
+# A learned position is a row of a table, and a row that no training window ever reached is random noise (lesson 6). Rotary or relative positions have no such table and can be asked for more, though lesson 6 showed that not all of them answer well.
+#
+# </details>
+#
+# **Where it goes next.** Lesson 10, *Encoder and decoder*: a generator that writes one language while it looks at a sentence of another.
+#
+# **Further reading.** C. Shannon, "Prediction and entropy of printed English", *Bell System Technical Journal* 1951. I. Witten, R. Neal and J. Cleary, "Arithmetic coding for data compression", *Communications of the ACM* 1987. A. Fan, M. Lewis and Y. Dauphin, "Hierarchical neural story generation", *ACL* 2018, on top-k. A. Holtzman, J. Buys, L. Du, M. Forbes and Y. Choi,
+# "The curious case of neural text degeneration", *ICLR* 2020, section 3 on top-p. R. Al-Rfou, D. Choe, N. Constant, M. Guo and L. Jones, "Character-level language modeling with deeper self-attention", *AAAI* 2019. Z. Dai et al., "Transformer-XL: attentive language models beyond a fixed-length context", *ACL* 2019. M. Mahoney, "About the test data", 2011, for enwik8.

@@ -1,0 +1,401 @@
+"""Lesson 9: batches, bits, the model, samplers and fair evaluation, against oracles that are not ours."""
+
+import collections
+import contextlib
+import gzip
+import lzma
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots
+from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.checking.answers import run
+from helpers.checking.keys import ExerciseKey
+from helpers.checking.verdicts import RIGHT, judge
+from helpers.data.sources import generator_text
+from helpers.exercises import load_lesson
+from helpers.exercises.l09_character_generator import Always, Chain
+from helpers.parts import generator
+from helpers.parts.blocks import TransformerBlock
+from helpers.training.enwik8 import landmarks
+
+SOURCE = sources(["09_character_generator"])[0]
+LESSON = load_lesson("09_character_generator")
+ANSWERS = Answers(SOURCE)
+KINDS = {torch.float32: 1e-5, torch.float64: 1e-10}
+PROSE = b"The value of the expression is the value of the object. " * 20 + "Ein Satz über nichts, 1234567890!".encode()
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(9)
+
+
+@pytest.fixture(params=["solution", "part"])
+def written(request):
+    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(generator, name)
+
+
+def cell(beginning):
+    """The text of the lesson's one cell in which this stands."""
+    (found,) = [c.source for c in SOURCE.read().cells if c.cell_type == "code" and beginning in c.source]
+    return found
+
+
+def within(counts, chances, draws):
+    """Five standard errors, for every count that is expected 30 times or more."""
+    counts, chances = torch.as_tensor(counts, dtype=torch.float64), torch.as_tensor(chances, dtype=torch.float64)
+    errors = (draws * chances * (1 - chances)).sqrt()
+    often = draws * chances >= 30
+    assert often.any() and ((counts - draws * chances).abs() <= 5 * errors)[often].all(), (counts, draws * chances)
+
+
+# ------------------------------------------------------------------------------------------- batches and bits
+
+
+@pytest.mark.parametrize("length,t", [(2, 1), (9, 8), (40, 7), (40, 39)])
+def test_every_slice_comes_up_equally_often_and_no_other(written, length, t):
+    data, rows = torch.randperm(200)[:length].to(torch.uint8), 8000
+    inputs, targets = written("sample_batch")(data, rows, t)
+    assert inputs.shape == targets.shape == (rows, t) and inputs.dtype == targets.dtype == torch.int64
+    text = data.tolist()
+    slices = {tuple(text[s : s + t + 1]): s for s in range(length - t)}
+    counts = collections.Counter(slices[(*row, target)] for row, target in zip(inputs.tolist(), targets[:, -1].tolist()))
+    assert torch.equal(inputs[:, 1:], targets[:, :-1])
+    within([counts[s] for s in range(length - t)], [1 / (length - t)] * (length - t), rows)
+
+
+def test_a_uniform_model_scores_exactly_eight(written):
+    convert = written("bits_per_byte")
+    assert convert(math.log(256)) == 8.0
+    loss = F.cross_entropy(torch.full((500, 256), 3.25), torch.randint(256, (500,)))
+    assert f"{convert(loss).item():.3f}" == "8.000"
+
+    class Uniform(nn.Module):
+        def forward(self, ids):
+            return torch.zeros(*ids.shape, 256)
+
+    for length in (2, 9, 10, 300):
+        bits = written("sliding_window_bits")(Uniform(), torch.randint(256, (length,)).to(torch.uint8), 8)
+        assert f"{float(bits):.3f}" == "8.000"
+
+
+def counted(text):
+    """Order-0 and order-1 entropy, letter by letter, with nothing of torch."""
+    singles, after = collections.Counter(text), collections.defaultdict(collections.Counter)
+    for first, second in zip(text, text[1:]):
+        after[first][second] += 1
+    order0 = -sum(k / len(text) * math.log2(k / len(text)) for k in singles.values())
+    order1 = -sum(k * math.log2(k / sum(row.values())) for row in after.values() for k in row.values()) / (len(text) - 1)
+    return order0, order1
+
+
+def packed(train, held_out):
+    added = {}
+    for name, pack in (("gzip -9", lambda d: gzip.compress(d, 9)), ("xz -9", lambda d: lzma.compress(d, preset=9))):
+        added[name] = (len(pack(train + held_out)) - len(pack(train))) * 8 / len(held_out)
+    return added
+
+
+@pytest.mark.parametrize("text", [PROSE, None])
+def test_the_lessons_landmarks_are_those_of_an_independent_count(text, capsys):
+    text = text or generator_text(places="embedded").data
+    cut = len(text) * 19 // 20
+    train = torch.tensor(list(text[:cut]), dtype=torch.uint8)
+    room = {"torch": torch, "math": math, "gzip": gzip, "lzma": lzma, "text": text, "cut": cut, "train": train, "held_out": text[cut:],
+            "counts": torch.bincount(train, minlength=256)}
+    exec(cell("def entropy(counts)"), room)
+    found = room["landmarks"]
+    order0, order1 = counted(text[:cut])
+    # the difference of two entropies treats the last letter, which nothing follows, as one that is followed
+    assert found["order 0"] == pytest.approx(order0, abs=1e-9) and found["order 1"] == pytest.approx(order1, abs=20 / cut)
+    assert found["log₂ of the alphabet"] == pytest.approx(math.log2(len(set(text[:cut]))))
+    assert found["8 bits: any byte"] == 8
+    assert {name: found[name] for name in ("gzip -9", "xz -9")} == pytest.approx(packed(text[:cut], text[cut:]))
+    values = list(found.values())
+    assert text is PROSE or values == sorted(values, reverse=True)
+
+
+def test_the_recorded_runs_landmarks_too():
+    train, held_out = PROSE[:900], PROSE[900:]
+    found, (order0, order1) = landmarks(train, held_out), counted(train)
+    assert found["order 0"] == pytest.approx(order0, abs=6e-4) and found["order 1"] == pytest.approx(order1, abs=2e-2)
+    assert {name: found[name] for name in ("gzip -9", "xz -9")} == pytest.approx(packed(train, held_out), abs=6e-4)
+
+
+# ------------------------------------------------------------------------------------------------- the model
+
+
+@torch.no_grad()
+def pytorchs_encoder(model, e, h, depth, kind):
+    """nn.TransformerEncoder with the model's weights."""
+    layer = nn.TransformerEncoderLayer(e, h, 4 * e, 0.0, activation="relu", batch_first=True, norm_first=True, dtype=kind)
+    encoder = nn.TransformerEncoder(layer, depth, norm=nn.LayerNorm(e, dtype=kind), enable_nested_tensor=False)
+    for theirs, ours in zip(encoder.layers, model.transformer.blocks):
+        attention = ours.attention
+        three = (attention.to_queries, attention.to_keys, attention.to_values)
+        theirs.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in three]))
+        theirs.self_attn.in_proj_bias.zero_()
+        pairs = [(theirs.self_attn.out_proj, attention.unify), (theirs.linear1, ours.feed_forward.widen), (theirs.linear2, ours.feed_forward.narrow),
+                 (theirs.norm1, ours.norm1), (theirs.norm2, ours.norm2)]
+        for left, right in pairs:
+            left.load_state_dict(right.state_dict())
+    encoder.norm.load_state_dict(model.transformer.norm.state_dict())
+    return encoder.train()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("b,t,n,e,h,depth,t_max", [(1, 1, 5, 4, 1, 1, 1), (3, 7, 11, 6, 3, 2, 9), (2, 9, 256, 8, 2, 3, 9)])
+def test_the_model_is_pytorchs_encoder_with_a_causal_mask(written, kind, b, t, n, e, h, depth, t_max):
+    model = written("CharTransformer")(n, e, h, depth, t_max).to(kind)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.3 * torch.randn_like(p))
+    encoder, ids = pytorchs_encoder(model, e, h, depth, kind), torch.randint(n, (b, t))
+    x = F.embedding(ids, model.tokens.weight) + model.positions.table.weight[:t]
+    mask = nn.Transformer.generate_square_subsequent_mask(t, dtype=kind)
+    theirs = F.linear(encoder(x, mask=mask, is_causal=True), model.to_logits.weight, model.to_logits.bias)
+    torch.testing.assert_close(model(ids), theirs, rtol=10 * KINDS[kind], atol=10 * KINDS[kind])
+    assert sum(p.numel() for p in model.parameters()) == (n + t_max) * e + 2 * e + (e + 1) * n + depth * sum(p.numel() for p in TransformerBlock(e, h).parameters())
+
+
+def test_a_prediction_does_not_depend_on_what_comes_after(written):
+    model, ids = written("CharTransformer")(13, 8, 2, 2, 9).eval(), torch.randint(13, (2, 9))
+    logits = model(ids)
+    for i in range(9):
+        other = torch.cat([ids[:, : i + 1], torch.randint(13, (2, 8 - i))], dim=1)
+        torch.testing.assert_close(model(other)[:, : i + 1], logits[:, : i + 1])
+
+
+def test_windows_longer_than_t_max_are_refused(written):
+    with pytest.raises(ValueError, match="10.*9"):
+        written("CharTransformer")(13, 8, 2, 2, 9)(torch.zeros(1, 10, dtype=torch.long))
+
+
+# --------------------------------------------------------------------------------- temperature, top-k, top-p
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 11), (2, 3, 257)])
+@pytest.mark.parametrize("temperature", [0.1, 1, 3.0])
+def test_temperature_is_a_power_of_the_probabilities(written, shape, temperature):
+    logits = torch.randn(shape, dtype=torch.float64)
+    powers = logits.softmax(-1) ** (1 / temperature)
+    torch.testing.assert_close(written("apply_temperature")(logits, temperature).softmax(-1), powers / powers.sum(-1, keepdim=True))
+    greedy = written("apply_temperature")(logits, 0).softmax(-1)
+    assert torch.equal(greedy, F.one_hot(logits.argmax(-1), shape[-1]).double())
+    with pytest.raises(ValueError):
+        written("apply_temperature")(logits, -1e-3)
+
+
+def test_the_filters_are_those_of_the_transformers_package(written):
+    process = pytest.importorskip("transformers").generation.logits_process
+    logits = 2 * torch.randn(50, 37)
+    for k in (1, 2, 10, 37, 99):
+        assert torch.equal(written("keep_top_k")(logits, k), process.TopKLogitsWarper(k)(None, logits))
+    tied = logits.round()
+    assert torch.equal(written("keep_top_k")(tied, 6), process.TopKLogitsWarper(6)(None, tied))
+    for p in (1e-6, 0.3, 0.71, 0.95):
+        assert torch.equal(written("keep_top_p")(logits, p), process.TopPLogitsWarper(p)(None, logits))
+
+
+@pytest.mark.parametrize("p", [1e-6, 0.2, 0.5, 0.9, 0.999])
+def test_the_nucleus_is_the_smallest_that_has_p(written, p):
+    logits = torch.randn(40, 12, dtype=torch.float64)
+    for row, new in zip(logits, written("keep_top_p")(logits, p)):
+        kept, chances = new.isfinite(), row.softmax(-1)
+        assert torch.equal(new[kept], row[kept]) and (new[~kept] == -torch.inf).all()
+        total = chances[kept].sum()
+        assert total >= p - 1e-12 and total - chances[kept].min() < p
+        assert not kept.all() or p > 0.9
+        assert kept.all() or chances[kept].min() > chances[~kept].max()
+
+
+def test_the_part_keeps_everything_at_p_of_1():
+    logits = 12 * torch.randn(200, 300)
+    assert torch.equal(generator.keep_top_p(logits, 1.0), logits)
+
+
+# ------------------------------------------------------------------------------------------------- generating
+
+
+def test_greedy_text_is_that_of_a_plain_loop(written):
+    model, prompt = written("CharTransformer")(13, 8, 2, 2, 6).eval(), torch.randint(13, (3, 4))
+    with torch.no_grad():
+        model.to_logits.weight.mul_(5)
+        text = prompt
+        for _ in range(9):
+            text = torch.stack([torch.cat([row, model(row[-6:][None])[0, -1].argmax()[None]]) for row in text])
+    drawn = written("generate")(model, prompt, 9, temperature=0)
+    assert torch.equal(drawn, text[:, 4:]) and not drawn.requires_grad
+    assert torch.equal(written("generate")(model, prompt, 9, temperature=0.9, top_k=1), text[:, 4:])
+    assert written("generate")(model, prompt, 0).shape == (3, 0)
+
+
+@pytest.mark.parametrize("options", [{}, {"temperature": 0.6}, {"top_k": 3}, {"top_p": 0.7}, {"temperature": 1.6, "top_k": 4, "top_p": 0.8}])
+def test_what_is_drawn_is_as_frequent_as_it_should_be(written, options):
+    shares = torch.tensor([0.32, 0.24, 0.18, 0.14, 0.09, 0.03])[torch.randperm(6)]
+    weights = {place: share ** (1 / options.get("temperature", 1)) for place, share in enumerate(shares.tolist())}
+    ranked = sorted(weights, key=weights.get, reverse=True)[: options.get("top_k", 6)]
+    total, kept, mass = sum(weights[place] for place in ranked), [], 0.0
+    for place in ranked:
+        if mass < options.get("top_p", 2):
+            kept.append(place)
+        mass += weights[place] / total
+    mass = sum(weights[place] for place in kept)
+    tokens = written("generate")(Always(shares), torch.zeros(20000, 2, dtype=torch.long), 1, **options)
+    counts = tokens.flatten().bincount(minlength=6)
+    assert set(kept) == set(counts.nonzero().flatten().tolist())
+    within(counts, [weights[place] / mass if place in kept else 0.0 for place in range(6)], 20000)
+
+
+def test_each_token_is_drawn_given_those_before_it(written):
+    """Triples of drawn tokens against the product of their three probabilities."""
+    model, rows = Chain(torch_draw(), 3, 4).eval(), 30000
+    tokens = written("generate")(model, torch.tensor([[2, 0]]).repeat(rows, 1), 3)
+    expected = torch.ones(27, dtype=torch.float64)
+    for place in range(27):
+        text = [2, 0]
+        for token in (place // 9, place // 3 % 3, place % 3):
+            expected[place] *= model(torch.tensor([text[-4:]]))[0, -1].double().softmax(-1)[token]
+            text.append(token)
+    within((tokens * torch.tensor([9, 3, 1])).sum(1).bincount(minlength=27), expected, rows)
+
+
+def torch_draw():
+    """What Chain takes its tables from, without the course's own draws."""
+
+    class Source:
+        def named(self, name):
+            return self
+
+        def normal(self, *shape, std):
+            return std * torch.randn(*shape)
+
+    return Source()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_dropout_is_off_while_generating_and_back_afterwards(training):
+    model = generator.CharTransformer(13, 8, 2, 2, 6, dropout=0.5).train(training)
+    prompt = torch.randint(13, (2, 3))
+    texts = [generator.generate(model, prompt, 12, temperature=0) for _ in range(4)]
+    assert all(torch.equal(texts[0], text) for text in texts) and model.training is training
+    bits = {round(generator.sliding_window_bits(model, torch.randint(13, (30,), generator=torch.Generator().manual_seed(0)), 6), 9) for _ in range(3)}
+    assert len(bits) == 1 and model.training is training
+
+
+def test_the_mode_comes_back_even_when_generating_is_stopped():
+    class Stopped(nn.Module):
+        t_max = 3
+
+        def forward(self, ids):
+            raise KeyboardInterrupt
+
+    model = Stopped().train()
+    for call in (lambda: generator.generate(model, torch.zeros(1, 2, dtype=torch.long), 3), lambda: generator.sliding_window_bits(model, torch.arange(9), 3)):
+        with contextlib.suppress(KeyboardInterrupt):
+            call()
+        assert model.training
+
+
+# --------------------------------------------------------------------------------------------- fair evaluation
+
+
+@pytest.mark.parametrize("length,t", [(2, 6), (5, 6), (6, 6), (7, 6), (8, 6), (90, 6), (90, 1), (200, 4)])
+def test_the_sliding_window_is_that_of_a_slow_loop(written, length, t):
+    model, data = generator.CharTransformer(13, 8, 2, 2, 6).double().eval(), torch.randint(13, (length,)).to(torch.uint8)
+    bits = 0.0
+    with torch.no_grad():
+        for i in range(1, length):
+            chances = model(data[max(0, i - t) : i].long()[None])[0, -1].softmax(-1)
+            bits -= math.log2(chances[data[i].item()].item())
+    assert float(written("sliding_window_bits")(model, data, t)) == pytest.approx(bits / (length - 1), rel=1e-6)
+
+
+# ------------------------------------------------------------------------------------- the lesson as a notebook
+
+
+def test_stopping_the_training_keeps_model_and_curve_and_the_next_cells_work():
+    """A real kernel, interrupted in the training cell; then the cells after it, and the training cell once more."""
+    from jupyter_client.manager import start_new_kernel
+
+    cells = [c.source for c in SOURCE.read().cells if c.cell_type == "code" and "check(" not in c.source.split("\n")[-1]]
+    place = next(i for i, c in enumerate(cells) if "except KeyboardInterrupt" in c)
+    manager, client = start_new_kernel(kernel_name="python3")
+
+    def execute(source, stop=False):
+        """What the cell prints. stop: interrupt it once the line of progress shows that some steps are done."""
+        told = []
+        number = client.execute(source)
+        while True:
+            message = client.get_iopub_msg(timeout=300)
+            if message["parent_header"].get("msg_id") != number:
+                continue
+            content = message["content"]
+            assert message["msg_type"] != "error", content
+            if stop and message["msg_type"] == "update_display_data" and "  0 of" not in content["data"]["text/plain"]:
+                manager.interrupt_kernel()
+                stop = False
+            told.append(content.get("text", ""))
+            if content.get("execution_state") == "idle":
+                return "".join(told)
+
+    try:
+        for source in cells[:place]:
+            execute(source)
+        assert "Stopped after" in execute(cells[place], stop=True)
+        first = int(execute("print(len(losses))"))
+        assert 0 < first < 1500
+        for source in cells[place + 1 : place + 4]:
+            execute(source)
+        assert "True" in execute("print(all(p.isfinite().all().item() for p in model.parameters()))")
+        execute(f"steps = {first + 3}")
+        assert "Stopped" not in execute(cells[place])
+        assert int(execute("print(len(losses))")) == first + 3
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_the_surprise_of_each_character_is_drawn_once():
+    plots.surprise(b"a b\n\xff" * 10, torch.arange(50.0), across=16)
+    ax = plots.style.plt.gcf().axes[0]
+    assert "".join(text.get_text() for text in ax.texts) == "a b¶·" * 10
+    darkness = [plots.style.lightness(patch.get_facecolor()) for patch in ax.patches]
+    assert darkness == sorted(darkness, reverse=True)
+    with pytest.raises(ValueError, match="3 characters"):
+        plots.surprise("abc", torch.zeros(4))
+    plots.style.plt.close("all")
+
+
+# --------------------------------------------------------------------------------------------------- the checks
+
+
+@pytest.mark.parametrize("name", [exercise.name for exercise in LESSON])
+@pytest.mark.parametrize("seed", ["desk", "another"])
+def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
+    exercise = LESSON[name]
+    with on_the_cpu():
+        key = ExerciseKey(run(exercise, ANSWERS.make(name), seed).outcomes)
+        verdict = judge(exercise, run(exercise, getattr(generator, name), seed), key)
+    assert verdict.state == RIGHT and verdict.points == exercise.points, [a.says for a in verdict.aspects]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_right_samplers_pass_the_statistical_checks_whatever_is_drawn(seed):
+    """The check draws from torch's own stream; a right answer with another stream has to pass as well."""
+    exercise = LESSON["generate"]
+
+    def elsewhere(*arguments, **options):
+        torch.rand(seed + 1)
+        return generator.generate(*arguments, **options)
+
+    with on_the_cpu():
+        key = ExerciseKey(run(exercise, ANSWERS.make("generate"), seed).outcomes)
+        verdict = judge(exercise, run(exercise, elsewhere, seed), key)
+    assert verdict.points == exercise.points, [a.says for a in verdict.aspects]
