@@ -403,7 +403,7 @@ VARIANTS = [
     Mistake(STEP, "evaluation-mode", edit=("model.train()", "model.eval()"),
             title="trained in evaluation mode",
             says="You train in evaluation mode, with dropout off. `eval()` is for measuring."),
-    Mistake(STEP, "mask-ignored", edit=("model(ids, mask)", "model(ids, torch.ones_like(mask))"),
+    Mistake(STEP, "mask-ignored", edit=("F.cross_entropy(model(ids, mask)", "F.cross_entropy(model(ids, torch.ones_like(mask))"),
             title="the mask is not handed on",
             says="Your model reads padding as if it were words: the batch's mask has to reach it."),
     Mistake(STEP, "loss-afterwards", edit=("return loss.item()", "return F.cross_entropy(model(ids, mask), labels).item()"),
@@ -435,7 +435,7 @@ VARIANTS = [
         optimiser.step()
         return loss.detach().item()
     """),
-    Same(STEP, "log-softmax-twice", edit=("model(ids, mask)", "F.log_softmax(model(ids, mask), dim=-1)")),
+    Same(STEP, "log-softmax-twice", edit=("F.cross_entropy(model(ids, mask)", "F.cross_entropy(F.log_softmax(model(ids, mask), dim=-1)")),
     Same(STEP, "autograd", instead="""
         model.train()
         weights = list(model.parameters())
