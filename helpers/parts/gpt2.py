@@ -1,0 +1,515 @@
+"""GPT-2 (lesson 11): the model, its published weights, and writing with it.
+
+A. Radford et al., "Language models are unsupervised multitask learners" (2019), section 2.3, and the code published with it.
+
+b batch, t positions (queries), s positions (keys and values), e width of the model, h heads, d = e/h width of one head, n size of the vocabulary.
+"""
+
+import json
+import math
+import os
+import pickle
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .generator import apply_temperature, keep_top_k, keep_top_p
+from .masks import causal_mask, masked_softmax
+from .multi_head import merge_heads, split_heads
+
+##### Sizes
+
+_PUBLISHED = {  # width, heads, blocks
+    "gpt2": (768, 12, 12),
+    "gpt2-medium": (1024, 16, 24),
+    "gpt2-large": (1280, 20, 36),
+    "gpt2-xl": (1600, 25, 48),
+    "distilgpt2": (768, 12, 6),
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """How large a GPT-2 is.
+
+    n: size of the vocabulary. t_max: longest window. e: width, divisible by h. h: heads. depth: how many blocks. epsilon: of the norms. hidden: width of the hidden layer of the
+    feed-forward networks, 4e when it is None. dropout: chance with which a component is dropped in training, of the embeddings and of what the layers add.
+    """
+
+    n: int
+    t_max: int
+    e: int
+    h: int
+    depth: int
+    epsilon: float = 1e-5
+    hidden: int | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self):
+        for name in ("n", "t_max", "e", "h", "depth"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise ValueError(f"{name} should be a whole number above 0, and is {value!r}.")
+        if self.hidden is not None and (type(self.hidden) is not int or self.hidden < 1):
+            raise ValueError(f"hidden should be a whole number above 0, or None, and is {self.hidden!r}.")
+        if self.e % self.h:
+            raise ValueError(f"A width of e = {self.e} cannot be divided evenly among h = {self.h} heads.")
+
+    @classmethod
+    def published(cls, name):
+        """The sizes that were published: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", and "distilgpt2"."""
+        if name not in _PUBLISHED:
+            raise ValueError(f"The published sizes are {', '.join(_PUBLISHED)}; not {name!r}.")
+        e, h, depth = _PUBLISHED[name]
+        return cls(n=50257, t_max=1024, e=e, h=h, depth=depth)
+
+    @classmethod
+    def from_json(cls, path):
+        """Read a config.json as the Hub has it. ValueError where it is damaged, or is not a GPT-2 as this module builds it."""
+        path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"A model needs config.json, and {path.parent} has none.")
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            raise ValueError(f"{path.name} is damaged: it is not JSON.") from None
+        if not isinstance(found, dict):
+            raise ValueError(f"{path.name} is damaged: it should be a table of settings.")
+        for setting, usual in _ONLY.items():
+            if found.get(setting, usual[0]) not in usual:
+                raise ValueError(f"{path.name} asks for {setting} = {found[setting]!r}, and this GPT-2 knows only {usual[0]!r}.")
+        names = {"n": "vocab_size", "t_max": "n_positions", "e": "n_embd", "h": "n_head", "depth": "n_layer"}
+        missing = [theirs for theirs in names.values() if theirs not in found]
+        if missing:
+            raise ValueError(f"{path.name} is damaged: it does not say {' nor '.join(missing)}.")
+        try:
+            return cls(**{ours: found[theirs] for ours, theirs in names.items()}, hidden=found.get("n_inner"),
+                       epsilon=float(found.get("layer_norm_epsilon", 1e-5)), dropout=float(found.get("resid_pdrop", 0.1)))
+        except (TypeError, ValueError) as problem:
+            raise ValueError(f"{path.name} is damaged: {problem}") from None
+
+    def to_json(self):
+        """The settings as the Hub's config.json has them, a dict."""
+        return {
+            "architectures": ["GPT2LMHeadModel"],
+            "model_type": "gpt2",
+            "activation_function": "gelu_new",
+            "vocab_size": self.n,
+            "n_positions": self.t_max,
+            "n_ctx": self.t_max,
+            "n_embd": self.e,
+            "n_head": self.h,
+            "n_layer": self.depth,
+            "n_inner": self.hidden,
+            "layer_norm_epsilon": self.epsilon,
+            "initializer_range": 0.02,
+            "embd_pdrop": self.dropout,
+            "resid_pdrop": self.dropout,
+            "attn_pdrop": 0.0,
+            "bos_token_id": self.n - 1,
+            "eos_token_id": self.n - 1,
+            "tie_word_embeddings": True,
+        }
+
+
+# What a config.json may say besides the sizes; the first is what is meant where it says nothing.
+_ONLY = {
+    "model_type": ("gpt2",),
+    "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
+    "scale_attn_weights": (True,),
+    "scale_attn_by_inverse_layer_idx": (False,),
+    "add_cross_attention": (False,),
+    "tie_word_embeddings": (True,),
+}
+
+
+##### The model
+
+
+class Conv1D(nn.Module):
+    """A linear layer whose weight is stored as (n_in, n_out), the transpose of nn.Linear's: so GPT-2's weights were published."""
+
+    def __init__(self, n_in, n_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(n_in, n_out))
+        self.bias = nn.Parameter(torch.zeros(n_out))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, x):
+        """x: (..., n_in). Returns (..., n_out)."""
+        return F.linear(x, self.weight.T, self.bias)
+
+
+def gelu_tanh(x):
+    """x·Φ(x), Φ the normal distribution function, by an approximation with tanh: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))).
+
+    D. Hendrycks and K. Gimpel, "Gaussian error linear units" (2016), section 2. x: any shape, which the result has too.
+    """
+    return F.gelu(x, approximate="tanh")
+
+
+class CausalAttention(nn.Module):
+    """Multi-head self-attention in which nobody looks ahead. One layer makes queries, keys and values, in this order, side by side."""
+
+    def __init__(self, e, h):
+        super().__init__()
+        self.h = h
+        self.to_qkv = Conv1D(e, 3 * e)
+        self.unify = Conv1D(e, e)
+
+    def forward(self, x, past=None):
+        """x: (b, t, e). past: keys and values of earlier positions, a LayerCache, to which those of x are added. Returns (b, t, e)."""
+        q, k, v = self._project(x)  # (b, h, t, d)
+        if past is not None:
+            k, v = past.append(k, v)  # (b, h, s, d), s = earlier positions + t
+        t, s = q.shape[-2], k.shape[-2]
+        if t == s or t == 1:  # nothing earlier, or one position that sees everything
+            out = F.scaled_dot_product_attention(q, k, v, is_causal=t > 1)
+        else:
+            out = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(s, x.device)[s - t :])  # (t, s)
+        return self.unify(merge_heads(out))
+
+    def weights(self, x):
+        """Who looks at whom, for pictures. x: (b, t, e). Returns (b, h, t, t)."""
+        q, k, _ = self._project(x)
+        return masked_softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), causal_mask(x.shape[1], x.device))
+
+    def _project(self, x):
+        return (split_heads(part, self.h) for part in self.to_qkv(x).chunk(3, dim=-1))
+
+
+class FeedForward(nn.Module):
+    """A network with one hidden layer and tanh-GELU, the same at every position."""
+
+    def __init__(self, e, hidden):
+        super().__init__()
+        self.widen = Conv1D(e, hidden)
+        self.narrow = Conv1D(hidden, e)
+
+    def forward(self, x):
+        """x: (b, t, e). Returns (b, t, e)."""
+        return self.narrow(gelu_tanh(self.widen(x)))
+
+
+class GPT2Block(nn.Module):
+    """Attention and a feed-forward network, each with a norm before it and a shortcut around both."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(config.e, eps=config.epsilon)
+        self.attention = CausalAttention(config.e, config.h)
+        self.norm2 = nn.LayerNorm(config.e, eps=config.epsilon)
+        self.feed_forward = FeedForward(config.e, config.hidden or 4 * config.e)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x, past=None):
+        """x: (b, t, e). past: as CausalAttention takes it. Returns (b, t, e)."""
+        x = x + self.dropout(self.attention(self.norm1(x), past))
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+
+
+class GPT2(nn.Module):
+    """Predicts, at every position, the next token. The table of tokens serves twice: at the entrance, and as the output layer ("tied").
+
+    Weights start as N(0, 0.02), those of the layers that are added to x as N(0, 0.02/√(2·depth)), biases as 0.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        self.config, self.t_max = config, config.t_max
+        self.tokens = nn.Embedding(config.n, config.e)
+        self.positions = nn.Embedding(config.t_max, config.e)
+        self.blocks = nn.ModuleList([GPT2Block(config) for _ in range(config.depth)])
+        self.norm = nn.LayerNorm(config.e, eps=config.epsilon)
+        self.dropout = nn.Dropout(config.dropout)
+        for table in (self.tokens, self.positions):
+            nn.init.normal_(table.weight, std=0.02)
+        for block in self.blocks:
+            for layer in (block.attention.unify, block.feed_forward.narrow):
+                nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * config.depth))
+
+    def embed(self, ids, start=0):
+        """What enters the first block. ids: (b, t), the tokens at positions start to start + t − 1. Returns (b, t, e).
+
+        ValueError where a position is t_max or more.
+        """
+        t = ids.shape[1]
+        if start + t > self.t_max:
+            raise ValueError(f"A window of {start + t} tokens is too long: this model has {self.t_max} positions.")
+        return self.dropout(self.tokens(ids) + self.positions(torch.arange(start, start + t, device=ids.device)))
+
+    def forward(self, ids, cache=None, last_only=False):
+        """ids: (b, t), int64. cache: a KeyValueCache of the positions before these, to which these are added. Returns logits (b, t, n), with last_only (b, 1, n)."""
+        x = self.embed(ids, 0 if cache is None else cache.length)
+        for i, block in enumerate(self.blocks):
+            x = block(x, None if cache is None else cache.layers[i])
+        x = self.norm(x[:, -1:] if last_only else x)
+        return F.linear(x, self.tokens.weight)  # (b, t, e) times (e, n): the tied head, which has no bias
+
+    def attention_weights(self, ids):
+        """Who looks at whom in every block and head, for pictures. ids: (b, t). Returns (depth, b, h, t, t), without gradients."""
+        with torch.no_grad():
+            x, weights = self.embed(ids), []
+            for block in self.blocks:
+                weights.append(block.attention.weights(block.norm1(x)))
+                x = block(x)
+        return torch.stack(weights)
+
+
+class LayerCache:
+    """The keys and values that one block has computed so far, in memory for `size` positions that is set aside once."""
+
+    def __init__(self, size):
+        self.size, self.length = size, 0
+        self.keys = self.values = None  # (b, h, size, d), once there are some
+
+    def append(self, k, v):
+        """k, v: (b, h, t, d), of the next t positions. Returns those of all positions so far, (b, h, s, d)."""
+        b, h, t, d = k.shape
+        if self.keys is None:
+            self.keys, self.values = k.new_empty(b, h, self.size, d), v.new_empty(b, h, self.size, d)
+        end = self.length + t
+        if end > self.size:
+            raise ValueError(f"The cache has room for {self.size} positions, and these would be {end}.")
+        self.keys[:, :, self.length : end], self.values[:, :, self.length : end] = k, v
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+
+class KeyValueCache:
+    """The keys and values of all blocks for the positions that a model has read, so that they need not be computed again.
+
+    depth: how many blocks. size: for how many positions there is room. For generation, without gradients.
+    """
+
+    def __init__(self, depth, size):
+        self.layers = [LayerCache(size) for _ in range(depth)]
+
+    @property
+    def length(self):
+        """How many positions have been read."""
+        return self.layers[0].length
+
+
+##### Writing
+
+
+@torch.no_grad()
+def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, generator=None):
+    """Go on with a text, one token after the other, computing the whole window anew for each.
+
+    ids: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max tokens, the first of them at position 0. Temperature (0: the most probable token)
+    comes first, then top-k, then top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
+    """
+    training = model.training
+    model.eval()
+    tokens = ids
+    for _ in range(count):
+        logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]  # (b, n)
+        tokens = torch.cat([tokens, _draw(logits, temperature, top_k, top_p, generator)], dim=1)
+    model.train(training)
+    return tokens[:, ids.shape[1] :]
+
+
+@torch.no_grad()
+def generate_cached(model, ids, count, temperature=1.0, top_k=None, top_p=None, generator=None):
+    """The same tokens as `generate`, with keys and values kept: each new token goes through the model alone.
+
+    Once the window is full every token moves to another position at every step, so what is kept no longer holds: from then on the window is computed anew, as in `generate`.
+    """
+    training = model.training
+    model.eval()
+    tokens, t = ids, ids.shape[1]
+    cache = KeyValueCache(model.config.depth, min(model.t_max, t + count))
+    for _ in range(count):
+        if tokens.shape[1] <= model.t_max:
+            logits = model(tokens[:, cache.length :], cache, last_only=True)[:, -1]  # the prompt first, then one token at a time
+        else:
+            logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]
+        tokens = torch.cat([tokens, _draw(logits, temperature, top_k, top_p, generator)], dim=1)
+    model.train(training)
+    return tokens[:, t:]
+
+
+def _draw(logits, temperature, top_k, top_p, generator):
+    """One token a row: (b, n) -> (b, 1)."""
+    logits = apply_temperature(logits, temperature)
+    logits = logits if top_k is None else keep_top_k(logits, top_k)
+    logits = logits if top_p is None else keep_top_p(logits, top_p)
+    return torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)
+
+
+@torch.no_grad()
+def perplexity(model, ids, stride=None):
+    """e to the mean cross-entropy of every token but the first: as if the model hesitated between so many equally likely tokens.
+
+    ids: (length,), int64, at least two. The text goes through in windows of t_max tokens that start every `stride` tokens, t_max when it is None: then they do not overlap, and the first predictions of a window are made
+    from little. With a smaller stride only those of a window count that no window before has made, so that each (past the first window) is made from at
+    least t_max − stride + 1 tokens. Returns a number.
+    """
+    stride = model.t_max if stride is None else stride
+    if ids.dim() != 1 or len(ids) < 2:
+        raise ValueError(f"Perplexity needs a row of at least two tokens, and got the shape {tuple(ids.shape)}.")
+    if not 1 <= stride <= model.t_max:
+        raise ValueError(f"A stride is between 1 and t_max = {model.t_max}, or tokens would be left out; not {stride}.")
+    training = model.training
+    model.eval()
+    nats, done = 0.0, 0  # tokens 1 to `done` have been predicted
+    for start in range(0, len(ids) - 1, stride):
+        window = ids[start : start + model.t_max + 1]  # one more than the model reads: the last target
+        losses = F.cross_entropy(model(window[None, :-1])[0].float(), window[1:], reduction="none")
+        nats += losses[done - start :].double().sum().item()
+        done = start + len(window) - 1
+        if done == len(ids) - 1:
+            break
+    model.train(training)
+    return math.exp(nats / done)
+
+
+##### Published weights
+
+_OF_MODEL = {"wte": "tokens", "wpe": "positions", "ln_f": "norm"}
+_OF_BLOCK = {
+    "ln_1": "norm1",
+    "attn.c_attn": "attention.to_qkv",
+    "attn.c_proj": "attention.unify",
+    "ln_2": "norm2",
+    "mlp.c_fc": "feed_forward.widen",
+    "mlp.c_proj": "feed_forward.narrow",
+}
+_PREFIX, _HEAD, _TABLE = "transformer.", "lm_head.weight", "tokens.weight"
+
+
+def rename_weights(published):
+    """The published tensors under this module's names.
+
+    published: dict from name to tensor, as the Hub's files have them, with or without "transformer." before the names. The masks that older files hold (attn.bias, attn.masked_bias) are left out, and so is lm_head.weight, which must equal the table
+    of tokens. Returns a dict, the tensors as they are. ValueError for names that GPT-2 does not have, all of them named.
+    """
+    renamed, problems = _rename(published)
+    if problems:
+        raise ValueError("These are not GPT-2's weights:\n" + "\n".join(problems))
+    return renamed
+
+
+def _rename(published):
+    """(tensors under our names, what is wrong with the others, a line each)."""
+    renamed, problems = {}, []
+    for name, tensor in published.items():
+        ours = _our_name(name)
+        if ours is None:
+            problems.append(f"  unexpected: {name}")
+        elif ours in renamed:
+            problems.append(f"  twice, with and without {_PREFIX!r}: {name}")
+        elif ours:
+            renamed[ours] = tensor
+    head, table = renamed.pop(_HEAD, None), renamed.get(_TABLE)
+    if head is not None and table is not None and not (head.shape == table.shape and torch.equal(head, table)):
+        problems.append(f"  {_HEAD} differs from wte.weight, and GPT-2 has one table for both")
+    return renamed, problems
+
+
+def _our_name(name):
+    """Our name of a published tensor: "" for a mask, which is no weight, and None where there is none."""
+    if name == _HEAD:
+        return _HEAD
+    path, _, kind = name.removeprefix(_PREFIX).rpartition(".")
+    block = re.fullmatch(r"h\.(0|[1-9]\d{0,5})\.(.+)", path)
+    if block and block[2] == "attn" and kind in ("bias", "masked_bias"):
+        return ""
+    if kind not in ("weight", "bias"):
+        return None
+    if block:
+        return f"blocks.{block[1]}.{_OF_BLOCK[block[2]]}.{kind}" if block[2] in _OF_BLOCK else None
+    return f"{_OF_MODEL[path]}.{kind}" if path in _OF_MODEL else None
+
+
+def _published_name(name):
+    """The other way round."""
+    path, _, kind = name.rpartition(".")
+    block = re.fullmatch(r"blocks\.(\d+)\.(.+)", path)
+    if block:
+        return f"h.{block[1]}." + {ours: theirs for theirs, ours in _OF_BLOCK.items()}[block[2]] + f".{kind}"
+    return {ours: theirs for theirs, ours in _OF_MODEL.items()}[path] + f".{kind}"
+
+
+def load(folder, device=None):
+    """A model from a folder as the Hub has it: config.json, and model.safetensors or the older pytorch_model.bin.
+
+    Nothing in a file is run, whatever it holds: a .bin is read by PyTorch's loader for weights alone. Weights become float32. The model is in evaluation mode. FileNotFoundError
+    where a file is missing; ValueError where one is damaged, or where a tensor is missing, unexpected or of the wrong shape (the message names each).
+    """
+    folder = Path(folder)
+    config = Config.from_json(folder / "config.json")
+    published, name = _read_weights(folder)
+    with torch.device("meta"):  # shapes alone: the weights come from the file
+        model = GPT2(config)
+    renamed, problems = _rename(published)
+    expected = model.state_dict()
+    problems += [f"  missing: {_published_name(ours)} {tuple(expected[ours].shape)}" for ours in expected if ours not in renamed]
+    for ours, tensor in renamed.items():
+        theirs = _published_name(ours)
+        if ours not in expected:
+            problems.append(f"  unexpected: {theirs} (config.json says {config.depth} blocks)" if ours.startswith("blocks") else f"  unexpected: {theirs}")
+        elif tensor.shape != expected[ours].shape:
+            problems.append(f"  wrong shape: {theirs} is {tuple(tensor.shape)} and should be {tuple(expected[ours].shape)}")
+        elif tensor.layout != torch.strided or not tensor.is_floating_point() or tensor.is_meta:
+            problems.append(f"  no weights: {theirs} holds {tensor.dtype}, {tensor.layout}, on {tensor.device}")
+    if problems:
+        raise ValueError(f"{name} does not fit the model of config.json:\n" + "\n".join(problems))
+    weights = {ours: tensor.to(device or "cpu", torch.float32).contiguous() for ours, tensor in renamed.items()}
+    model.load_state_dict(weights, assign=True)
+    model.requires_grad_(True)
+    return model.eval()
+
+
+def _read_weights(folder):
+    """({name: tensor}, name of the file). Runs no code of the file's."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = folder / "model.safetensors"
+    if path.is_file():
+        try:
+            return load_file(path), path.name
+        except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as problem:
+            raise ValueError(f"{path.name} is damaged: {_first_line(problem)}") from None
+    path = folder / "pytorch_model.bin"
+    if not path.is_file():
+        raise FileNotFoundError(f"A model needs model.safetensors or pytorch_model.bin, and {folder} has neither.")
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about the file's format, for PyTorch's developers
+            found = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as problem:
+        # PyTorch's own message advises to run what is in the file: not repeated here.
+        asked = re.search(r"(?:GLOBAL|class|function|global)\s+([\w.]+\.\w+)", str(problem))
+        what = f"it asks for {asked[1]}, and that" if asked else "what is in it"
+        raise ValueError(f"{path.name} is refused: {what} is no weights. It is damaged or hostile, and nothing in it was run.") from None
+    except Exception as problem:  # what a damaged archive raises has no common type
+        raise ValueError(f"{path.name} is damaged: {_first_line(problem)}") from None
+    if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found.items()):
+        raise ValueError(f"{path.name} is no table of weights: it should hold a tensor for each name.")
+    return found, path.name
+
+
+def _first_line(problem):
+    return (str(problem).strip() or type(problem).__name__).splitlines()[0][:300]
+
+
+def save(model, folder):
+    """Write config.json and model.safetensors as the Hub has them: `transformers` loads the folder, and so does `load`."""
+    from safetensors.torch import save_file
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {_published_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    unfinished = folder / "model.safetensors.part"
+    save_file(weights, unfinished, metadata={"format": "pt"})
+    os.chmod(unfinished, 0o644)  # readable for a class, where safetensors makes it its owner's alone
+    os.replace(unfinished, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(model.config.to_json(), indent=2) + "\n", encoding="utf-8")
