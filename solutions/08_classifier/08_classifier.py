@@ -15,7 +15,7 @@
 # # 8 · Is this review kind?
 #
 # *The plot is dull, but the cast is great.* Exchange two words, *the cast is dull, but the plot is great*, and the reviewer has still enjoyed the film. Exchange two others, *the plot is great, but the cast is dull*, and they have
-# not. All three sentences consist of the same words. Whoever only counts words cannot tell them apart, and for sixty years most programs that sorted texts did little else.
+# not. All three sentences consist of the same words. Whoever only counts words cannot tell them apart, and for a long time most programs that sorted texts did little else.
 #
 # In this lesson the blocks of lesson 7 become a model that does a job: words go in, a verdict comes out, and between them lies a training that you write, watch, interrupt and measure.
 #
@@ -57,7 +57,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## Reviews that have to be read
 #
-# The data set that everybody knows for this task is IMDb: 50,000 film reviews, several hundred words each (Maas et al., 2011). It appears at the end of the lesson, because a transformer needs a quarter of an hour on it. Until then you work with reviews that a small
+# The data set that everybody knows for this task is IMDb: 50,000 film reviews, of more than two hundred words each on average (Maas et al., 2011). It appears at the end of the lesson, because a transformer needs more time on it than you would want to wait. Until then you work with reviews that a small
 # grammar has made. They are a sentence or two long, and hard in exactly one way: praise and blame occur equally often in kind and in unkind ones. What turns the verdict is a *not*, a *but*, a *nobody can say that*.
 
 # %% tags=["show", "nbval-check-output"]
@@ -232,7 +232,8 @@ plt.show()
 # That is as it must be. *Not* is neither kind nor unkind; it says something about the word after it, and in a sum nobody comes after anybody. To the bag, the two reviews below are one and the same:
 
 # %% tags=["show", "nbval-check-output"]
-pair = ["The plot is dull, but the cast is great.", "The plot is great, but the cast is dull."]
+pair = ["The plot is dull, but the cast is great.",
+        "The plot is great, but the cast is dull."]
 print("the same counts:", torch.equal(*word_counts(pair)))
 
 # %% [markdown]
@@ -241,7 +242,7 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 # %% [markdown]
 # ## One vector for a text
 #
-# A stack of blocks turns (b, t, e) into (b, t, e): a vector for each word, in which by now is something of all the others. A verdict needs one vector for the whole text. Average them, **over the real positions only**. With $m_{j}$ = 1 where text has a word at position $j$, and 0 where it has padding,
+# A stack of blocks turns (b, t, e) into (b, t, e): a vector for each word, in which by now is something of all the others. A verdict needs one vector for the whole text. Average them, **over the real positions only**. With $m_j = 1$ where the text has a word at position $j$, and $m_j = 0$ where it has padding,
 #
 # $$\bar y \;=\; \frac{\sum_{j} m_j\, y_j}{\max\big(1,\; \sum_{j} m_j\big)} .$$
 #
@@ -441,12 +442,14 @@ class SoftmaxTooMany(nn.Module):
 
 sixteen = to_batch(train.texts[:16], train.labels[:16])
 losses = {}
-for name, wrap in {"as it should be": lambda m: m, "a softmax too many": SoftmaxTooMany}.items():
+for name in ("as it should be", "a softmax too many"):
     torch.manual_seed(0)
-    broken_or_not = wrap(new_classifier())
-    optimiser = torch.optim.Adam(broken_or_not.parameters(), lr=0.002)
+    learner = new_classifier()
+    if name == "a softmax too many":
+        learner = SoftmaxTooMany(learner)
+    optimiser = torch.optim.Adam(learner.parameters(), lr=0.002)
     steps = range(2 if in_exam() else 60)
-    losses[name] = [train_step(broken_or_not, sixteen, optimiser) for _ in steps]
+    losses[name] = [train_step(learner, sixteen, optimiser) for _ in steps]
 
 landmarks = {"chance: log 2": math.log(2), "log(1 + 1/e)": math.log(1 + math.exp(-1))}
 plots.loss_curve(losses, landmarks=landmarks, log=True)
@@ -531,13 +534,14 @@ def batches_of(texts, labels, size, seed):
 put_aside = list(batches_of(train.texts[:1000], train.labels[:1000], 250, seed=0))
 learn_from = train.texts[1000:], train.labels[1000:]
 once = list(batches_of(*learn_from, 32, seed=1))
-sorted_share = 1 - sum(m.sum().item() for _, m, _ in once) / sum(m.numel() for _, m, _ in once)
-_, mask, _ = to_batch(*learn_from)
-print(f"padding: {sorted_share:.1%} in batches of like length, "
-      f"{1 - mask.float().mean().item():.1%} if all were as long as the longest")
+words_in = sum(mask.sum().item() for _, mask, _ in once)
+places_in = sum(mask.numel() for _, mask, _ in once)
+longest = max(mask.shape[1] for _, mask, _ in once)
+print(f"padding: {1 - words_in / places_in:.1%} in batches of like length, "
+      f"{1 - words_in / (longest * len(learn_from[0])):.1%} if all were as long as the longest")
 
 # %% [markdown]
-# The rate: Adam divides each gradient by a running estimate of its own size. At the first step that estimate *is* the gradient, so that every weight moves by exactly the learning rate, whether its gradient is large, small or nothing but noise:
+# The rate: Adam divides each gradient by a running estimate of its own size. At the first step that estimate *is* the gradient, so that every weight moves by the learning rate, whether its gradient is large, small or nothing but noise:
 
 # %% tags=["show"]
 torch.manual_seed(0)
@@ -555,8 +559,8 @@ for name, sizes in {"gradient": slopes, "movement": moved}.items():
     print(f"{name}: {low:.1e} for a tenth of the weights, median {middle:.1e}, {high:.1e}")
 
 # %% [markdown]
-# The gradients differ by powers of ten and the movements do not: a step with full confidence in the judgement of thirty-two reviews. **Warm-up** makes the first steps small. The rate rises in a straight line, here over 100 steps, and falls afterwards, here along half a cosine, so that the model comes to rest at the end. The first transformer could not
-# be trained without a warm-up. With norm first one can, as lesson 7 said; a hundred steps cost nothing, and allow a higher peak.
+# The gradients differ by powers of ten and the movements do not: a step with full confidence in the judgement of thirty-two reviews. **Warm-up** makes the first steps small. The rate rises in a straight line, here over 100 steps, and falls afterwards, here along half a cosine, so that the model comes to rest at the end. Transformers with the norm last hardly
+# train without a warm-up (Xiong et al., 2020, section 3). With norm first one can do without, as lesson 7 said; a hundred careful steps out of thousands cost nothing.
 
 # %% tags=["show"]
 def rate(step, steps, peak=0.001, warmup=100):
@@ -593,11 +597,11 @@ try:
             looks.append((step + 1, accuracy(model, put_aside)))
             bar.progress = step + 1
     clear_output()
-    print(f"Trained for {len(losses)} steps, {looks[-1][1]:.1%} of the reviews put aside are right.")
+    print(f"Trained for {len(losses)} steps: {looks[-1][1]:.1%} of the reviews put aside right.")
 except KeyboardInterrupt:
     clear_output()
-    print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are as they "
-          "were then; run this cell again to go on.")
+    print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
+          "run this cell again to go on.")
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it stays near 0.69 for the first hundreds of steps, then falls towards 0.05. Right, the share of right answers on the reviews put aside: it stays near the landmarks chance, 50 per cent, and bag of words, 58 per cent, then climbs quickly to 90 and slowly to nearly 100 per cent."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
@@ -818,10 +822,11 @@ def learn_and_report(model, learn, test, rounds):
 
 torch.manual_seed(0)
 few = in_batches(train.texts[1000:1256], train.labels[1000:1256], 64)
-rounds = 2 if in_exam() else 60
-for k, (share, loss) in enumerate(learn_and_report(new_classifier(), few, put_aside[:1], rounds)):
-    if (k + 1) % 15 == 0:
-        print(f"round {k + 1}: {share:.0%} of the test reviews right, test loss {loss:.4f}")
+rounds = 2 if in_exam() else 45
+reports = learn_and_report(new_classifier(), few, put_aside[:1], rounds)
+for k, (share, loss) in enumerate(reports, start=1):
+    if k % 15 == 0:
+        print(f"round {k}: {share:.0%} of the test reviews right, test loss {loss:.4f}")
 
 # %% [markdown]
 # <details><summary>The answer, once you have one</summary>
@@ -833,7 +838,7 @@ for k, (share, loss) in enumerate(learn_and_report(new_classifier(), few, put_as
 #
 # ## Real reviews
 #
-# Now IMDb: 25,000 reviews to train on, 25,000 to test, more than two hundred words each on average. On two cores that takes longer than you would want to wait here, so the run was made once and **recorded**. The model is this lesson's `Classifier`, with a few additions. The cells
+# Now IMDb: 25,000 reviews to train on, 25,000 to test. On two cores that takes several minutes, so the run was made once and **recorded**. The model is this lesson's `Classifier`, with a few additions. The cells
 # show what the record holds; the command, which is the first line, repeats the run on your own machine.
 
 # %% tags=["show"]
@@ -912,5 +917,5 @@ for sample in run["samples"]:
 # **Where it goes next.** The classifier read a text and said one thing about it. In lesson 9, *A character generator*, the same blocks say something after every character: what comes next. With a causal mask, and a great deal more to predict.
 #
 # **Further reading.** A. Maas et al., "Learning word vectors for sentiment analysis", *ACL* 2011, for the data. B. Pang, L. Lee and S. Vaithyanathan, "Thumbs up? Sentiment classification using machine learning techniques", *EMNLP* 2002, whose last section describes reviews that raise expectations and then deny them. S. Wang and C. Manning, "Baselines and bigrams: simple, good sentiment and topic
-# classification", *ACL* 2012. P. Bloem, "Transformers from scratch", 2019. A. Karpathy, "A recipe for training neural networks", 2019, for the order of things: look at the data, a simple model first, overfit one batch. A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 5.3, for the first warm-up; L. Liu et al., "On the variance of the adaptive learning rate
+# classification", *ACL* 2012. P. Bloem, "Transformers from scratch", 2019. A. Karpathy, "A recipe for training neural networks", 2019, for the order of things: look at the data, a simple model first, overfit one batch. A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 5.3, for the first warm-up; R. Xiong et al., "On layer normalization in the transformer architecture", *ICML* 2020, for who needs it; L. Liu et al., "On the variance of the adaptive learning rate
 # and beyond", *ICLR* 2020, for why Adam wants one. S. Jain and B. Wallace, "Attention is not explanation", *NAACL* 2019, and S. Wiegreffe and Y. Pinter, "Attention is not not explanation", *EMNLP* 2019, which answers it. K. Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.
