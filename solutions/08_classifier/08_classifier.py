@@ -327,7 +327,7 @@ class Classifier(nn.Module):
     """A transformer that puts texts into classes.
 
     `tokens`: an nn.Embedding with a row for each word. `positions`: a PositionEmbedding.
-    `transformer`: a stack of blocks, norm first. `to_classes`: from a text's vector to scores.
+    `transformer`: a stack of blocks, norm first. `to_classes`: from a vector to scores.
     n: words. c: classes. e: width. h: heads. depth: blocks. t_max: the longest text.
     """
 
@@ -537,8 +537,9 @@ once = list(batches_of(*learn_from, 32, seed=1))
 words_in = sum(mask.sum().item() for _, mask, _ in once)
 places_in = sum(mask.numel() for _, mask, _ in once)
 longest = max(mask.shape[1] for _, mask, _ in once)
+one_length = longest * len(learn_from[0])
 print(f"padding: {1 - words_in / places_in:.1%} in batches of like length, "
-      f"{1 - words_in / (longest * len(learn_from[0])):.1%} if all were as long as the longest")
+      f"{1 - words_in / one_length:.1%} if all were as long as the longest")
 
 # %% [markdown]
 # The rate: Adam divides each gradient by a running estimate of its own size. At the first step that estimate *is* the gradient, so that every weight moves by the learning rate, whether its gradient is large, small or nothing but noise:
@@ -582,7 +583,7 @@ optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
 rounds = 1 if in_exam() else 4
 plan = [batch for k in range(rounds) for batch in batches_of(*learn_from, 32, seed=k)]
 plan = plan[:4] if in_exam() else plan
-losses, looks = [], []    # a loss for each step; (step, share of right answers) now and then
+losses, looks = [], []    # a loss for each step; now and then (step, share right)
 
 # %% tags=["show"]
 bar = ProgressBar(len(plan))
@@ -597,7 +598,7 @@ try:
             looks.append((step + 1, accuracy(model, put_aside)))
             bar.progress = step + 1
     clear_output()
-    print(f"Trained for {len(losses)} steps: {looks[-1][1]:.1%} of the reviews put aside right.")
+    print(f"Trained for {len(losses)} steps; {looks[-1][1]:.1%} right on the reviews put aside.")
 except KeyboardInterrupt:
     clear_output()
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
@@ -642,7 +643,8 @@ print(f"unseen reviews: {test_share:.1%} right; bag of words: {bag_share:.1%}")
 def probability_of_kind(texts, size=250):
     """For each text, what the model gives to the class kind: (number of texts,)."""
     model.eval()
-    scores = [model(ids, mask) for ids, mask, _ in in_batches(texts, [0] * len(texts), size)]
+    batches = in_batches(texts, [0] * len(texts), size)    # the labels do not matter here
+    scores = [model(ids, mask) for ids, mask, _ in batches]
     return torch.cat(scores).softmax(dim=-1)[:, 1].cpu()
 
 def confusion(guesses):
@@ -686,7 +688,7 @@ for right, distance, text in [row for row in sure_and_wrong if not row[0]][-3:]:
 # %% [markdown]
 # ## Looking at *not*
 #
-# Somewhere in this model *not* must meet *dull*. The only place where two words can meet is an attention, so look at the attentions of the first block. `SelfAttention` computes its weights inside a fast function and does not hand them out; but its layers are those of lesson 4, and three lines recompute the weights.
+# Somewhere in this model *not* must meet *dull*. The only place where two words can meet is an attention, so look at the attentions of the first block. `SelfAttention` computes its weights inside a fast function and does not hand them out; but its layers are those of lesson 4, and a few lines recompute the weights.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Four heat maps, one for each head of the first block, over the words of the review: the plot is not dull, but the cast is weak. Some heads spread their weight evenly. In others the columns of a few words, not, dull, but and weak, are dark."}}
 @torch.no_grad()
@@ -697,7 +699,8 @@ def attention_in(text):
     kept = []
     for block in model.transformer.blocks:
         layer, inside = block.attention, block.norm1(x)
-        q, k = (split_heads(to(inside), layer.h) for to in (layer.to_queries, layer.to_keys))
+        q = split_heads(layer.to_queries(inside), layer.h)    # (b, h, t, d)
+        k = split_heads(layer.to_keys(inside), layer.h)
         kept.append(torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1)[0].cpu())
         x = block(x, mask.unsqueeze(1))
     return split_words(text), kept
