@@ -134,6 +134,11 @@ def test_the_classifier_is_pytorchs_encoder_between_our_tables_and_a_mean(writte
         torch.testing.assert_close(mine, their, rtol=10 * TOLERANCE[kind], atol=10 * TOLERANCE[kind])
 
 
+def test_a_text_beyond_the_last_position_is_refused(written):
+    with pytest.raises(ValueError, match="4.*3"):
+        written("Classifier")(5, 2, 4, 2, 1, t_max=3)(torch.ones(1, 4, dtype=torch.long), torch.ones(1, 4, dtype=torch.bool))
+
+
 def test_a_text_reads_the_same_whatever_stands_beside_it(written):
     model = written("Classifier")(11, 2, 8, 2, 2, 30).eval()
     ids = torch.randint(0, 11, (1, 5))
@@ -202,6 +207,7 @@ def wait_for_reply(client, request, seconds):
     raise TimeoutError("the cell did not end")
 
 
+@pytest.mark.slow
 def test_a_training_that_is_stopped_leaves_model_and_curve_and_the_next_cell_works(tmp_path):
     """In a real kernel: the lesson up to its training, the stop button after a few steps, the cell of the curve, and on with the training."""
     cells = [cell.source for cell in SOURCE.read().cells if cell.cell_type == "code"]

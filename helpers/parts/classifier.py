@@ -36,7 +36,10 @@ class Classifier(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids, mask):
-        """ids: (b, t), int64. mask: (b, t), booleans, True where there is a word. Returns scores (b, c), for a softmax to come."""
+        """ids: (b, t), int64. mask: (b, t), booleans, True where there is a word. Returns scores (b, c), for a softmax to come.
+
+        ValueError when t is larger than t_max: there are no positions for the words beyond.
+        """
         x = self.dropout(self.positions(self.tokens(ids)))  # (b, t, e)
         x = self.transformer(x, mask.unsqueeze(1))  # nobody looks at padding
         return self.to_classes(mean_pool(x, mask))
@@ -45,7 +48,8 @@ class Classifier(nn.Module):
 def train_step(model, batch, optimiser):
     """One step of gradient descent on one batch.
 
-    batch: (ids (b, t), mask (b, t), labels (b,)). Returns the loss before the step, a number.
+    batch: (ids (b, t), mask (b, t), labels (b,)). The model may come in evaluation mode, and with gradients from something else: neither
+    makes a difference. Returns the cross-entropy before the step, a number.
     """
     ids, mask, labels = batch
     model.train()

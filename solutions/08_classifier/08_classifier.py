@@ -598,7 +598,7 @@ try:
             looks.append((step + 1, accuracy(model, put_aside)))
             bar.progress = step + 1
     clear_output()
-    print(f"Trained for {len(losses)} steps; {looks[-1][1]:.1%} right on the reviews put aside.")
+    print(f"{len(losses)} steps; of the reviews put aside {looks[-1][1]:.1%} are right.")
 except KeyboardInterrupt:
     clear_output()
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
