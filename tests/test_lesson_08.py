@@ -2,10 +2,12 @@
 
 import inspect
 import queue
+import re
 import time
 from collections import Counter
 
 import jupyter_client
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -189,6 +191,16 @@ def test_the_share_is_counted_over_texts_and_leaves_no_trace(written):
 
 
 # ------------------------------------------------------------------------------- the stop button, the checks
+
+
+def test_the_stored_lesson_measures_what_its_data_are_made_for():
+    """Counting words under 65 % of unseen reviews, the trained model over 95 %, and not without the order of the words."""
+    outputs = [o for cell in nbformat.read(SOURCE.notebook, as_version=4).cells for o in cell.get("outputs", [])]
+    text = "".join(o.get("text", "") for o in outputs)
+    read, counted = map(float, re.search(r"unseen reviews: ([\d.]+)% right; bag of words: ([\d.]+)%", text).groups())
+    ordered, shuffled = map(float, re.search(r"([\d.]+)% right in order, ([\d.]+)% after 32 exchanges", text).groups())
+    assert 50 < counted < 65 and read > 95
+    assert ordered == read and shuffled < 70
 
 
 def wait_for_reply(client, request, seconds):

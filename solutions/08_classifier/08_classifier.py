@@ -218,7 +218,7 @@ figure, ax = plt.subplots(figsize=(6, 3.4))
 colours = [plots.COLOURS[0] if weight > 0 else plots.COLOURS[1] for weight in weights]
 ax.barh(shown, weights, color=colours, height=0.7)
 ax.axvline(0, color="#444444", linewidth=1, linestyle="-")
-ax.set(xlabel="weight towards kind", ylabel="word", xlim=(-0.8, 0.8))
+ax.set(xlabel="weight towards kind", ylabel="word", xlim=(-0.6, 0.6))
 ax.invert_yaxis()
 plt.show()
 
