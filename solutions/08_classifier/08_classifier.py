@@ -786,7 +786,7 @@ print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 exchanges")
 #
 # </div>
 #
-# Nearly all of what the model knows beyond the bag of words was in the order of the words. It does not say so, either: look at the distance between the two curves at the right end. A share of right answers near the bag's, and probabilities to match, would be honest. Let us see how sure it is:
+# What the model knows beyond the bag of words, it has from the order of the words. Does it notice when that is gone? A judge who knows that they are guessing would give probabilities near one half. This one:
 
 # %% tags=["show"]
 kindness = probability_of_kind([shaken(text, 32, chance) for text in test.texts])
