@@ -209,7 +209,7 @@ bag_guesses = bag(word_counts(test.texts)).argmax(dim=-1)
 bag_share = (bag_guesses == torch.tensor(test.labels)).float().mean().item()
 print(f"bag of words: {bag_share:.1%} of {len(test.labels):,} unseen reviews")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of eleven words. Good, great and gripping weigh about 0.4 towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody are close to zero."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Good, great and gripping weigh about 0.4 towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody are close to zero."}}
 shown = "gripping good great moving not but hardly although nobody silly dull fake".split()
 towards_kind = (bag.weight[1] - bag.weight[0]).detach()
 weights = [towards_kind[vocabulary[word]].item() for word in shown]
@@ -604,7 +604,7 @@ except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
           "run this cell again to go on.")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it stays near 0.69 for the first hundreds of steps, then falls towards 0.05. Right, the share of right answers on the reviews put aside: it stays near the landmarks chance, 50 per cent, and bag of words, 58 per cent, then climbs quickly to 90 and slowly to nearly 100 per cent."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the reviews put aside: for a few hundred steps it stays near the landmark bag of words, 58 per cent, then climbs steeply beyond 90 and slowly to nearly 100 per cent."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
 plots.loss_curve(losses, landmarks={"log 2": math.log(2)}, smooth=min(25, len(losses) or 1),
                  title="loss on training batches", ax=axes[0])
@@ -617,7 +617,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: the pale line is the loss of each batch, the dark one its running mean. Right: the share of right answers on the thousand reviews put aside, every 100 steps; the dashed lines are what one reaches without reading. For a while the model is no better than the bag of words, since to weigh single words is the first thing to be learned. Then it
+# **How to read it.** Left: the pale line is the loss of each batch, the dark one its running mean. Right: the share of right answers on the thousand reviews put aside, every 100 steps; the dashed lines are what one reaches without reading. For the first few hundred steps the model is no better than the bag of words, since to weigh single words is the first thing to be learned. Then it
 # finds out what *not* and *but* do, and the curve goes up steeply.
 #
 # </div>
@@ -680,17 +680,20 @@ for cue in "not hardly but although nobody less neither wrong still".split():
     print(f"{cue:>8}: bag of words {share_with(cue, bag_right)[0]:.0%}, "
           f"transformer {share:.0%} of {count} reviews")
 
+# %% [markdown]
+# The bag of words is at chance wherever something turns the verdict, since all its knowledge is of plain reviews. In this run the transformer is weakest at *less*, which it has seen seldom, and at *still*, where two sentences contradict each other. Its three surest mistakes:
+
 # %% tags=["show"]
 sure_and_wrong = sorted(zip(our_right, (kindness - 0.5).abs().tolist(), test.texts))
 for right, distance, text in [row for row in sure_and_wrong if not row[0]][-3:]:
-    print(f"wrong with {0.5 + distance:.0%}: {text[:76]}")
+    print(textwrap.fill(f"wrong with {0.5 + distance:.0%}: {text}", 88))
 
 # %% [markdown]
 # ## Looking at *not*
 #
 # Somewhere in this model *not* must meet *dull*. The only place where two words can meet is an attention, so look at the attentions of the first block. `SelfAttention` computes its weights inside a fast function and does not hand them out; but its layers are those of lesson 4, and a few lines recompute the weights.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Four heat maps, one for each head of the first block, over the words of the review: the plot is not dull, but the cast is weak. Some heads spread their weight evenly. In others the columns of a few words, not, dull, but and weak, are dark."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Four heat maps, one for each head of the first block, over the words of the review: the plot is dull, but the cast is not weak. In each, a few columns are dark from top to bottom, and the others are pale."}}
 @torch.no_grad()
 def attention_in(text):
     """The words of a text, and the weights of every block: a list of (h, t, t)."""
@@ -705,7 +708,7 @@ def attention_in(text):
         x = block(x, mask.unsqueeze(1))
     return split_words(text), kept
 
-review = "The plot is not dull, but the cast is weak."
+review = "The plot is dull, but the cast is not weak."
 words, kept = attention_in(review)
 plots.head_grid(kept[0], words, across=2, row_label="who looks", column_label="at whom")
 plt.show()
@@ -713,29 +716,30 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One map for each head of the first block. A row is a word that looks, a column a word that is looked at; darker is more, rows add up to 1. Go down the columns of *not* and *but*: where they are dark, other words take from them. In the row of *dull* you see what the word has learned of its surroundings before the second block sees it.
+# **How to read it.** One map for each head of the first block. A row is a word that looks, a column a word that is looked at; darker is more, rows add up to 1. A column that is dark from top to bottom is a word from which nearly all others take; look which words these are, and which are hardly looked at by anybody.
 #
 # </div>
 #
 # It is tempting to read an explanation into such maps. They show what a word *takes from*, not what becomes of it: values, other heads, the network and the shortcut all have a say, and quite different weights can lead to the same verdict (Jain and Wallace, 2019). A firmer question is what happens **without** a word. The mask can hide any word of a review from the model:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Horizontal bars, one for each word of the review: the probability of kind when that word is hidden. Most bars are close to the probability with nothing hidden. Hiding but, weak or not changes it most."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the score of kind minus that of unkind when that word is hidden. Left, where not comes after but, all bars point to kind except the one for not, which points to unkind. Right, where not comes before but, all bars point to unkind."}}
 @torch.no_grad()
 def without_each_word(text):
-    """The probability of kind with nothing hidden, then with each word hidden: (1 + t,)."""
+    """Score of kind minus that of unkind: nothing hidden, then each word hidden: (1 + t,)."""
     ids, mask, _ = to_batch([text], [0])
     t = ids.shape[1]
     hidden = torch.cat([mask, mask & ~torch.eye(t, dtype=torch.bool, device=mask.device)])
-    return model.eval()(ids.expand(t + 1, t), hidden).softmax(dim=-1)[:, 1].cpu()
+    scores = model.eval()(ids.expand(t + 1, t), hidden)    # (1 + t, c)
+    return (scores[:, 1] - scores[:, 0]).cpu()
 
-pair = [review, "The plot is dull, but the cast is not weak."]
-figure, axes = plt.subplots(1, 2, figsize=(6, 3.9))
-for ax, text in zip(axes, pair):
+pair = {"not after but": review, "not before but": "The plot is not dull, but the cast is weak."}
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.9), sharex=True)
+for ax, (title, text) in zip(axes, pair.items()):
     names = ["(nothing)", *split_words(text)]
     ax.barh(range(len(names)), without_each_word(text), color=plots.COLOURS[0], height=0.7)
     ax.set_yticks(range(len(names)), labels=names)
-    ax.axvline(0.5, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-    ax.set(xlim=(0, 1), xlabel="probability of kind", title=f"{text[:17]}...")
+    ax.axvline(0, color="#444444", linewidth=1, linestyle="-")
+    ax.set(xlabel="score of kind − unkind", title=title)
     ax.invert_yaxis()
     ax.grid(False, axis="y")
 axes[0].set_ylabel("word that is hidden")
@@ -744,9 +748,11 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each bar is the probability that the review is kind, if the word beside it is hidden from the model; the first bar hides nothing. Left of the dashed line the verdict is *unkind*, right of it *kind*. Long jumps away from the first bar show the words on which the verdict hangs.
+# **How to read it.** Left: *The plot is dull, but the cast is not weak.* Right: *The plot is not dull, but the cast is weak.* Each bar is the score of *kind* minus that of *unkind* if the word beside it is hidden from the model; the first bar hides nothing. To the right of the line the verdict is kind, to the left unkind.
 #
 # </div>
+#
+# The same word, hidden in two reviews. After *but* the verdict hangs on it, and turns. Before *but* it makes no difference to the verdict, for what stands there has been conceded. No weight for *not*, whatever its size, could do both.
 
 # %% [markdown]
 # ## The same words, shuffled
@@ -767,13 +773,13 @@ right, sure = [], []
 for count in exchanges:
     kindness = probability_of_kind([shaken(text, count, chance) for text in test.texts])
     given = torch.where(truth == 1, kindness, 1 - kindness)
-    right.append((given > 0.5).float().mean().item())
+    right.append((given > 0.5).double().mean().item())
     sure.append(given.mean().item())
 
 lines = {"share of right answers": (range(7), right),
          "mean probability of the right verdict": (range(7), sure)}
 landmarks = {"chance": 0.5, "bag of words": bag_share}
-plots.curves(lines, "exchanged pairs", "", landmarks=landmarks)
+plots.curves(lines, "exchanged pairs", "share, probability", landmarks=landmarks)
 plt.xticks(range(7), exchanges)
 plt.ylim(0.4, 1.02)
 plt.show()
