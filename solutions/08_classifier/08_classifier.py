@@ -725,14 +725,15 @@ plt.show()
 # %% tags=["show"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the score of kind minus that of unkind when that word is hidden. Left, where not comes after but, all bars point to kind except the one for not, which points to unkind. Right, where not comes before but, all bars point to unkind."}}
 @torch.no_grad()
 def without_each_word(text):
-    """Score of kind minus that of unkind: nothing hidden, then each word hidden: (1 + t,)."""
+    """Score of kind minus unkind: with nothing hidden, then with each word: (1 + t,)."""
     ids, mask, _ = to_batch([text], [0])
     t = ids.shape[1]
     hidden = torch.cat([mask, mask & ~torch.eye(t, dtype=torch.bool, device=mask.device)])
     scores = model.eval()(ids.expand(t + 1, t), hidden)    # (1 + t, c)
     return (scores[:, 1] - scores[:, 0]).cpu()
 
-pair = {"not after but": review, "not before but": "The plot is not dull, but the cast is weak."}
+pair = {"not after but": review,
+        "not before but": "The plot is not dull, but the cast is weak."}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.9), sharex=True)
 for ax, (title, text) in zip(axes, pair.items()):
     names = ["(nothing)", *split_words(text)]
