@@ -870,9 +870,13 @@ print(f"bag of words: {result['bag_of_words_accuracy']:.1%} of the test reviews"
 # %% tags=["show"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level."}}
 steps = [look["step"] for look in run["curve"]]
 shares = [look["accuracy"] for look in run["curve"]]
-landmarks = {"chance": 0.5, "bag of words": result["bag_of_words_accuracy"]}
-plots.curves({"": (steps, shares)}, "step", "share of right answers", landmarks=landmarks)
-plt.ylim(0.45, 1)
+figure, ax = plt.subplots(figsize=(6, 3.2))
+labels = ("step", "share of right answers")
+plots.curves({"": (steps, shares)}, *labels, landmarks={"chance": 0.5}, ax=ax)
+bag_of_words = result["bag_of_words_accuracy"]
+ax.axhline(bag_of_words, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
+ax.text(steps[-1], bag_of_words - 0.03, "bag of words", ha="right", va="top", fontsize=8.5)
+ax.set_ylim(0.45, 1)
 plt.show()
 
 # %% [markdown]
@@ -905,7 +909,8 @@ plt.show()
 for sample in run["samples"]:
     truth = "kind" if sample["label"] else "unkind"
     print(f"{truth}, judged kind with {sample['chance_of_kind']:.0%}:")
-    print(textwrap.fill(sample["text"].replace("<br />", " "), 88, max_lines=4), "\n")
+    text = " ".join(sample["text"].replace("<br />", " ").split())
+    print(textwrap.fill(text, 88, max_lines=4), end="\n\n")
 
 # %% [markdown]
 # ## What you can do now
