@@ -64,7 +64,8 @@ def train_step(model, batch, optimiser):
 def accuracy(model, batches):
     """The share of texts that the model puts into the right class, over all batches.
 
-    In evaluation mode, without gradients, each text counted once; afterwards the model is in the mode it was in before.
+    batches: an iterable of (ids (b, t), mask (b, t), labels (b,)), b not always the same. Returns a number between 0 and 1. In evaluation
+    mode, without gradients, each text counted once; afterwards the model is in the mode it was in before.
     """
     training = model.training
     model.eval()

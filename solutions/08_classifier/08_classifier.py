@@ -875,7 +875,7 @@ labels = ("step", "share of right answers")
 plots.curves({"": (steps, shares)}, *labels, landmarks={"chance": 0.5}, ax=ax)
 bag_of_words = result["bag_of_words_accuracy"]
 ax.axhline(bag_of_words, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-ax.text(steps[-1], bag_of_words - 0.03, "bag of words", ha="right", va="top", fontsize=8.5)
+ax.text(steps[-1], bag_of_words - 0.015, "bag of words", ha="right", va="top", fontsize=8.5)
 ax.set_ylim(0.45, 1)
 plt.show()
 
