@@ -36,7 +36,10 @@ class Classifier(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids, mask):
-        """ids: (b, t), int64. mask: (b, t), booleans, True where there is a word. Returns scores (b, c), for a softmax to come."""
+        """ids: (b, t), int64. mask: (b, t), booleans, True where there is a word. Returns scores (b, c), for a softmax to come.
+
+        ValueError when t is larger than t_max: there are no positions for the words beyond.
+        """
         x = self.dropout(self.positions(self.tokens(ids)))  # (b, t, e)
         x = self.transformer(x, mask.unsqueeze(1))  # nobody looks at padding
         return self.to_classes(mean_pool(x, mask))
@@ -45,7 +48,8 @@ class Classifier(nn.Module):
 def train_step(model, batch, optimiser):
     """One step of gradient descent on one batch.
 
-    batch: (ids (b, t), mask (b, t), labels (b,)). Returns the loss before the step, a number.
+    batch: (ids (b, t), mask (b, t), labels (b,)). The model may come in evaluation mode, and with gradients from something else: neither
+    makes a difference. Returns the cross-entropy before the step, a number.
     """
     ids, mask, labels = batch
     model.train()
@@ -60,7 +64,8 @@ def train_step(model, batch, optimiser):
 def accuracy(model, batches):
     """The share of texts that the model puts into the right class, over all batches.
 
-    In evaluation mode, without gradients, each text counted once; afterwards the model is in the mode it was in before.
+    batches: an iterable of (ids (b, t), mask (b, t), labels (b,)), b not always the same. Returns a number between 0 and 1. In evaluation
+    mode, without gradients, each text counted once; afterwards the model is in the mode it was in before.
     """
     training = model.training
     model.eval()

@@ -1,0 +1,293 @@
+"""Lesson 8: words, padding, pooling, the classifier, its training and its measure, against oracles that are not ours."""
+
+import inspect
+import queue
+import re
+import time
+from collections import Counter
+
+import jupyter_client
+import nbformat
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.checking.answers import run
+from helpers.checking.keys import ExerciseKey
+from helpers.checking.verdicts import RIGHT, judge
+from helpers.exercises import load_lesson
+from helpers.parts import classifier, words
+
+SOURCE = sources(["08_classifier"])[0]
+LESSON = load_lesson("08_classifier")
+ANSWERS = Answers(SOURCE)
+PARTS = {name: getattr(module, name) for module in (words, classifier) for name in vars(module) if name in LESSON}
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(8)
+
+
+@pytest.fixture(params=["solution", "part"])
+def written(request):
+    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    return lambda name: ANSWERS.make(name) if request.param == "solution" else PARTS[name]
+
+
+def near(ours, theirs):
+    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+    tolerance = TOLERANCE[ours.dtype]
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+# -------------------------------------------------------------------------------------------------- words
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("It isn't dull, it's SLOW.", "it isn't dull , it's slow ."),
+        ("Great!<br /><br />Not.", "great ! not ."),
+        ("", ""),
+        ("'Quoted' and well-made", "quoted and well made"),
+        ("It isn’t 10/10", "it isn't 10 10"),
+    ],
+)
+def test_words_are_cut_as_described(text, expected):
+    assert words.split_words(text) == expected.split()
+
+
+def test_the_vocabulary_is_that_of_two_stable_sorts(written):
+    texts = ["b a b, c", "C d. b e", "zoo a"]
+    counts = Counter(" ".join(texts).lower().replace(",", " ,").replace(".", " .").split())
+    ranked = sorted(sorted(counts), key=lambda word: counts[word], reverse=True)
+    for size in (2, 3, 5, 50):
+        assert list(written("build_vocabulary")(texts, size).items()) == [(w, k) for k, w in enumerate(["<pad>", "<unk>", *ranked][:size])]
+    assert written("build_vocabulary")(texts[::-1], 50) == written("build_vocabulary")(texts, 50)
+
+
+def test_a_batch_is_what_pad_sequence_makes(written):
+    vocabulary = {"<pad>": 0, "<unk>": 1, "a": 2, "b": 3, ".": 4}
+    texts = ["a b b a.", "b", "", "a zebra b a a a"]
+    ids, mask = written("encode_batch")(texts, vocabulary, 5)
+    rows = [[2, 3, 3, 2, 4], [3], [], [2, 1, 3, 2, 2]]
+    theirs = nn.utils.rnn.pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True)
+    assert torch.equal(ids, theirs) and ids.dtype == torch.int64
+    assert torch.equal(mask, torch.tensor([[j < len(row) for j in range(5)] for row in rows]))
+
+
+def test_the_part_makes_a_rectangle_even_of_nothing():
+    ids, mask = words.encode_batch(["", ""], {"<pad>": 0, "<unk>": 1}, 5)
+    assert ids.shape == mask.shape == (2, 1) and not mask.any()
+
+
+# --------------------------------------------------------------------------------------------------- model
+
+
+@pytest.mark.parametrize("kind", list(TOLERANCE))
+@pytest.mark.parametrize("b,t,e", [(1, 1, 1), (4, 7, 3), (3, 3, 3)])
+def test_the_mean_is_that_of_each_texts_own_vectors(written, kind, b, t, e):
+    x, lengths = torch.randn(b, t, e, dtype=kind, requires_grad=True), torch.randint(0, t + 1, (b,))
+    mask = torch.arange(t) < lengths.unsqueeze(1)
+    ours = written("mean_pool")(x, mask)
+    theirs = torch.stack([row[:n].mean(0) if n else row[:0].sum(0) for row, n in zip(x, lengths.tolist())])
+    near(ours, theirs)
+    cotangent = torch.randn_like(ours)
+    near(*(torch.autograd.grad((y * cotangent).sum(), x)[0] for y in (ours, theirs)))
+
+
+@torch.no_grad()
+def pytorchs(model, e, h, depth, kind):
+    """PyTorch's encoder with our weights."""
+    layer = nn.TransformerEncoderLayer(e, h, 4 * e, 0.0, batch_first=True, norm_first=True, dtype=kind)
+    encoder = nn.TransformerEncoder(layer, depth, norm=nn.LayerNorm(e, dtype=kind), enable_nested_tensor=False)
+    encoder.norm.load_state_dict(model.transformer.norm.state_dict())
+    for theirs, block in zip(encoder.layers, model.transformer.blocks):
+        attention = block.attention
+        theirs.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in (attention.to_queries, attention.to_keys, attention.to_values)]))
+        theirs.self_attn.in_proj_bias.zero_()
+        for other, ours in ((theirs.self_attn.out_proj, attention.unify), (theirs.linear1, block.feed_forward.widen),
+                            (theirs.linear2, block.feed_forward.narrow), (theirs.norm1, block.norm1), (theirs.norm2, block.norm2)):
+            other.load_state_dict(ours.state_dict())
+    return encoder.train()  # its fast path in evaluation gives no gradients
+
+
+@pytest.mark.parametrize("kind", list(TOLERANCE))
+@pytest.mark.parametrize("b,t,depth", [(1, 1, 1), (5, 7, 3), (4, 4, 2)])
+def test_the_classifier_is_pytorchs_encoder_between_our_tables_and_a_mean(written, kind, b, t, depth):
+    n, c, e, h = 11, 3, 8, 2
+    model = written("Classifier")(n, c, e, h, depth, t_max=9).to(kind)
+    ids, lengths = torch.randint(0, n, (b, t)), torch.randint(1, t + 1, (b,))
+    mask = torch.arange(t) < lengths.unsqueeze(1)
+    encoder = pytorchs(model, e, h, depth, kind)
+    x = model.tokens(ids) + model.positions.table(torch.arange(t))
+    y = encoder(x, src_key_padding_mask=~mask)
+    pooled = torch.stack([row[:k].mean(0) for row, k in zip(y, lengths.tolist())])
+    theirs = F.linear(pooled, model.to_classes.weight, model.to_classes.bias)
+    ours = model(ids, mask)
+    near(ours, theirs)
+    cotangent = torch.randn_like(ours)
+    shared = [model.tokens.weight, model.positions.table.weight, model.to_classes.weight]
+    for mine, their in zip(torch.autograd.grad((ours * cotangent).sum(), shared), torch.autograd.grad((theirs * cotangent).sum(), shared)):
+        torch.testing.assert_close(mine, their, rtol=10 * TOLERANCE[kind], atol=10 * TOLERANCE[kind])
+
+
+def test_a_text_beyond_the_last_position_is_refused(written):
+    with pytest.raises(ValueError, match="4.*3"):
+        written("Classifier")(5, 2, 4, 2, 1, t_max=3)(torch.ones(1, 4, dtype=torch.long), torch.ones(1, 4, dtype=torch.bool))
+
+
+def test_a_text_reads_the_same_whatever_stands_beside_it(written):
+    model = written("Classifier")(11, 2, 8, 2, 2, 30).eval()
+    ids = torch.randint(0, 11, (1, 5))
+    alone = model(ids, torch.ones(1, 5, dtype=torch.bool))
+    beside = torch.cat([F.pad(ids, (0, 20), value=7), torch.randint(0, 11, (1, 25))])
+    mask = torch.arange(25) < torch.tensor([[5], [25]])
+    near(model(beside, mask)[:1], alone)
+
+
+# ------------------------------------------------------------------------------------------------ training
+
+
+@pytest.mark.parametrize("optimiser", [lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.Adam(p, lr=0.01)])
+def test_steps_are_those_of_the_textbook_loop(written, optimiser):
+    pair = [PARTS["Classifier"](9, 3, 4, 2, 1, 6).double() for _ in range(2)]
+    pair[1].load_state_dict(pair[0].state_dict())
+    ours, theirs = (optimiser(model.parameters()) for model in pair)
+    for _ in range(4):
+        ids, mask, labels = torch.randint(0, 9, (5, 6)), torch.ones(5, 6, dtype=torch.bool), torch.randint(0, 3, (5,))
+        loss = written("train_step")(pair[0].eval(), (ids, mask, labels), ours)
+        theirs.zero_grad()
+        expected = nn.CrossEntropyLoss()(pair[1].train()(ids, mask), labels)
+        expected.backward()
+        theirs.step()
+        assert isinstance(loss, float) and loss == pytest.approx(expected.item(), rel=1e-10)
+        for mine, their in zip(pair[0].parameters(), pair[1].parameters()):
+            near(mine.detach(), their.detach())
+
+
+def test_the_share_is_counted_over_texts_and_leaves_no_trace(written):
+    model = nn.Module()
+    model.seen = []
+
+    def forward(ids, mask):
+        model.seen.append((model.training, torch.is_grad_enabled()))
+        return F.one_hot(ids[:, 0], 3).float()
+
+    model.forward = forward
+    right = torch.rand(23) < 0.6
+    ids = torch.randint(0, 3, (23, 2))
+    labels = torch.where(right, ids[:, 0], (ids[:, 0] + 1) % 3)
+    parts = [(ids[k : k + 10], None, labels[k : k + 10]) for k in range(0, 23, 10)]
+    for training in (True, False):
+        model.train(training)
+        assert written("accuracy")(model, iter(parts)) == pytest.approx(right.double().mean().item())
+        assert model.training is training
+    assert set(model.seen) == {(False, False)}
+
+
+# ------------------------------------------------------------------------------- the stop button, the checks
+
+
+def test_the_stored_lesson_measures_what_its_data_are_made_for():
+    """Counting words under 65 % of unseen reviews, the trained model over 95 %, and not without the order of the words."""
+    outputs = [o for cell in nbformat.read(SOURCE.notebook, as_version=4).cells for o in cell.get("outputs", [])]
+    text = "".join(o.get("text", "") for o in outputs)
+    read, counted = map(float, re.search(r"unseen reviews: ([\d.]+)% right; bag of words: ([\d.]+)%", text).groups())
+    ordered, shuffled = map(float, re.search(r"([\d.]+)% right in order, ([\d.]+)% after 32 exchanges", text).groups())
+    assert 50 < counted < 65 and read > 95
+    assert ordered == read and shuffled < 70
+
+
+def wait_for_reply(client, request, seconds):
+    """Everything that a cell put out, until it is done."""
+    outputs, until = [], time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            message = client.get_iopub_msg(timeout=1)
+        except queue.Empty:
+            continue
+        if message["parent_header"].get("msg_id") != request:
+            continue
+        if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+            return outputs
+        outputs.append(message)
+    raise TimeoutError("the cell did not end")
+
+
+@pytest.mark.slow
+def test_a_training_that_is_stopped_leaves_model_and_curve_and_the_next_cell_works(tmp_path):
+    """In a real kernel: the lesson up to its training, the stop button after a few steps, the cell of the curve, and on with the training."""
+    cells = [cell.source for cell in SOURCE.read().cells if cell.cell_type == "code"]
+    training = next(place for place, cell in enumerate(cells) if "bar.display()" in cell)
+    needed = [cell for cell in cells[:training] if not cell.startswith("check(") and "plt.show" not in cell]
+    manager, client = jupyter_client.manager.start_new_kernel(extra_arguments=["--HistoryManager.hist_file=:memory:"])
+    try:
+        request = client.execute("\n".join(needed))
+        errors = [m for m in wait_for_reply(client, request, 300) if m["msg_type"] == "error"]
+        assert not errors, errors[0]["content"]
+        request = client.execute(cells[training])
+        while client.get_iopub_msg(timeout=120)["msg_type"] != "display_data":  # the progress bar is there: the training has begun
+            pass
+        time.sleep(3)
+        manager.interrupt_kernel()
+        outputs = wait_for_reply(client, request, 60)
+        assert not [m for m in outputs if m["msg_type"] == "error"]
+        said = "".join(m["content"]["text"] for m in outputs if m["msg_type"] == "stream")
+        assert said.startswith("Stopped after ") and len(said.splitlines()) <= 2
+        request = client.execute(cells[training + 1] + "\nprint('curve', len(losses), accuracy(model, put_aside[:1]) > 0)")
+        outputs = wait_for_reply(client, request, 120)
+        assert not [m for m in outputs if m["msg_type"] == "error"]
+        assert any(m["msg_type"] == "display_data" and "image/png" in m["content"]["data"] for m in outputs)
+        told = "".join(m["content"]["text"] for m in outputs if m["msg_type"] == "stream")
+        done = int(told.split("curve ")[1].split()[0])
+        assert 0 < done and "True" in told
+        request = client.execute(f"plan = plan[: {done + 3}]\n" + cells[training] + "\nprint('now', len(losses))")
+        told = "".join(m["content"].get("text", "") for m in wait_for_reply(client, request, 120))
+        assert f"now {done + 3}" in told
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+@pytest.mark.parametrize("name", list(PARTS))
+@pytest.mark.parametrize("seed", ["desk", "another"])
+def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
+    exercise = LESSON[name]
+    with on_the_cpu():
+        key = ExerciseKey(run(exercise, ANSWERS.make(name), seed).outcomes)
+        verdict = judge(exercise, run(exercise, PARTS[name], seed), key)
+    assert verdict.state == RIGHT and verdict.points == exercise.points, [a.says for a in verdict.aspects]
+
+
+def test_every_exercise_of_the_lesson_is_a_finished_part():
+    assert set(PARTS) == {exercise.name for exercise in LESSON}
+
+
+@pytest.mark.parametrize("name", list(PARTS))
+def test_parts_say_what_they_return(name):
+    part = PARTS[name]
+    assert "Returns" in inspect.getdoc(getattr(part, "forward", part))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_inputs_of_the_checks_tell_what_they_are_there_to_tell(seed):
+    from helpers.exercises import l08_classifier as inputs
+
+    with on_the_cpu():
+        texts, size = inputs.too_few_places(LESSON["build_vocabulary"].draw(seed, LESSON["build_vocabulary"].aspects[2]))
+        there = {word for text in texts for word in words.split_words(text)}
+        assert there == set(inputs.WORDS) and size < len(there) + 2
+        _, mask = inputs.as_many_texts_as_positions(LESSON["Classifier"].draw(seed, LESSON["Classifier"].aspects[2]))
+        assert mask.shape == (4, 4) and not mask.all() and mask.any(dim=1).all()
+        for aspect in LESSON["accuracy"].aspects:
+            model, batches = inputs.model_and_batches(LESSON["accuracy"].draw(seed, aspect))
+            shares = []
+            for training in (False, True):
+                model.train(training)
+                shares.append(sum((model(ids, mask).argmax(-1) == labels).sum().item() for ids, mask, labels in batches))
+            assert shares[0] == sum(inputs.BATCHES) - 4 and shares[1] < shares[0]
