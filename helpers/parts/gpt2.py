@@ -10,6 +10,7 @@ import math
 import os
 import pickle
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -482,11 +483,13 @@ def _read_weights(folder):
     if not path.is_file():
         raise FileNotFoundError(f"A model needs model.safetensors or pytorch_model.bin, and {folder} has neither.")
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # about the file's format, for PyTorch's developers
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as problem:
-        raise ValueError(
-            f"{path.name} is damaged, or holds more than weights. Nothing in it was run. PyTorch's loader for weights says: {_first_line(problem)}"
-        ) from None
+        # PyTorch's own message advises to run what is in the file: not repeated here.
+        asked = re.search(r"(?:GLOBAL|class|function|global)\s+([\w.]+\.\w+)", str(problem))
+        what = f"it asks for {asked[1]}, and that" if asked else "what is in it"
+        raise ValueError(f"{path.name} is refused: {what} is no weights. It is damaged or hostile, and nothing in it was run.") from None
     except Exception as problem:  # what a damaged archive raises has no common type
         raise ValueError(f"{path.name} is damaged: {_first_line(problem)}") from None
     if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found.items()):
@@ -507,5 +510,6 @@ def save(model, folder):
     weights = {_published_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     unfinished = folder / "model.safetensors.part"
     save_file(weights, unfinished, metadata={"format": "pt"})
+    os.chmod(unfinished, 0o644)  # readable for a class, where safetensors makes it its owner's alone
     os.replace(unfinished, folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(model.config.to_json(), indent=2) + "\n", encoding="utf-8")

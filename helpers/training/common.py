@@ -1,0 +1,178 @@
+"""What the long trainings share: optimiser, schedule, precision, and the record."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import platform
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from helpers.data.recorded import FOLDER
+from helpers.data.store import written_whole
+from helpers.device import device
+
+
+def arguments() -> argparse.Namespace:
+    """The command line: --steps N (0 where the recorded number is wanted), --try (thirty steps and no record), --to FOLDER."""
+    parser = argparse.ArgumentParser(description="Trains a lesson's model on real data, and records the run.")
+    parser.add_argument("--steps", type=int, default=0, help="how many steps to train (default: as in the recorded run)")
+    parser.add_argument("--try", dest="attempt", action="store_true", help="thirty steps, and no record: does it work?")
+    parser.add_argument("--to", type=Path, default=FOLDER, help="where to write the record")
+    chosen = parser.parse_args()
+    chosen.steps = 30 if chosen.attempt else chosen.steps
+    return chosen
+
+
+class Optimiser:
+    """Muon for the matrices of the blocks, AdamW for everything else, and one schedule for both.
+
+    Muon (K. Jordan et al., 2024) replaces the update of a matrix by the nearest matrix whose directions all have the same strength. It needs fewer steps than AdamW on models as small as these; its
+    updates are scaled to the size of AdamW's (J. Liu et al., "Muon is scalable for LLM training", 2025, section 2.2), so that one learning rate serves for both.
+    Norms, biases and embeddings are not decayed.
+    """
+
+    def __init__(self, model: nn.Module, rate: float, steps: int, warmup: int, decay: float = 0.1, embedding_rate: float | None = None):
+        tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+        own = {id(p): (name, p) for name, p in model.named_parameters()}
+        inner = [p for name, p in own.values() if p.dim() == 2 and id(p) not in tables and not name.startswith("to_")]
+        chosen = {id(p) for p in inner}
+        outer = [p for _, p in own.values() if id(p) not in chosen]
+        self._parts = [
+            torch.optim.Muon(inner, lr=rate, weight_decay=decay, momentum=0.95, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(outer, lr=embedding_rate or rate, betas=(0.9, 0.98), weight_decay=0.0),
+        ]
+        self._schedules = [torch.optim.lr_scheduler.LambdaLR(part, lambda step: up_and_down(step, steps, warmup)) for part in self._parts]
+        self._parameters = list(model.parameters())
+
+    def step(self) -> None:
+        """One step down the gradients, which are cut at a norm of 1, and cleared afterwards."""
+        nn.utils.clip_grad_norm_(self._parameters, 1.0)
+        for part, schedule in zip(self._parts, self._schedules):
+            part.step()
+            schedule.step()
+            part.zero_grad(set_to_none=True)
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, std: float = 0.02) -> nn.Module:
+    """Small normal numbers for every matrix, zeros for every bias, as GPT-2 begins (Radford et al., 2019, section 2.3): what is added to a shortcut is scaled by one over the root of how many such additions there are."""
+    additions = [name for name, p in model.named_parameters() if name.endswith(("unify.weight", "narrow.weight"))]
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 2:
+            parameter.normal_(0, std)
+        if name in additions:
+            parameter.mul_(len(additions) ** -0.5)
+        if name.endswith("bias"):
+            parameter.zero_()
+    return model
+
+
+def up_and_down(step: int, steps: int, warmup: int) -> float:
+    """The share of the full learning rate at a step: up in a line for `warmup` steps, then down along half a cosine, to 0."""
+    if step < warmup:
+        return (step + 1) / warmup
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))
+
+
+def precision() -> contextlib.AbstractContextManager:
+    """bfloat16 for matrix products where this machine multiplies faster in it, which is tried; else float32 throughout."""
+    where = device().type
+    return torch.autocast(where, torch.bfloat16, enabled=_bfloat16_is_faster(where))
+
+
+_tried: dict[str, bool] = {}
+
+
+def _bfloat16_is_faster(where: str) -> bool:
+    if where not in _tried:
+        _tried[where] = where != "mps" and _seconds(where, torch.bfloat16) < 0.8 * _seconds(where, torch.float32)
+    return _tried[where]
+
+
+def _seconds(where: str, dtype: torch.dtype) -> float:
+    """The shortest of a few large products."""
+    a = torch.ones(1024, 1024, dtype=dtype, device=where)
+    times = []
+    for _ in range(6):
+        start = time.perf_counter()
+        (a @ a).sum().item()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+class Record:
+    """Keeps the time and the curve of a training, and writes them down.
+
+    name: of the file. data: what was learned from, with its checksum. settings: whatever one needs to know to repeat it.
+    """
+
+    def __init__(self, name: str, data: dict, settings: dict):
+        self.name, self.data, self.settings = name, data, settings
+        self.curve: list[dict] = []
+        self._start, self._used = time.perf_counter(), time.process_time()
+        self._apart = 0.0, 0.0
+
+    def clock(self) -> tuple[float, float]:
+        """(seconds, processor seconds of all cores together) so far, without what `aside` took."""
+        return time.perf_counter() - self._start - self._apart[0], time.process_time() - self._used - self._apart[1]
+
+    @contextlib.contextmanager
+    def aside(self):
+        """What happens in here is not training: looks at the held-out part."""
+        before = time.perf_counter(), time.process_time()
+        yield
+        self._apart = self._apart[0] + time.perf_counter() - before[0], self._apart[1] + time.process_time() - before[1]
+
+    def look(self, **figures: float) -> None:
+        """One more point of the curve, printed too."""
+        seconds, processor = self.clock()
+        self.curve.append({**{k: round(v, 5) for k, v in figures.items()}, "seconds": round(seconds, 1)})
+        told = "  ".join(f"{k} {v:.4g}" for k, v in figures.items())
+        print(f"{seconds:7.0f} s  ({processor:.0f} s of processor time)  {told}", flush=True)
+
+    def stop(self) -> None:
+        """The training is over; what follows is not counted."""
+        self._clock = self.clock()
+
+    def write(self, folder: Path, result: dict, samples: list) -> Path:
+        seconds, processor = self._clock
+        record = {
+            "command": f"python -m helpers.training.{self.name}",
+            "data": self.data,
+            "machine": machine(),
+            "seconds": round(seconds, 1),
+            "processor_seconds": round(processor, 1),
+            "settings": self.settings,
+            "curve": self.curve,
+            "result": result,
+            "samples": samples,
+        }
+        path = Path(folder) / f"{self.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(path) as temporary:
+            temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(f"Recorded in {path.name}.")
+        return path
+
+
+def machine() -> str:
+    """What computed, in a few words: no name that belongs to one machine alone."""
+    if device().type == "cuda":
+        return torch.cuda.get_device_name()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{_processor()}, {cores} cores, PyTorch {torch.__version__.split('+')[0]}"
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,111 @@
+"""Lesson 9's model on the beginning of the English Wikipedia: python -m helpers.training.enwik8
+
+The first 4,154,399 bytes of enwik8; the last twentieth is held out. About half an hour on two cores.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+
+import torch
+import torch.nn.functional as F
+from tqdm.auto import tqdm
+
+from helpers.data.sources import generator_text
+from helpers.device import device
+from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
+from helpers.training.common import Optimiser, Record, arguments, initialise, precision
+
+HELD_OUT = 1 / 20
+MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4, "t_max": 256}
+BATCH, RATE, EMBEDDING_RATE, WARMUP, STEPS = 24, 1e-2, 4e-3, 60, 2150
+PROMPTS = ["In the year ", "'''Mathematics''' is ", "==External links==\n", "The capital of "]
+
+
+@torch.no_grad()
+def held_out_bits(model, data, t: int, stride: int) -> float:
+    """Bits per byte when every byte is predicted from at least t − stride bytes before it (fewer at the very beginning).
+
+    data: (length,), integers. Windows of t bytes start every `stride` bytes, and of each only the last `stride` predictions count; of the first, all. With stride = t the windows do not overlap, and
+    their first bytes are predicted from next to nothing.
+    """
+    model.eval()
+    nats = count = 0
+    starts = list(range(0, len(data) - t, stride))
+    for place in range(0, len(starts), 32):
+        rows = torch.stack([data[s : s + t + 1] for s in starts[place : place + 32]]).long().to(device())
+        with precision():
+            logits = model(rows[:, :-1])
+        losses = F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten(), reduction="none").view(len(rows), t)
+        fresh = losses[:, -stride:].sum().item()
+        if place == 0 and stride < t:
+            fresh += losses[0, :-stride].sum().item()
+            count += t - stride
+        nats, count = nats + fresh, count + stride * len(rows)
+    model.train()
+    return bits_per_byte(nats / count)
+
+
+def compressors(train: bytes, held_out: bytes) -> dict[str, float]:
+    """Bits per byte of the held-out part, for programs that have seen the training part: how much longer the whole is than the training part alone."""
+    packers = {
+        "gzip -9": lambda data: len(gzip.compress(data, 9)),
+        "bzip2 -9": lambda data: len(bz2.compress(data, 9)),
+        "xz -9": lambda data: len(lzma.compress(data, preset=9)),
+    }
+    return {name: round(8 * (packed(train + held_out) - packed(train)) / len(held_out), 3) for name, packed in packers.items()}
+
+
+def main() -> None:
+    chosen = arguments()
+    steps = chosen.steps or STEPS
+    torch.manual_seed(0)
+    text, taken = generator_text(places=("folder", "kept", "hub"))
+    cut = len(text) - int(HELD_OUT * len(text))
+    data = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+    train, held_out = data[:cut], data[cut:]
+    look_at = held_out[:50_000]
+
+    model = initialise(CharTransformer(**MODEL)).to(device())
+    settings = {**MODEL, "parameters": sum(p.numel() for p in model.parameters()), "batch": BATCH, "steps": steps,
+                "rate": RATE, "embedding_rate": EMBEDDING_RATE, "warmup": WARMUP, "optimiser": "Muon, AdamW for embeddings and output", "schedule": "half a cosine to 0"}
+    optimiser = Optimiser(model, RATE, steps, WARMUP, embedding_rate=EMBEDDING_RATE)
+    generator = torch.Generator().manual_seed(1)
+    precision()
+    t = MODEL["t_max"]
+    record = Record("enwik8", {"name": taken.line.split(":")[1].split(", from")[0].strip(), "sha256": hashlib.sha256(text).hexdigest(),
+                               "bytes": len(text), "training_bytes": cut, "held_out_bytes": len(text) - cut}, settings)
+    running = None
+    for step in tqdm(range(steps), desc="training", mininterval=10):
+        inputs, targets = (part.to(device()) for part in sample_batch(train, BATCH, t, generator))
+        with precision():
+            logits = model(inputs)
+        loss = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+        loss.backward()
+        optimiser.step()
+        running = loss.item() if running is None else 0.95 * running + 0.05 * loss.item()
+        if (step + 1) % max(1, steps // 20) == 0:
+            with record.aside():
+                bits = held_out_bits(model, look_at, t, t)
+            record.look(step=step + 1, training_bits=bits_per_byte(running), held_out_bits=bits)
+    record.stop()
+
+    result = {"held_out_bits": round(held_out_bits(model, held_out, t, t // 4), 4), "held_out_bits_without_overlap": round(held_out_bits(model, held_out, t, t), 4),
+              "context": f"windows of {t} bytes, every byte predicted from at least {t - t // 4}"}
+    print(result)
+    if chosen.attempt:
+        return
+    result["on_the_same_bytes"] = compressors(text[:cut], text[cut:])
+    samples = []
+    for prompt in PROMPTS:
+        ids = torch.tensor([list(prompt.encode())], device=device())
+        drawn = generate(model, ids, 400, temperature=0.8, generator=torch.Generator(device()).manual_seed(2))
+        samples.append({"prompt": prompt, "temperature": 0.8, "text": bytes(drawn[0].tolist()).decode("utf-8", errors="replace")})
+    record.write(chosen.to, result, samples)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,555 @@
+"""GPT-2: the numbers of `transformers`, files that it reads and writes, and files that are not as they should be."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import pickle
+import random
+import shutil
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from helpers.parts import gpt2
+from helpers.parts.bpe import Tokenizer
+from helpers.parts.gpt2 import GPT2, Config, KeyValueCache
+from helpers.pretrained import from_pretrained
+
+needs_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None and not os.environ.get("CI"),
+    reason="the package transformers, of the test extra, is not installed: nothing to compare with",
+)
+SMALL = Config(n=97, t_max=40, e=24, h=3, depth=2)
+
+
+def drawn_config(seed: int) -> Config:
+    rng = random.Random(seed)
+    h = rng.choice([1, 2, 3, 4, 5, 8])
+    return Config(
+        n=rng.randrange(60, 400), t_max=rng.randrange(70, 90), e=h * rng.choice([4, 8, 10, 16]), h=h, depth=rng.randrange(1, 6),
+        epsilon=rng.choice([1e-5, 1e-6, 1e-3]), hidden=rng.choice([None, None, 50, 200]),
+    )
+
+
+def reference(config: Config, seed=0, std=0.15):
+    """The independent model, in evaluation mode, with weights large enough that the logits differ widely, and biases that are not 0."""
+    import transformers
+
+    theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        vocab_size=config.n, n_positions=config.t_max, n_embd=config.e, n_head=config.h, n_layer=config.depth, n_inner=config.hidden,
+        layer_norm_epsilon=config.epsilon, bos_token_id=0, eos_token_id=0,
+    ))
+    theirs.generation_config.eos_token_id = None
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in theirs.named_parameters():
+            parameter.normal_(float("ln_" in name and name.endswith("weight")), std)
+    return theirs.eval()
+
+
+def ours_of(theirs, config: Config) -> GPT2:
+    with torch.device("meta"):
+        model = GPT2(config)
+    model.load_state_dict(gpt2.rename_weights(theirs.state_dict()), assign=True)
+    return model.eval()
+
+
+def ids_for(config: Config, b=2, t=None, seed=1):
+    return torch.randint(config.n, (b, t or config.t_max), generator=torch.Generator().manual_seed(seed))
+
+
+@torch.no_grad()
+def assert_same_layers(model: GPT2, theirs, ids) -> None:
+    """Embeddings, the two halves of every block, the last norm, and the logits."""
+    recorded = {}
+
+    def record(name, module):
+        module.register_forward_hook(lambda module, inputs, output: recorded.__setitem__(name, output if isinstance(output, torch.Tensor) else output[0]))
+
+    record("embeddings", theirs.transformer.drop)
+    for i, block in enumerate(theirs.transformer.h):
+        record(f"norm1 {i}", block.ln_1)
+        record(f"attention {i}", block.attn)
+        record(f"network {i}", block.mlp)
+        record(f"block {i}", block)
+    record("norm", theirs.transformer.ln_f)
+    logits = theirs(ids).logits
+
+    def same(name, mine):
+        torch.testing.assert_close(mine, recorded[name], rtol=0, atol=1e-4, msg=lambda text: f"{name}: {text}")
+
+    x = model.embed(ids)
+    same("embeddings", x)
+    for i, block in enumerate(model.blocks):
+        normed = block.norm1(x)
+        attended = block.attention(normed)
+        same(f"norm1 {i}", normed)
+        same(f"attention {i}", attended)
+        same(f"network {i}", block.feed_forward(block.norm2(x + attended)))
+        x = block(x)
+        same(f"block {i}", x)
+    same("norm", model.norm(x))
+    torch.testing.assert_close(model(ids), logits, rtol=0, atol=1e-4)
+
+
+def assert_same_continuation(model: GPT2, theirs, ids, count=64) -> None:
+    expected = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, do_sample=False, pad_token_id=0)[:, ids.shape[1] :]
+    assert expected.shape[1] == count
+    assert gpt2.generate(model, ids, count, temperature=0).equal(expected)
+    assert gpt2.generate_cached(model, ids, count, temperature=0).equal(expected)
+
+
+##### The numbers
+
+
+@needs_transformers
+@pytest.mark.parametrize("seed", range(12))
+def test_every_layer_and_the_text_of_the_independent_model(seed):
+    config = drawn_config(seed)
+    theirs = reference(config, seed)
+    model = ours_of(theirs, config)
+    assert_same_layers(model, theirs, ids_for(config))
+    assert_same_continuation(model, theirs, ids_for(config, b=3, t=5))
+
+
+@needs_transformers
+@pytest.mark.slow
+def test_every_layer_and_the_text_at_the_size_of_the_smallest_published_one():
+    config = Config.published("gpt2")
+    theirs = reference(config, std=0.02)
+    model = ours_of(theirs, config)
+    assert model.tokens.weight.data_ptr() == theirs.transformer.wte.weight.data_ptr(), "the weights are there once, not twice"
+    assert_same_layers(model, theirs, ids_for(config, b=1, t=96))
+    assert_same_continuation(model, theirs, ids_for(config, b=1, t=16))
+
+
+@needs_transformers
+def test_attention_weights_are_those_of_the_independent_model():
+    config = drawn_config(3)
+    theirs = reference(config)
+    theirs.set_attn_implementation("eager")
+    ids = ids_for(config)
+    weights = ours_of(theirs, config).attention_weights(ids)
+    with torch.no_grad():
+        expected = torch.stack(theirs(ids, output_attentions=True).attentions)
+    assert weights.shape == (config.depth, 2, config.h, config.t_max, config.t_max)
+    torch.testing.assert_close(weights, expected, rtol=0, atol=1e-5)
+
+
+def count_of(config: Config) -> int:
+    with torch.device("meta"):
+        model = GPT2(config)
+    assert all(parameter.is_meta for parameter in model.parameters()), "nothing is allocated"
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_the_published_sizes_have_the_published_numbers_of_parameters():
+    counts = {"gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080, "gpt2-xl": 1_557_611_200, "distilgpt2": 81_912_576}
+    assert {name: count_of(Config.published(name)) for name in counts} == counts
+    with pytest.raises(ValueError, match="gpt2-xl"):
+        Config.published("gpt3")
+
+
+def test_the_layer_is_a_linear_layer_with_its_weight_transposed():
+    layer, x = gpt2.Conv1D(5, 7), torch.randn(2, 3, 5)
+    assert layer.weight.shape == (5, 7) and layer.bias.shape == (7,)
+    torch.testing.assert_close(layer(x), x @ layer.weight + layer.bias)
+
+
+def test_gelu_is_the_formula_with_tanh():
+    x = torch.linspace(-6, 6, 301, dtype=torch.float64)
+    torch.testing.assert_close(gpt2.gelu_tanh(x), 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+    assert not torch.allclose(gpt2.gelu_tanh(x), F.gelu(x), atol=1e-5)
+
+
+def test_weights_start_as_published():
+    torch.manual_seed(0)
+    model = GPT2(Config(n=500, t_max=64, e=128, h=4, depth=8))
+    for name, parameter in model.named_parameters():
+        if "norm" in name:
+            assert parameter.eq(float(name.endswith("weight"))).all(), name
+        elif name.endswith("bias"):
+            assert not parameter.any(), name
+        else:
+            expected = 0.02 / math.sqrt(16) if "unify" in name or "narrow" in name else 0.02
+            assert abs(parameter.std() / expected - 1) < 0.03 and abs(parameter.mean()) < expected / 20, name
+
+
+def test_nobody_looks_ahead_and_gradients_reach_everything():
+    model = GPT2(SMALL).eval()
+    ids = ids_for(SMALL)
+    later = ids.clone()
+    later[:, 20:] = ids_for(SMALL, seed=2)[:, 20:]
+    torch.testing.assert_close(model(ids)[:, :20], model(later)[:, :20])
+    model(ids).logsumexp(-1).sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())
+
+
+def test_dropout_is_for_training():
+    model = GPT2(Config(**{**SMALL.__dict__, "dropout": 0.5}))
+    ids = ids_for(SMALL)
+    assert not torch.equal(model(ids), model(ids))
+    model.eval()
+    assert torch.equal(model(ids), model(ids))
+
+
+def test_too_long_a_window_is_refused():
+    with pytest.raises(ValueError, match="41 tokens.*40 positions"):
+        GPT2(SMALL)(ids_for(SMALL, t=41))
+
+
+@pytest.mark.parametrize("wrong, says", [({"e": 25}, "divided"), ({"n": 0}, "n should"), ({"depth": 1.0}, "depth"), ({"h": "3"}, "h should"), ({"hidden": -1}, "hidden")])
+def test_sizes_that_cannot_be_are_refused(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        Config(**{**SMALL.__dict__, **wrong})
+
+
+##### The cache, and writing
+
+
+def large(config: Config, seed=0) -> GPT2:
+    """Weights large enough that every token matters to the next."""
+    torch.manual_seed(seed)
+    model = GPT2(config).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+@pytest.mark.parametrize("parts", [[40], [1] * 40, [17, 1, 1, 1, 20], [3, 5, 32], [1, 39]])
+def test_the_cache_changes_no_logit_however_the_text_comes(parts):
+    model, ids = large(SMALL), ids_for(SMALL)
+    cache = KeyValueCache(SMALL.depth, SMALL.t_max)
+    with torch.no_grad():
+        logits = torch.cat([model(part, cache) for part in ids.split(parts, dim=1)], dim=1)
+        torch.testing.assert_close(logits, model(ids), rtol=0, atol=1e-5)
+        torch.testing.assert_close(logits[:, -1:], model(ids, last_only=True), rtol=0, atol=1e-5)
+    assert cache.length == 40
+    with pytest.raises(ValueError, match="41"):
+        model(ids[:, :1], cache)
+
+
+def test_a_cache_that_is_full_says_so():
+    with pytest.raises(ValueError, match="room for 3 positions.* 4"):
+        large(SMALL)(ids_for(SMALL, t=4), KeyValueCache(SMALL.depth, 3))
+
+
+@pytest.mark.parametrize("t", [1, 7, 39, 40, 55])
+@pytest.mark.parametrize("how", [{"temperature": 0}, {"temperature": 1.5}, {"top_k": 5}, {"top_p": 0.7, "temperature": 0.9}])
+def test_cached_and_plain_write_the_same_past_the_end_of_the_window_too(t, how):
+    model, ids = large(SMALL), ids_for(SMALL, t=t)
+    plain = gpt2.generate(model, ids, 50, **how, generator=torch.Generator().manual_seed(3))
+    cached = gpt2.generate_cached(model, ids, 50, **how, generator=torch.Generator().manual_seed(3))
+    assert plain.shape == (2, 50) and plain.equal(cached)
+    assert gpt2.generate_cached(model, ids, 0).shape == gpt2.generate(model, ids, 0).shape == (2, 0)
+
+
+def test_writing_is_lesson_9s_writing_and_leaves_the_mode_alone():
+    from helpers.parts.generator import generate
+
+    model, ids = large(SMALL), ids_for(SMALL, t=6)
+    model.train()
+    expected = generate(model, ids, 45, 0.8, 10, 0.9, torch.Generator().manual_seed(3))
+    for write in (gpt2.generate, gpt2.generate_cached):
+        assert write(model, ids, 45, 0.8, 10, 0.9, torch.Generator().manual_seed(3)).equal(expected)
+        assert model.training
+
+
+def test_with_the_cache_the_model_reads_the_prompt_once_and_then_one_token_at_a_time(monkeypatch):
+    model, read = large(SMALL), []
+    monkeypatch.setattr(model, "embed", lambda ids, start=0: read.append((start, ids.shape[1])) or GPT2.embed(model, ids, start))
+    gpt2.generate_cached(model, ids_for(SMALL, t=30), 13)
+    assert read == [(0, 30), *((place, 1) for place in range(30, 40)), (0, 40), (0, 40)]
+
+
+def test_perplexity_predicts_every_token_but_the_first_once():
+    model = large(SMALL)
+    text = ids_for(SMALL, b=1, t=203)[0]
+    with torch.no_grad():
+        for stride in (1, 7, 39, 40):
+            nats = []
+            for place in range(1, len(text)):  # the window that predicts it first, and what it starts with
+                start = 0 if place <= 40 else math.ceil((place - 40) / stride) * stride
+                nats.append(F.cross_entropy(model(text[None, start:place])[0, -1], text[place]).item())
+            assert gpt2.perplexity(model, text, stride) == pytest.approx(math.exp(sum(nats) / len(nats)), rel=1e-5)
+    assert gpt2.perplexity(model, text) == gpt2.perplexity(model, text, 40)
+    for short in (2, 40, 41, 42, 81):
+        assert math.isfinite(gpt2.perplexity(model, text[:short]))
+
+
+def test_perplexity_of_a_model_that_knows_nothing_is_the_size_of_its_vocabulary():
+    model = GPT2(SMALL)
+    for parameter in model.parameters():
+        torch.nn.init.zeros_(parameter)
+    assert gpt2.perplexity(model, ids_for(SMALL, b=1, t=100)[0] * 0) == pytest.approx(97)
+    assert model.training
+    with pytest.raises(ValueError, match="two tokens"):
+        gpt2.perplexity(model, torch.tensor([3]))
+    with pytest.raises(ValueError, match="stride"):
+        gpt2.perplexity(model, torch.arange(9), stride=41)
+
+
+##### Files
+
+
+@needs_transformers
+@pytest.mark.parametrize("seed", range(3))
+def test_what_transformers_saves_is_loaded(tmp_path, seed):
+    config = drawn_config(seed)
+    theirs = reference(config, seed)
+    theirs.save_pretrained(tmp_path)
+    model, ids = gpt2.load(tmp_path), ids_for(config)
+    assert not model.training and all(parameter.requires_grad and parameter.dtype == torch.float32 for parameter in model.parameters())
+    with torch.no_grad():
+        torch.testing.assert_close(model(ids), theirs(ids).logits, rtol=0, atol=1e-4)
+    assert model.config == Config(**{**config.__dict__, "dropout": 0.1})
+
+
+@needs_transformers
+@pytest.mark.parametrize("masks", [False, True])
+@pytest.mark.parametrize("prefix", ["transformer.", ""])
+@pytest.mark.parametrize("head", [False, True])
+@pytest.mark.parametrize("old_format", [False, True])
+def test_the_older_files_are_loaded(tmp_path, masks, prefix, head, old_format):
+    config = drawn_config(5)
+    theirs = reference(config)
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    weights = {name.replace("transformer.", prefix): tensor for name, tensor in theirs.state_dict().items() if head or "lm_head" not in name}
+    for i in range(config.depth if masks else 0):
+        weights[f"{prefix}h.{i}.attn.bias"] = torch.ones(config.t_max, config.t_max, dtype=torch.uint8).tril()[None, None]
+        weights[f"{prefix}h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
+    torch.save(weights, tmp_path / "pytorch_model.bin", _use_new_zipfile_serialization=not old_format)
+    ids = ids_for(config)
+    with torch.no_grad():
+        torch.testing.assert_close(gpt2.load(tmp_path)(ids), theirs(ids).logits, rtol=0, atol=1e-4)
+
+
+@needs_transformers
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_saved_here_is_loaded_by_transformers(tmp_path, seed):
+    import transformers
+
+    config = drawn_config(seed)
+    model, ids = large(config), ids_for(config)
+    gpt2.save(model, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
+    theirs, report = transformers.GPT2LMHeadModel.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
+    with torch.no_grad():
+        torch.testing.assert_close(theirs.eval()(ids).logits, model(ids), rtol=0, atol=1e-4)
+        assert gpt2.load(tmp_path)(ids).equal(model(ids))
+
+
+def test_half_precision_becomes_single_and_the_copy_is_the_files_own(tmp_path):
+    model = large(SMALL).half()
+    gpt2.save(model, tmp_path)
+    loaded = gpt2.load(tmp_path)
+    assert all(torch.equal(a, b.float()) for a, b in zip(loaded.parameters(), model.parameters()))
+
+
+def published(model: GPT2) -> dict[str, torch.Tensor]:
+    return {gpt2._published_name(name): tensor.detach().clone() for name, tensor in model.state_dict().items()}
+
+
+def test_names_go_there_and_back():
+    model = large(SMALL)
+    weights = published(model)
+    assert "wte.weight" in weights and "h.1.attn.c_proj.bias" in weights and "ln_f.bias" in weights
+    expected = model.state_dict()
+    for prefix in ("", "transformer."):
+        renamed = gpt2.rename_weights({prefix + name: tensor for name, tensor in weights.items()})
+        assert renamed.keys() == expected.keys() and all(renamed[name].equal(expected[name]) for name in expected)
+    masks = {"h.0.attn.bias": torch.ones(1), "transformer.h.1.attn.masked_bias": torch.ones(1), "lm_head.weight": weights["wte.weight"]}
+    assert gpt2.rename_weights(weights | masks).keys() == expected.keys()
+
+
+@pytest.mark.parametrize("name", ["wte.bias.weight", "wte", "h.0.attn.c_attn", "h.00.ln_1.weight", "h.-1.ln_1.weight", "h.0.ln_3.weight", "h.0.attn.c_attn.scale",
+                                  "transformer.transformer.wte.weight", "model.wte.weight", "score.weight", "", "h.0.attn.bias.bias", "h.0.weight", "h.٣.ln_1.weight"])
+def test_unknown_names_are_refused_by_name(name):
+    with pytest.raises(ValueError, match="unexpected") as caught:
+        gpt2.rename_weights(published(large(SMALL)) | {name: torch.ones(2), "another": torch.ones(2)})
+    assert f"unexpected: {name}\n" in str(caught.value) and "unexpected: another" in str(caught.value)
+
+
+def test_a_head_that_is_not_the_table_is_refused():
+    weights = published(large(SMALL))
+    for head in (weights["wte.weight"] + 0.001, weights["wte.weight"][:-1]):
+        with pytest.raises(ValueError, match="lm_head.weight differs from wte.weight"):
+            gpt2.rename_weights(weights | {"lm_head.weight": head})
+    with pytest.raises(ValueError, match="twice.*: transformer.wte.weight"):
+        gpt2.rename_weights(weights | {"transformer.wte.weight": weights["wte.weight"]})
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "bin"])
+def test_every_tensor_that_does_not_fit_is_named_in_one_message(tmp_path, kind):
+    from safetensors.torch import save_file
+
+    model = large(SMALL)
+    gpt2.save(model, tmp_path)
+    weights = published(model)
+    del weights["h.1.ln_2.bias"], weights["wpe.weight"]
+    weights["h.0.mlp.c_fc.weight"] = weights["h.0.mlp.c_fc.weight"].T.contiguous()
+    weights["h.0.ln_1.bias"] = torch.arange(24)
+    weights |= {"h.2.ln_1.weight": torch.ones(24), "surprise": torch.ones(1), "lm_head.weight": torch.ones(97, 24)}
+    if kind == "safetensors":
+        save_file(weights, tmp_path / "model.safetensors")
+    else:
+        (tmp_path / "model.safetensors").unlink()
+        torch.save(weights, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError) as caught:
+        gpt2.load(tmp_path)
+    lines = [line.strip() for line in str(caught.value).splitlines()[1:]]
+    assert sorted(lines) == sorted([
+        "unexpected: surprise",
+        "lm_head.weight differs from wte.weight, and GPT-2 has one table for both",
+        "missing: wpe.weight (40, 24)",
+        "missing: h.1.ln_2.bias (24,)",
+        "wrong shape: h.0.mlp.c_fc.weight is (96, 24) and should be (24, 96)",
+        "no weights: h.0.ln_1.bias holds torch.int64, torch.strided, on cpu",
+        "unexpected: h.2.ln_1.weight (config.json says 2 blocks)",
+    ])
+
+
+class Hostile:
+    """Leaves a mark when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+def test_hostile_files_are_refused_and_run_nothing(tmp_path):
+    gpt2.save(large(SMALL), tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    mark, path = tmp_path / "mark", tmp_path / "pytorch_model.bin"
+    weights = published(large(SMALL))
+    for hostile in (Hostile(mark), weights | {"h.0.attn.bias": Hostile(mark)}, {Hostile(mark): torch.ones(1)}, [Hostile(mark)]):
+        for write in (torch.save, lambda what, to: to.write_bytes(pickle.dumps(what)),
+                      lambda what, to: torch.save(what, to, _use_new_zipfile_serialization=False)):
+            write(hostile, path)
+            with pytest.raises(ValueError, match="pytorch_model.bin is (refused|damaged)") as caught:
+                gpt2.load(tmp_path)
+            assert not mark.exists()
+            assert "weights_only" not in str(caught.value), "PyTorch's message advises to run the file"
+    torch.save(weights | {"h.0.attn.bias": Hostile(mark)}, path)
+    with pytest.raises(ValueError, match=r"it asks for \w+\.open.*nothing in it was run"):
+        gpt2.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [[1, 2], {"a": 1}, {1: torch.ones(2)}, torch.ones(3), {"a": {"b": torch.ones(1)}}, None, {}])
+def test_a_bin_that_is_no_table_of_tensors_is_refused(tmp_path, content):
+    gpt2.save(large(SMALL), tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(content, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="missing: wte.weight" if content == {} else "no table of weights"):
+        gpt2.load(tmp_path)
+
+
+def test_tensors_that_are_no_numbers_in_memory_are_refused(tmp_path):
+    weights = published(large(SMALL))
+    gpt2.save(large(SMALL), tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    weights["wpe.weight"] = weights["wpe.weight"].to_sparse()
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="no weights: wpe.weight .*sparse"):
+        gpt2.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_damaged_and_truncated_files_are_refused(tmp_path, name):
+    gpt2.save(large(SMALL), tmp_path)
+    if name == "pytorch_model.bin":
+        (tmp_path / "model.safetensors").unlink()
+        torch.save(published(large(SMALL)), tmp_path / name)
+    whole = (tmp_path / name).read_bytes()
+    rng = random.Random(0)
+    for content in (b"", b"x", whole[:7], whole[:100], whole[: len(whole) // 2], whole[:-1], b"\0" * 1000, b"\xff" * 1000, rng.randbytes(5000),
+                    b"<html>404: not found</html>" * 50, b"\xff\xff\xff\xff\xff\xff\xff\x7f{}" + whole[10:]):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=f"{name} (is damaged|is refused|is no table|does not fit)"):
+            gpt2.load(tmp_path)
+    for _ in range(60):  # a few bytes changed somewhere in the description of the tensors: refused, or nothing of it matters
+        changed = bytearray(whole)
+        for _ in range(3):
+            changed[rng.randrange(min(len(whole), 2500))] = rng.randrange(256)
+        (tmp_path / name).write_bytes(changed)
+        try:
+            assert isinstance(gpt2.load(tmp_path), GPT2)
+        except ValueError as problem:
+            assert name in str(problem)
+
+
+def test_a_header_that_claims_more_than_there_is_is_refused(tmp_path):
+    gpt2.save(large(SMALL), tmp_path)
+    header = json.dumps({"wte.weight": {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4 * 10**18]}}).encode()
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(64))
+    with pytest.raises(ValueError, match="model.safetensors is damaged"):
+        gpt2.load(tmp_path)
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="config.json"):
+        gpt2.load(tmp_path)
+    gpt2.save(large(SMALL), tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="model.safetensors or pytorch_model.bin"):
+        gpt2.load(tmp_path)
+
+
+@pytest.mark.parametrize("change, says", [
+    ({"n_embd": 25}, "divided"), ({"n_layer": None}, "depth"), ({"vocab_size": -1}, "n should"), ({"n_head": "many"}, "h should"),
+    ({"model_type": "llama"}, "llama"), ({"activation_function": "relu"}, "relu"), ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn"),
+    ({"layer_norm_epsilon": "small"}, "damaged"), ({"n_inner": 1.5}, "hidden"), ({"tie_word_embeddings": False}, "tie_word"),
+])
+def test_a_config_of_another_model_is_refused(tmp_path, change, says):
+    gpt2.save(large(SMALL), tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ValueError, match=f"config.json.*{says}"):
+        gpt2.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "[" * 100_000, '{"model_type": "gpt2"}', "\x00"])
+def test_a_damaged_config_is_refused(tmp_path, content):
+    gpt2.save(large(SMALL), tmp_path)
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ValueError, match="config.json is damaged"):
+        gpt2.load(tmp_path)
+
+
+##### By name
+
+
+def a_folder(folder, n=300):
+    tokenizer = Tokenizer.learn("the state of the statement is the state of the art " * 3, 280)
+    tokenizer.save(folder)
+    gpt2.save(large(Config(**{**SMALL.__dict__, "n": n})), folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["gpt2", "openai-community/gpt2-medium", "gpt2-large", "gpt2-xl", "distilbert/distilgpt2"])
+def test_published_models_load_by_name_from_the_data_folder(tmp_path, monkeypatch, capsys, name):
+    from helpers.data import store
+
+    monkeypatch.setattr(store, "SHA256", {})
+    monkeypatch.setenv("COURSE_DATA", str(tmp_path))
+    a_folder(tmp_path / name.split("/")[-1])
+    model, tokenizer = from_pretrained(name)
+    assert capsys.readouterr().out == f"GPT-2: {name.split('/')[-1]}, from $COURSE_DATA.\n"
+    assert isinstance(model, GPT2) and tokenizer.decode(tokenizer.encode("a statement")) == "a statement"
+
+
+def test_a_folder_is_a_name_too(tmp_path):
+    model, tokenizer = from_pretrained(str(a_folder(tmp_path)))
+    assert model(torch.tensor([tokenizer.encode("the statement")])).shape[-1] == 300
+    shutil.copy(a_folder(tmp_path / "other", n=270) / "model.safetensors", tmp_path)
+    shutil.copy(tmp_path / "other/config.json", tmp_path)
+    with pytest.raises(ValueError, match="do not belong together"):
+        from_pretrained(str(tmp_path))
