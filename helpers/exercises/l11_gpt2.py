@@ -7,7 +7,7 @@ trained model.
 import torch
 
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import Unmet, any_device, fill, input_left_alone
+from helpers.exercises.probes import Unmet, any_device, input_left_alone
 from helpers.parts.bpe import byte_alphabet, learn_merges
 from helpers.parts.gpt2 import GPT2, Config
 
@@ -27,7 +27,7 @@ def a_list_of_ids(returned):
         returned = returned.tolist()
     if not isinstance(returned, (list, tuple)) or not all(isinstance(i, int) for i in returned):
         what = kind_of(returned) if not isinstance(returned, (list, tuple)) else f"a list with {kind_of(returned[0])} in it"
-        raise Unmet(f"Your function has to return a list of integers, one id a token; it returns {what}.")
+        raise Unmet(f"You return {what}. A list of integers is asked for, the id of one token each.")
     return torch.tensor(list(returned), dtype=torch.int64)
 
 
@@ -96,9 +96,10 @@ def from_pairs_that_tie(learn, draw):
 
 
 def from_repeated_words(learn, draw):
-    """One pair is in many different words that are rare; the other in one word that is everywhere."""
+    """One pair is in many different words that are rare, others in one word that is everywhere, and one four times in a word."""
     rare = ["q" + "bcdefgh"[i] + "xy" for i in draw.permutation(7)[:5].tolist()]
-    return pairs_as_text(learn, rare + ["zw"] * draw.number(7, 10) + ["vu"] * draw.number(10, 13), 3)
+    often = ["zw"] * draw.number(7, 10) + ["vu"] * draw.number(10, 13)
+    return pairs_as_text(learn, rare + 2 * ["jkjkjkjk"] + often, 3)
 
 
 def from_too_few(learn, draw):
@@ -210,15 +211,20 @@ def broken_characters(decode, draw):
 CONFIG = Config(n=19, t_max=11, e=12, h=3, depth=2)
 
 
+def own_names(module):
+    """The parameters by name. A head that is the token table itself goes by the table's name, once, in whatever order they were made."""
+    found = dict(module.named_parameters(remove_duplicate=False))
+    table = found.get("tokens.weight")
+    return {name: p for name, p in found.items() if p is not table or name == "tokens.weight"}
+
+
 def strong(module, draw):
-    """Drawn weights, large enough that attention is sharp and that the two GELUs differ; norms that are no identity."""
-    fill(module, draw)
+    """Drawn weights by name, large enough that attention is sharp and that the two GELUs differ; norms that are no identity."""
     with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            if name.endswith(("to_qkv.weight", "widen.weight", "tokens.weight", "positions.weight")):
-                parameter.mul_(4)
-            if "norm" in name:
-                parameter.add_(0.5)
+        for name, parameter in own_names(module).items():
+            numbers = draw.named(name).normal(*parameter.shape) / (parameter.shape[-1] ** 0.5 if parameter.dim() > 1 else 2)
+            large = name.endswith(("to_qkv.weight", "widen.weight", "tokens.weight", "positions.weight"))
+            parameter.copy_(numbers * (4 if large else 1) + (0.5 if "norm" in name else 0))
     return module.eval()
 
 
@@ -244,13 +250,10 @@ def on(inputs, via):
 
 
 def names(via):
-    """Names and shapes of the parameters. A head that is the token table itself counts once, under the table's name."""
+    """Names and shapes of the parameters."""
 
     def probe(answer, draw):
-        module = via(answer, draw)
-        found = dict(module.named_parameters(remove_duplicate=False))
-        table = found.get("tokens.weight")
-        lines = [f"{name} {tuple(p.shape)}" for name, p in found.items() if p is not table or name == "tokens.weight"]
+        lines = [f"{name} {tuple(p.shape)}" for name, p in own_names(via(answer, draw)).items()]
         return {"names and shapes": torch.tensor(list("\n".join(sorted(lines)).encode()[:4000]), dtype=torch.uint8)}
 
     return probe
@@ -506,7 +509,7 @@ LESSON = Lesson(
                 Aspect("any axes in front", 0.5, on(flat_vectors, made(4, 6)), axes="b n_out"),
                 Aspect("parameters", 0.5, names(made(4, 6)), side=True),
             ),
-            forbidden=NO_GPT2,
+            forbidden=NO_GPT2 | {"FinishedConv1D": FINISHED},
         ),
         Exercise(
             "gelu_tanh",
@@ -517,7 +520,7 @@ LESSON = Lesson(
                 Aspect("gradient", 0.5, slopes),
                 any_device(0.5, numbers),
             ),
-            forbidden=NO_GPT2 | {name: PYTORCHS for name in ("gelu", "GELU")},
+            forbidden=NO_GPT2 | {"finished_gelu": FINISHED} | {name: PYTORCHS for name in ("gelu", "GELU")},
         ),
         Exercise(
             "GPT2Block",

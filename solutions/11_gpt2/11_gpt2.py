@@ -60,7 +60,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## Four files
 #
-# OpenAI published GPT-2 in 2019, in four sizes (Radford et al., 2019). What you find on the Hugging Face Hub under `openai-community/gpt2` are those weights in a folder of four files. The course brings a folder of the same kind along: the **pocket model**, a GPT-2 of our own with the same parts in the same format, 300 times as small as
+# OpenAI published GPT-2 in 2019, in four sizes (Radford et al., 2019). What you find on the Hugging Face Hub under `openai-community/gpt2` are those weights in a folder of four files. The course brings a folder of the same kind along: the **pocket model**, a GPT-2 of our own with the same parts in the same format, about 125 times as small as
 # the smallest published one, trained on the prose of Python's reference manual and on nothing else.
 
 # %% tags=["show"]
