@@ -27,6 +27,7 @@
 # Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of one head, n the size of the vocabulary.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import functools
 import json
 import math
 import time
@@ -69,8 +70,8 @@ for path in sorted(folder.glob("*.*")):
     print(f"{path.name:>18}: {path.stat().st_size:>9,} bytes")
 
 settings = json.loads((folder / "config.json").read_text())
-sizes = "vocab_size n_positions n_embd n_head n_layer activation_function layer_norm_epsilon"
-for name in sizes.split():
+for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
+             "activation_function", "layer_norm_epsilon"):
     print(f"{name:>22} = {settings[name]}")
 
 # %% [markdown]
@@ -78,7 +79,7 @@ for name in sizes.split():
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two panels of horizontal bars: for two beginnings of a sentence, the eight most probable next tokens with their probabilities."}}
 tokenizer = Tokenizer.from_folder(folder)
-pocket = finished_gpt2.load(folder, device())    # the finished part: you will write its like
+pocket = finished_gpt2.load(folder, device())    # the finished part, for now
 
 def ids_of(text):
     return torch.tensor([tokenizer.encode(text)], device=device())    # (1, t)
@@ -88,7 +89,8 @@ for ax, text in zip(axes, ["If the value of the", "If the value of the expressio
     chances = pocket(ids_of(text))[0, -1].softmax(dim=-1)    # (n,)
     best = chances.topk(8)
     names = [tokenizer.token(i) for i in best.indices]
-    plots.bars({f"…{text[-17:]} ▁": best.values}, names, "probability", "next token", axes=[ax])
+    shares = {f"…{text[-17:]} ▁": best.values}
+    plots.bars(shares, names, "probability", "next token", axes=[ax])
 axes[1].set_ylabel("")
 plt.show()
 
@@ -148,7 +150,8 @@ check(byte_alphabet)
 # %% tags=["show", "nbval-check-output"]
 alphabet = byte_alphabet()
 for text in ("Hello, world", "naïve\n", "→ 😀"):
-    print(f"{text!r:>16}  {len(text.encode()):>2} bytes  ", "".join(alphabet[i] for i in text.encode()))
+    raw = text.encode()
+    print(f"{text!r:>16}  {len(raw):>2} bytes  ", "".join(alphabet[byte] for byte in raw))
 
 # %% [markdown]
 # An "ï" is two bytes in UTF-8, an arrow three, a smiley four. What looks like gibberish is exact: each character stands for one byte, and back is as easy as forth.
@@ -193,7 +196,7 @@ def learn_merges(words, count):
     Returns a list of pairs (left, right), both str.
     """
     occurrences = Counter(words)
-    split = {word: list(word) for word in occurrences}    # every word starts as its characters
+    split = {word: list(word) for word in occurrences}    # at first, its characters
     merges = []
     while len(merges) < count:
         ### BEGIN SOLUTION
@@ -280,7 +283,8 @@ check(encode)
 def shown_tokens(ids):
     return " | ".join(tokenizer.token(i) for i in ids)
 
-for text in ("The statement raises an exception.", "Transformers read 12,345 tokens.", "Größe → 😀"):
+for text in ("The statement raises an exception.", "Transformers read 12,345 tokens.",
+             "Größe → 😀"):
     ids = encode(text, tokenizer.merges, tokenizer.vocabulary)
     print(f"{len(text):>2} characters, {len(ids):>2} tokens:  {shown_tokens(ids)}")
 
@@ -320,7 +324,8 @@ def decode(ids, vocabulary):
     symbol_of = {place: symbol for symbol, place in vocabulary.items()}
     byte_of = {character: byte for byte, character in finished_alphabet().items()}
     spelled = "".join(symbol_of[place] for place in ids)
-    return bytes(byte_of[character] for character in spelled).decode("utf-8", errors="replace")
+    raw = bytes(byte_of[character] for character in spelled)
+    return raw.decode("utf-8", errors="replace")
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_decode", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
@@ -465,7 +470,8 @@ class GPT2Block(nn.Module):
         """
         ### BEGIN SOLUTION
         b, t, e = x.shape
-        q, k, v = (split_heads(part, self.h) for part in self.attention.to_qkv(x).chunk(3, -1))
+        three = self.attention.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (split_heads(part, self.h) for part in three)    # (b, h, t, d)
         scores = q @ k.transpose(-2, -1) / math.sqrt(e // self.h)    # (b, h, t, t)
         future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
         weights = torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)
@@ -552,8 +558,8 @@ for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
     config = Config.published(name)
     with torch.device("meta"):
         counted = sum(p.numel() for p in GPT2(config).parameters())
-    print(f"{name:>12}: e = {config.e:>4}, {config.depth} blocks: {formula(config):>13,} by formula,"
-          f" {counted:>13,} by count")
+    print(f"{name:>12}: e = {config.e:>4}, {config.depth} blocks,"
+          f" {formula(config):>13,} by formula, {counted:>13,} by count")
 
 # %% [markdown]
 # The paper says 117M, 345M, 762M and 1542M (its table 2), and OpenAI has since noted beside the code that the first counts were wrong. A well-known drawing of GPT-2 goes through the smallest model layer by layer and arrives at 124,410,624, which is 29,184 too few. Two things slipped. Which?
@@ -567,19 +573,21 @@ for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
 # %% tags=["show"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In the smallest published model the token table is almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds."}}
 names = ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2", "distilgpt2"]
 configs = {name: Config.published(name) for name in names} | {"pocket": pocket.config}
+colours = ["#cfe6f5", "#E69F00", "#0072B2", "#ffffff", "#000000"]
 figure, ax = plt.subplots(figsize=(6, 3.4))
 for row, (name, c) in enumerate(configs.items()):
     parts = {"token table": c.n * c.e, "position table": c.t_max * c.e,
              "attention": c.depth * (4 * c.e**2 + 4 * c.e),
-             "feed-forward": c.depth * (8 * c.e**2 + 5 * c.e), "norms": (4 * c.depth + 2) * c.e}
+             "feed-forward": c.depth * (8 * c.e**2 + 5 * c.e),
+             "norms": (4 * c.depth + 2) * c.e}
     left = 0.0
     for k, (part, size) in enumerate(parts.items()):
         share = 100 * size / formula(c)
-        ax.barh(row, share, left=left, color=["#cfe6f5", "#E69F00", "#0072B2", "#ffffff", "#000000"][k],
-                hatch=["", "..", "", "//", ""][k], edgecolor="#444444", linewidth=0.6,
-                label=part if row == 0 else None)
+        ax.barh(row, share, left=left, color=colours[k], hatch=["", "..", "", "//", ""][k],
+                edgecolor="#444444", linewidth=0.6, label=part if row == 0 else None)
         left += share
-ax.set_yticks(range(len(configs)), [f"{name}\n{formula(c):,}" for name, c in configs.items()])
+labels = [f"{name}\n{formula(c):,}" for name, c in configs.items()]
+ax.set_yticks(range(len(configs)), labels)
 ax.set(xlabel="share of the parameters (%)", xlim=(0, 100))
 ax.grid(False)
 figure.legend(loc="outside lower center", ncols=5, columnspacing=1, handlelength=1.2)
@@ -599,7 +607,8 @@ plt.show()
 
 # %% tags=["show"]
 published = load_file(folder / "model.safetensors")
-for name in sorted(published)[:6] + [name for name in published if name.startswith(("w", "ln"))]:
+names = sorted(published)
+for name in names[:12] + [name for name in names if not name.startswith("h.")]:
     print(f"{name:>24}  {tuple(published[name].shape)}")
 print(f"{len(published)} tensors")
 
@@ -636,8 +645,9 @@ print(f"{len(published)} tensors")
 # %% nbgrader={"grade": false, "grade_id": "rename_weights", "locked": false, "schema_version": 3, "solution": true, "task": false}
 OURS = {
     ".wte.": ".tokens.", ".wpe.": ".positions.", ".h.": ".blocks.", ".ln_f.": ".norm.",
-    ".ln_1.": ".norm1.", ".attn.c_attn.": ".attention.to_qkv.", ".attn.c_proj.": ".attention.unify.",
-    ".ln_2.": ".norm2.", ".mlp.c_fc.": ".feed_forward.widen.", ".mlp.c_proj.": ".feed_forward.narrow.",
+    ".ln_1.": ".norm1.", ".attn.c_attn.": ".attention.to_qkv.",
+    ".attn.c_proj.": ".attention.unify.", ".ln_2.": ".norm2.",
+    ".mlp.c_fc.": ".feed_forward.widen.", ".mlp.c_proj.": ".feed_forward.narrow.",
 }
 
 def rename_weights(published):
@@ -681,8 +691,8 @@ def stages(model, ids):
     """Every vector on the way: embeddings, after each block, after the norm, logits."""
     found, hooks = [], []
     layers = [*model.blocks, model.norm]
-    hooks.append(layers[0].register_forward_pre_hook(lambda m, given: found.append(given[0])))
-    hooks += [m.register_forward_hook(lambda m, given, y: found.append(y)) for m in layers]
+    hooks.append(layers[0].register_forward_pre_hook(lambda m, x: found.append(x[0])))
+    hooks += [m.register_forward_hook(lambda m, x, y: found.append(y)) for m in layers]
     found.append(model(ids))
     for hook in hooks:
         hook.remove()
@@ -709,13 +719,14 @@ def slipped(slip):
     return model
 
 known = reference(folder)
-models = {"yours": mine, "exact GELU": slipped(exact_gelu), "unify transposed": slipped(transposed),
-          "positions from 1": slipped(from_one)}
+models = {"yours": mine, "exact GELU": slipped(exact_gelu),
+          "unify transposed": slipped(transposed), "positions from 1": slipped(from_one)}
 names = ["embed", *(f"block {k + 1}" for k in range(len(pocket.blocks))), "norm", "logits"]
 lines = {}
 for name, model in models.items():
     pairs = zip(stages(model, known.ids.to(device())), known.stages)
-    lines[name] = (range(len(names)), [max((a - b).abs().max().item(), 1e-9) for a, b in pairs])
+    apart = [max((a - b).abs().max().item(), 1e-9) for a, b in pairs]
+    lines[name] = (range(len(names)), apart)
 figure, ax = plt.subplots(figsize=(6, 3.8))
 plots.curves(lines, "", "largest difference", log="y", ax=ax)
 ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
@@ -783,9 +794,10 @@ check(perplexity)
 
 # %% tags=["show"]
 passage = (
-    "A loop repeats its body as long as the condition is true. If the body raises an exception, "
-    "the loop ends and the exception is passed on to the caller. The names that were bound in the "
-    "loop are still bound after it has ended, so the value of the last item can be used."
+    "A loop repeats its body as long as the condition is true. If the body raises an "
+    "exception, the loop ends and the exception is passed on to the caller. The names that "
+    "were bound in the loop are still bound after it has ended, so the value of the last "
+    "item can be used."
 )
 ids = ids_of(passage)[0]
 torch.manual_seed(0)
@@ -829,8 +841,7 @@ def walkthrough(scale, triangle):
             new = WalkthroughAttention(c.e, c.h, c.t_max, scale).to(device())
             new.load_state_dict(old.state_dict(), strict=False)
             if triangle:
-                plain = new.mix
-                new.mix = lambda q, k, v, plain=plain, mask=new.triangle: plain(q, k, v, mask)
+                new.mix = functools.partial(new.mix, triangle=new.triangle)
             block.attention = new
     return slip
 
@@ -853,7 +864,8 @@ except NameError as problem:
 def no_final_norm(model):
     model.norm = nn.Identity()
 
-slips = {"as published": lambda model: None, "exact GELU": exact_gelu, "positions from 1": from_one,
+slips = {"as published": lambda model: None, "exact GELU": exact_gelu,
+         "positions from 1": from_one,
          "unify transposed": transposed, "no final norm": no_final_norm,
          "not scaled": walkthrough(scale=False, triangle=True),
          "no triangle": walkthrough(scale=True, triangle=False),
@@ -941,7 +953,8 @@ anew = finished_gpt2.generate(pocket, prompt, count, temperature=0)
 watch.append(time.perf_counter())
 print(tokenizer.decode(torch.cat([prompt, kept], dim=1)[0]))
 print(f"the same tokens without a cache: {torch.equal(kept, anew)}")
-print(f"{count} tokens: {watch[1] - watch[0]:.2f} s with, {watch[2] - watch[1]:.2f} s without")
+with_it, without = watch[1] - watch[0], watch[2] - watch[1]
+print(f"{count} tokens: {with_it:.2f} s with a cache, {without:.2f} s without")
 
 # %% [markdown]
 # Greedy text goes in circles, as in lesson 9. And the cache gains little here: the pocket model is so small that most of its time is spent on being called at all. At the size of the smallest published GPT-2 it looks like this:
@@ -1033,7 +1046,7 @@ prompt = "The transformer is a neural network that"
 begun = torch.tensor([tokenizer_of_it.encode(prompt)], device=device())
 chance = torch.Generator(device()).manual_seed(1)
 for temperature in (0, 0.8):
-    drawn = finished_gpt2.generate_cached(model, begun, 40, temperature, top_k=40, generator=chance)
+    drawn = finished_gpt2.generate_cached(model, begun, 40, temperature, 40, generator=chance)
     print(f"\ntemperature {temperature}: {prompt}{tokenizer_of_it.decode(drawn[0])}")
 
 # %% [markdown]
