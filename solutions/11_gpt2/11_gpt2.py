@@ -228,7 +228,7 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
     print(f"{name:>5}:", "  ".join(part))
 
 # %% [markdown]
-# The first merges are what any English text would give: a space with the letter after it, "in", "er". After a hundred rounds there are words, and they are this text's own. GPT-2's 50,000 merges were learned on 40 GB of web pages; with the 256 bytes and one token for the end of a text, n = 50,257.
+# The first merges are what any English text would give: a space with the letter after it, "in", "er". After a hundred rounds there are words, and they are this text's own. GPT-2 has 50,000 merges, learned on web pages; with the 256 bytes and one token for the end of a text, n = 50,257.
 #
 # ## Encoding
 #
@@ -424,6 +424,10 @@ def gelu_tanh(x):
 # %% nbgrader={"grade": true, "grade_id": "check_gelu_tanh", "locked": true, "points": 1.5, "schema_version": 3, "solution": false, "task": false}
 check(gelu_tanh)
 
+# %% tags=["show", "nbval-check-output"]
+x = torch.linspace(-6, 6, 12001, dtype=torch.float64)
+print(f"largest distance from the exact one: {(gelu_tanh(x) - F.gelu(x)).abs().max():.5f}")
+
 # %% [markdown]
 # ## The block
 #
@@ -469,7 +473,7 @@ class GPT2Block(nn.Module):
         x: (b, t, e), normalised. Returns (b, t, e).
         """
         ### BEGIN SOLUTION
-        b, t, e = x.shape
+        t, e = x.shape[-2:]
         three = self.attention.to_qkv(x).chunk(3, dim=-1)
         q, k, v = (split_heads(part, self.h) for part in three)    # (b, h, t, d)
         scores = q @ k.transpose(-2, -1) / math.sqrt(e // self.h)    # (b, h, t, t)
@@ -533,7 +537,7 @@ class GPT2(nn.Module):
         ### BEGIN SOLUTION
         places = torch.arange(ids.shape[1], device=ids.device)
         x = self.tokens(ids) + self.positions(places)    # (b, t, e)
-        for block in self.blocks:
+        for block in self.blocks:    # (b, t, e) -> (b, t, e), each of them
             x = block(x)
         return self.norm(x) @ self.tokens.weight.T
         ### END SOLUTION
@@ -699,14 +703,14 @@ def stages(model, ids):
     return [stage.float().cpu() for stage in found]
 
 def exact_gelu(model):
-    for block in model.blocks:
-        layers = block.feed_forward
-        block.feed_forward = nn.Sequential(layers.widen, nn.GELU(), layers.narrow)
+    for each in model.blocks:
+        layers = each.feed_forward
+        each.feed_forward = nn.Sequential(layers.widen, nn.GELU(), layers.narrow)
 
 @torch.no_grad()
 def transposed(model):
-    for block in model.blocks:
-        block.attention.unify.weight.copy_(block.attention.unify.weight.T.clone())
+    for each in model.blocks:
+        each.attention.unify.weight.copy_(each.attention.unify.weight.T.clone())
 
 @torch.no_grad()
 def from_one(model):
@@ -801,7 +805,7 @@ passage = (
 )
 ids = ids_of(passage)[0]
 torch.manual_seed(0)
-fresh = finished_gpt2.GPT2(pocket.config).to(device())
+fresh = finished_gpt2.GPT2(pocket.config).to(device()).eval()
 print(f"{len(ids)} tokens, n = {pocket.config.n:,}")
 print(f"fresh weights:  perplexity {perplexity(fresh, ids):8,.1f}")
 print(f"pocket model:   perplexity {perplexity(mine, ids):8,.1f}")
@@ -836,13 +840,13 @@ class WalkthroughAttention(nn.Module):
 def walkthrough(scale, triangle):
     """A slip: put this attention into every block, with its two faults mended or not."""
     def slip(model):
-        for block in model.blocks:
-            c, old = model.config, block.attention
+        for each in model.blocks:
+            c, old = model.config, each.attention
             new = WalkthroughAttention(c.e, c.h, c.t_max, scale).to(device())
             new.load_state_dict(old.state_dict(), strict=False)
             if triangle:
                 new.mix = functools.partial(new.mix, triangle=new.triangle)
-            block.attention = new
+            each.attention = new
     return slip
 
 # %% tags=["show", "nbval-check-output"]
@@ -930,7 +934,7 @@ def generate_cached(model, ids, count):
     cache = KeyValueCache(model.config.depth, ids.shape[1] + count)
     ### BEGIN SOLUTION
     new, chosen = ids, []
-    for _ in range(count):
+    for step in range(count):
         x = model.embed(new, cache.length)
         for block, past in zip(model.blocks, cache.layers):
             x = block(x, past)
@@ -1046,7 +1050,8 @@ prompt = "The transformer is a neural network that"
 begun = torch.tensor([tokenizer_of_it.encode(prompt)], device=device())
 chance = torch.Generator(device()).manual_seed(1)
 for temperature in (0, 0.8):
-    drawn = finished_gpt2.generate_cached(model, begun, 40, temperature, 40, generator=chance)
+    drawn = finished_gpt2.generate_cached(model, begun, 40, temperature, top_k=40,
+                                          generator=chance)
     print(f"\ntemperature {temperature}: {prompt}{tokenizer_of_it.decode(drawn[0])}")
 
 # %% [markdown]
