@@ -109,37 +109,35 @@ def from_too_few(learn, draw):
 
 # ------------------------------------------------------------------------------------------- encode and decode
 
-SYLLABLES = "abcdef"
+LETTERS = "abc"
 
 
-def a_tokenizer(draw, symbols, count):
-    """Drawn merges in which every symbol is made in one way only, and a vocabulary with drawn ids."""
-    symbols, merges = list(symbols), []
-    while len(merges) < count:
-        left, right = (symbols[draw.number(0, len(symbols))] for _ in range(2))
-        if len(left + right) <= 5 and left + right not in symbols:
-            merges.append((left, right))
-            symbols.append(left + right)
-    everything = [*byte_alphabet().values(), *(left + right for left, right in merges)]
-    order = draw.permutation(len(everything)).tolist()
-    return merges, {symbol: place for symbol, place in zip(everything, order)}
+def a_tokenizer(draw, letters, count, words=90):
+    """Merges learned from a drawn text, every symbol made in one way only, and a vocabulary with drawn ids."""
+    table = byte_alphabet()
+    spelled = ["".join(table[byte] for byte in word.encode()) for word in drawn_text(draw, letters, words).split(" ")]
+    merges = {}
+    for left, right in learn_merges(spelled, 2 * count):
+        merges.setdefault(left + right, (left, right))  # what a second way makes is there already
+    merges = dict(list(merges.items())[:count])
+    everything = [*table.values(), *merges]
+    return list(merges.values()), dict(zip(everything, draw.permutation(len(everything)).tolist()))
 
 
-def drawn_text(draw, letters=SYLLABLES, words=8):
+def drawn_text(draw, letters=LETTERS, words=10):
     lengths = draw.integers(4, 10, words).tolist()
     return " ".join("".join(letters[i] for i in draw.integers(0, len(letters), length).tolist()) for length in lengths)
 
 
 def plain_words(encode, draw):
-    merges, vocabulary = a_tokenizer(draw, SYLLABLES, 40)
+    merges, vocabulary = a_tokenizer(draw, LETTERS, 40)
     return a_list_of_ids(encode(drawn_text(draw), merges, vocabulary))
 
 
 def other_scripts(encode, draw):
     """Characters of two, three and four bytes, and merges of their bytes."""
-    table, letters = byte_alphabet(), "éß€→😀z"
-    merges, vocabulary = a_tokenizer(draw, sorted({table[byte] for byte in letters.encode()}), 30)
-    return a_list_of_ids(encode(drawn_text(draw, letters), merges, vocabulary))
+    merges, vocabulary = a_tokenizer(draw, "éß€→😀z", 30)
+    return a_list_of_ids(encode(drawn_text(draw, "éß€→😀z"), merges, vocabulary))
 
 
 def merges_across_words(encode, draw):
@@ -154,18 +152,9 @@ def merges_across_words(encode, draw):
 
 def without_merges(encode, draw):
     """Nothing to merge, in words of one letter and in the empty text."""
-    _, vocabulary = a_tokenizer(draw, SYLLABLES, 3)
+    _, vocabulary = a_tokenizer(draw, LETTERS, 3)
     return {"one letter": a_list_of_ids(encode("a", [], vocabulary)), "two words": a_list_of_ids(encode("ab c", [], vocabulary)),
             "no text": torch.tensor([len(a_list_of_ids(encode("", [], vocabulary)))])}
-
-
-def some_vocabulary(draw, letters):
-    """A vocabulary whose symbols are pieces of characters, whole ones and several, and the bytes of a drawn text as its ids."""
-    table = byte_alphabet()
-    words = ["".join(table[byte] for byte in word.encode()) for word in drawn_text(draw, letters, 30).split(" ")]
-    merges = learn_merges(words, 25)
-    everything = [*table.values(), *dict.fromkeys(left + right for left, right in merges)]
-    return {symbol: place for symbol, place in zip(everything, draw.permutation(len(everything)).tolist())}
 
 
 def text_of(decode, ids, vocabulary):
@@ -188,19 +177,19 @@ def in_symbols(draw, text, vocabulary):
 
 
 def plain_ids(decode, draw):
-    vocabulary = some_vocabulary(draw, SYLLABLES)
+    _, vocabulary = a_tokenizer(draw, LETTERS, 25)
     return text_of(decode, in_symbols(draw, drawn_text(draw) + ".\n", vocabulary), vocabulary)
 
 
 def split_characters(decode, draw):
     """Characters whose bytes lie in several tokens."""
-    vocabulary = some_vocabulary(draw, "éß€→😀z")
+    _, vocabulary = a_tokenizer(draw, "éß€→😀z", 25)
     return text_of(decode, in_symbols(draw, "z " + drawn_text(draw, "éß€→😀z") + " ¡Ġ!", vocabulary), vocabulary)
 
 
 def broken_characters(decode, draw):
     """Bytes that are no character at all: a model may write anything."""
-    vocabulary, table = some_vocabulary(draw, SYLLABLES), byte_alphabet()
+    (_, vocabulary), table = a_tokenizer(draw, LETTERS, 25), byte_alphabet()
     bytes_ = "a€".encode()[:-1] + b" " + "é".encode()[1:] + "bc".encode() + "😀".encode()[:2]
     return text_of(decode, [vocabulary[table[byte]] for byte in bytes_], vocabulary)
 
@@ -222,9 +211,9 @@ def strong(module, draw):
     """Drawn weights by name, large enough that attention is sharp and that the two GELUs differ; norms that are no identity."""
     with torch.no_grad():
         for name, parameter in own_names(module).items():
-            numbers = draw.named(name).normal(*parameter.shape) / (parameter.shape[-1] ** 0.5 if parameter.dim() > 1 else 2)
-            large = name.endswith(("to_qkv.weight", "widen.weight", "tokens.weight", "positions.weight"))
-            parameter.copy_(numbers * (4 if large else 1) + (0.5 if "norm" in name else 0))
+            numbers = draw.named(name).normal(*parameter.shape) / (parameter.shape[-1] ** 0.5 if parameter.dim() > 1 else 3)
+            large = name.endswith(("to_qkv.weight", "widen.weight", "unify.weight", "positions.weight"))
+            parameter.copy_(numbers * (4 if large else 1) + (1 if "norm" in name and name.endswith("weight") else 0))
     return module.eval()
 
 
@@ -359,8 +348,16 @@ def state_afterwards(rename, draw):
 
 def a_model(draw, t_max=31):
     """A finished GPT-2 with drawn weights, in which the place of a token counts for as much as the token."""
-    model = GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=2)).to(draw.device)
-    return strong(model, draw)
+    model = strong(GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=2)).to(draw.device), draw)
+    with torch.no_grad():
+        model.positions.weight.mul_(2)
+        model.tokens.weight.div_(model.tokens.weight.norm(dim=1, keepdim=True))  # or the longest would be written all the time
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):
+                parameter.zero_()
+            if name.endswith("narrow.weight"):
+                parameter.sub_(parameter.mean(dim=0))  # GELU is positive on the mean, and would write the same token for ever
+    return model
 
 
 def continued(count, t=7, b=5):
