@@ -43,7 +43,7 @@ export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .PHONY: help env lab data test site build check new-lesson release exam-key assignment demo-class collect grade \
-        bench-grading compare-attacks feedback report export lock clean distclean .full .lesson .name .from
+        bench bench-grading compare-attacks feedback report export lock clean distclean .full .lesson .name .from
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
@@ -162,6 +162,9 @@ collect: .full .lesson .from env ## Copy a zip from Canvas or Moodle into submit
 
 grade: .full .lesson env ## Mark what is in submitted/: LESSON=NN_topic (ARGS="--only STUDENT --again --jobs N ...")
 	$(PY) -m helpers.grading grade $(LESSON) $(ARGS)
+
+bench: .full env ## Measure the finished parts against other libraries, as ratios (ARGS="--quick --only gpt2|lessons")
+	$(PY) -m helpers.bench $(ARGS)
 
 bench-grading: .full env ## Measure the batch against nbgrader's own (LESSON=, ARGS="--submissions N")
 	$(PY) -m helpers.grading bench $(LESSON) $(ARGS)

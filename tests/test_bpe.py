@@ -52,15 +52,21 @@ def library(folder):
 
 ENGLISH = "the of and to in is was that for it with as his on be at by I this had not are but from or have an they which one you were "
 SCRIPTS = {
-    "ascii": (0x20, 0x7F), "latin": (0xA0, 0x250), "greek": (0x370, 0x400), "cyrillic": (0x400, 0x530), "armenian": (0x530, 0x590),
-    "hebrew": (0x590, 0x600), "arabic": (0x600, 0x700), "indic": (0x900, 0xE00), "thai": (0xE00, 0xF00), "tibetan": (0xF00, 0x1000),
-    "georgian": (0x10A0, 0x1100), "hangul": (0xAC00, 0xD7A4), "ethiopic": (0x1200, 0x1380), "khmer": (0x1780, 0x1800), "mongolian": (0x1800, 0x18B0),
-    "kana": (0x3040, 0x3100), "han": (0x4E00, 0x9FFF), "letterlike": (0x2100, 0x2190), "mathematics": (0x1D400, 0x1D800), "private": (0xE000, 0xF900),
-    "cuneiform": (0x12000, 0x12400), "hieroglyphs": (0x13000, 0x13460), "gothic": (0x10330, 0x10350), "emoji": (0x1F300, 0x1FB00),
-    "supplement": (0x20000, 0x2A6E0), "tags": (0xE0000, 0xE01F0), "last": (0x10FF00, 0x110000), "specials": (0xFFF0, 0x10000), "combining": (0x300, 0x370),
+    "ascii": (0x20, 0x7F), "latin": (0xA0, 0x250), "greek": (0x370, 0x400), "cyrillic": (0x400, 0x530),
+    "armenian": (0x530, 0x590), "hebrew": (0x590, 0x600), "arabic": (0x600, 0x700), "indic": (0x900, 0xE00),
+    "thai": (0xE00, 0xF00), "tibetan": (0xF00, 0x1000), "georgian": (0x10A0, 0x1100), "hangul": (0xAC00, 0xD7A4),
+    "ethiopic": (0x1200, 0x1380), "khmer": (0x1780, 0x1800), "mongolian": (0x1800, 0x18B0), "kana": (0x3040, 0x3100),
+    "han": (0x4E00, 0x9FFF), "letterlike": (0x2100, 0x2190), "mathematics": (0x1D400, 0x1D800),
+    "private": (0xE000, 0xF900), "cuneiform": (0x12000, 0x12400), "hieroglyphs": (0x13000, 0x13460),
+    "gothic": (0x10330, 0x10350), "emoji": (0x1F300, 0x1FB00), "supplement": (0x20000, 0x2A6E0),
+    "tags": (0xE0000, 0xE01F0), "last": (0x10FF00, 0x110000), "specials": (0xFFF0, 0x10000),
+    "combining": (0x300, 0x370),
 }
 EMOJI = ["😀", "👩‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "🇩🇪", "❤️", "1️⃣", "🧑‍🚀"]
-SPACES = [" ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u2003", "\u3000", "\u2028", "\u0085", "\u1680", "\u202f", "\u200b", "\ufeff", "\x1c", "\x1f", "\x0b"]
+SPACES = [
+    " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\x0b", "\u0085", "\u00a0", "\u1680", "\u2003", "\u2028", "\u202f", "\u3000",
+    "\x1c", "\x1f", "\u200b", "\ufeff",  # no white space to Unicode; to Python's str.isspace the first two are
+]
 
 
 def drawn_text(rng: random.Random) -> str:

@@ -13,7 +13,9 @@ import shutil
 import pytest
 import torch
 import torch.nn.functional as F
+from test_data_hub import server  # noqa: F401  (a small Hub on the loopback)
 
+from helpers.data import store
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.gpt2 import GPT2, Config, KeyValueCache
@@ -68,7 +70,10 @@ def assert_same_layers(model: GPT2, theirs, ids) -> None:
     recorded = {}
 
     def record(name, module):
-        module.register_forward_hook(lambda module, inputs, output: recorded.__setitem__(name, output if isinstance(output, torch.Tensor) else output[0]))
+        def keep(module, inputs, output):
+            recorded[name] = output if isinstance(output, torch.Tensor) else output[0]
+
+        module.register_forward_hook(keep)
 
     record("embeddings", theirs.transformer.drop)
     for i, block in enumerate(theirs.transformer.h):
@@ -97,7 +102,8 @@ def assert_same_layers(model: GPT2, theirs, ids) -> None:
 
 
 def assert_same_continuation(model: GPT2, theirs, ids, count=64) -> None:
-    expected = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, do_sample=False, pad_token_id=0)[:, ids.shape[1] :]
+    how = {"attention_mask": torch.ones_like(ids), "max_new_tokens": count, "do_sample": False, "pad_token_id": 0}
+    expected = theirs.generate(ids, **how)[:, ids.shape[1] :]
     assert expected.shape[1] == count
     assert gpt2.generate(model, ids, count, temperature=0).equal(expected)
     assert gpt2.generate_cached(model, ids, count, temperature=0).equal(expected)
@@ -148,7 +154,9 @@ def count_of(config: Config) -> int:
 
 
 def test_the_published_sizes_have_the_published_numbers_of_parameters():
-    counts = {"gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080, "gpt2-xl": 1_557_611_200, "distilgpt2": 81_912_576}
+    counts = {
+        "gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080, "gpt2-xl": 1_557_611_200, "distilgpt2": 81_912_576,
+    }
     assert {name: count_of(Config.published(name)) for name in counts} == counts
     with pytest.raises(ValueError, match="gpt2-xl"):
         Config.published("gpt3")
@@ -202,7 +210,9 @@ def test_too_long_a_window_is_refused():
         GPT2(SMALL)(ids_for(SMALL, t=41))
 
 
-@pytest.mark.parametrize("wrong, says", [({"e": 25}, "divided"), ({"n": 0}, "n should"), ({"depth": 1.0}, "depth"), ({"h": "3"}, "h should"), ({"hidden": -1}, "hidden")])
+@pytest.mark.parametrize("wrong, says", [
+    ({"e": 25}, "divided"), ({"n": 0}, "n should"), ({"depth": 1.0}, "depth"), ({"h": "3"}, "h should"), ({"hidden": -1}, "hidden"),
+])
 def test_sizes_that_cannot_be_are_refused(wrong, says):
     with pytest.raises(ValueError, match=says):
         Config(**{**SMALL.__dict__, **wrong})
@@ -319,7 +329,9 @@ def test_the_older_files_are_loaded(tmp_path, masks, prefix, head, old_format):
     theirs = reference(config)
     theirs.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
-    weights = {name.replace("transformer.", prefix): tensor for name, tensor in theirs.state_dict().items() if head or "lm_head" not in name}
+    weights = {name.replace("transformer.", prefix): tensor for name, tensor in theirs.state_dict().items()}
+    if not head:
+        del weights["lm_head.weight"]
     for i in range(config.depth if masks else 0):
         weights[f"{prefix}h.{i}.attn.bias"] = torch.ones(config.t_max, config.t_max, dtype=torch.uint8).tril()[None, None]
         weights[f"{prefix}h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
@@ -368,8 +380,11 @@ def test_names_go_there_and_back():
     assert gpt2.rename_weights(weights | masks).keys() == expected.keys()
 
 
-@pytest.mark.parametrize("name", ["wte.bias.weight", "wte", "h.0.attn.c_attn", "h.00.ln_1.weight", "h.-1.ln_1.weight", "h.0.ln_3.weight", "h.0.attn.c_attn.scale",
-                                  "transformer.transformer.wte.weight", "model.wte.weight", "score.weight", "", "h.0.attn.bias.bias", "h.0.weight", "h.٣.ln_1.weight"])
+@pytest.mark.parametrize("name", [
+    "wte.bias", "wte", "h.0.ln_1.masked_bias", "h.0.attn.c_attn", "h.00.ln_1.weight", "h.-1.ln_1.weight", "h.0.ln_3.weight",
+    "h.0.attn.c_attn.scale", "transformer.transformer.wte.weight",
+    "model.wte.weight", "score.weight", "", "h.0.attn.bias.bias", "h.0.weight", "h.٣.ln_1.weight", "h.0.attn.weight", "lm_head.bias",
+])
 def test_unknown_names_are_refused_by_name(name):
     with pytest.raises(ValueError, match="unexpected") as caught:
         gpt2.rename_weights(published(large(SMALL)) | {name: torch.ones(2), "another": torch.ones(2)})
@@ -470,8 +485,9 @@ def test_damaged_and_truncated_files_are_refused(tmp_path, name):
         torch.save(published(large(SMALL)), tmp_path / name)
     whole = (tmp_path / name).read_bytes()
     rng = random.Random(0)
-    for content in (b"", b"x", whole[:7], whole[:100], whole[: len(whole) // 2], whole[:-1], b"\0" * 1000, b"\xff" * 1000, rng.randbytes(5000),
-                    b"<html>404: not found</html>" * 50, b"\xff\xff\xff\xff\xff\xff\xff\x7f{}" + whole[10:]):
+    cut = [whole[:length] for length in (0, 1, 7, 100, len(whole) // 2, len(whole) - 1)]
+    others = [b"\0" * 1000, b"\xff" * 1000, rng.randbytes(5000), b"<html>404: not found</html>" * 50]
+    for content in (*cut, *others, b"\xff\xff\xff\xff\xff\xff\xff\x7f{}" + whole[10:]):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=f"{name} (is damaged|is refused|is no table|does not fit)"):
             gpt2.load(tmp_path)
@@ -505,7 +521,8 @@ def test_missing_files_are_named(tmp_path):
 
 @pytest.mark.parametrize("change, says", [
     ({"n_embd": 25}, "divided"), ({"n_layer": None}, "depth"), ({"vocab_size": -1}, "n should"), ({"n_head": "many"}, "h should"),
-    ({"model_type": "llama"}, "llama"), ({"activation_function": "relu"}, "relu"), ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn"),
+    ({"model_type": "llama"}, "llama"), ({"activation_function": "relu"}, "relu"),
+    ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn"),
     ({"layer_norm_epsilon": "small"}, "damaged"), ({"n_inner": 1.5}, "hidden"), ({"tie_word_embeddings": False}, "tie_word"),
 ])
 def test_a_config_of_another_model_is_refused(tmp_path, change, says):
@@ -534,16 +551,36 @@ def a_folder(folder, n=300):
     return folder
 
 
-@pytest.mark.parametrize("name", ["gpt2", "openai-community/gpt2-medium", "gpt2-large", "gpt2-xl", "distilbert/distilgpt2"])
-def test_published_models_load_by_name_from_the_data_folder(tmp_path, monkeypatch, capsys, name):
-    from helpers.data import store
+NAMES = [*(f"openai-community/gpt2{size}" for size in ("", "-medium", "-large", "-xl")), "distilbert/distilgpt2"]
 
+
+@pytest.mark.parametrize("name", [*NAMES, "gpt2", "distilgpt2"])
+def test_published_models_load_by_name_from_the_data_folder(tmp_path, monkeypatch, capsys, name):
     monkeypatch.setattr(store, "SHA256", {})
     monkeypatch.setenv("COURSE_DATA", str(tmp_path))
     a_folder(tmp_path / name.split("/")[-1])
     model, tokenizer = from_pretrained(name)
     assert capsys.readouterr().out == f"GPT-2: {name.split('/')[-1]}, from $COURSE_DATA.\n"
     assert isinstance(model, GPT2) and tokenizer.decode(tokenizer.encode("a statement")) == "a statement"
+
+
+@pytest.mark.parametrize("old_format", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_published_models_load_by_name_from_the_hub(tmp_path, monkeypatch, capsys, server, name, old_format):  # noqa: F811
+    monkeypatch.setattr(store, "SHA256", {})
+    files = {path.name: path.read_bytes() for path in a_folder(tmp_path / "as published").iterdir()}
+    expected, _ = from_pretrained(str(tmp_path / "as published"))
+    if old_format:
+        del files["model.safetensors"]
+        torch.save({f"transformer.{theirs}": tensor for theirs, tensor in published(expected).items()}, tmp_path / "weights")
+        files["pytorch_model.bin"] = (tmp_path / "weights").read_bytes()
+    server.repositories["models", name, "main"] = files
+    capsys.readouterr()
+    for place in ("from the Hub (kept for next time)", "from $COURSE_DATA"):
+        model, tokenizer = from_pretrained(name)
+        assert place in capsys.readouterr().out
+        assert all(torch.equal(a, b) for a, b in zip(model.parameters(), expected.parameters()))
+        assert tokenizer.decode(tokenizer.encode("a statement")) == "a statement"
 
 
 def test_a_folder_is_a_name_too(tmp_path):

@@ -32,8 +32,9 @@ def _alphabet():
 def byte_alphabet():
     """A printable character for each byte, so that vocabularies can be read: OpenAI's table.
 
-    Bytes that are visible characters of Latin-1 stand for themselves; the other 68, in order, get the characters from 256 on: a space is "Ġ", a
-    new line "Ċ". Returns a dict from byte (int) to character; in its order the first 256 ids of GPT-2's vocabulary are given.
+    Bytes that are visible characters of Latin-1 stand for themselves; the other 68, in order, get the characters from 256 on:
+    a space is "Ġ", a new line "Ċ". Returns a dict from byte (int) to character; in its order the first 256 ids of GPT-2's
+    vocabulary are given.
     """
     return dict(_alphabet())
 
@@ -42,17 +43,18 @@ def split_pieces(text):
     """Cut a text into the pieces that are encoded one by one; joined they are the text again.
 
     A piece is an English contraction's end ('s, 't, 're, 've, 'm, 'll, 'd), or a run of letters, of numbers or of other
-    characters, each with one space before it if there is one, or white space. Of a longer white space the last character is left to what follows it.
-    Letters and numbers are those of Unicode 16, or of Python's own Unicode where that is newer.
+    characters, each with one space before it if there is one, or white space. Of a longer white space the last character is
+    left to what follows it. Letters and numbers are those of Unicode 16, or of Python's own Unicode where that is newer.
     """
     return _pattern().findall(text)
 
 
 # Letters and numbers of Unicode 15, 15.1 and 16, which the unicodedata of an older Python does not know yet.
 _LATER_LETTERS = """
-1c89-1c8a a7cb-a7cd a7da-a7dc 105c0-105f3 10d4a-10d65 10d6f-10d85 10ec2-10ec4 1123f-11240 11380-11389 1138b-1138b 1138e-1138e 11390-113b5
-113b7-113b7 113d1-113d1 113d3-113d3 11bc0-11be0 11f02-11f02 11f04-11f10 11f12-11f33 1342f-1342f 13441-13446 13460-143fa 16100-1611d 16d40-16d6c
-18cff-18cff 1b132-1b132 1b155-1b155 1df25-1df2a 1e030-1e06d 1e4d0-1e4eb 1e5d0-1e5ed 1e5f0-1e5f0 2b739-2b739 2ebf0-2ee5d 31350-323af"""
+1c89-1c8a a7cb-a7cd a7da-a7dc 105c0-105f3 10d4a-10d65 10d6f-10d85 10ec2-10ec4 1123f-11240 11380-11389 1138b-1138b
+1138e-1138e 11390-113b5 113b7-113b7 113d1-113d1 113d3-113d3 11bc0-11be0 11f02-11f02 11f04-11f10 11f12-11f33 1342f-1342f
+13441-13446 13460-143fa 16100-1611d 16d40-16d6c 18cff-18cff 1b132-1b132 1b155-1b155 1df25-1df2a 1e030-1e06d 1e4d0-1e4eb
+1e5d0-1e5ed 1e5f0-1e5f0 2b739-2b739 2ebf0-2ee5d 31350-323af"""
 _LATER_NUMBERS = """
 10d40-10d49 116d0-116e3 11bf0-11bf9 11f50-11f59 16130-16139 16d70-16d79 1ccf0-1ccf9 1d2c0-1d2d3 1e4f0-1e4f9 1e5f1-1e5fa"""
 # Unicode's White_Space, which is not Python's \s: that has the separators 1c to 1f too.
@@ -83,9 +85,10 @@ def _ranges(category, later):
 def learn_merges(words, count):
     """Merge the most frequent pair of neighbours, again and again.
 
-    words: list of str in the byte alphabet, as `split_pieces` and `byte_alphabet` give them, each as often as it occurs. Every word starts as its characters. Returns at most
-    `count` pairs (left, right) in the order in which they were merged; of pairs that are equally frequent the smallest comes first
-    (as Python compares tuples). It ends early when no pair is left that occurs twice: merging it would save nothing elsewhere.
+    words: list of str in the byte alphabet, as `split_pieces` and `byte_alphabet` give them, each as often as it occurs.
+    Every word starts as its characters. Returns at most `count` pairs (left, right) in the order in which they were merged;
+    of pairs that are equally frequent the smallest comes first (as Python compares tuples). It ends early when no pair is
+    left that occurs twice: merging it would save nothing elsewhere.
     """
     occurrences = Counter(words)
     split = {word: list(word) for word in occurrences}
@@ -131,8 +134,9 @@ def merge_pair(symbols, pair):
 def encode(text, merges, vocabulary):
     """The ids of a text.
 
-    merges: list of pairs (left, right), the first learned first. vocabulary: dict from token to id. In every piece the pair that was learned first is merged first,
-    wherever it stands, until no learned pair is left. "<|endoftext|>" is text like any other. ValueError for half a surrogate pair, which has no UTF-8.
+    merges: list of pairs (left, right), the first learned first. vocabulary: dict from token to id. In every piece the pair
+    that was learned first is merged first, wherever it stands, until no learned pair is left. "<|endoftext|>" is text like
+    any other. ValueError for half a surrogate pair, which has no UTF-8.
     """
     ranks = {pair: rank for rank, pair in enumerate(merges)}
     return [vocabulary[symbol] for piece in split_pieces(_whole(text)) for symbol in _merged(_spell(piece), ranks)]
@@ -230,8 +234,8 @@ def _merged_long(word, ranks):
 class Tokenizer:
     """Text to ids and back, with the files that GPT-2 was published with: vocab.json and merges.txt.
 
-    vocabulary: dict from token to id. merges: list of pairs. Pieces that were met before are looked up, so that a megabyte of text takes seconds.
-    end_of_text: the id of "<|endoftext|>", None where the vocabulary has none.
+    vocabulary: dict from token to id. merges: list of pairs. Pieces that were met before are looked up, so that a megabyte of
+    text takes seconds. end_of_text: the id of "<|endoftext|>", None where the vocabulary has none.
     """
 
     def __init__(self, vocabulary, merges):
@@ -252,7 +256,10 @@ class Tokenizer:
         for left, right in merges:
             for token in (left, right, left + right):
                 if token not in vocabulary:
-                    raise ValueError(f"merges.txt merges {left!r} and {right!r}, but vocab.json has no token {token!r}: the files are damaged, or not of one tokenizer.")
+                    raise ValueError(
+                        f"merges.txt merges {left!r} and {right!r}, but vocab.json has no token {token!r}: "
+                        "the files are damaged, or not of one tokenizer."
+                    )
         return cls(vocabulary, merges)
 
     @classmethod

@@ -2,7 +2,8 @@
 
 A. Radford et al., "Language models are unsupervised multitask learners" (2019), section 2.3, and the code published with it.
 
-b batch, t positions (queries), s positions (keys and values), e width of the model, h heads, d = e/h width of one head, n size of the vocabulary.
+b batch, t positions (queries), s positions (keys and values), e width of the model, h heads, d = e/h width of one head,
+n size of the vocabulary.
 """
 
 import json
@@ -37,8 +38,9 @@ _PUBLISHED = {  # width, heads, blocks
 class Config:
     """How large a GPT-2 is.
 
-    n: size of the vocabulary. t_max: longest window. e: width, divisible by h. h: heads. depth: how many blocks. epsilon: of the norms. hidden: width of the hidden layer of the
-    feed-forward networks, 4e when it is None. dropout: chance with which a component is dropped in training, of the embeddings and of what the layers add.
+    n: size of the vocabulary. t_max: longest window. e: width, divisible by h. h: heads. depth: how many blocks. epsilon: of
+    the norms. hidden: width of the hidden layer of the feed-forward networks, 4e when it is None. dropout: chance with which
+    a component is dropped in training, of the embeddings and of what the layers add.
     """
 
     n: int
@@ -244,7 +246,10 @@ class GPT2(nn.Module):
         return self.dropout(self.tokens(ids) + self.positions(torch.arange(start, start + t, device=ids.device)))
 
     def forward(self, ids, cache=None, last_only=False):
-        """ids: (b, t), int64. cache: a KeyValueCache of the positions before these, to which these are added. Returns logits (b, t, n), with last_only (b, 1, n)."""
+        """ids: (b, t), int64. cache: a KeyValueCache of the positions before these, to which these are added.
+
+        Returns logits (b, t, n): at position i those of token i + 1. With last_only those of the last position alone, (b, 1, n).
+        """
         x = self.embed(ids, 0 if cache is None else cache.length)
         for i, block in enumerate(self.blocks):
             x = block(x, None if cache is None else cache.layers[i])
@@ -303,8 +308,9 @@ class KeyValueCache:
 def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, generator=None):
     """Go on with a text, one token after the other, computing the whole window anew for each.
 
-    ids: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max tokens, the first of them at position 0. Temperature (0: the most probable token)
-    comes first, then top-k, then top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
+    ids: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max tokens,
+    the first of them at position 0. Temperature (0: the most probable token) comes first, then top-k, then top-p. The model
+    is in evaluation mode meanwhile, and afterwards in the mode it was in before.
     """
     training = model.training
     model.eval()
@@ -320,7 +326,8 @@ def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, generat
 def generate_cached(model, ids, count, temperature=1.0, top_k=None, top_p=None, generator=None):
     """The same tokens as `generate`, with keys and values kept: each new token goes through the model alone.
 
-    Once the window is full every token moves to another position at every step, so what is kept no longer holds: from then on the window is computed anew, as in `generate`.
+    Once the window is full every token moves to another position at every step, so what is kept no longer holds: from then on
+    the window is computed anew, as in `generate`.
     """
     training = model.training
     model.eval()
@@ -348,9 +355,10 @@ def _draw(logits, temperature, top_k, top_p, generator):
 def perplexity(model, ids, stride=None):
     """e to the mean cross-entropy of every token but the first: as if the model hesitated between so many equally likely tokens.
 
-    ids: (length,), int64, at least two. The text goes through in windows of t_max tokens that start every `stride` tokens, t_max when it is None: then they do not overlap, and the first predictions of a window are made
-    from little. With a smaller stride only those of a window count that no window before has made, so that each (past the first window) is made from at
-    least t_max − stride + 1 tokens. Returns a number.
+    ids: (length,), int64, at least two. The text goes through in windows of t_max tokens that start every `stride` tokens,
+    t_max when it is None: then they do not overlap, and the first predictions of a window are made from little. With a
+    smaller stride only those of a window count that no window before has made, so that each (past the first window) is made
+    from at least t_max − stride + 1 tokens. Returns a number.
     """
     stride = model.t_max if stride is None else stride
     if ids.dim() != 1 or len(ids) < 2:
@@ -363,7 +371,7 @@ def perplexity(model, ids, stride=None):
     for start in range(0, len(ids) - 1, stride):
         window = ids[start : start + model.t_max + 1]  # one more than the model reads: the last target
         losses = F.cross_entropy(model(window[None, :-1])[0].float(), window[1:], reduction="none")
-        nats += losses[done - start :].double().sum().item()
+        nats += losses[done - start :].sum().item()
         done = start + len(window) - 1
         if done == len(ids) - 1:
             break
@@ -373,7 +381,12 @@ def perplexity(model, ids, stride=None):
 
 ##### Published weights
 
-_OF_MODEL = {"wte": "tokens", "wpe": "positions", "ln_f": "norm"}
+_OF_MODEL = {
+    "wte.weight": "tokens.weight",
+    "wpe.weight": "positions.weight",
+    "ln_f.weight": "norm.weight",
+    "ln_f.bias": "norm.bias",
+}
 _OF_BLOCK = {
     "ln_1": "norm1",
     "attn.c_attn": "attention.to_qkv",
@@ -382,14 +395,16 @@ _OF_BLOCK = {
     "mlp.c_fc": "feed_forward.widen",
     "mlp.c_proj": "feed_forward.narrow",
 }
-_PREFIX, _HEAD, _TABLE = "transformer.", "lm_head.weight", "tokens.weight"
+_PREFIX, _HEAD = "transformer.", "lm_head.weight"
 
 
 def rename_weights(published):
     """The published tensors under this module's names.
 
-    published: dict from name to tensor, as the Hub's files have them, with or without "transformer." before the names. The masks that older files hold (attn.bias, attn.masked_bias) are left out, and so is lm_head.weight, which must equal the table
-    of tokens. Returns a dict, the tensors as they are. ValueError for names that GPT-2 does not have, all of them named.
+    published: dict from name to tensor, as the Hub's files have them, with or without "transformer." before the names. The
+    masks that older files hold (attn.bias, attn.masked_bias) are left out, and so is lm_head.weight, which must equal the
+    table of tokens. Returns a dict, the tensors as they are. ValueError for names that GPT-2 does not have, all of them
+    named.
     """
     renamed, problems = _rename(published)
     if problems:
@@ -408,7 +423,7 @@ def _rename(published):
             problems.append(f"  twice, with and without {_PREFIX!r}: {name}")
         elif ours:
             renamed[ours] = tensor
-    head, table = renamed.pop(_HEAD, None), renamed.get(_TABLE)
+    head, table = renamed.pop(_HEAD, None), renamed.get("tokens.weight")
     if head is not None and table is not None and not (head.shape == table.shape and torch.equal(head, table)):
         problems.append(f"  {_HEAD} differs from wte.weight, and GPT-2 has one table for both")
     return renamed, problems
@@ -418,31 +433,31 @@ def _our_name(name):
     """Our name of a published tensor: "" for a mask, which is no weight, and None where there is none."""
     if name == _HEAD:
         return _HEAD
-    path, _, kind = name.removeprefix(_PREFIX).rpartition(".")
-    block = re.fullmatch(r"h\.(0|[1-9]\d{0,5})\.(.+)", path)
-    if block and block[2] == "attn" and kind in ("bias", "masked_bias"):
+    name = name.removeprefix(_PREFIX)
+    block = re.fullmatch(r"h\.(0|[1-9][0-9]*)\.(.+)\.(weight|bias|masked_bias)", name)
+    if not block:
+        return _OF_MODEL.get(name)
+    number, path, kind = block.groups()
+    if path == "attn" and kind != "weight":
         return ""
-    if kind not in ("weight", "bias"):
-        return None
-    if block:
-        return f"blocks.{block[1]}.{_OF_BLOCK[block[2]]}.{kind}" if block[2] in _OF_BLOCK else None
-    return f"{_OF_MODEL[path]}.{kind}" if path in _OF_MODEL else None
+    return f"blocks.{number}.{_OF_BLOCK[path]}.{kind}" if path in _OF_BLOCK and kind != "masked_bias" else None
 
 
 def _published_name(name):
     """The other way round."""
-    path, _, kind = name.rpartition(".")
-    block = re.fullmatch(r"blocks\.(\d+)\.(.+)", path)
+    block = re.fullmatch(r"blocks\.(\d+)\.(.+)\.(\w+)", name)
     if block:
-        return f"h.{block[1]}." + {ours: theirs for theirs, ours in _OF_BLOCK.items()}[block[2]] + f".{kind}"
-    return {ours: theirs for theirs, ours in _OF_MODEL.items()}[path] + f".{kind}"
+        path = next(theirs for theirs, ours in _OF_BLOCK.items() if ours == block[2])
+        return f"h.{block[1]}.{path}.{block[3]}"
+    return next(theirs for theirs, ours in _OF_MODEL.items() if ours == name)
 
 
 def load(folder, device=None):
     """A model from a folder as the Hub has it: config.json, and model.safetensors or the older pytorch_model.bin.
 
-    Nothing in a file is run, whatever it holds: a .bin is read by PyTorch's loader for weights alone. Weights become float32. The model is in evaluation mode. FileNotFoundError
-    where a file is missing; ValueError where one is damaged, or where a tensor is missing, unexpected or of the wrong shape (the message names each).
+    Nothing in a file is run, whatever it holds: a .bin is read by PyTorch's loader for weights alone. Weights become float32.
+    The model is in evaluation mode. FileNotFoundError where a file is missing; ValueError where one is damaged, or where a
+    tensor is missing, unexpected or of the wrong shape (the message names each).
     """
     folder = Path(folder)
     config = Config.from_json(folder / "config.json")
@@ -455,7 +470,7 @@ def load(folder, device=None):
     for ours, tensor in renamed.items():
         theirs = _published_name(ours)
         if ours not in expected:
-            problems.append(f"  unexpected: {theirs} (config.json says {config.depth} blocks)" if ours.startswith("blocks") else f"  unexpected: {theirs}")
+            problems.append(f"  unexpected: {theirs} (config.json says {config.depth} blocks)")  # the only way a known name can be too much
         elif tensor.shape != expected[ours].shape:
             problems.append(f"  wrong shape: {theirs} is {tuple(tensor.shape)} and should be {tuple(expected[ours].shape)}")
         elif tensor.layout != torch.strided or not tensor.is_floating_point() or tensor.is_meta:

@@ -9,6 +9,8 @@ import bz2
 import gzip
 import hashlib
 import lzma
+import math
+from collections import Counter
 
 import torch
 import torch.nn.functional as F
@@ -49,14 +51,24 @@ def held_out_bits(model, data, t: int, stride: int) -> float:
     return bits_per_byte(nats / count)
 
 
-def compressors(train: bytes, held_out: bytes) -> dict[str, float]:
-    """Bits per byte of the held-out part, for programs that have seen the training part: how much longer the whole is than the training part alone."""
+def landmarks(train: bytes, held_out: bytes) -> dict[str, float]:
+    """Bits per byte to hold a model against: the entropies of the training part, of single bytes and of a byte given the one before it; and what packers that have seen the training part need for
+    the held-out part, which is how much longer the whole is, packed, than the training part alone."""
+    pairs = Counter(zip(train, train[1:]))
+    alone = entropy(Counter(train))
     packers = {
         "gzip -9": lambda data: len(gzip.compress(data, 9)),
         "bzip2 -9": lambda data: len(bz2.compress(data, 9)),
         "xz -9": lambda data: len(lzma.compress(data, preset=9)),
     }
-    return {name: round(8 * (packed(train + held_out) - packed(train)) / len(held_out), 3) for name, packed in packers.items()}
+    added = {name: 8 * (packed(train + held_out) - packed(train)) / len(held_out) for name, packed in packers.items()}
+    return {name: round(bits, 3) for name, bits in {"order 0": alone, "order 1": entropy(pairs) - alone, **added}.items()}
+
+
+def entropy(counts: Counter) -> float:
+    """Of the shares that these counts are, in bits."""
+    total = sum(counts.values())
+    return -sum(count / total * math.log2(count / total) for count in counts.values())
 
 
 def main() -> None:
@@ -98,7 +110,7 @@ def main() -> None:
     print(result)
     if chosen.attempt:
         return
-    result["on_the_same_bytes"] = compressors(text[:cut], text[cut:])
+    result["on_the_same_bytes"] = landmarks(text[:cut], text[cut:])
     samples = []
     for prompt in PROMPTS:
         ids = torch.tensor([list(prompt.encode())], device=device())
