@@ -99,7 +99,7 @@ def main() -> None:
         loss.backward()
         optimiser.step()
         running = loss.item() if running is None else 0.95 * running + 0.05 * loss.item()
-        if (step + 1) % max(1, steps // 20) == 0:
+        if (step + 1) % max(1, steps // 20) == 0 or step + 1 == steps:
             with record.aside():
                 bits = held_out_bits(model, look_at, t, t)
             record.look(step=step + 1, training_bits=bits_per_byte(running), held_out_bits=bits)

@@ -20,10 +20,10 @@ from helpers.parts.classifier import Classifier
 from helpers.parts.words import PAD, UNKNOWN, build_vocabulary, pad_rows, split_words
 from helpers.training.common import Optimiser, Record, arguments, initialise, precision
 
-VOCABULARY, LENGTH = 20_000, 400
+VOCABULARY, LENGTH = 20_000, 224
 MODEL = {"c": 2, "e": 128, "h": 2, "depth": 2, "t_max": LENGTH}
-DROPOUT, WORD_DROPOUT = 0.3, 0.1
-TOKENS, EPOCHS, RATE, WARMUP = 8_192, 6, 2e-3, 100
+DROPOUT, WORD_DROPOUT = 0.2, 0.1
+TOKENS, EPOCHS, RATE, EMBEDDING_RATE, WARMUP = 8_192, 4, 4e-3, 2e-3, 100
 
 
 def as_rows(texts: list[str], vocabulary: dict[str, int]) -> list[list[int]]:
@@ -110,10 +110,10 @@ def main() -> None:
     per_epoch = sum(1 for _ in batches(train, train_labels, pad, generator))
     steps = chosen.steps or EPOCHS * per_epoch
     model = initialise(Classifier(n=VOCABULARY, **MODEL, dropout=DROPOUT)).to(device())
-    optimiser = Optimiser(model, RATE, steps, WARMUP, decay=0.1)
+    optimiser = Optimiser(model, RATE, steps, WARMUP, decay=0.1, embedding_rate=EMBEDDING_RATE)
     precision()
     settings = {"n": VOCABULARY, **MODEL, "parameters": sum(p.numel() for p in model.parameters()), "dropout": DROPOUT, "word_dropout": WORD_DROPOUT,
-                "tokens_per_batch": TOKENS, "steps": steps, "epochs": EPOCHS, "rate": RATE, "warmup": WARMUP,
+                "tokens_per_batch": TOKENS, "steps": steps, "epochs": EPOCHS, "rate": RATE, "embedding_rate": EMBEDDING_RATE, "warmup": WARMUP,
                 "optimiser": "Muon, AdamW for embeddings and output", "schedule": "half a cosine to 0"}
     digest = hashlib.sha256("\n".join([*texts, *test_texts]).encode()).hexdigest()
     record = Record("imdb", {"name": taken.line.split(":")[1].split(", from")[0].strip(), "sha256": digest, "of": "all texts, training part first, joined by line feeds",
