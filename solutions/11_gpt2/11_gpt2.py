@@ -66,8 +66,8 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 
 # %% tags=["show"]
 folder = gpt2_files("gpt2", places="embedded").folder
-for path in sorted(folder.glob("*.*")):
-    print(f"{path.name:>18}: {path.stat().st_size:>9,} bytes")
+for name in ("config.json", "vocab.json", "merges.txt", "model.safetensors"):
+    print(f"{name:>18}: {(folder / name).stat().st_size:>9,} bytes")
 
 settings = json.loads((folder / "config.json").read_text())
 for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
@@ -91,6 +91,7 @@ for ax, text in zip(axes, ["If the value of the", "If the value of the expressio
     names = [tokenizer.token(i) for i in best.indices]
     shares = {f"…{text[-17:]} ▁": best.values}
     plots.bars(shares, names, "probability", "next token", axes=[ax])
+    ax.set(xlim=(0, 0.55), xticks=[0, 0.2, 0.4], xticklabels=["0", ".2", ".4"])
 axes[1].set_ylabel("")
 plt.show()
 
@@ -600,7 +601,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A bar for each model, with its count under its name, cut into what the numbers are for. The table of tokens grows with e and the blocks with e², so the larger the model, the smaller the share of its table; the networks have twice the attention's share in all of them. The norms are a line at the right edge that is too thin to see. That the table serves twice saves its share once more.
+# **How to read it.** A bar for each model, with its count under its name, cut into what the numbers are for. The table of tokens grows with e and the blocks with e², so the larger the model, the smaller the share of its table; the networks have twice the attention's share in all of them. The norms are a thin line at the right edge of the pocket model's bar, and too thin to see in the others. That the table serves twice saves its share once more.
 #
 # </div>
 
@@ -879,9 +880,10 @@ for name, cost in costs.items():
     print(f"{name:>18}: perplexity {cost:10,.1f}")
 
 # %% [markdown]
-# The rows differ by orders of magnitude, and that is the lesson in them. A slip that wrecks the model is found in a minute. One that costs a few per cent stays for years.
+# Read that column slowly. No row is a wreck: each of these models goes on writing something like a manual, and nobody would notice from the text. Two rows are even *better* than the model itself. *Positions from 1* is so by chance; this model makes little of positions, as you will see further down. *No triangle* cheats: the position that is to predict a
+# token now sees it, so the number is no perplexity at all, and nothing says so. And the exact GELU costs nothing that one could measure in this way.
 #
-# Note the row without the triangle. In *training* a missing triangle makes the loss suspiciously good, since every position can look its target up (lesson 5). Here the weights were trained with one, and vectors that they never saw come in from the right.
+# So neither the look of a text nor its perplexity finds such slips. The comparison stage by stage, above, finds every one of them at once.
 
 # %% [markdown]
 # ## Writing, and not writing everything twice
@@ -991,51 +993,80 @@ print(f"{run['machine']}\n{run['command']}")
 # - heads that look at the **first token**, whatever it is. A softmax has to put its weight somewhere; a head with nothing to say needs a place to put it (Vig and Belinkov, 2019, found it in GPT-2; Xiao et al., 2024, call it an *attention sink*);
 # - **induction heads**: on the second "A" of "A B … A" they look at the B, at what came after the first A, and so can copy it (Olsson et al., 2022).
 #
-# Let us look for them in the pocket model. The first two are mean weights over a text; the third is measured on random tokens, repeated once: the weight from a token of the second half to the one that followed it in the first.
+# Let us look for them in the pocket model. The first two are mean weights over a text; the third is measured on random tokens, repeated once: the weight from a token of the second half to the one that followed it in the first. A head that spreads its weight evenly over everything it may see scores something as well, so all scores are given in multiples of that.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps, block by head: mean weight on the previous token, on the first token, and on what followed the same token before."}}
-def on_random_text(length=24, texts=8):
-    chance = torch.Generator().manual_seed(3)
-    once = torch.randint(pocket.config.n - 1, (texts, length), generator=chance)
-    weights = pocket.attention_weights(torch.cat([once, once], dim=1).to(device()))
-    return weights.diagonal(1 - length, -2, -1)[..., 1:].mean(dim=(1, 3))    # (depth, h)
+# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps, block by head, in multiples of chance: weight on the previous token, on the first token, and on what followed the same token before. Nearly all entries lie between a half and two."}}
+def kinds_of(weights, twice):
+    """Mean weights. weights: of a text, (..., t, t). twice: of 24 tokens, said twice."""
+    return {"previous token": weights.diagonal(-1, -2, -1)[..., 1:].mean(dim=-1),
+            "first token": weights[..., 2:, 0].mean(dim=-1),
+            "induction": twice.diagonal(-23, -2, -1)[..., 1:].mean(dim=-1)}
 
+def even(t):
+    triangle = torch.ones(t, t).tril()
+    return triangle / triangle.sum(dim=-1, keepdim=True)
+
+chance = torch.Generator().manual_seed(3)
+once = torch.randint(pocket.config.n - 1, (8, 24), generator=chance).to(device())
+both = torch.cat([once, once], dim=1)
+twice = pocket.attention_weights(both).mean(dim=1)            # (depth, h, t, t)
 weights = pocket.attention_weights(ids.unsqueeze(0))[:, 0]    # (depth, h, t, t)
-kinds = {"previous token": weights.diagonal(-1, -2, -1)[..., 1:].mean(dim=-1),
-         "first token": weights[..., 2:, 0].mean(dim=-1),
-         "induction": on_random_text()}
+by_chance = kinds_of(even(len(ids)), even(48))
+kinds = kinds_of(weights.cpu(), twice.cpu())
+kinds = {kind: score / by_chance[kind] for kind, score in kinds.items()}
+
 depth, h = pocket.config.depth, pocket.config.h
-figure, axes = plt.subplots(1, 3, figsize=(6, 2.8), layout="compressed")
+figure, axes = plt.subplots(1, 3, figsize=(6, 2.6), layout="compressed")
 for ax, (kind, score) in zip(axes, kinds.items()):
-    plots.heat(score, range(1, depth + 1), range(1, h + 1), scale=1, title=kind, ax=ax,
-               row_label="block" if ax is axes[0] else "", column_label="head")
+    plots.heat(score, range(1, depth + 1), range(1, h + 1), scale=10, digits=1, title=kind,
+               row_label="block" if ax is axes[0] else "", column_label="head", ax=ax)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A row for each block, a column for each head, and in each cell a mean weight: from 0, it never looks there, to 1, it looks nowhere else.
+# **How to read it.** A row for each block, a column for each head. 1 is what even weights would give; the scale ends at 10.
 #
 # </div>
+#
+# HEADS-FOUND
+#
+# What *do* they look at, then? Take in each block the head whose weights are furthest from even, and see:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three triangles of attention weights over one sentence: the head of the pocket model that looks most at the previous token, the one that looks most at the first, and the best induction head."}}
-sentence = "the value of the name is the value of the object"
+# %% tags=["show"] mystnb={"image": {"alt": "Four triangles of attention weights over one sentence, one head from each block. Dark columns under the nouns target and name: the other tokens look at them, whatever stands between."}}
+sentence = "If the target is a name, the target is bound"
 places = ids_of(sentence)
 triangles = pocket.attention_weights(places)[:, 0]
-best = {kind: divmod(int(score.argmax()), h) for kind, score in kinds.items()}
-titles = [f"{kind}\n(block {i + 1}, head {j + 1})" for kind, (i, j) in best.items()]
-plots.head_grid(torch.stack([triangles[i, j] for i, j in best.values()]),
-                [tokenizer.token(i) for i in places[0]], titles=titles, annotate=False)
+uneven = (weights.clamp_min(1e-9).log() * weights).sum(dim=-1).mean(dim=-1)    # (depth, h)
+heads = [(i, int(uneven[i].argmax())) for i in range(depth)]
+plots.head_grid(torch.stack([triangles[i, j] for i, j in heads]),
+                [tokenizer.token(i) for i in places[0]], across=2, annotate=False,
+                titles=[f"block {i + 1}, head {j + 1}" for i, j in heads])
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** For each kind the head that does it most, on one sentence. Row i is what token i looks at.
+# **How to read it.** Row i is what token i looks at; a dark column is a token that many look at.
 #
 # </div>
-#
-# HEADS-PROSE
+
+# %% tags=["show"]
+windows = torch.tensor(tokenizer.encode(manual()[60_000:72_000])[:2560]).reshape(10, 256)
+looked = pocket.attention_weights(windows.to(device())).cpu()    # (depth, b, h, t, t)
+received = looked.sum(dim=-2) / even(256).sum(dim=0)             # (depth, b, h, t)
+count = torch.bincount(windows.flatten(), minlength=pocket.config.n)
+for i, j in heads:
+    total = torch.bincount(windows.flatten(), received[i, :, j].flatten(), pocket.config.n)
+    mean = total / count
+    often = (count >= 5).nonzero()[:, 0]
+    order = often[mean[often].argsort(descending=True)]
+    told = [" ".join(f"{tokenizer.token(k)} {mean[k]:.1f}" for k in part)
+            for part in (order[:5], order[-4:])]
+    print(f"block {i + 1}, head {j + 1}:  {told[0]}  …  {told[1]}")
+
+# %% [markdown]
+# HEADS-TOKENS
 
 # %% [markdown]
 # ## The real one
