@@ -116,7 +116,7 @@ def main() -> None:
                 "tokens_per_batch": TOKENS, "steps": steps, "epochs": EPOCHS, "rate": RATE, "embedding_rate": EMBEDDING_RATE, "warmup": WARMUP,
                 "optimiser": "Muon, AdamW for embeddings and output", "schedule": "half a cosine to 0"}
     digest = hashlib.sha256("\n".join([*texts, *test_texts]).encode()).hexdigest()
-    record = Record("imdb", {"name": taken.line.split(":")[1].split(", from")[0].strip(), "sha256": digest, "of": "all texts, training part first, joined by line feeds",
+    record = Record("imdb", {"name": taken.line.split(":")[1].split(",")[0].strip(), "sha256": digest, "of": "all texts, training part first, joined by line feeds",
                              "trained_on": len(train), "looked_at": len(held), "tested_on": len(test)}, settings)
     step, running, bar = 0, None, tqdm(total=steps, desc="training", mininterval=10)
     while step < steps:

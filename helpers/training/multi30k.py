@@ -18,9 +18,9 @@ from helpers.parts.encoder_decoder import EncoderDecoder, beam_search, greedy_de
 from helpers.parts.words import pad_rows
 from helpers.training.common import Optimiser, Record, arguments, initialise, precision
 
-PIECES = 6_000
-MODEL = {"e": 256, "h": 4, "depth": 3, "t_max": 128, "dropout": 0.2, "pre_norm": True, "hidden": 512, "share": True}
-PAIRS, EPOCHS, RATE, WARMUP, SMOOTHING = 160, 14, 3e-3, 100, 0.1
+PIECES = 3_000
+MODEL = {"e": 256, "h": 4, "depth": 2, "t_max": 128, "dropout": 0.15, "pre_norm": True, "hidden": 512, "share": True}
+PAIRS, EPOCHS, RATE, WARMUP, SMOOTHING = 128, 9, 4e-3, 100, 0.1
 WIDTH, LENGTH_PENALTY = 5, 1.0
 
 
@@ -114,7 +114,7 @@ def main() -> None:
                 "warmup": WARMUP, "smoothing": SMOOTHING, "optimiser": "Muon, AdamW for embeddings", "schedule": "half a cosine to 0",
                 "beam_width": WIDTH, "length_penalty": LENGTH_PENALTY}
     digest = hashlib.sha256("\n".join(text for part in (train, validation, test) for pair in part for text in pair).encode()).hexdigest()
-    record = Record("multi30k", {"name": taken.line.split(":")[1].split(", from")[0].strip(), "sha256": digest, "of": "all sentences, English before German, joined by line feeds",
+    record = Record("multi30k", {"name": taken.line.split(":")[1].split(",")[0].strip(), "sha256": digest, "of": "all sentences, English before German, joined by line feeds",
                                  "trained_on": len(train), "looked_at": len(validation), "tested_on": len(test)}, settings)
     step, running, bar = 0, None, tqdm(total=steps, desc="training", mininterval=10)
     while step < steps:
