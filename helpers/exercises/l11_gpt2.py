@@ -103,8 +103,8 @@ def from_repeated_words(learn, draw):
 
 
 def from_too_few(learn, draw):
-    """Asked for far more pairs than the words hold."""
-    return pairs_as_text(learn, drawn_words(draw, different=3, longest=4, most=3), 60)
+    """Asked for far more pairs than the words hold. One of the words occurs once, and its pairs nowhere else."""
+    return pairs_as_text(learn, drawn_words(draw, different=3, longest=4, most=3) + ["xyz"], 60)
 
 
 # ------------------------------------------------------------------------------------------- encode and decode

@@ -795,7 +795,7 @@ def perplexity(model, ids):
 check(perplexity)
 
 # %% [markdown]
-# The text below is in the manner of the manual and not from it. A GPT-2 with fresh weights should be about as unsure as one can be; if it is not, something is wrong before the training begins. GPT-2 starts at N(0, 0.02), and the layers whose output is added to x at that divided by √(2 · depth), because 2 · depth of them are added up (Radford et al., 2019, section 2.3).
+# The text below is in the manner of the manual and not from it. A GPT-2 with fresh weights should be about as unsure as one can be; if it is not, something is wrong before the training begins. GPT-2 starts at N(0, 0.02), and the layers whose output is added to x at that divided by √(2 · depth), because 2 · depth of them are added up (Radford et al., 2019, section 2.3). The last lines are read from the record of the pocket model's training.
 
 # %% tags=["show"]
 passage = (
@@ -810,6 +810,17 @@ fresh = finished_gpt2.GPT2(pocket.config).to(device()).eval()
 print(f"{len(ids)} tokens, n = {pocket.config.n:,}")
 print(f"fresh weights:  perplexity {perplexity(fresh, ids):8,.1f}")
 print(f"pocket model:   perplexity {perplexity(mine, ids):8,.1f}")
+
+run = recorded("pocket_gpt2")
+c, last = run["settings"], run["curve"][-1]
+times = c["steps"] * c["batch"] * c["t_max"] / run["data"]["training_tokens"]
+print(f"\nThe training, as recorded: {run['data']['training_tokens']:,} tokens, each read"
+      f" {times:.0f} times, {run['seconds']:.0f} s on\n{run['machine']}: {run['command']}")
+print(f"perplexity on what it learned from: {math.exp(last['training_nats']):.1f},"
+      f" on passages held out: {run['result']['held_out_perplexity']:.1f}")
+
+# %% [markdown]
+# Two numbers that are far apart, as in lesson 8: the model has its text nearly by heart, and is much less sure of what it has not seen. A quarter of a megabyte is very little text. (It was trained so long because its samples read better then. The weights that were best on the held-out passages write less well.)
 
 # %% [markdown]
 # ## Spot the bug
@@ -880,7 +891,7 @@ for name, cost in costs.items():
     print(f"{name:>18}: perplexity {cost:10,.1f}")
 
 # %% [markdown]
-# Read that column slowly. No row is a wreck: each of these models goes on writing something like a manual, and nobody would notice from the text. Two rows are even *better* than the model itself. *Positions from 1* is so by chance; this model makes little of positions, as you will see further down. *No triangle* cheats: the position that is to predict a
+# Read that column slowly. Only two rows are clearly worse, those without the scaling; the transposed matrices cost half as much again, and a model of that kind still writes something like a manual. Three rows are even *better* than the model itself. *Positions from 1* hardly differs, for this model makes little of positions, as you will see further down. *No final norm* makes all logits smaller and so the model less sure of itself, which suits one that is too sure. *No triangle* cheats: the position that is to predict a
 # token now sees it, so the number is no perplexity at all, and nothing says so. And the exact GELU costs nothing that one could measure in this way.
 #
 # So neither the look of a text nor its perplexity finds such slips. The comparison stage by stage, above, finds every one of them at once.
@@ -970,15 +981,15 @@ run = recorded("gpt2_cache")
 lengths = [point["length"] for point in run["curve"]]
 lines = {name: (lengths, [point[key] for point in run["curve"]])
          for name, key in (("without a cache", "plain"), ("with a cache", "cached"))}
-plots.curves(lines, "tokens so far", "seconds for one more token")
+plots.curves(lines, "tokens so far", "processor seconds for one more token")
 plt.ylim(bottom=0)
 plt.show()
-print(f"{run['machine']}\n{run['command']}")
+print(f"{run['machine']}, one of them used\n{run['command']}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, not run here: a GPT-2 of the smallest published shape with random weights (how fast it is does not depend on what they are), and the time for one more token when so many are there. Without a cache the work grows with the length. With it, what remains is one token through the blocks, and a row of scores that grows slowly.
+# **How to read it.** Recorded, not run here: a GPT-2 of the smallest published shape with random weights (how fast it is does not depend on what they are), and the time of one core for one more token when so many are there. Without a cache the work grows with the length. With it, what remains is one token through the blocks, and a row of scores that grows slowly.
 #
 # </div>
 #
@@ -1029,11 +1040,10 @@ plt.show()
 #
 # </div>
 #
-# HEADS-FOUND
-#
-# What *do* they look at, then? Take in each block the head whose weights are furthest from even, and see:
+# None of the three is there. All numbers lie near 1: no head of the pocket model has made it its business to look one back or at the beginning, and a repetition is nothing to it. That is a finding too, and it agrees with what you have measured: when all positions were shifted by one, the model lost nothing. In the published models such heads are easy to find; in so small a one, with so little text, they did
+# not come about. What *do* its heads look at, then? Take in each block the head whose weights are furthest from even, and see:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Four triangles of attention weights over one sentence, one head from each block. Dark columns under the nouns target and name: the other tokens look at them, whatever stands between."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Four triangles of attention weights over one sentence, one head from each block. In block 1 the first column is dark; in blocks 2 and 4 the column of the noun target, which most later tokens look at; in block 3 the columns of target and name."}}
 sentence = "If the target is a name, the target is bound"
 places = ids_of(sentence)
 triangles = pocket.attention_weights(places)[:, 0]
@@ -1047,9 +1057,11 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is what token i looks at; a dark column is a token that many look at.
+# **How to read it.** Row i is what token i looks at; a dark column is a token that many look at. In blocks 2 and 4 nearly everybody looks at *target*, over the small words between. The head of block 1 seems to look at the first token; but the map above says that over a longer text it does so no more than chance would. One sentence is an anecdote.
 #
 # </div>
+#
+# So count over a longer text: ten windows of the manual, and for each token how much weight it receives from later ones, again in multiples of chance. The five that receive most and the four that receive least:
 
 # %% tags=["show"]
 windows = torch.tensor(tokenizer.encode(manual()[60_000:72_000])[:2560]).reshape(10, 256)
@@ -1066,7 +1078,9 @@ for i, j in heads:
     print(f"block {i + 1}, head {j + 1}:  {told[0]}  …  {told[1]}")
 
 # %% [markdown]
-# HEADS-TOKENS
+# The favourites are words that say what a passage is *about*; last come *the*, *to*, *not*, and ends of words. These heads gather the topic: a bag of words in which telling words weigh more, made afresh at each position. It explains the bars at the beginning of this lesson, the samples below, and even the better score without a triangle: to a model that collects words, seeing more of them does no harm.
+#
+# Anybody who trains a model may look at it in this way. The pocket model is 4 MB of numbers to try it on; what you find in the published ones has filled a field of its own.
 
 # %% [markdown]
 # ## The real one
