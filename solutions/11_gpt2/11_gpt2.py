@@ -984,6 +984,9 @@ lines = {name: (lengths, [point[key] for point in run["curve"]])
 plots.curves(lines, "tokens so far", "processor seconds for one more token")
 plt.ylim(bottom=0)
 plt.show()
+end = run["curve"][-1]
+print(f"after {end['length']} tokens: {end['plain']:.2f} s without, {end['cached']:.3f} s with,"
+      f" {end['plain'] / end['cached']:.0f} times as fast")
 print(f"{run['machine']}, one of them used\n{run['command']}")
 
 # %% [markdown]
