@@ -30,6 +30,7 @@
 import functools
 import json
 import math
+import textwrap
 import time
 from collections import Counter
 
@@ -164,7 +165,7 @@ for text in ("Hello, world", "naïve\n", "→ 😀"):
 # A word that occurs a hundred times counts a hundred times, and no pair reaches across the border of a word. What a "word" is, GPT-2 settles with a pattern; it is given, as `split_pieces`. Note where the spaces go:
 
 # %% tags=["show", "nbval-check-output"]
-print(split_pieces("It's 2 a.m., and the loop doesn't end."))
+print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
 print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 
 # %% [markdown]
@@ -229,7 +230,7 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
     print(f"{name:>5}:", "  ".join(part))
 
 # %% [markdown]
-# The first merges are what any English text would give: a space with the letter after it, "in", "er". After a hundred rounds there are words, and they are this text's own. GPT-2 has 50,000 merges, learned on web pages; with the 256 bytes and one token for the end of a text, n = 50,257.
+# The first merges are what any English text would give: a space with the letter after it, "he", "in", "·the". After a hundred rounds there are words, and they are this text's own. GPT-2 has 50,000 merges, learned on web pages; with the 256 bytes and one token for the end of a text, n = 50,257.
 #
 # ## Encoding
 #
@@ -287,7 +288,7 @@ def shown_tokens(ids):
 for text in ("The statement raises an exception.", "Transformers read 12,345 tokens.",
              "Größe → 😀"):
     ids = encode(text, tokenizer.merges, tokenizer.vocabulary)
-    print(f"{len(text):>2} characters, {len(ids):>2} tokens:  {shown_tokens(ids)}")
+    print(f"{len(text)} characters, {len(ids)} tokens:\n    {shown_tokens(ids)}")
 
 # %% [markdown]
 # What the manual says often is a token or two. What it never says falls to pieces, down to single bytes if need be, and nothing is ever *unknown*.
@@ -968,7 +969,8 @@ kept = generate_cached(pocket, prompt, count)
 watch.append(time.perf_counter())
 anew = finished_gpt2.generate(pocket, prompt, count, temperature=0)
 watch.append(time.perf_counter())
-print(tokenizer.decode(torch.cat([prompt, kept], dim=1)[0]))
+written = tokenizer.decode(torch.cat([prompt, kept], dim=1)[0])
+print(textwrap.fill(written, 88))
 print(f"the same tokens without a cache: {torch.equal(kept, anew)}")
 with_it, without = watch[1] - watch[0], watch[2] - watch[1]
 print(f"{count} tokens: {with_it:.2f} s with a cache, {without:.2f} s without")
@@ -985,8 +987,9 @@ plots.curves(lines, "tokens so far", "processor seconds for one more token")
 plt.ylim(bottom=0)
 plt.show()
 end = run["curve"][-1]
-print(f"after {end['length']} tokens: {end['plain']:.2f} s without, {end['cached']:.3f} s with,"
-      f" {end['plain'] / end['cached']:.0f} times as fast")
+plain, kept = end["plain"], end["cached"]
+print(f"after {end['length']} tokens: {plain:.2f} s without a cache, {kept:.3f} s with one,"
+      f" {plain / kept:.0f} times as fast")
 print(f"{run['machine']}, one of them used\n{run['command']}")
 
 # %% [markdown]
@@ -1064,7 +1067,7 @@ plt.show()
 #
 # </div>
 #
-# So count over a longer text: ten windows of the manual, and for each token how much weight it receives from later ones, again in multiples of chance. The five that receive most and the four that receive least:
+# So count over a longer text: ten windows of the manual, and for each token how much weight it receives from later ones, again in multiples of chance. The four that receive most and the three that receive least:
 
 # %% tags=["show"]
 windows = torch.tensor(tokenizer.encode(manual()[60_000:72_000])[:2560]).reshape(10, 256)
@@ -1077,7 +1080,7 @@ for i, j in heads:
     often = (count >= 5).nonzero()[:, 0]
     order = often[mean[often].argsort(descending=True)]
     told = [" ".join(f"{tokenizer.token(k)} {mean[k]:.1f}" for k in part)
-            for part in (order[:5], order[-4:])]
+            for part in (order[:4], order[-3:])]
     print(f"block {i + 1}, head {j + 1}:  {told[0]}  …  {told[1]}")
 
 # %% [markdown]
@@ -1091,7 +1094,7 @@ for i, j in heads:
 # All that you wrote holds for the published models; only the numbers in config.json are larger. The next cell asks for the smallest of them **by name**: first in the data folder, then on the Hub (about 550 MB, once), and without either it takes the pocket model and says so.
 
 # %% tags=["show"]
-real = gpt2_files("gpt2")
+real = gpt2_files("gpt2", say=lambda line: print(textwrap.fill(line, 88)))
 tokenizer_of_it = Tokenizer.from_folder(real.folder)
 model = finished_gpt2.load(real.folder, device())
 prompt = "The transformer is a neural network that"
@@ -1100,7 +1103,8 @@ chance = torch.Generator(device()).manual_seed(1)
 for temperature in (0, 0.8):
     drawn = finished_gpt2.generate_cached(model, begun, 40, temperature, top_k=40,
                                           generator=chance)
-    print(f"\ntemperature {temperature}: {prompt}{tokenizer_of_it.decode(drawn[0])}")
+    print(f"\ntemperature {temperature}:")
+    print(textwrap.fill(prompt + tokenizer_of_it.decode(drawn[0]), 88))
 
 # %% [markdown]
 # With a network, put "gpt2-medium" or "distilgpt2" for "gpt2". Your own `encode`, `GPT2` and `rename_weights` open these folders just as well.
