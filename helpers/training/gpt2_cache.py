@@ -1,0 +1,74 @@
+"""Times one more token with and without a cache, at GPT-2's smallest published shape: python -m helpers.training.gpt2_cache
+
+For lesson 11. The weights are random: how long they take does not depend on what they are.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import torch
+
+from helpers.data.recorded import FOLDER
+from helpers.data.store import written_whole
+from helpers.parts.gpt2 import GPT2, Config, KeyValueCache
+from helpers.training.common import machine
+
+LENGTHS = (1, 64, 128, 256, 384, 512)
+ROUNDS = 2
+
+
+def fastest(call: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Processor seconds of the fastest of several calls, on one core: what else the machine does hardly counts."""
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+@torch.no_grad()
+def one_more(model: GPT2, length: int) -> dict:
+    """Processor seconds for the token after `length` others: all of them through the model, and only the last beside a cache of the others."""
+    ids = torch.randint(model.config.n, (1, length))
+
+    def cached() -> float:
+        cache = KeyValueCache(model.config.depth, length)
+        if length > 1:
+            model(ids[:, :-1], cache, last_only=True)
+        return fastest(lambda: model(ids[:, -1:], cache, last_only=True), rounds=1)
+
+    plain = fastest(lambda: model(ids, last_only=True))
+    return {"length": length, "plain": round(plain, 4), "cached": round(min(cached() for _ in range(ROUNDS)), 4)}
+
+
+def main() -> None:
+    start, used = time.perf_counter(), time.process_time()
+    torch.manual_seed(0)
+    torch.set_num_threads(1)  # of several threads the processor time would count the waiting too
+    model = GPT2(Config.published("gpt2")).eval()
+    one_more(model, 8)  # the first calls set things up
+    curve = []
+    for length in LENGTHS:
+        curve.append(one_more(model, length))
+        print(curve[-1], flush=True)
+    record = {
+        "command": "python -m helpers.training.gpt2_cache",
+        "data": {"name": "random weights and tokens", "sha256": ""},
+        "machine": machine(),
+        "seconds": round(time.perf_counter() - start, 1),
+        "processor_seconds": round(time.process_time() - used, 1),
+        "settings": {"shape": "gpt2", "rounds": ROUNDS, "dtype": "float32", "threads": 1, "clock": "processor time"},
+        "curve": curve,
+        "result": {"times as fast at the longest": round(curve[-1]["plain"] / curve[-1]["cached"], 1)},
+        "samples": [],
+    }
+    with written_whole(FOLDER / "gpt2_cache.json") as temporary:
+        temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1141 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 11 · Open a published model
+#
+# A published language model is a folder with four files in it. Two say how to cut a text into tokens, one says how large the model is, and one holds a few million numbers, or a few hundred million. None of
+# them is a program. This lesson is the program: at its end, code that you wrote reads the four files and goes on with a text, and the numbers that it computes on the way are those that everybody else gets.
+#
+# | | |
+# |---|---|
+# | **You will build** | GPT-2's tokenizer, GPT-2 itself, the translation of its published weights, and generation with a cache |
+# | **You need** | lessons 4, 5, 7 and 9; bytes and text in Python |
+# | **It takes** | about 90 minutes: eleven exercises, most of them short, 30.5 points |
+# | **It computes** | for a few seconds a cell, on any laptop, with a small GPT-2 that comes with the course; the published ones if you have a network and half a gigabyte to spare |
+#
+# Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of one head, n the size of the vocabulary.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import functools
+import json
+import math
+import textwrap
+import time
+from collections import Counter
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import nn
+
+from helpers import plots
+from helpers.data.recorded import recorded
+from helpers.data.reference import reference
+from helpers.data.sources import gpt2_files
+from helpers.data.text import manual
+from helpers.device import device
+from helpers.lesson import in_exam, start
+from helpers.parts import gpt2 as finished_gpt2
+from helpers.parts.bpe import Tokenizer, merge_pair, split_pieces
+from helpers.parts.bpe import byte_alphabet as finished_alphabet
+from helpers.parts.gpt2 import Config, KeyValueCache, LayerCache
+from helpers.parts.gpt2 import Conv1D as FinishedConv1D
+from helpers.parts.gpt2 import GPT2Block as FinishedBlock
+from helpers.parts.gpt2 import gelu_tanh as finished_gelu
+from helpers.parts.multi_head import merge_heads, split_heads
+
+check = start("11_gpt2")
+torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
+
+# %% [markdown]
+# ## Four files
+#
+# OpenAI published GPT-2 in 2019, in four sizes (Radford et al., 2019). What you find on the Hugging Face Hub under `openai-community/gpt2` are those weights in a folder of four files. The course brings a folder of the same kind along: the **pocket model**, a GPT-2 of our own with the same parts in the same format, about 125 times as small as
+# the smallest published one, trained on the prose of Python's reference manual and on nothing else.
+
+# %% tags=["show"]
+folder = gpt2_files("gpt2", places="embedded").folder
+for name in ("config.json", "vocab.json", "merges.txt", "model.safetensors"):
+    print(f"{name:>18}: {(folder / name).stat().st_size:>9,} bytes")
+
+settings = json.loads((folder / "config.json").read_text())
+for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
+             "activation_function", "layer_norm_epsilon"):
+    print(f"{name:>22} = {settings[name]}")
+
+# %% [markdown]
+# In our letters: n = vocab_size, t_max = n_positions, e = n_embd, h = n_head, and depth = n_layer. This is all that a model has to say, to the next token of a text:
+
+# %% tags=["show"] mystnb={"image": {"alt": "Two panels of horizontal bars: for two beginnings of a sentence, the eight most probable next tokens with their probabilities."}}
+tokenizer = Tokenizer.from_folder(folder)
+pocket = finished_gpt2.load(folder, device())    # the finished part, for now
+
+def ids_of(text):
+    return torch.tensor([tokenizer.encode(text)], device=device())    # (1, t)
+
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
+for ax, text in zip(axes, ["If the value of the", "If the value of the expression is"]):
+    chances = pocket(ids_of(text))[0, -1].softmax(dim=-1)    # (n,)
+    best = chances.topk(8)
+    names = [tokenizer.token(i) for i in best.indices]
+    shares = {f"…{text[-17:]} ▁": best.values}
+    plots.bars(shares, names, "probability", "next token", axes=[ax])
+    ax.set(xlim=(0, 0.55), xticks=[0, 0.2, 0.4], xticklabels=["0", ".2", ".4"])
+axes[1].set_ylabel("")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One bar for each of the eight most probable next tokens; "·" is a space. All n tokens get some probability, the bars that are not drawn as well. Two more words of context, and other tokens are expected.
+#
+# </div>
+#
+# Everything between a text and such bars is in this lesson, in the order in which the data pass through it: text to ids, ids to vectors, vectors through the blocks, and back.
+
+# %% [markdown]
+# ## From text to bytes
+#
+# Lesson 8 took words for tokens, and met words that it did not know. Lesson 9 took bytes, met nothing unknown, and needed long sequences. GPT-2 takes the middle: it begins with bytes, so that any text can be written, and joins those that often stand together, so that a common word is one token (Radford et al., 2019, section 2.2).
+#
+# There is a practical matter first. Tokens are kept in text files, one might want to read them, and bytes such as 0, 10 or 32 are a null, a new line and a space: they print badly, or not at all. So each of the 256 bytes gets a **printable character** to stand for it.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `byte_alphabet`** &nbsp; ★★☆ · 7 minutes · 2.5 points
+#
+# Return a dict from each of the numbers 0 to 255 to a character. The bytes 33 to 126, 161 to 172 and 174 to 255 are visible characters of Latin-1 and **stand for themselves**. The other 68 (control characters, spaces, and 173, an invisible hyphen) get the characters number 256, 257, 258, … in their order: byte 0 the first, byte 1 the next.
+#
+# <details><summary>Hint 1: a character from its number</summary>
+#
+# `chr(33)` is "!". Mind that `range(33, 126)` ends with 125.
+#
+# </details>
+# <details><summary>Hint 2: counting only the others</summary>
+#
+# Go through the bytes from 0 to 255. Keep a counter that moves on only when a byte needs a stand-in; byte 32, the space, is the 33rd of them and becomes "Ġ", number 288.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "byte_alphabet", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def byte_alphabet():
+    """A printable character for each byte: a dict from 0, 1, ..., 255 to 256 characters."""
+    ### BEGIN SOLUTION
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    alphabet, following = {}, 256
+    for byte in range(256):
+        if byte in printable:
+            alphabet[byte] = chr(byte)
+        else:
+            alphabet[byte] = chr(following)
+            following += 1
+    return alphabet
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_byte_alphabet", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
+check(byte_alphabet)
+
+# %% tags=["show", "nbval-check-output"]
+alphabet = byte_alphabet()
+for text in ("Hello, world", "naïve\n", "→ 😀"):
+    raw = text.encode()
+    print(f"{text!r:>16}  {len(raw):>2} bytes  ", "".join(alphabet[byte] for byte in raw))
+
+# %% [markdown]
+# An "ï" is two bytes in UTF-8, an arrow three, a smiley four. What looks like gibberish is exact: each character stands for one byte, and back is as easy as forth.
+#
+# ## Learning what to join
+#
+# **Byte-pair encoding** (Sennrich, Haddow and Birch, 2016, after a compression method of Gage, 1994) learns its tokens from a text in the plainest way. Count all pairs of neighbours; join the most frequent pair wherever it stands; count again. Each round makes one new symbol, and it takes part in the next.
+#
+# A word that occurs a hundred times counts a hundred times, and no pair reaches across the border of a word. What a "word" is, GPT-2 settles with a pattern; it is given, as `split_pieces`. Note where the spaces go:
+
+# %% tags=["show", "nbval-check-output"]
+print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
+print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
+
+# %% [markdown]
+# The second line is the other thing that is given: `merge_pair` joins one pair in one list of symbols, from left to right.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `learn_merges`** &nbsp; ★★★ · 11 minutes · 3 points
+#
+# Each round: count the pairs of neighbours in all words, a word as often as it occurs; take the most frequent pair (of several, the lexicographically smallest: Python compares tuples so); note it; join it in every word. Stop after `count` pairs, or as soon as no pair occurs at least twice.
+#
+# <details><summary>Hint 1: neighbours</summary>
+#
+# `zip(symbols, symbols[1:])` gives the pairs of a list. `split` below leads from each different word to its symbols, `occurrences` to how often it occurs: `pairs[pair] += occurrences[word]`.
+#
+# </details>
+# <details><summary>Hint 2: most frequent, then smallest</summary>
+#
+# `min` with a key does both at once: the key is a tuple, first minus the count, then the pair.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "learn_merges", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def learn_merges(words, count):
+    """The pairs that byte-pair encoding joins, in the order in which it joins them.
+
+    words: list of str, each as often as it occurs. count: how many pairs at most.
+    Returns a list of pairs (left, right), both str.
+    """
+    occurrences = Counter(words)
+    split = {word: list(word) for word in occurrences}    # at first, its characters
+    merges = []
+    while len(merges) < count:
+        ### BEGIN SOLUTION
+        pairs = Counter()
+        for word, symbols in split.items():
+            for pair in zip(symbols, symbols[1:]):
+                pairs[pair] += occurrences[word]
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair), default=None)
+        if pairs[best] < 2:
+            break
+        merges.append(best)
+        split = {word: merge_pair(symbols, best) for word, symbols in split.items()}
+        ### END SOLUTION
+    return merges
+
+# %% nbgrader={"grade": true, "grade_id": "check_learn_merges", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(learn_merges)
+
+# %% [markdown]
+# Your function on the prose of Python's manual, a quarter of a megabyte:
+
+# %% tags=["show"]
+pieces = split_pieces(manual()[:20_000] if in_exam() else manual())
+words = ["".join(finished_alphabet()[byte] for byte in piece.encode()) for piece in pieces]
+learned = learn_merges(words, 5 if in_exam() else 120)
+
+shown = ["".join(pair).replace("Ġ", "·") for pair in learned]
+for name, part in (("first", shown[:18]), ("last", shown[-14:])):
+    print(f"{name:>5}:", "  ".join(part))
+
+# %% [markdown]
+# The first merges are what any English text would give: a space with the letter after it, "he", "in", "·the". After a hundred rounds there are words, and they are this text's own. GPT-2 has 50,000 merges, learned on web pages; with the 256 bytes and one token for the end of a text, n = 50,257.
+#
+# ## Encoding
+#
+# A new text is cut into pieces, a piece is spelled in bytes, and then its symbols are joined. In which order? The merges were learned one after the other, and each was counted in a text in which all earlier ones had been done already. So it has to go in that order again: **of all pairs present, the one that was learned first**, its rank the lowest. Not the leftmost, and not the longest.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `encode`** &nbsp; ★★★ · 10 minutes · 3.5 points
+#
+# Finish the loop: join pairs in the order of their ranks until no pair of neighbours has a rank; then add the ids of the symbols that are left.
+#
+# <details><summary>Hint 1: the pair with the lowest rank</summary>
+#
+# `min` over the pairs of neighbours, with the rank as the key. A pair that was never learned has no rank: `ranks.get(pair, math.inf)`.
+#
+# </details>
+# <details><summary>Hint 2: when to stop</summary>
+#
+# When a single symbol is left, there are no neighbours. And when the best pair is not in `ranks`, no pair is.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "encode", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def encode(text, merges, vocabulary):
+    """The ids of a text.
+
+    merges: list of pairs (left, right), the first learned first.
+    vocabulary: dict from symbol to id. Returns a list of int.
+    """
+    alphabet = finished_alphabet()
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
+    ids = []
+    for piece in split_pieces(text):
+        symbols = [alphabet[byte] for byte in piece.encode()]
+        ### BEGIN SOLUTION
+        while len(symbols) > 1:
+            neighbours = zip(symbols, symbols[1:])
+            best = min(neighbours, key=lambda pair: ranks.get(pair, math.inf))
+            if best not in ranks:
+                break
+            symbols = merge_pair(symbols, best)
+        ids.extend(vocabulary[symbol] for symbol in symbols)
+        ### END SOLUTION
+    return ids
+
+# %% nbgrader={"grade": true, "grade_id": "check_encode", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
+check(encode)
+
+# %% tags=["show"]
+def shown_tokens(ids):
+    return " | ".join(tokenizer.token(i) for i in ids)
+
+for text in ("The statement raises an exception.", "Transformers read 12,345 tokens.",
+             "Größe → 😀"):
+    ids = encode(text, tokenizer.merges, tokenizer.vocabulary)
+    print(f"{len(text)} characters, {len(ids)} tokens:\n    {shown_tokens(ids)}")
+
+# %% [markdown]
+# What the manual says often is a token or two. What it never says falls to pieces, down to single bytes if need be, and nothing is ever *unknown*.
+#
+# ## And back
+#
+# Join the symbols, turn each character into its byte, and read the bytes as UTF-8. The order matters: a token may end **inside** a character (the smiley's four bytes may be four tokens), so bytes have to be joined before they are read. And a model may write anything, bytes that are no character among it. Python's `decode` raises an error then, unless you tell it what to do.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `decode`** &nbsp; ★☆☆ · 5 minutes · 2 points
+#
+# Return the text of the ids. Where bytes make no character, U+FFFD ("�") shall stand, as Python puts it there.
+#
+# <details><summary>Hint 1: two dicts turned round</summary>
+#
+# `vocabulary` leads from symbols to ids, and `finished_alphabet()` from bytes to characters. You need both the other way.
+#
+# </details>
+# <details><summary>Hint 2: bytes into text</summary>
+#
+# `bytes(list_of_numbers).decode("utf-8", errors=...)`. Look up which `errors` there are.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "decode", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def decode(ids, vocabulary):
+    """The text of ids.
+
+    ids: list of int. vocabulary: dict from symbol to id. Returns a str.
+    """
+    ### BEGIN SOLUTION
+    symbol_of = {place: symbol for symbol, place in vocabulary.items()}
+    byte_of = {character: byte for byte, character in finished_alphabet().items()}
+    spelled = "".join(symbol_of[place] for place in ids)
+    raw = bytes(byte_of[character] for character in spelled)
+    return raw.decode("utf-8", errors="replace")
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_decode", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(decode)
+
+# %% tags=["show", "nbval-check-output"]
+text = "Größe → 😀, twice\t\t  spaced"
+ids = encode(text, tokenizer.merges, tokenizer.vocabulary)
+print("there and back, the same text:", decode(ids, tokenizer.vocabulary) == text)
+smiley = encode("😀", [], tokenizer.vocabulary)
+print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
+
+# %% [markdown]
+# The last line shows one, two, three and four of the smiley's bytes. A program that prints tokens as they come has to wait for the last of them.
+#
+# ## The model, piece by piece
+#
+# GPT-2 is the model of lesson 9 with a few settled questions: norm first, one more norm at the end, learned positions, a bias everywhere, GELU for ReLU, and one table for both ends. Two of its pieces you have not built yet.
+#
+# **Conv1D.** GPT-2's linear layers were written as convolutions of width 1 in TensorFlow, and their weights were published so: as (n_in, n_out), used as x @ w + bias. `nn.Linear` stores the transpose. The name has stuck, though nothing in it is a convolution any more. Shapes warn you of a mix-up in all layers but one: the matrix after the heads is (e, e), and
+# transposed it fits as well.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `Conv1D`** &nbsp; ★☆☆ · 4 minutes · 1.5 points
+#
+# A linear layer with `weight` of shape (n_in, n_out) and `bias` of shape (n_out,), both `nn.Parameter`. Start the weight at normal numbers of standard deviation 0.02 and the bias at 0, as GPT-2 does.
+#
+# <details><summary>Hint 1: two parameters</summary>
+#
+# `nn.Parameter(tensor)` as an attribute makes it a parameter. `0.02 * torch.randn(rows, columns)` is a start.
+#
+# </details>
+# <details><summary>Hint 2: any axes in front</summary>
+#
+# `x @ w` multiplies the last axis of x, however many stand before it. There is nothing to reshape.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "Conv1D", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Conv1D(nn.Module):
+    """A linear layer, its weight stored as GPT-2's were published."""
+
+    def __init__(self, n_in, n_out):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.weight = nn.Parameter(0.02 * torch.randn(n_in, n_out))
+        self.bias = nn.Parameter(torch.zeros(n_out))
+        ### END SOLUTION
+
+    def forward(self, x):
+        """x: (..., n_in). Returns (..., n_out)."""
+        ### BEGIN SOLUTION
+        return x @ self.weight + self.bias
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_Conv1D", "locked": true, "points": 1.5, "schema_version": 3, "solution": false, "task": false}
+check(Conv1D)
+
+# %% [markdown]
+# **GELU.** ReLU multiplies x by 0 or by 1, by its sign. GELU multiplies it by something between: by Φ(x), the chance that a standard normal number is smaller than x (Hendrycks and Gimpel, 2016, section 2). Φ needs the error function, which was slow when GPT-2 was written, and so it uses their approximation:
+#
+# $$\operatorname{gelu}(x) \;\approx\; \tfrac12\, x \left(1 + \tanh\!\Big(\sqrt{2/\pi}\,\big(x + 0.044715\,x^3\big)\Big)\right).$$
+#
+# The two differ by at most 0.0005. But the weights were trained with this one.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `gelu_tanh`** &nbsp; ★☆☆ · 4 minutes · 1.5 points
+#
+# Write the formula.
+#
+# <details><summary>Hint 1: which functions take tensors</summary>
+#
+# `torch.tanh` does, `math.tanh` does not. Under the root there is a plain number: `math.sqrt`.
+#
+# </details>
+# <details><summary>Hint 2: if it is nearly right</summary>
+#
+# Count the factors: a half, an x before the bracket, a cube in it. 0.044715 has one zero after the point.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "gelu_tanh", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def gelu_tanh(x):
+    """GPT-2's activation. x: any shape, which the result has too."""
+    ### BEGIN SOLUTION
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)
+    return 0.5 * x * (1 + torch.tanh(inner))
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_gelu_tanh", "locked": true, "points": 1.5, "schema_version": 3, "solution": false, "task": false}
+check(gelu_tanh)
+
+# %% tags=["show", "nbval-check-output"]
+x = torch.linspace(-6, 6, 12001, dtype=torch.float64)
+print(f"largest distance from the exact one: {(gelu_tanh(x) - F.gelu(x)).abs().max():.5f}")
+
+# %% [markdown]
+# ## The block
+#
+# Norm first, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then $x + \text{network}(\text{norm}_2(x))$, where the network is widen, GELU, narrow. Attention is that of lesson 5, with one thing new: queries, keys and values come from **one** layer, (b, t, e) to (b, t, 3e), and lie side by side in this order. The layers are there, under the names
+# that the course's loader expects; what you write is what happens between them.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `GPT2Block`** &nbsp; ★★☆ · 11 minutes · 4 points
+#
+# Write `attend` (split into q, k, v; heads; scaled scores; the triangle; softmax; values; `unify`) and `forward`. `split_heads(x, h)`, `merge_heads(x)` and `finished_gelu` are given.
+#
+# <details><summary>Hint 1: three from one</summary>
+#
+# `.chunk(3, dim=-1)` cuts the last axis into three. Each part is (b, t, e), and `split_heads` makes (b, h, t, d) of it.
+#
+# </details>
+# <details><summary>Hint 2: the triangle</summary>
+#
+# True where j > i: `torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)`. Fill the scores there with −∞ before the softmax. F.scaled_dot_product_attention is allowed too, if you remember to tell it that it is causal.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "GPT2Block", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class GPT2Block(nn.Module):
+    """Attention and a network, each with a norm before it and a shortcut around both."""
+
+    def __init__(self, config):
+        super().__init__()
+        e, self.h = config.e, config.h
+        self.norm1 = nn.LayerNorm(e, eps=config.epsilon)
+        self.attention = nn.ModuleDict({"to_qkv": FinishedConv1D(e, 3 * e),
+                                        "unify": FinishedConv1D(e, e)})
+        self.norm2 = nn.LayerNorm(e, eps=config.epsilon)
+        self.feed_forward = nn.ModuleDict({"widen": FinishedConv1D(e, 4 * e),
+                                           "narrow": FinishedConv1D(4 * e, e)})
+
+    def attend(self, x):
+        """Causal multi-head attention with self.attention.to_qkv and self.attention.unify.
+
+        x: (b, t, e), normalised. Returns (b, t, e).
+        """
+        ### BEGIN SOLUTION
+        t, e = x.shape[-2:]
+        three = self.attention.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (split_heads(part, self.h) for part in three)    # (b, h, t, d)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(e // self.h)    # (b, h, t, t)
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        weights = torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)
+        return self.attention.unify(merge_heads(weights @ v))
+        ### END SOLUTION
+
+    def forward(self, x):
+        """x: (b, t, e). Returns (b, t, e)."""
+        ### BEGIN SOLUTION
+        x = x + self.attend(self.norm1(x))
+        hidden = finished_gelu(self.feed_forward.widen(self.norm2(x)))
+        return x + self.feed_forward.narrow(hidden)
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_GPT2Block", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(GPT2Block)
+
+# %% [markdown]
+# ## The whole
+#
+# Before the blocks: a vector for each token plus a vector for each position, 0 to t − 1. After them: one norm, because nobody has normalised the last sum, and then the logits. For these GPT-2 has no matrix of its own. It takes the **table of tokens once more**: the logit of token j is the dot product of the final vector with the very vector that token j enters with,
+# $\text{logits} = x\,W^\top$ with the table W of shape (n, e). One says that the head is *tied* (Press and Wolf, 2017). The match of lesson 1, at the very end: which of all tokens is this vector most like?
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 8 · `GPT2`** &nbsp; ★★★ · 11 minutes · 4 points
+#
+# Make `tokens` and `positions` (`nn.Embedding`), `blocks` (each a `FinishedBlock(config)` of its own) and `norm` (`nn.LayerNorm` with config.epsilon), then put them to work. The sizes are config.n, config.t_max, config.e and config.depth.
+#
+# <details><summary>Hint 1: the positions</summary>
+#
+# `torch.arange(t, device=ids.device)` gives 0 to t − 1; look them up in `self.positions`. (t, e) is added to (b, t, e) by broadcasting.
+#
+# </details>
+# <details><summary>Hint 2: the tied head</summary>
+#
+# There is no fifth thing to make. `self.tokens.weight` is (n, e); you need (b, t, e) times (e, n), and no bias.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "GPT2", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class GPT2(nn.Module):
+    """Predicts the next token at every position."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        ### BEGIN SOLUTION
+        self.tokens = nn.Embedding(config.n, config.e)
+        self.positions = nn.Embedding(config.t_max, config.e)
+        self.blocks = nn.ModuleList([FinishedBlock(config) for _ in range(config.depth)])
+        self.norm = nn.LayerNorm(config.e, eps=config.epsilon)
+        ### END SOLUTION
+
+    def forward(self, ids):
+        """ids: (b, t), int64, t ≤ t_max. Returns logits (b, t, n)."""
+        ### BEGIN SOLUTION
+        places = torch.arange(ids.shape[1], device=ids.device)
+        x = self.tokens(ids) + self.positions(places)    # (b, t, e)
+        for block in self.blocks:    # (b, t, e) -> (b, t, e), each of them
+            x = block(x)
+        return self.norm(x) @ self.tokens.weight.T
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_GPT2", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(GPT2)
+
+# %% [markdown]
+# ## Count it
+#
+# The smallest published GPT-2 has n = 50,257, t_max = 1024, e = 768 and 12 blocks. How many numbers is that? A layer from a to b has ab weights and b biases, a norm 2e. So a block has
+#
+# $$\underbrace{(3e^2 + 3e)}_{\text{to\_qkv}} + \underbrace{(e^2 + e)}_{\text{unify}} + \underbrace{(4e^2 + 4e)}_{\text{widen}} + \underbrace{(4e^2 + e)}_{\text{narrow}} + \underbrace{4e}_{\text{two norms}} \;=\; 12e^2 + 13e,$$
+#
+# and the model $n e + t_\text{max}\, e + \text{depth}\,(12 e^2 + 13 e) + 2e$, the head being tied. Held against your class, on torch's `meta` device, where tensors have shapes and take no memory:
+
+# %% tags=["show", "nbval-check-output"]
+def formula(c):
+    return c.n * c.e + c.t_max * c.e + c.depth * (12 * c.e**2 + 13 * c.e) + 2 * c.e
+
+for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
+    config = Config.published(name)
+    with torch.device("meta"):
+        counted = sum(p.numel() for p in GPT2(config).parameters())
+    print(f"{name:>12}: e = {config.e:>4}, {config.depth} blocks,"
+          f" {formula(config):>13,} by formula, {counted:>13,} by count")
+
+# %% [markdown]
+# The paper says 117M, 345M, 762M and 1542M (its table 2), and OpenAI has since noted beside the code that the first counts were wrong. A well-known drawing of GPT-2 goes through the smallest model layer by layer and arrives at 124,410,624, which is 29,184 too few. Two things slipped. Which?
+#
+# <details><summary>The answer, once you have one</summary>
+#
+# 29,184 = 12 · 2,304 + 1,536. In each of the 12 blocks the bias of the first layer of the network (published as `c_fc`) was counted as e = 768 instead of 4e = 3,072: 2,304 too few a block. And the last norm, 2 · 768 = 1,536, was left out.
+#
+# </details>
+
+# %% tags=["show"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In the smallest published model the token table is almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds."}}
+names = ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2", "distilgpt2"]
+configs = {name: Config.published(name) for name in names} | {"pocket": pocket.config}
+colours = ["#cfe6f5", "#E69F00", "#0072B2", "#ffffff", "#000000"]
+figure, ax = plt.subplots(figsize=(6, 3.4))
+for row, (name, c) in enumerate(configs.items()):
+    parts = {"token table": c.n * c.e, "position table": c.t_max * c.e,
+             "attention": c.depth * (4 * c.e**2 + 4 * c.e),
+             "feed-forward": c.depth * (8 * c.e**2 + 5 * c.e),
+             "norms": (4 * c.depth + 2) * c.e}
+    left = 0.0
+    for k, (part, size) in enumerate(parts.items()):
+        share = 100 * size / formula(c)
+        ax.barh(row, share, left=left, color=colours[k], hatch=["", "..", "", "//", ""][k],
+                edgecolor="#444444", linewidth=0.6, label=part if row == 0 else None)
+        left += share
+labels = [f"{name}\n{formula(c):,}" for name, c in configs.items()]
+ax.set_yticks(range(len(configs)), labels)
+ax.set(xlabel="share of the parameters (%)", xlim=(0, 100))
+ax.grid(False)
+figure.legend(loc="outside lower center", ncols=5, columnspacing=1, handlelength=1.2)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A bar for each model, with its count under its name, cut into what the numbers are for. The table of tokens grows with e and the blocks with e², so the larger the model, the smaller the share of its table; the networks have twice the attention's share in all of them. The norms are a thin line at the right edge of the pocket model's bar, and too thin to see in the others. That the table serves twice saves its share once more.
+#
+# </div>
+
+# %% [markdown]
+# ## The published names
+#
+# What remains is to get the numbers into the model. The weights file is a table of contents and then bytes: names, shapes, numbers, and no code (older models on the Hub are pickles, which may hold code; PyTorch reads them safely with `weights_only=True`). The names are not ours:
+
+# %% tags=["show"]
+published = load_file(folder / "model.safetensors")
+names = sorted(published)
+for name in names[:12] + [name for name in names if not name.startswith("h.")]:
+    print(f"{name:>24}  {tuple(published[name].shape)}")
+print(f"{len(published)} tensors")
+
+# %% [markdown]
+# | published | ours | | published | ours |
+# |---|---|---|---|---|
+# | `wte` | `tokens` | | `h.3.attn.c_proj` | `blocks.3.attention.unify` |
+# | `wpe` | `positions` | | `h.3.ln_2` | `blocks.3.norm2` |
+# | `h.3.ln_1` | `blocks.3.norm1` | | `h.3.mlp.c_fc` | `blocks.3.feed_forward.widen` |
+# | `h.3.attn.c_attn` | `blocks.3.attention.to_qkv` | | `h.3.mlp.c_proj` | `blocks.3.feed_forward.narrow` |
+# | | | | `ln_f` | `norm` |
+#
+# each followed by `.weight` or `.bias`. Files differ in three more ways. Some were saved from a model with a head around it, and have **`transformer.`** before every name. Older ones hold the triangle itself, once a block, as **`attn.bias`** and **`attn.masked_bias`**: no weights, in spite of the name. And some hold **`lm_head.weight`**, the table of tokens a second time.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 9 · `rename_weights`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Return a new dict with the same tensors under our names, without the masks and without the head, for files with and without the prefix. Leave the caller's dict as it is.
+#
+# <details><summary>Hint 1: a prefix and an ending</summary>
+#
+# `name.removeprefix("transformer.")` does nothing where there is no such prefix. `endswith` takes a tuple of endings. Mind that `c_attn.bias` is a weight: `attn.bias` has a point before it.
+#
+# </details>
+# <details><summary>Hint 2: pieces of names</summary>
+#
+# `OURS` below has its keys between points, so that `.c_proj.` alone is never asked for: go through its pairs and `replace`. A point before the name makes its beginning like its middle; take it off again at the end.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "rename_weights", "locked": false, "schema_version": 3, "solution": true, "task": false}
+OURS = {
+    ".wte.": ".tokens.", ".wpe.": ".positions.", ".h.": ".blocks.", ".ln_f.": ".norm.",
+    ".ln_1.": ".norm1.", ".attn.c_attn.": ".attention.to_qkv.",
+    ".attn.c_proj.": ".attention.unify.", ".ln_2.": ".norm2.",
+    ".mlp.c_fc.": ".feed_forward.widen.", ".mlp.c_proj.": ".feed_forward.narrow.",
+}
+
+def rename_weights(published):
+    """The published tensors under our names: masks and head left out, prefix or not.
+
+    published: dict from name to tensor. Returns a dict from name to tensor.
+    """
+    ### BEGIN SOLUTION
+    renamed = {}
+    for name, tensor in published.items():
+        if name == "lm_head.weight" or name.endswith((".attn.bias", ".attn.masked_bias")):
+            continue
+        name = "." + name.removeprefix("transformer.")
+        for theirs, ours in OURS.items():
+            name = name.replace(theirs, ours)
+        renamed[name[1:]] = tensor
+    return renamed
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_rename_weights", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(rename_weights)
+
+# %% [markdown]
+# Now your model gets its weights. `load_state_dict` says what is missing and what nobody asked for; with a file from elsewhere, read that list to its end before you believe a single number.
+
+# %% tags=["show", "nbval-check-output"]
+mine = GPT2(pocket.config).to(device()).eval()
+told = mine.load_state_dict(rename_weights(published), strict=False)
+left = [name for name in told.missing_keys if not name.startswith("head")]
+print("missing:", left, " unexpected:", told.unexpected_keys)
+
+# %% [markdown]
+# ## The same numbers as everybody else
+#
+# How do you know that it is right? Not by reading what it writes: a model with a slip in it often writes well enough. You compare numbers with a program that is not yours. The one that most people use is Hugging Face's `transformers`. It is no part of this course, so what it computes was **recorded**: the pocket folder loaded by `transformers`,
+# one sentence sent through, and every vector on the way written to a file. (With `transformers` installed you can record it anew; the command is printed below.)
+
+# %% tags=["show"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours lies near one millionth from the embeddings to the logits. With the exact GELU the difference is a hundred or a thousand times as large from the first block on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
+@torch.no_grad()
+def stages(model, ids):
+    """Every vector on the way: embeddings, after each block, after the norm, logits."""
+    found, hooks = [], []
+    layers = [*model.blocks, model.norm]
+    hooks.append(layers[0].register_forward_pre_hook(lambda m, x: found.append(x[0])))
+    hooks += [m.register_forward_hook(lambda m, x, y: found.append(y)) for m in layers]
+    found.append(model(ids))
+    for hook in hooks:
+        hook.remove()
+    return [stage.float().cpu() for stage in found]
+
+def exact_gelu(model):
+    for each in model.blocks:
+        layers = each.feed_forward
+        each.feed_forward = nn.Sequential(layers.widen, nn.GELU(), layers.narrow)
+
+@torch.no_grad()
+def transposed(model):
+    for each in model.blocks:
+        each.attention.unify.weight.copy_(each.attention.unify.weight.T.clone())
+
+@torch.no_grad()
+def from_one(model):
+    model.positions.weight.copy_(model.positions.weight.roll(-1, dims=0))
+
+def slipped(slip):
+    """A copy of the finished pocket model with one thing changed."""
+    model = finished_gpt2.load(folder, device())
+    slip(model)
+    return model
+
+known = reference(folder)
+models = {"yours": mine, "exact GELU": slipped(exact_gelu),
+          "unify transposed": slipped(transposed), "positions from 1": slipped(from_one)}
+names = ["embed", *(f"block {k + 1}" for k in range(len(pocket.blocks))), "norm", "logits"]
+lines = {}
+for name, model in models.items():
+    pairs = zip(stages(model, known.ids.to(device())), known.stages)
+    apart = [max((a - b).abs().max().item(), 1e-9) for a, b in pairs]
+    lines[name] = (range(len(names)), apart)
+figure, ax = plt.subplots(figsize=(6, 3.8))
+plots.curves(lines, "", "largest difference", log="y", ax=ax)
+ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
+ax.set_ylim(1e-10, 1e3)
+ax.legend(ncols=2, loc="upper left")
+plt.show()
+print(known.told)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From left to right the stages of the model, upwards the largest difference between any two components there. (Where there is none at all, the mark is drawn at 10⁻⁹.) Your numbers differ by what 32-bit arithmetic in another order makes of them. The other three lines are models with one slip, and none of them raises an error.
+#
+# </div>
+#
+# Look at the *stage* where a line leaves the bottom: it tells where the slip is. Positions that start at 1 are wrong from the embeddings on. A transposed matrix is right until the first block. That is how one finds a slip in a model of forty-eight blocks: the first stage that differs, and then the first line of code in it.
+
+# %% [markdown]
+# ## Surprise, once more
+#
+# Lesson 9 measured a model in bits per byte. For token models one usually gives the **perplexity**: the exponential of the mean cross-entropy of the next token,
+#
+# $$\text{perplexity} \;=\; \exp\!\Big(-\frac{1}{t-1} \sum_{i=2}^{t} \log p(x_i \mid x_1 \ldots x_{i-1})\Big).$$
+#
+# A model that holds all n tokens for equally likely has perplexity n, so you may read it as a number of tokens: as unsure as if so many were equally likely. It depends on the tokenizer, so that only models with the same one can be compared.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 10 · `perplexity`** &nbsp; ★★☆ · 6 minutes · 2 points
+#
+# Return the perplexity of a model on one text that fits into its window. The first token is never predicted, and what is predicted at the last position is never checked.
+#
+# <details><summary>Hint 1: inputs and targets</summary>
+#
+# As in lesson 5: the inputs are `ids[:-1]`, the targets `ids[1:]`. The model wants a batch, `inputs.unsqueeze(0)`, and gives one back.
+#
+# </details>
+# <details><summary>Hint 2: which mean</summary>
+#
+# `F.cross_entropy(logits, targets)` takes (t, n) and (t,), and returns the mean in nats. The exponential comes after the mean.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "perplexity", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@torch.no_grad()
+def perplexity(model, ids):
+    """How many equally likely tokens the model hesitates between, on the (geometric) mean.
+
+    model: (b, t) -> logits (b, t, n). ids: (length,), int64, 2 tokens or more.
+    Returns one number, a tensor of shape () or a float.
+    """
+    ### BEGIN SOLUTION
+    inputs, targets = ids[:-1], ids[1:]
+    logits = model(inputs.unsqueeze(0))[0]    # (t, n)
+    return F.cross_entropy(logits, targets).exp()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_perplexity", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(perplexity)
+
+# %% [markdown]
+# The text below is in the manner of the manual and not from it. A GPT-2 with fresh weights should be about as unsure as one can be; if it is not, something is wrong before the training begins. GPT-2 starts at N(0, 0.02), and the layers whose output is added to x at that divided by √(2 · depth), because 2 · depth of them are added up (Radford et al., 2019, section 2.3). The last lines are read from the record of the pocket model's training.
+
+# %% tags=["show"]
+passage = (
+    "A loop repeats its body as long as the condition is true. If the body raises an "
+    "exception, the loop ends and the exception is passed on to the caller. The names that "
+    "were bound in the loop are still bound after it has ended, so the value of the last "
+    "item can be used."
+)
+ids = ids_of(passage)[0]
+torch.manual_seed(0)
+fresh = finished_gpt2.GPT2(pocket.config).to(device()).eval()
+print(f"{len(ids)} tokens, n = {pocket.config.n:,}")
+print(f"fresh weights:  perplexity {perplexity(fresh, ids):8,.1f}")
+print(f"pocket model:   perplexity {perplexity(mine, ids):8,.1f}")
+
+run = recorded("pocket_gpt2")
+c, last = run["settings"], run["curve"][-1]
+times = c["steps"] * c["batch"] * c["t_max"] / run["data"]["training_tokens"]
+print(f"\nThe training, as recorded: {run['data']['training_tokens']:,} tokens, each read"
+      f" {times:.0f} times, {run['seconds']:.0f} s on\n{run['machine']}: {run['command']}")
+print(f"perplexity on what it learned from: {math.exp(last['training_nats']):.1f},"
+      f" on passages held out: {run['result']['held_out_perplexity']:.1f}")
+
+# %% [markdown]
+# Two numbers that are far apart, as in lesson 8: the model has its text nearly by heart, and is much less sure of what it has not seen. A quarter of a megabyte is very little text. (It was trained so long because its samples read better then. The weights that were best on the held-out passages write less well.)
+
+# %% [markdown]
+# ## Spot the bug
+#
+# This attention is modelled on a published walk-through of GPT-2 that many have copied, the kind of text that goes through the model and its pretrained weights line by line. Two things are wrong with it. A third stood in the same program, and it would not even start. Find the two before you read on.
+
+# %% tags=["show"]
+class WalkthroughAttention(nn.Module):
+    def __init__(self, e, h, t_max, scale=False):
+        super().__init__()
+        self.h, self.scale = h, scale
+        self.register_buffer("triangle", torch.tril(torch.ones(t_max, t_max)))
+        self.to_qkv, self.unify = FinishedConv1D(e, 3 * e), FinishedConv1D(e, e)
+
+    def mix(self, q, k, v, triangle=None):
+        scores = torch.matmul(q, k.mT)
+        if self.scale:
+            scores = scores / math.sqrt(v.shape[-1])
+        if triangle is not None:
+            t = scores.shape[-1]
+            scores = scores.masked_fill(triangle[:t, :t] == 0, -torch.inf)
+        return torch.matmul(scores.softmax(dim=-1), v)
+
+    def forward(self, x, past=None):
+        three = self.to_qkv(x).split(x.shape[-1], dim=2)
+        q, k, v = [split_heads(one, self.h) for one in three]
+        return self.unify(merge_heads(self.mix(q, k, v)))
+
+def walkthrough(scale, triangle):
+    """A slip: put this attention into every block, with its two faults mended or not."""
+    def slip(model):
+        for each in model.blocks:
+            c, old = model.config, each.attention
+            new = WalkthroughAttention(c.e, c.h, c.t_max, scale).to(device())
+            new.load_state_dict(old.state_dict(), strict=False)
+            if triangle:
+                new.mix = functools.partial(new.mix, triangle=new.triangle)
+            each.attention = new
+    return slip
+
+# %% tags=["show", "nbval-check-output"]
+try:
+    blocks = [copy.deepcopy(FinishedBlock(pocket.config)) for _ in range(3)]
+except NameError as problem:
+    print("and the third:", problem)
+
+# %% [markdown]
+# <details><summary>The answer, once you have one</summary>
+#
+# `scale=False` is the default, and nobody passes True: the scores are not divided by √d. And `forward` calls `mix` without the triangle, which it has built with care: every position sees the whole text, the token it is to predict included. The third needs no explanation; `import copy` was missing. It is the least of the three, because it is the only one that says so.
+#
+# </details>
+#
+# What does each slip cost? We have the weights, so it can be measured. One row a slip, all else as published:
+
+# %% tags=["show"]
+def no_final_norm(model):
+    model.norm = nn.Identity()
+
+slips = {"as published": lambda model: None, "exact GELU": exact_gelu,
+         "positions from 1": from_one,
+         "unify transposed": transposed, "no final norm": no_final_norm,
+         "not scaled": walkthrough(scale=False, triangle=True),
+         "no triangle": walkthrough(scale=True, triangle=False),
+         "neither": walkthrough(scale=False, triangle=False)}
+costs = {name: float(perplexity(slipped(slip), ids)) for name, slip in slips.items()}
+for name, cost in costs.items():
+    print(f"{name:>18}: perplexity {cost:10,.1f}")
+
+# %% [markdown]
+# Read that column slowly. Only two rows are clearly worse, those without the scaling; the transposed matrices cost half as much again, and a model of that kind still writes something like a manual. Three rows are even *better* than the model itself. *Positions from 1* hardly differs, for this model makes little of positions, as you will see further down. *No final norm* makes all logits smaller and so the model less sure of itself, which suits one that is too sure. *No triangle* cheats: the position that is to predict a
+# token now sees it, so the number is no perplexity at all, and nothing says so. And the exact GELU costs nothing that one could measure in this way.
+#
+# So neither the look of a text nor its perplexity finds such slips. The comparison stage by stage, above, finds every one of them at once.
+
+# %% [markdown]
+# ## Writing, and not writing everything twice
+#
+# Your model writes as in lesson 9: logits at the last position, a token, and again with a sequence one longer. But look at what it computes on the way. To add token 200 it sends 199 tokens through every block, and has done all of this before, for tokens 1 to 198.
+#
+# The triangle saves it. Position i looks at positions up to i, so nothing that comes later ever changes its keys and values, in any block. They can be kept. For a new token one needs *its* query, key and value, and the **kept keys and values** of all before it: a (b, 1, e) through the blocks instead of a (b, t, e). Shazeer (2019, section 2.4) calls it incremental
+# generation; everybody else calls it a key-value cache.
+
+# %% tags=["show", "nbval-check-output"]
+block, past = pocket.blocks[0], LayerCache(size=7)
+x = torch.randn(1, 7, pocket.config.e, device=device())
+with torch.no_grad():
+    whole = block(x)
+    six, seventh = block(x[:, :6], past), block(x[:, 6:], past)
+print("six and then one are the same as seven:",
+      torch.allclose(torch.cat([six, seventh], dim=1), whole, atol=1e-4))
+print("kept by now:", past.length, "positions")
+
+# %% [markdown]
+# The finished block takes such a cache as its second argument and adds to it the keys and values of what comes in. What it cannot know is **where in the text** the new token stands: that is up to whoever adds the position vectors. `model.embed(ids, start)` gives the vectors of tokens that stand at start, start + 1, …
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 11 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
+#
+# Go on with a text greedily, each time with the most probable token. First the whole prompt goes through the blocks, then each new token alone, at its own position. Return the new tokens without the prompt.
+#
+# <details><summary>Hint 1: one round</summary>
+#
+# Embed what is new, from position `cache.length` on; through each block with its part of `cache.layers`; the norm of the last position; logits by the table of tokens; the best of them.
+#
+# </details>
+# <details><summary>Hint 2: what is new</summary>
+#
+# In the first round the prompt, (b, t). After that the token just chosen, as (b, 1): `argmax(dim=-1, keepdim=True)` keeps the axis. Collect these, and join them with `torch.cat` at the end.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "generate_cached", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@torch.no_grad()
+def generate_cached(model, ids, count):
+    """Go on with a text, always with the most probable token.
+
+    model: a finished GPT2, with embed, blocks (called as block(x, past)), norm and tokens.
+    ids: (b, t). count: how many new tokens, t + count ≤ t_max. Returns (b, count).
+    """
+    cache = KeyValueCache(model.config.depth, ids.shape[1] + count)
+    ### BEGIN SOLUTION
+    new, chosen = ids, []
+    for step in range(count):
+        x = model.embed(new, cache.length)
+        for block, past in zip(model.blocks, cache.layers):
+            x = block(x, past)
+        logits = model.norm(x[:, -1]) @ model.tokens.weight.T    # (b, n)
+        new = logits.argmax(dim=-1, keepdim=True)
+        chosen.append(new)
+    return torch.cat(chosen, dim=1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_generate_cached", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
+check(generate_cached)
+
+# %% tags=["show"]
+prompt = ids_of("If the value of the expression is")
+count = 20 if in_exam() else 100
+watch = [time.perf_counter()]
+kept = generate_cached(pocket, prompt, count)
+watch.append(time.perf_counter())
+anew = finished_gpt2.generate(pocket, prompt, count, temperature=0)
+watch.append(time.perf_counter())
+written = tokenizer.decode(torch.cat([prompt, kept], dim=1)[0])
+print(textwrap.fill(written, 88))
+print(f"the same tokens without a cache: {torch.equal(kept, anew)}")
+with_it, without = watch[1] - watch[0], watch[2] - watch[1]
+print(f"{count} tokens: {with_it:.2f} s with a cache, {without:.2f} s without")
+
+# %% [markdown]
+# Greedy text goes in circles, as in lesson 9. And the cache gains little here: the pocket model is so small that most of its time is spent on being called at all. At the size of the smallest published GPT-2 it looks like this:
+
+# %% tags=["show"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
+run = recorded("gpt2_cache")
+lengths = [point["length"] for point in run["curve"]]
+lines = {name: (lengths, [point[key] for point in run["curve"]])
+         for name, key in (("without a cache", "plain"), ("with a cache", "cached"))}
+plots.curves(lines, "tokens so far", "processor seconds for one more token")
+plt.ylim(bottom=0)
+plt.show()
+end = run["curve"][-1]
+plain, kept = end["plain"], end["cached"]
+print(f"after {end['length']} tokens: {plain:.2f} s without a cache, {kept:.3f} s with one,"
+      f" {plain / kept:.0f} times as fast")
+print(f"{run['machine']}, one of them used\n{run['command']}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded, not run here: a GPT-2 of the smallest published shape with random weights (how fast it is does not depend on what they are), and the time of one core for one more token when so many are there. Without a cache the work grows with the length. With it, what remains is one token through the blocks, and a row of scores that grows slowly.
+#
+# </div>
+#
+# The price is memory: two vectors of width e a token in every block. At 1,024 tokens of the smallest GPT-2 these are 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits, for one text. Long contexts are paid for here.
+
+# %% [markdown]
+# ## What the heads look at
+#
+# Now for what nobody told the model to do. Each head makes a triangle of weights for every text, and some kinds of head are found in nearly every language model that was looked at:
+#
+# - heads that look at the **previous token**;
+# - heads that look at the **first token**, whatever it is. A softmax has to put its weight somewhere; a head with nothing to say needs a place to put it (Vig and Belinkov, 2019, found it in GPT-2; Xiao et al., 2024, call it an *attention sink*);
+# - **induction heads**: on the second "A" of "A B … A" they look at the B, at what came after the first A, and so can copy it (Olsson et al., 2022).
+#
+# Let us look for them in the pocket model. The first two are mean weights over a text; the third is measured on random tokens, repeated once: the weight from a token of the second half to the one that followed it in the first. A head that spreads its weight evenly over everything it may see scores something as well, so all scores are given in multiples of that.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps, block by head, in multiples of chance: weight on the previous token, on the first token, and on what followed the same token before. Nearly all entries lie between a half and two."}}
+def kinds_of(weights, twice):
+    """Mean weights. weights: of a text, (..., t, t). twice: of 24 tokens, said twice."""
+    return {"previous token": weights.diagonal(-1, -2, -1)[..., 1:].mean(dim=-1),
+            "first token": weights[..., 2:, 0].mean(dim=-1),
+            "induction": twice.diagonal(-23, -2, -1)[..., 1:].mean(dim=-1)}
+
+def even(t):
+    triangle = torch.ones(t, t).tril()
+    return triangle / triangle.sum(dim=-1, keepdim=True)
+
+chance = torch.Generator().manual_seed(3)
+once = torch.randint(pocket.config.n - 1, (8, 24), generator=chance).to(device())
+both = torch.cat([once, once], dim=1)
+twice = pocket.attention_weights(both).mean(dim=1)            # (depth, h, t, t)
+weights = pocket.attention_weights(ids.unsqueeze(0))[:, 0]    # (depth, h, t, t)
+by_chance = kinds_of(even(len(ids)), even(48))
+kinds = kinds_of(weights.cpu(), twice.cpu())
+kinds = {kind: score / by_chance[kind] for kind, score in kinds.items()}
+
+depth, h = pocket.config.depth, pocket.config.h
+figure, axes = plt.subplots(1, 3, figsize=(6, 2.6), layout="compressed")
+for ax, (kind, score) in zip(axes, kinds.items()):
+    plots.heat(score, range(1, depth + 1), range(1, h + 1), scale=10, digits=1, title=kind,
+               row_label="block" if ax is axes[0] else "", column_label="head", ax=ax)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A row for each block, a column for each head. 1 is what even weights would give; the scale ends at 10.
+#
+# </div>
+#
+# None of the three is there. All numbers lie near 1: no head of the pocket model has made it its business to look one back or at the beginning, and a repetition is nothing to it. That is a finding too, and it agrees with what you have measured: when all positions were shifted by one, the model lost nothing. In the published models such heads are easy to find; in so small a one, with so little text, they did
+# not come about. What *do* its heads look at, then? Take in each block the head whose weights are furthest from even, and see:
+
+# %% tags=["show"] mystnb={"image": {"alt": "Four triangles of attention weights over one sentence, one head from each block. In block 1 the first column is dark; in blocks 2 and 4 the column of the noun target, which most later tokens look at; in block 3 the columns of target and name."}}
+sentence = "If the target is a name, the target is bound"
+places = ids_of(sentence)
+triangles = pocket.attention_weights(places)[:, 0]
+uneven = (weights.clamp_min(1e-9).log() * weights).sum(dim=-1).mean(dim=-1)    # (depth, h)
+heads = [(i, int(uneven[i].argmax())) for i in range(depth)]
+plots.head_grid(torch.stack([triangles[i, j] for i, j in heads]),
+                [tokenizer.token(i) for i in places[0]], across=2, annotate=False,
+                titles=[f"block {i + 1}, head {j + 1}" for i, j in heads])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i is what token i looks at; a dark column is a token that many look at. In blocks 2 and 4 nearly everybody looks at *target*, over the small words between. The head of block 1 seems to look at the first token; but the map above says that over a longer text it does so no more than chance would. One sentence is an anecdote.
+#
+# </div>
+#
+# So count over a longer text: ten windows of the manual, and for each token how much weight it receives from later ones, again in multiples of chance. The four that receive most and the three that receive least:
+
+# %% tags=["show"]
+windows = torch.tensor(tokenizer.encode(manual()[60_000:72_000])[:2560]).reshape(10, 256)
+looked = pocket.attention_weights(windows.to(device())).cpu()    # (depth, b, h, t, t)
+received = looked.sum(dim=-2) / even(256).sum(dim=0)             # (depth, b, h, t)
+count = torch.bincount(windows.flatten(), minlength=pocket.config.n)
+for i, j in heads:
+    total = torch.bincount(windows.flatten(), received[i, :, j].flatten(), pocket.config.n)
+    mean = total / count
+    often = (count >= 5).nonzero()[:, 0]
+    order = often[mean[often].argsort(descending=True)]
+    told = [" ".join(f"{tokenizer.token(k)} {mean[k]:.1f}" for k in part)
+            for part in (order[:4], order[-3:])]
+    print(f"block {i + 1}, head {j + 1}:  {told[0]}  …  {told[1]}")
+
+# %% [markdown]
+# The favourites are words that say what a passage is *about*; last come *the*, *to*, *not*, and ends of words. These heads gather the topic: a bag of words in which telling words weigh more, made afresh at each position. It explains the bars at the beginning of this lesson, the samples below, and even the better score without a triangle: to a model that collects words, seeing more of them does no harm.
+#
+# Anybody who trains a model may look at it in this way. The pocket model is 4 MB of numbers to try it on; what you find in the published ones has filled a field of its own.
+
+# %% [markdown]
+# ## The real one
+#
+# All that you wrote holds for the published models; only the numbers in config.json are larger. The next cell asks for the smallest of them **by name**: first in the data folder, then on the Hub (about 550 MB, once), and without either it takes the pocket model and says so.
+
+# %% tags=["show"]
+real = gpt2_files("gpt2", say=lambda line: print(textwrap.fill(line, 88)))
+tokenizer_of_it = Tokenizer.from_folder(real.folder)
+model = finished_gpt2.load(real.folder, device())
+prompt = "The transformer is a neural network that"
+begun = torch.tensor([tokenizer_of_it.encode(prompt)], device=device())
+chance = torch.Generator(device()).manual_seed(1)
+for temperature in (0, 0.8):
+    drawn = finished_gpt2.generate_cached(model, begun, 40, temperature, top_k=40,
+                                          generator=chance)
+    print(f"\ntemperature {temperature}:")
+    print(textwrap.fill(prompt + tokenizer_of_it.decode(drawn[0]), 88))
+
+# %% [markdown]
+# With a network, put "gpt2-medium" or "distilgpt2" for "gpt2". Your own `encode`, `GPT2` and `rename_weights` open these folders just as well.
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can learn and apply byte-pair encoding, and say why no text is unknown to it; build GPT-2 and count its parameters on paper; translate a published weights file name by name; show, stage by stage, that your model is the model; say what each slip costs; write with a cache, and explain why the triangle makes that possible.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. The window is full, and the oldest token drops out. Can the cache be kept?</summary>
+#
+# No. Without the oldest token everybody moves up by one position, and learned position vectors were added at the entrance: all keys and values are now wrong. One computes the window anew, or gives up absolute positions. With rotary positions (lesson 6) only differences count, and the kept keys may stay. What the old values *know* about the dropped token stays in them too,
+# though, which is no harm and sometimes a benefit.
+#
+# </details>
+# <details><summary>2. Why does GPT-2's vocabulary have " the" and "the" as two tokens, and what does it cost to end a prompt with a space?</summary>
+#
+# The pattern leaves a space at the beginning of the word after it, so in running text nearly every word comes with one. A prompt that ends in a space has a lone space as its last token, and in training that was nearly never followed by a letter: the model has learned words *with* their space, and is now asked for one without. Its text gets worse.
+#
+# </details>
+# <details><summary>3. With the head tied, the vector that a token enters with also decides when it is predicted. Could that be a bad idea?</summary>
+#
+# It ties two jobs together: "what follows from this token" and "what leads to this token". After "Los" comes "Angeles", not "Los"; yet without the blocks in between a tied model would predict each token to be followed by itself, since a vector is most like itself. The blocks have to turn one into the other. For small models it saves a third of the parameters and helps (Press and Wolf, 2017); large ones often
+# have two tables.
+#
+# </details>
+#
+# **Where it goes next.** You have come from a dot product to GPT-2. Part III looks around: lesson 12, *Before transformers*, at what attention was invented for.
+#
+# **Further reading.** A. Radford, J. Wu, R. Child, D. Luan, D. Amodei and I. Sutskever, "Language models are unsupervised multitask learners", 2019, sections 2.2 and 2.3. P. Gage, "A new algorithm for data compression", *C Users Journal* 12(2), 1994, for byte pairs; R. Sennrich, B. Haddow and A. Birch, "Neural machine translation of rare words with subword units", *ACL* 2016, section 3.2. D. Hendrycks and K. Gimpel, "Gaussian error linear units (GELUs)", 2016, section 2.
+# O. Press and L. Wolf, "Using the output embedding to improve language models", *EACL* 2017. N. Shazeer, "Fast transformer decoding: one write-head is all you need", 2019, section 2.4. J. Vig and Y. Belinkov, "Analyzing the structure of attention in a transformer language model", *BlackboxNLP* 2019. C. Olsson et al., "In-context learning and induction heads", *Transformer Circuits Thread*, 2022. G. Xiao et al., "Efficient streaming language models
+# with attention sinks", *ICLR* 2024, section 3.1.
