@@ -275,7 +275,7 @@ def searched(widths, n, limit, urgent):
                 shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
                 raise Unmet(f"Your function has to return the ids of one sentence, (t,), t ≤ {limit}; it returns {shape}.")
             rows.append(F.pad(found, (0, limit - len(found)), value=-1))
-        return torch.stack(rows)
+        return torch.stack(tuple(rows))
 
     return probe
 
