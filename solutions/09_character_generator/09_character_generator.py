@@ -415,7 +415,7 @@ def apply_temperature(logits, temperature):
 # %% nbgrader={"grade": true, "grade_id": "check_apply_temperature", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(apply_temperature)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the word The and a space, in three panels. At temperature 0.5 most of it is on the two or three most probable ones, at 1 it is spread over several, at 2 the ten bars have come close to each other."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels: o, u, i and others. At temperature 0.5 the first has more than half and the first three nearly all; at 1 the three are closer; at 2 they are closer still and the other bars have grown."}}
 def as_ids(prompt):
     return torch.tensor([list(prompt.encode())]).to(device())    # (1, t)
 
@@ -424,7 +424,7 @@ def next_logits(prompt):
     """What the model says about the byte after the prompt: (n,)."""
     return model.eval()(as_ids(prompt)[:, -t:])[0, -1]
 
-logits = next_logits("The ")
+logits = next_logits("returns the value of the f")
 top = logits.topk(10).indices
 shares = {f"T = {T:g}": apply_temperature(logits, T).softmax(-1)[top] for T in (0.5, 1, 2)}
 plots.bars(shares, named(top), "probability", "next byte")
@@ -436,7 +436,7 @@ for T in (0.5, 1, 2):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** What may follow "The" and a space: the ten bytes that the model holds most probable, in the same order in all panels. From left to right the temperature rises and the bars even out. Read the printed lines too: what the ten leave over is shared by 246 bytes, each of them improbable, and together they are drawn quite often when it is hot.
+# **How to read it.** What may follow "returns the value of the f": the ten bytes that the model holds most probable, in the same order in all panels. From left to right the temperature rises and the bars even out. Read the printed lines too: what the ten leave over is shared by 246 bytes, each of them improbable, and together they are drawn quite often when it is hot.
 #
 # </div>
 
@@ -637,10 +637,10 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 #
 # </div>
 #
-# And how much does it help to see more? Lay many windows over the held-out part, and average over them at each position of the window separately.
+# And how much does it help to see more? Lay windows over the beginning of the held-out part, one byte apart, and average over them at each position of the window separately.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against position in the window, from 1 to 64. The curve starts at 3.6, falls steeply to 2.1 over the first four or five positions, and hardly at all from there on; a dashed line marks its mean."}}
-by_position = window_bits(model, held_out, t, 3).mean(dim=0)    # (t,)
+by_position = window_bits(model, held_out[:4300], t, 1).mean(dim=0)    # (t,)
 mean = by_position.mean().item()
 line = {"": (range(1, t + 1), by_position)}
 plots.curves(line, "bytes that the model has seen", "bits per byte", {"mean": mean})
@@ -652,8 +652,8 @@ print(f"first position {by_position[0]:.2f}, mean {mean:.2f}, "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: what comes after a single byte, where nobody can do much better than order 1. Right: after 64 bytes. The first four or five bytes of context help most; after that the curve is nearly level. A model that has learned for a minute uses little more than the word that it is in the middle of. The dashed mean, which is what our
-# learning curve shows, lies above most of the curve: the short contexts at the left pull it up.
+# **How to read it.** Left: what comes after a single byte, where nobody can do much better than order 1. Right: after 64 bytes. The first four or five bytes of context help most; after that the curve is nearly level. A model that has learned for a minute uses little more than the word that it is in the middle of. The dashed mean, over all positions as
+# in our learning curve, lies above most of the curve: the short contexts at the left pull it up.
 #
 # </div>
 
