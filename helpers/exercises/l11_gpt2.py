@@ -524,9 +524,8 @@ LESSON = Lesson(
             stars=2,
             minutes=11,
             aspects=(
-                Aspect("values", 1.5, on(vectors, made(CONFIG)), axes="b t e", picture=True),
+                Aspect("values", 2, on(vectors, made(CONFIG)), axes="b t e", picture=True),
                 Aspect("one position alone", 1, on(single_vectors, made(CONFIG)), axes="b 1 e"),
-                Aspect("parameters", 0.5, names(made(CONFIG)), side=True),
                 input_left_alone(0.5, vectors, via=made(CONFIG)),
                 any_device(0.5, vectors, via=made(CONFIG)),
             ),
