@@ -60,6 +60,11 @@ def two_sequences(draw):
     return draw.normal(3, 5, 8), draw.normal(3, 6, 8)
 
 
+def seen_whole(draw):
+    """Nothing is hidden; but with a mask, code that mixes up the two lengths meets an error. Without one, PyTorch's fast attention would read past the shorter."""
+    return *two_sequences(draw), torch.ones(3, 1, 6, dtype=torch.bool, device=draw.device)
+
+
 def equally_long(draw):
     """Seven positions on either side: here a mix-up of the two sequences gives numbers and no error."""
     return draw.normal(3, 7, 8), draw.normal(3, 7, 8)
@@ -318,7 +323,7 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                values(1, two_sequences, via=CROSS, axes="b t e", picture=True),
+                values(1, seen_whole, via=CROSS, axes="b t e", picture=True),
                 values(0.5, equally_long, name="equal lengths", via=CROSS, axes="b t e", picture=True),
                 values(1, partly_hidden, name="mask", via=CROSS, axes="b t e", picture=True),
                 any_device(0.5, partly_hidden, via=CROSS),
