@@ -892,9 +892,9 @@ for width in hits:
 # %% [markdown]
 # ## The same model, real sentences
 #
-# Numerals have a rule. Multi30k (Elliott et al., 2016) has 29,000 descriptions of photographs in English, with German translations made by people, and 1,000 more to test on. The run below is not computed here. It was **recorded**: once, with the finished parts of this lesson, on two cores; the command that it prints repeats it.
+# Numerals have a rule. Multi30k (Elliott et al., 2016) has 29,000 descriptions of photographs in English, with German translations made by people, and 1,000 more to test on. The run below is not computed here. It was **recorded**: once, with the finished parts of this lesson, on one of the two cores of the machine that it names; the command that it prints repeats it.
 #
-# The model is the one that you have built, e = 256, with what so few sentences and so little time ask for. Words are cut into pieces, as lesson 11 does it, and both languages share one table of them. Norms come first, so that a short warm-up is enough, and there is dropout. The score is **BLEU** (Papineni et al., 2002): how many runs of one, two, three and four words
+# The model is the one that you have built, e = 256, with what so few sentences and so little time ask for. Words are cut into pieces, as lesson 11 does it, and both languages share one table of them. Norms come first, so that a short warm-up is enough, and there is dropout. The matrices of the blocks are trained by Muon, as in lesson 8's long run, everything else by AdamW, and products are computed in bfloat16 where that is faster. The score is **BLEU** (Papineni et al., 2002): how many runs of one, two, three and four words
 # a translation shares with the reference, on a scale to 100. Its details differ from program to program, which is why sacrebleu puts a signature beside each score.
 
 # %% tags=["show"]
