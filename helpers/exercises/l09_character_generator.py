@@ -216,7 +216,7 @@ class Chain(torch.nn.Module):
 
     def forward(self, ids):
         t = ids.shape[1]
-        if t > self.t_max:
+        if self.t_max < t:
             raise ValueError(f"A window of {t} tokens is longer than t_max = {self.t_max}, and the model has no positions for it.")
         self.modes.append(self.training)
         logits = self.now[ids] + self.first[ids[:, :1]] + self.place[:t]
