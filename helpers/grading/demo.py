@@ -116,10 +116,10 @@ def _otherwise(answers: Answers, source: Source) -> list[dict[str, str]]:
 def _mistaken(answers: Answers, source: Source, count: int, chance: random.Random) -> list[dict[str, str]]:
     """Every known mistake once, and the first of each exercise again and again: classes are like that.
 
-    count: how many students, if that many are enough for every mistake to be made.
+    count: how many students, if that many are enough for every mistake to be made. One is left over, to have everything right.
     """
     by_exercise = _by_exercise(source, Mistake)
-    count = min(max(count, *map(len, by_exercise.values())), len(NAMES) - EMPTY - BROKEN)
+    count = min(max(count, *map(len, by_exercise.values())), len(NAMES) - EMPTY - BROKEN - 1)
     made = []
     for turn in range(count):
         chosen = {}
