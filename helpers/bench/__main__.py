@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import sys
 import tempfile
 from pathlib import Path
 
 from helpers.bench import gpt2, lessons
 from helpers.bench.duel import Job, Outcome, duel
-from helpers.training.common import machine
+from helpers.training.common import cores, machine
 
 MEGABYTE = 1_000_000
 
@@ -21,7 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--only", choices=("lessons", "gpt2"), help="one of the two tables")
     parser.add_argument("--quick", action="store_true", help="fewer tokens and rounds: a look, and no measurement")
-    parser.add_argument("--threads", type=int, default=_cores(), help="threads that PyTorch computes with (all cores)")
+    parser.add_argument("--threads", type=int, default=cores(), help="threads that PyTorch computes with (all cores)")
     chosen = parser.parse_args()
     print(f"{machine()}, {chosen.threads} threads\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -60,10 +59,6 @@ def show(sides: tuple[str, str], outcomes: dict[str, dict[str, Outcome]]) -> Non
         if i == 0:
             print("|" + "|".join("-" * (w + 2) if j == 0 else "-" * (w + 1) + ":" for j, w in enumerate(widths)) + "|")
     print(flush=True)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 if __name__ == "__main__":

@@ -166,8 +166,12 @@ def machine() -> str:
     """What computed, in a few words: no name that belongs to one machine alone."""
     if device().type == "cuda":
         return torch.cuda.get_device_name()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{_processor()}, {cores} cores, PyTorch {torch.__version__.split('+')[0]}"
+    return f"{_processor()}, {cores()} cores, PyTorch {torch.__version__.split('+')[0]}"
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

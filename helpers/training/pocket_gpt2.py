@@ -51,7 +51,8 @@ class SideBySide(nn.Module):
     """Three matrices that are trained apart, and used as one.
 
     Muon gives every direction of a matrix the same strength. In one matrix of 3e columns the values' gradients, the largest by far at the
-    beginning, take all e directions there are, queries and keys get next to none, and no head ever learns to look anywhere.
+    beginning, would take the e directions there are, and leave queries and keys next to none. (Apart, they do move; the heads of so
+    short a training stay broad all the same.)
     """
 
     def forward(self, q, k, v):
