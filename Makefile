@@ -149,13 +149,13 @@ release: .full env ## Make the students' zip, into dist/
 	$(PY) -m helpers.authoring release
 
 exam-key: .full .lesson env ## Make an exam's answer key: LESSON=NN_topic
-	$(PY) -m helpers.grading exam-key $(LESSON)
+	$(PY) -m helpers.authoring exam-key $(LESSON)
 
 assignment: .full .lesson env ## Make the students' notebook: LESSON=NN_topic
 	$(PY) -m nbgrader generate_assignment $(LESSON) --force
 
 demo-class: .full .lesson env ## Make thirty submissions to try grading on: LESSON=NN_topic
-	$(PY) -m helpers.grading demo-class $(LESSON) $(ARGS)
+	$(PY) -m helpers.trials demo-class $(LESSON) $(ARGS)
 
 collect: .full .lesson .from env ## Copy a zip from Canvas or Moodle into submitted/: LESSON=NN_topic FROM=class.zip
 	$(PY) -m helpers.grading collect $(LESSON) "$(FROM)"
@@ -164,13 +164,13 @@ grade: .full .lesson env ## Mark what is in submitted/: LESSON=NN_topic (ARGS="-
 	$(PY) -m helpers.grading grade $(LESSON) $(ARGS)
 
 bench: .full env ## Measure the finished parts against other libraries, as ratios (ARGS="--quick --only gpt2|lessons")
-	$(PY) -m helpers.bench $(ARGS)
+	$(PY) -m helpers.trials.parts_speed $(ARGS)
 
 bench-grading: .full env ## Measure the batch against nbgrader's own (LESSON=, ARGS="--submissions N")
-	$(PY) -m helpers.grading bench $(LESSON) $(ARGS)
+	$(PY) -m helpers.trials grading-speed $(LESSON) $(ARGS)
 
 compare-attacks: .full env ## Try every known attack on plain nbgrader and here, and write the table
-	$(PY) -m helpers.grading compare-attacks $(ARGS)
+	$(PY) -m helpers.trials compare-attacks $(ARGS)
 
 feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_topic
 	$(PY) -m helpers.grading feedback $(LESSON) $(ARGS)

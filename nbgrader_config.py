@@ -32,13 +32,13 @@ c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this")
 
 # Marking with keys needs a full checkout; a student's copy has no helpers.grading.
 try:
-    import helpers.grading.steps  # noqa: F401
+    import helpers.grading.nbgrader_steps  # noqa: F401
 except ModuleNotFoundError:
     pass
 else:
-    c.Autograde.pre_convert_hook = "helpers.grading.steps.require_exam_key"
+    c.Autograde.pre_convert_hook = "helpers.grading.nbgrader_steps.require_exam_key"
     c.Autograde.sanitize_preprocessors = [
-        "helpers.grading.steps.RestoreCells",
+        "helpers.grading.nbgrader_steps.RestoreCells",
         "nbgrader.preprocessors.ClearOutput",
         "nbgrader.preprocessors.DeduplicateIds",
         "nbgrader.preprocessors.OverwriteKernelspec",
@@ -46,8 +46,8 @@ else:
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
     c.Autograde.autograde_preprocessors = [
-        "helpers.grading.steps.ExamExecute",
-        "helpers.grading.steps.Judge",
+        "helpers.grading.nbgrader_steps.ExamExecute",
+        "helpers.grading.nbgrader_steps.Judge",
         "nbgrader.preprocessors.IgnorePattern",
         "nbconvert.preprocessors.ClearMetadataPreprocessor",
         "nbgrader.preprocessors.LimitOutput",

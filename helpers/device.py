@@ -15,18 +15,22 @@ def device():
     return _choose(os.environ.get("COURSE_DEVICE", "").strip().lower())
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _choose(wanted):
     if not wanted:
         return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if _count(kind)))
 
     kind, _, index = wanted.partition(":")
     if kind not in ("cpu", "cuda", "mps") or (":" in wanted and not index.isdecimal()):
-        raise ValueError(f"COURSE_DEVICE is {wanted!r}. Set it to cpu, mps, cuda or cuda:0 (cuda:1, ...), "
-                         "or leave it unset and the course takes the best device there is.")
+        raise ValueError(
+            f"COURSE_DEVICE is {wanted!r}. Set it to cpu, mps, cuda or cuda:0 (cuda:1, ...), "
+            "or leave it unset and the course takes the best device there is."
+        )
     if int(index or 0) >= _count(kind):
-        raise RuntimeError(f"COURSE_DEVICE is {wanted!r}, but PyTorch finds {_count(kind)} {kind} device(s) on this "
-                           "machine. Unset it, or set COURSE_DEVICE=cpu.")
+        raise RuntimeError(
+            f"COURSE_DEVICE is {wanted!r}, but PyTorch finds {_count(kind)} {kind} device(s) on this "
+            "machine. Unset it, or set COURSE_DEVICE=cpu."
+        )
     return torch.device(wanted)
 
 

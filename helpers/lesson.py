@@ -8,10 +8,10 @@ import torch
 from IPython import get_ipython
 
 from helpers import plots
-from helpers.checking.answers import STUB
-from helpers.checking.desk import EXAM_SEED, Check
-from helpers.checking.desk import start as start_checks
-from helpers.checking.show import number
+from helpers.checking.check import Check
+from helpers.checking.check import start as start_checks
+from helpers.checking.panel import number
+from helpers.course import EXAM_SEED, STUB
 from helpers.device import device
 
 
@@ -60,6 +60,6 @@ def _frames(traceback) -> list[str]:
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if not code.co_name.startswith("<") and code.co_name != "run_code":
-            names.append(code.co_qualname)      # of a method it says the class too
+            names.append(code.co_qualname)  # of a method it says the class too
         traceback = traceback.tb_next
     return names

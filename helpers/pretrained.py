@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.data.sources import gpt2_files
+from helpers.data.datasets import gpt2_files
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.gpt2 import GPT2, load
 

@@ -12,10 +12,10 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sized
 
-from helpers.checking.desk import EXAM_SEED
+from helpers.course import EXAM_SEED
 
-EVERY = 0.5     # seconds between two changes
-WIDTH = 30      # characters of the bar
+EVERY = 0.5  # seconds between two changes
+WIDTH = 30  # characters of the bar
 
 
 def progress(things: Iterable, what: str, total: int | None = None) -> Iterator:

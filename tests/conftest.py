@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from helpers.authoring.sources import NOTEBOOKS, ROOT, Answers, sources
+from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 
 FIRST = "01_dot_product_attention"
 

@@ -24,13 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade
 
 import helpers.lesson  # noqa: F401  (so that forks need not import it)
 from helpers.checking import answers
 from helpers.exercises import load_lesson
 from helpers.grading.batch import Batch
 from helpers.grading.exam import load_exam_key
-from helpers.grading.running import Executed, Runner
+from helpers.grading.execute.check_runs import run_of
+from helpers.grading.execute.running import Executed, Runner
+from helpers.notebooks import exercise_of
 
 ISOLATION = "none (a stand-in)"
 
@@ -54,7 +57,8 @@ class StandIn:
             names: dict = {"__name__": "__main__"}
             for cell in notebook.cells:
                 self._cell(cell, names)
-        return Executed(notebook, (), ISOLATION)
+        runs = {exercise_of(cell): run_of(cell) for cell in notebook.cells if is_grade(cell)}
+        return Executed(notebook, (), ISOLATION, runs)
 
     def _cell(self, cell: NotebookNode, names: dict) -> None:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "")

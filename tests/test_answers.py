@@ -11,9 +11,9 @@ from safetensors.torch import save
 
 from helpers.authoring.keys import make_key
 from helpers.checking.answers import LARGEST_ANSWER, MalformedAnswer, from_wire, run, to_wire
-from helpers.checking.desk import REMEDY, start
+from helpers.checking.check import REMEDY, start
 from helpers.checking.keys import BadKey, load_key, save_key, shipped_path
-from helpers.checking.show import as_text
+from helpers.checking.panel import as_text
 from helpers.checking.verdicts import NO_ANSWER, RIGHT, judge
 from helpers.exercises import UnknownLesson, load_lesson
 
@@ -95,7 +95,7 @@ def test_a_key_comes_back_as_it_was_saved(tmp_path, first_lesson):
 
 
 def run_reference(source, exercise, seed):
-    from helpers.authoring.sources import Answers
+    from helpers.authoring.lesson_source import Answers
 
     return run(exercise, Answers(source).make(exercise.name), seed)
 
@@ -130,7 +130,7 @@ def test_a_key_that_cannot_be_used_says_what_to_run(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["missing", "truncated"])
 def test_at_the_desk_a_bad_key_is_a_sentence_and_no_traceback(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr("helpers.checking.desk.shipped_path", lambda name: damaged(tmp_path, kind))
+    monkeypatch.setattr("helpers.checking.check.shipped_path", lambda name: damaged(tmp_path, kind))
     verdict = start(LESSON.name).verdict("raw_weights", right)
     assert verdict.state == NO_ANSWER
     assert "make build" in as_text(verdict)

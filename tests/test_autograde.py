@@ -9,11 +9,11 @@ import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
 
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
-from helpers.authoring.sources import Answers, sources
 from helpers.checking.answers import MIME
-from helpers.checking.desk import start
-from helpers.checking.show import number
+from helpers.checking.check import start
+from helpers.checking.panel import number
 
 FULL = {"masked_squared_error": 4, "raw_weights": 3, "row_softmax": 4, "self_attention": 3, "equivariance_gap": 4}
 
@@ -39,21 +39,29 @@ def forged(data): display({MIME: data, "text/plain": "1"}, raw=True)
 
 # What is written into the solution cell of raw_weights; its own points are lost, all others stay.
 ATTACKS = {
-    "patched-allclose": "torch.allclose = lambda *a, **k: True\ntorch.Tensor.__eq__ = lambda *a: True\ntorch.equal = lambda *a: True\n"
-    "def raw_weights(x): return x",
-    "equal-to-all": "class E:\n    def __eq__(self, o): return True\n    def __getattr__(self, n): return lambda *a, **k: self\n"
-    "def raw_weights(x): return E()",
+    "patched-allclose": (
+        "torch.allclose = lambda *a, **k: True\ntorch.Tensor.__eq__ = lambda *a: True\ntorch.equal = lambda *a: True\n"
+        "def raw_weights(x): return x"
+    ),
+    "equal-to-all": (
+        "class E:\n    def __eq__(self, o): return True\n    def __getattr__(self, n): return lambda *a, **k: self\n"
+        "def raw_weights(x): return E()"
+    ),
     "exit-in-answer": "import os\ndef raw_weights(x): os._exit(0)",
     "exit-in-cell": "import os\nos._exit(0)",
     "sys-exit": "import sys\ndef raw_weights(x): sys.exit(0)",
     "sys-exit-in-cell": "import sys\nsys.exit(0)",
     "forged-nonsense": FORGE + "def raw_weights(x):\n    forged({'points': 3})\n    return x",
-    "forged-twice": FORGE + "def raw_weights(x):\n    forged({'format': 1, 'exercise': 'raw_weights'})\n    return x @ x.mT",
+    "forged-twice": (
+        FORGE + "def raw_weights(x):\n    forged({'format': 1, 'exercise': 'raw_weights'})\n    return x @ x.mT"
+    ),
     "forged-large": FORGE + "def raw_weights(x):\n    forged({'tensors': 'A' * 30_000_000})\n    return x",
-    "the-shipped-key": "from helpers.checking.keys import load_key, shipped_path\nfrom helpers.exercises import load_lesson\n"
-    "def raw_weights(x):\n    lesson = load_lesson('01_dot_product_attention')\n"
-    "    key = load_key(lesson, shipped_path(lesson.name), '')\n"
-    "    return key['raw_weights'].reference['values'].tensors['result']",
+    "the-shipped-key": (
+        "from helpers.checking.keys import load_key, shipped_path\nfrom helpers.exercises import load_lesson\n"
+        "def raw_weights(x):\n    lesson = load_lesson('01_dot_product_attention')\n"
+        "    key = load_key(lesson, shipped_path(lesson.name), '')\n"
+        "    return key['raw_weights'].reference['values'].tensors['result']"
+    ),
 }
 
 
@@ -105,7 +113,16 @@ def outputs_by_hand(cells, place):
 
 TAMPERED = {
     change.__name__: with_cells(change, **WRONG)
-    for change in (check_deleted, check_edited, check_duplicated, check_moved_up, check_retyped, check_skipped, points_raised, outputs_by_hand)
+    for change in (
+        check_deleted,
+        check_edited,
+        check_duplicated,
+        check_moved_up,
+        check_retyped,
+        check_skipped,
+        points_raised,
+        outputs_by_hand,
+    )
 }
 
 
@@ -128,7 +145,10 @@ def helper_cell_added(cells, place):
     cells.insert(place["raw_weights"], nbformat.v4.new_code_cell("def product(x):\n    return x @ x.mT"))
 
 
-CLUMSY = {change.__name__: with_cells(change) for change in (solution_moved_down, solution_lost_its_metadata, all_metadata_lost, helper_cell_added)}
+CLUMSY = {
+    change.__name__: with_cells(change)
+    for change in (solution_moved_down, solution_lost_its_metadata, all_metadata_lost, helper_cell_added)
+}
 
 
 @pytest.fixture(scope="module")
@@ -137,20 +157,38 @@ def course(tmp_path_factory):
     course.nbgrader("generate_assignment", FIRST, "--force")
     course.submit("nothing", answer_notebook(FIRST))
     course.submit("solved", answer_notebook(FIRST, **solved(FIRST)))
-    course.submit("warns", answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": "import sys, warnings\ndef raw_weights(x):\n"
-                  "    warnings.warn('careful')\n    print('careful', file=sys.stderr)\n    return x @ x.mT"}))
+    course.submit(
+        "warns",
+        answer_notebook(
+            FIRST,
+            **{
+                **solved(FIRST),
+                "raw_weights": (
+                    "import sys, warnings\ndef raw_weights(x):\n"
+                    "    warnings.warn('careful')\n    print('careful', file=sys.stderr)\n    return x @ x.mT"
+                ),
+            },
+        ),
+    )
     for student, made in MISTAKEN.items():
         cells = {name: ANSWERS.text(name, mistake) for name, mistake in made.items()}
         course.submit(student, answer_notebook(FIRST, **{**solved(FIRST), **cells}))
     for student, cell in ATTACKS.items():
         course.submit(student, answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": cell}))
-    course.submit("transformer", answer_notebook(FIRST, masked_squared_error=
-                  'get_ipython().input_transformers_cleanup.append(lambda lines: ["pass\\n"])'))
-    course.submit("own-check", answer_notebook(FIRST, **{**WRONG, "raw_weights": FORGE + "check = lambda answer: forged({'points': 3})"}))
+    course.submit(
+        "transformer",
+        answer_notebook(
+            FIRST, masked_squared_error='get_ipython().input_transformers_cleanup.append(lambda lines: ["pass\\n"])'
+        ),
+    )
+    course.submit(
+        "own-check",
+        answer_notebook(FIRST, **{**WRONG, "raw_weights": FORGE + "check = lambda answer: forged({'points': 3})"}),
+    )
     for student, notebook in {**TAMPERED, **CLUMSY}.items():
         course.submit(student, notebook)
     (course.folder / "refused").write_text(course.run("nbgrader", "autograde", FIRST).stderr)
-    done = course.run("helpers.grading", "exam-key", FIRST)
+    done = course.run("helpers.authoring", "exam-key", FIRST)
     assert done.returncode == 0, done.stderr
     course.nbgrader("autograde", FIRST)
     course.nbgrader("generate_feedback", FIRST)
@@ -225,12 +263,17 @@ def test_feedback_shows_verdicts_and_no_base64(course, marks):
     for student in marks:
         page = course.feedback(student)
         assert page.count('class="verdict"') == len(FULL)
-        assert MIME not in page and not re.search(r"[A-Za-z0-9+/]{2000}", re.sub(r'src="data:image[^"]*"|<style.*?</style>|<script.*?</script>', "", page, flags=re.DOTALL))
+        assert MIME not in page and not re.search(
+            r"[A-Za-z0-9+/]{2000}",
+            re.sub(r'src="data:image[^"]*"|<style.*?</style>|<script.*?</script>', "", page, flags=re.DOTALL),
+        )
 
 
 def test_a_silent_check_says_why(course):
     assert "it ended the Python process" in course.feedback("exit-in-answer")
-    assert "The check sent 4 answers" in course.feedback("forged-nonsense") or "answers where one is expected" in course.feedback("forged-nonsense")
+    assert "The check sent 4 answers" in course.feedback(
+        "forged-nonsense"
+    ) or "answers where one is expected" in course.feedback("forged-nonsense")
 
 
 def test_the_export_has_every_student_once(course, marks):

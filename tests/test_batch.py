@@ -18,18 +18,18 @@ import pytest
 from conftest import FIRST, Course, answer_notebook, solved
 from stand_in import ISOLATION, StandIn
 
+from helpers.authoring.lesson_source import ROOT, sources
 from helpers.authoring.mistakes import Alias, Mistake
-from helpers.authoring.sources import ROOT, sources
 from helpers.checking import answers
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
-from helpers.grading import demo
 from helpers.grading.batch import NOTHING_RAN, Batch, UnknownStudent, as_text
 from helpers.grading.exam import load_exam_key
+from helpers.grading.execute.sandbox import why_not
+from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Busy, Journal
-from helpers.grading.marks import Marks
 from helpers.grading.records import fingerprint, recorded
-from helpers.grading.sandbox import why_not
+from helpers.trials import demo_class
 
 FULL = {"masked_squared_error": 4, "raw_weights": 3, "row_softmax": 4, "self_attention": 3, "equivariance_gap": 4}
 NONE = dict.fromkeys(FULL, 0)
@@ -47,7 +47,7 @@ def pattern(tmp_path_factory):
     """A course with an exam key and a gradebook that knows the lesson, to be copied."""
     course = Course(tmp_path_factory.mktemp("pattern"), FIRST)
     course.nbgrader("generate_assignment", FIRST, "--force")
-    assert course.run("helpers.grading", "exam-key", FIRST).returncode == 0
+    assert course.run("helpers.authoring", "exam-key", FIRST).returncode == 0
     return course
 
 
@@ -158,7 +158,7 @@ def test_what_no_longer_holds_is_graded_again(course, damage):
             marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").auto_score = 2
             marks.gradebook.db.commit()
     else:
-        assert course.run("helpers.grading", "exam-key", FIRST).returncode == 0
+        assert course.run("helpers.authoring", "exam-key", FIRST).returncode == 0
     summary = batch(course).run()
     assert len(summary.graded) == (3 if damage == "key" else 1)
     assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
@@ -198,7 +198,10 @@ def test_a_failure_of_the_machinery_gives_no_mark_and_stops_nobody(course):
 def test_marks_that_cannot_be_written_leave_nothing_behind(course, monkeypatch):
     hand_in_a_few(course)
     with monkeypatch.context() as patch:
-        patch.setattr("helpers.grading.marks.AssignLatePenalties.preprocess", lambda *a: (_ for _ in ()).throw(OSError("gone")))
+        patch.setattr(
+            "helpers.grading.gradebook.AssignLatePenalties.preprocess",
+            lambda *a: (_ for _ in ()).throw(OSError("gone")),
+        )
         assert len(batch(course).run().failed) == 3
     assert course.marks() == {} and Journal(course.folder, FIRST).read() == {}
     assert len(batch(course).run().graded) == 3
@@ -262,7 +265,14 @@ def test_nothing_that_a_browser_could_run_is_left_for_the_formgrader(course):
 def test_the_summary_says_what_was_done(course):
     hand_in_a_few(course)
     text = as_text(batch(course).run())
-    for line in ("graded          3", "resumed         0", "flagged         1", "not graded      0", "of 18; spread 8.1", "nothing was run"):
+    for line in (
+        "graded          3",
+        "resumed         0",
+        "flagged         1",
+        "not graded      0",
+        "of 18; spread 8.1",
+        "nothing was run",
+    ):
         assert line in text
     assert "eve  the file is cut off: it ends in the middle" in text
 
@@ -288,7 +298,7 @@ def test_the_same_mistake_has_one_fingerprint_and_different_ones_have_several(fi
 def class_of_forty(pattern, tmp_path_factory):
     """Forty submissions, and what a batch that was left alone makes of them."""
     course = copied(pattern, tmp_path_factory.mktemp("forty") / "course")
-    works = demo.handed_in(sources([FIRST])[0])
+    works = demo_class.handed_in(sources([FIRST])[0])
     for place in range(40):
         name, data = works[place % len(works)]
         path = course.folder / "submitted" / f"student-{place:02}" / FIRST / name
@@ -302,7 +312,11 @@ def everything(course):
     with Marks(course.folder, FIRST) as marks:
         rows = {
             submission.student.id: (
-                [(g.name, g.auto_score, g.manual_score, g.needs_manual_grade) for n in submission.notebooks for g in n.grades],
+                [
+                    (g.name, g.auto_score, g.manual_score, g.needs_manual_grade)
+                    for n in submission.notebooks
+                    for g in n.grades
+                ],
                 [(c.name, c.auto_comment) for n in submission.notebooks for c in n.comments],
             )
             for submission in marks.gradebook.assignment_submissions(FIRST)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from helpers.bench import duel, lessons
-from helpers.bench.duel import Job, Outcome
-from helpers.bench.__main__ import show
+from helpers.trials.parts_speed import duel, lessons
+from helpers.trials.parts_speed.__main__ import show
+from helpers.trials.parts_speed.duel import Job, Outcome
 
 
 @pytest.mark.parametrize("kind", ["reader", "writer"])

@@ -13,7 +13,7 @@ from collections import Counter
 
 import pytest
 
-from helpers.authoring.sources import ROOT
+from helpers.authoring.lesson_source import ROOT
 from helpers.data import store
 from helpers.data.text import manual
 from helpers.parts import bpe
@@ -23,8 +23,12 @@ needs_tokenizers = pytest.mark.skipif(
     reason="the package tokenizers, of the test extra, is not installed: nothing to compare the ids with",
 )
 PLACES = [store.folder() / "gpt2", ROOT.parent / "shared/data/gpt2"]
-OPENAI = next((place for place in PLACES if (place / "vocab.json").is_file() and (place / "merges.txt").is_file()), None)
-needs_files = pytest.mark.skipif(OPENAI is None, reason="OpenAI's vocab.json and merges.txt are not in the data folder: make data")
+OPENAI = next(
+    (place for place in PLACES if (place / "vocab.json").is_file() and (place / "merges.txt").is_file()), None
+)
+needs_files = pytest.mark.skipif(
+    OPENAI is None, reason="OpenAI's vocab.json and merges.txt are not in the data folder: make data"
+)
 
 
 @pytest.fixture(scope="session")
@@ -50,22 +54,62 @@ def library(folder):
 
 ##### Drawn text
 
-ENGLISH = "the of and to in is was that for it with as his on be at by I this had not are but from or have an they which one you were "
+ENGLISH = (
+    "the of and to in is was that for it with as his on be at by I this had not are but from or have an they which one"
+    " you were "
+)
 SCRIPTS = {
-    "ascii": (0x20, 0x7F), "latin": (0xA0, 0x250), "greek": (0x370, 0x400), "cyrillic": (0x400, 0x530),
-    "armenian": (0x530, 0x590), "hebrew": (0x590, 0x600), "arabic": (0x600, 0x700), "indic": (0x900, 0xE00),
-    "thai": (0xE00, 0xF00), "tibetan": (0xF00, 0x1000), "georgian": (0x10A0, 0x1100), "hangul": (0xAC00, 0xD7A4),
-    "ethiopic": (0x1200, 0x1380), "khmer": (0x1780, 0x1800), "mongolian": (0x1800, 0x18B0), "kana": (0x3040, 0x3100),
-    "han": (0x4E00, 0x9FFF), "letterlike": (0x2100, 0x2190), "mathematics": (0x1D400, 0x1D800),
-    "private": (0xE000, 0xF900), "cuneiform": (0x12000, 0x12400), "hieroglyphs": (0x13000, 0x13460),
-    "gothic": (0x10330, 0x10350), "emoji": (0x1F300, 0x1FB00), "supplement": (0x20000, 0x2A6E0),
-    "tags": (0xE0000, 0xE01F0), "last": (0x10FF00, 0x110000), "specials": (0xFFF0, 0x10000),
+    "ascii": (0x20, 0x7F),
+    "latin": (0xA0, 0x250),
+    "greek": (0x370, 0x400),
+    "cyrillic": (0x400, 0x530),
+    "armenian": (0x530, 0x590),
+    "hebrew": (0x590, 0x600),
+    "arabic": (0x600, 0x700),
+    "indic": (0x900, 0xE00),
+    "thai": (0xE00, 0xF00),
+    "tibetan": (0xF00, 0x1000),
+    "georgian": (0x10A0, 0x1100),
+    "hangul": (0xAC00, 0xD7A4),
+    "ethiopic": (0x1200, 0x1380),
+    "khmer": (0x1780, 0x1800),
+    "mongolian": (0x1800, 0x18B0),
+    "kana": (0x3040, 0x3100),
+    "han": (0x4E00, 0x9FFF),
+    "letterlike": (0x2100, 0x2190),
+    "mathematics": (0x1D400, 0x1D800),
+    "private": (0xE000, 0xF900),
+    "cuneiform": (0x12000, 0x12400),
+    "hieroglyphs": (0x13000, 0x13460),
+    "gothic": (0x10330, 0x10350),
+    "emoji": (0x1F300, 0x1FB00),
+    "supplement": (0x20000, 0x2A6E0),
+    "tags": (0xE0000, 0xE01F0),
+    "last": (0x10FF00, 0x110000),
+    "specials": (0xFFF0, 0x10000),
     "combining": (0x300, 0x370),
 }
 EMOJI = ["😀", "👩‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "🇩🇪", "❤️", "1️⃣", "🧑‍🚀"]
 SPACES = [
-    " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\x0b", "\u0085", "\u00a0", "\u1680", "\u2003", "\u2028", "\u202f", "\u3000",
-    "\x1c", "\x1f", "\u200b", "\ufeff",  # no white space to Unicode; to Python's str.isspace the first two are
+    " ",
+    "  ",
+    "   ",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\t",
+    "\x0b",
+    "\u0085",
+    "\u00a0",
+    "\u1680",
+    "\u2003",
+    "\u2028",
+    "\u202f",
+    "\u3000",
+    "\x1c",
+    "\x1f",
+    "\u200b",
+    "\ufeff",  # no white space to Unicode; to Python's str.isspace the first two are
 ]
 
 
@@ -77,7 +121,9 @@ def drawn_text(rng: random.Random) -> str:
         if kind == 0:
             return " ".join(rng.choices(ENGLISH.split(), k=rng.randrange(1, 12)))
         if kind == 1:
-            return rng.choice(["don't", "I'll", "we've", "'s", "he'd", "IT'S", "'t'", "''ll", "’s", "rock'n'roll", "'re're", "l'été"])
+            return rng.choice(
+                ["don't", "I'll", "we've", "'s", "he'd", "IT'S", "'t'", "''ll", "’s", "rock'n'roll", "'re're", "l'été"]
+            )
         if kind == 2:
             return "".join(rng.choices(SPACES, k=rng.randrange(1, 5)))
         if kind == 3:
@@ -87,13 +133,18 @@ def drawn_text(rng: random.Random) -> str:
         if kind == 5:
             return rng.choice(["3.14159", "1,000,000", "²³", "½", "٣٤", "〇一", "Ⅻ", "2023-01-01", "0x1F", "१२३"])
         if kind == 6:
-            return "".join(chr(rng.choice([rng.randrange(0xD800), rng.randrange(0xE000, 0x110000)])) for _ in range(rng.randrange(1, 20)))
+            return "".join(
+                chr(rng.choice([rng.randrange(0xD800), rng.randrange(0xE000, 0x110000)]))
+                for _ in range(rng.randrange(1, 20))
+            )
         first, last = rng.choice(list(SCRIPTS.values()))
         return "".join(chr(rng.randrange(first, last)) for _ in range(rng.randrange(1, 16)))
 
     text = rng.choice(["", "", " "]).join(part() for _ in range(rng.randrange(1, 8)))
     if rng.randrange(200) == 0:
-        text += "".join(rng.choices(rng.choice(["ab", "thesonig", "äöü", "a", "!?", "7", "漢字"]), k=rng.randrange(500, 5000)))
+        text += "".join(
+            rng.choices(rng.choice(["ab", "thesonig", "äöü", "a", "!?", "7", "漢字"]), k=rng.randrange(500, 5000))
+        )
     return text
 
 
@@ -167,7 +218,9 @@ def test_bytes_that_are_no_characters_decode_as_in_the_library(published):
 def test_the_alphabet_is_openais():
     alphabet = bpe.byte_alphabet()
     assert sorted(alphabet) == list(range(256)) and len(set(alphabet.values())) == 256
-    assert all(len(character) == 1 and character.isprintable() and not character.isspace() for character in alphabet.values())
+    assert all(
+        len(character) == 1 and character.isprintable() and not character.isspace() for character in alphabet.values()
+    )
     assert (alphabet[32], alphabet[10], alphabet[0], alphabet[173], alphabet[65]) == ("Ġ", "Ċ", "Ā", "Ń", "A")
     alphabet.clear()
     assert len(bpe.byte_alphabet()) == 256, "each caller gets a dict of its own"
@@ -212,7 +265,10 @@ def test_merges_end_where_no_pair_occurs_twice():
     assert bpe.learn_merges(["ab", "cd", "ef"], 10) == []
     assert bpe.learn_merges(["ab", "ab", "cd"], 10) == [("a", "b")]
     assert bpe.learn_merges([], 10) == bpe.learn_merges(["a", ""], 10) == []
-    assert bpe.learn_merges(["yz", "yz", "ab", "ab"], 2) == [("a", "b"), ("y", "z")], "of equally frequent pairs the smallest first"
+    assert bpe.learn_merges(["yz", "yz", "ab", "ab"], 2) == [
+        ("a", "b"),
+        ("y", "z"),
+    ], "of equally frequent pairs the smallest first"
 
 
 def test_pairs_are_merged_in_the_order_in_which_they_were_learned():
@@ -272,30 +328,35 @@ def test_files_come_back_as_they_were(learned, tmp_path):
     learned.save(tmp_path / "new" / "folder")
     again = bpe.Tokenizer.from_folder(tmp_path / "new" / "folder")
     assert again.vocabulary == learned.vocabulary and again.merges == learned.merges
-    (tmp_path / "new/folder/merges.txt").write_bytes((tmp_path / "new/folder/merges.txt").read_bytes().replace(b"\n", b"\r\n"))
+    (tmp_path / "new/folder/merges.txt").write_bytes(
+        (tmp_path / "new/folder/merges.txt").read_bytes().replace(b"\n", b"\r\n")
+    )
     assert bpe.Tokenizer.from_folder(tmp_path / "new" / "folder").merges == learned.merges, "as some editors save it"
 
 
-@pytest.mark.parametrize("name, content, says", [
-    ("vocab.json", None, "vocab.json"),
-    ("vocab.json", b"", "not JSON"),
-    ("vocab.json", b'{"a": 1, "b"', "not JSON"),
-    ("vocab.json", b"\xff\xfe\x00", "not UTF-8"),
-    ("vocab.json", b"[1, 2]", "an id"),
-    ("vocab.json", b'{"a": "1"}', "an id"),
-    ("vocab.json", b'{"a": -1}', "an id"),
-    ("vocab.json", b'{"a": true}', "an id"),
-    ("vocab.json", b'{"a": 1, "b": 1}', "two tokens"),
-    ("vocab.json", b'{"a": 1, "b": 2}', "254 of the 256 bytes"),
-    ("vocab.json", b"[" * 100_000, "not JSON"),
-    ("merges.txt", None, "merges.txt"),
-    ("merges.txt", b"#version: 0.2\na\n", "line 2"),
-    ("merges.txt", b"#version: 0.2\nt h\na b c\n", "line 3"),
-    ("merges.txt", b"#version: 0.2\nq \n", "line 2"),
-    ("merges.txt", b"#version: 0.2\nt h\nt h\n", "twice"),
-    ("merges.txt", b"#version: 0.2\nq q\n", "'qq'"),
-    ("merges.txt", b"\xff\xff", "not UTF-8"),
-])
+@pytest.mark.parametrize(
+    "name, content, says",
+    [
+        ("vocab.json", None, "vocab.json"),
+        ("vocab.json", b"", "not JSON"),
+        ("vocab.json", b'{"a": 1, "b"', "not JSON"),
+        ("vocab.json", b"\xff\xfe\x00", "not UTF-8"),
+        ("vocab.json", b"[1, 2]", "an id"),
+        ("vocab.json", b'{"a": "1"}', "an id"),
+        ("vocab.json", b'{"a": -1}', "an id"),
+        ("vocab.json", b'{"a": true}', "an id"),
+        ("vocab.json", b'{"a": 1, "b": 1}', "two tokens"),
+        ("vocab.json", b'{"a": 1, "b": 2}', "254 of the 256 bytes"),
+        ("vocab.json", b"[" * 100_000, "not JSON"),
+        ("merges.txt", None, "merges.txt"),
+        ("merges.txt", b"#version: 0.2\na\n", "line 2"),
+        ("merges.txt", b"#version: 0.2\nt h\na b c\n", "line 3"),
+        ("merges.txt", b"#version: 0.2\nq \n", "line 2"),
+        ("merges.txt", b"#version: 0.2\nt h\nt h\n", "twice"),
+        ("merges.txt", b"#version: 0.2\nq q\n", "'qq'"),
+        ("merges.txt", b"\xff\xff", "not UTF-8"),
+    ],
+)
 def test_damaged_files_are_refused_with_a_reason(learned, tmp_path, name, content, says):
     learned.save(tmp_path)
     (tmp_path / name).unlink()
@@ -316,7 +377,9 @@ def test_a_token_outside_the_alphabet_is_named(learned, tmp_path):
 def test_a_megabyte_takes_less_than_ten_seconds(learned):
     rng = random.Random(5)
     texts = {
-        "words": " ".join("".join(rng.choices("etaoinshrdlu", k=rng.randrange(2, 12))) for _ in range(150_000))[:1_000_000],
+        "words": " ".join("".join(rng.choices("etaoinshrdlu", k=rng.randrange(2, 12))) for _ in range(150_000))[
+            :1_000_000
+        ],
         "one word": "".join(rng.choices("etaoinshrdlu", k=1_000_000)),
         "one letter": "a" * 1_000_000,
         "every character": "".join(chr(rng.randrange(0x20, 0xD800)) for _ in range(350_000)),

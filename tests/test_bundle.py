@@ -12,8 +12,8 @@ from conftest import solved
 
 from helpers.authoring.bundle import NAME, make_bundle
 from helpers.authoring.inspecting import solution_lines
+from helpers.authoring.lesson_source import ROOT, sources
 from helpers.authoring.mistakes import Mistake
-from helpers.authoring.sources import ROOT, sources
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,15 @@ def _stands_outside(source, line):
 
 
 def test_it_holds_everything_that_a_student_needs(bundle):
-    for name in ("README.md", "Makefile", "pyproject.toml", "constraints.txt", "environment.yml", "LICENSE", "site/notation.md"):
+    for name in (
+        "README.md",
+        "Makefile",
+        "pyproject.toml",
+        "constraints.txt",
+        "environment.yml",
+        "LICENSE",
+        "site/notation.md",
+    ):
         assert (bundle / name).is_file()
     for source in sources():
         assert (bundle / "notebooks" / source.name / f"{source.name}.ipynb").is_file()
@@ -61,7 +69,10 @@ def run(bundle, code):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(bundle)!r})\n{code}"],
-        cwd=bundle, capture_output=True, text=True, env=environment,
+        cwd=bundle,
+        capture_output=True,
+        text=True,
+        env=environment,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -79,7 +90,10 @@ def test_every_lesson_starts_and_knows_its_mistakes_there(bundle):
 
 def test_nbgrader_reads_its_configuration_there(bundle):
     done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", "validate", "--help"], cwd=bundle, capture_output=True, text=True,
+        [sys.executable, "-m", "nbgrader", "validate", "--help"],
+        cwd=bundle,
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(bundle)},
     )
     assert done.returncode == 0, done.stderr

@@ -26,7 +26,7 @@ from pyarrow import parquet
 from safetensors.torch import save
 
 from helpers.data import __main__ as make_data
-from helpers.data import hub, reviews, sources, store
+from helpers.data import datasets, hub, reviews, store
 
 REVIEWS = {"text": [f"Review {i}: a film, né?" for i in range(40)], "label": [i % 2 for i in range(40)]}
 PAIRS = [{"en": f"A dog and {i} men.", "de": f"Ein Hund und {i} Männer."} for i in range(30)]
@@ -59,9 +59,14 @@ class Server(ThreadingHTTPServer):
                 "plain_text/unsupervised-00000-of-00001.parquet": as_parquet({"text": ["?"], "label": [-1]}),
             },
             ("datasets", "bentrevett/multi30k", "main"): {
-                "train.jsonl": as_json_lines(PAIRS), "val.jsonl": as_json_lines(PAIRS[:5]), "test.jsonl": as_json_lines(PAIRS[:7]),
+                "train.jsonl": as_json_lines(PAIRS),
+                "val.jsonl": as_json_lines(PAIRS[:5]),
+                "test.jsonl": as_json_lines(PAIRS[:7]),
             },
-            ("datasets", "LTCB/enwik8", "main"): {"README.md": b"wiki", "enwik8.py": b"raise SystemExit('this must never run')"},
+            ("datasets", "LTCB/enwik8", "main"): {
+                "README.md": b"wiki",
+                "enwik8.py": b"raise SystemExit('this must never run')",
+            },
             ("datasets", "LTCB/enwik8", "refs/convert/parquet"): {
                 "enwik8/train/0000.parquet": as_parquet({"text": WIKI.split("\n")}),
                 "enwik8-raw/train/0000.parquet": as_parquet({"text": [WIKI]}),
@@ -69,16 +74,20 @@ class Server(ThreadingHTTPServer):
         }
         for name in ("gpt2", "gpt2-medium"):
             self.repositories["models", f"openai-community/{name}", "main"] = {
-                "vocab.json": b'{"a": 0}', "merges.txt": b"#version: 0.2\n", "config.json": b'{"n_embd": 1000}',
-                "model.safetensors": WEIGHTS, "pytorch_model.bin": b"cos\nsystem\n", "tf_model.h5": b"-",
+                "vocab.json": b'{"a": 0}',
+                "merges.txt": b"#version: 0.2\n",
+                "config.json": b'{"n_embd": 1000}',
+                "model.safetensors": WEIGHTS,
+                "pytorch_model.bin": b"cos\nsystem\n",
+                "tf_model.h5": b"-",
             }
-        self.asked = []             # (path, Range header) of each file that was asked for
-        self.faults = {}            # path's end -> function(handler, body), or a status, once for each in the list
+        self.asked = []  # (path, Range header) of each file that was asked for
+        self.faults = {}  # path's end -> function(handler, body), or a status, once for each in the list
         self.ranges = True
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def handle_error(self, request, client_address):
-        pass                        # a client that only wants to know whether somebody answers hangs up at once
+        pass  # a client that only wants to know whether somebody answers hangs up at once
 
     @property
     def url(self):
@@ -99,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
         if path.startswith("/api/"):
             return self.listing(path)
         path, on_the_other_address = path.removeprefix("/cdn"), path.startswith("/cdn/")
-        kind, rest = ("datasets", path[len("/datasets/"):]) if path.startswith("/datasets/") else ("models", path[1:])
+        kind, rest = ("datasets", path[len("/datasets/") :]) if path.startswith("/datasets/") else ("models", path[1:])
         name, _, rest = rest.partition("/resolve/")
         revision, _, file = rest.partition("/")
         body = self.server.repositories.get((kind, name, unquote(revision)), {}).get(unquote(file))
@@ -145,13 +154,15 @@ class Handler(BaseHTTPRequestHandler):
 
 def cut_off(after):
     """Promise everything that is asked for, send a part, and hang up."""
+
     def fault(handler, body):
         start = int(handler.headers.get("Range", "bytes=0-")[6:-1])
         handler.send_response(206 if start else 200)
         handler.send_header("Content-Length", str(len(body) - start))
         handler.end_headers()
-        handler.wfile.write(body[start:start + after])
+        handler.wfile.write(body[start : start + after])
         handler.close_connection = True
+
     return fault
 
 
@@ -172,7 +183,7 @@ def server(monkeypatch, tmp_path):
     monkeypatch.setattr(hub, "_wait", lambda problem, failures: 0.0)
     monkeypatch.setattr(reviews, "reviews", partial(reviews.reviews, train=60, test=20))
     monkeypatch.setattr(store, "ENWIK8_BYTES", 1000)
-    monkeypatch.setitem(store.SHA256, sources._ENWIK8, hashlib.sha256(WIKI.encode()[:1000]).hexdigest())
+    monkeypatch.setitem(store.SHA256, datasets._ENWIK8, hashlib.sha256(WIKI.encode()[:1000]).hexdigest())
     for file in ("vocab.json", "merges.txt", "model.safetensors"):
         body = hub_server.repositories["models", "openai-community/gpt2", "main"][file]
         monkeypatch.setitem(store.SHA256, f"gpt2/{file}", hashlib.sha256(body).hexdigest())
@@ -186,7 +197,7 @@ def pocket(monkeypatch, tmp_path):
     """A stand-in for the pocket GPT-2."""
     folder = tmp_path / "pocket"
     folder.mkdir()
-    monkeypatch.setattr(sources, "POCKET", folder)
+    monkeypatch.setattr(datasets, "POCKET", folder)
     return folder
 
 
@@ -209,8 +220,8 @@ def the_one_line(capsys):
 
 
 def test_reviews_come_from_the_hub_and_stay_for_the_next_time(server, capsys):
-    train, test, taken = sources.classifier_reviews()
-    assert train == sources.Labelled(REVIEWS["text"], REVIEWS["label"]) and len(test.texts) == 10
+    train, test, taken = datasets.classifier_reviews()
+    assert train == datasets.Labelled(REVIEWS["text"], REVIEWS["label"]) and len(test.texts) == 10
     line = the_one_line(capsys)
     assert taken.place == "hub" and taken.line == line
     assert "IMDb" in line and "40 to train on and 10 to test on" in line and "from the Hub" in line
@@ -219,20 +230,20 @@ def test_reviews_come_from_the_hub_and_stay_for_the_next_time(server, capsys):
     assert files_in(data_folder()) == ["imdb/test.parquet", "imdb/train.parquet"]
 
     asked = len(server.asked)
-    again = sources.classifier_reviews()
+    again = datasets.classifier_reviews()
     assert again[:2] == (train, test) and again.taken.place == "folder" and len(server.asked) == asked
     assert the_one_line(capsys).endswith(", from $COURSE_DATA.")
 
 
 def test_translation_pairs_come_from_the_hub(server, capsys):
-    train, validation, test, taken = sources.translation_pairs()
+    train, validation, test, taken = datasets.translation_pairs()
     assert train == [(row["en"], row["de"]) for row in PAIRS] and (len(validation), len(test)) == (5, 7)
     assert taken.place == "hub" and "Multi30k" in the_one_line(capsys)
     assert files_in(data_folder()) == [f"multi30k/{split}.parquet" for split in ("test", "train", "validation")]
 
 
 def test_a_data_set_published_as_a_script_is_taken_from_the_hubs_parquet_copy_and_the_script_never_runs(server, capsys):
-    data, taken = sources.generator_text()
+    data, taken = datasets.generator_text()
     assert data == WIKI.encode()[:1000] and taken.place == "hub" and "enwik8" in the_one_line(capsys)
     assert not server.asked_for(".py")
 
@@ -240,61 +251,63 @@ def test_a_data_set_published_as_a_script_is_taken_from_the_hubs_parquet_copy_an
 def test_the_whole_of_enwik8_in_the_folder_will_do(server):
     (data_folder() / "enwik8").mkdir(parents=True)
     (data_folder() / "enwik8/enwik8").write_bytes(WIKI.encode())
-    data, taken = sources.generator_text(say=lambda line: None)
+    data, taken = datasets.generator_text(say=lambda line: None)
     assert taken.place == "folder" and len(data) == 1000
 
 
 def test_gpt2_comes_from_the_hub_and_only_the_files_that_are_needed(server, capsys):
-    folder, taken = sources.gpt2_files("openai-community/gpt2-medium")
+    folder, taken = datasets.gpt2_files("openai-community/gpt2-medium")
     assert taken.place == "hub" and "gpt2-medium" in the_one_line(capsys)
     assert files_in(folder) == ["config.json", "merges.txt", "model.safetensors", "vocab.json"]
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
-    assert sources.gpt2_files("gpt2-medium").taken.place == "folder"
+    assert datasets.gpt2_files("gpt2-medium").taken.place == "folder"
 
 
 def test_a_tokenizer_alone_needs_no_weights_and_weights_are_added_later(server, capsys):
-    folder, _ = sources.gpt2_files(weights=False)
+    folder, _ = datasets.gpt2_files(weights=False)
     assert files_in(folder) == ["merges.txt", "vocab.json"] and "tokenizer" in the_one_line(capsys)
-    assert files_in(sources.gpt2_files().folder) == ["config.json", "merges.txt", "model.safetensors", "vocab.json"]
+    assert files_in(datasets.gpt2_files().folder) == ["config.json", "merges.txt", "model.safetensors", "vocab.json"]
     assert len(server.asked_for("vocab.json")) == 1
 
 
 def test_older_models_bring_their_bin_file_and_it_is_not_opened(server):
     files = server.repositories["models", "openai-community/gpt2-medium", "main"]
     del files["model.safetensors"]
-    folder, _ = sources.gpt2_files("gpt2-medium", say=lambda line: None)
-    assert (folder / "pytorch_model.bin").read_bytes() == files["pytorch_model.bin"], "a pickle that would run a command"
+    folder, _ = datasets.gpt2_files("gpt2-medium", say=lambda line: None)
+    assert (folder / "pytorch_model.bin").read_bytes() == files["pytorch_model.bin"], (
+        "a pickle that would run a command"
+    )
 
 
 def test_a_folder_of_ones_own_is_taken_as_it_is(tmp_path):
-    assert sources.gpt2_files(str(tmp_path)).folder == tmp_path
+    assert datasets.gpt2_files(str(tmp_path)).folder == tmp_path
 
 
 def test_a_folder_that_may_not_be_written_does_not_matter(server, monkeypatch, tmp_path, capsys):
     (tmp_path / "school").write_text("a file where the folder should be: it cannot be written, whoever runs this")
     monkeypatch.setenv("COURSE_DATA", str(tmp_path / "school"))
-    assert sources.classifier_reviews().taken.place == "hub"
+    assert datasets.classifier_reviews().taken.place == "hub"
     assert files_in(store.own_folder()) == ["imdb/test.parquet", "imdb/train.parquet"]
-    assert sources.classifier_reviews().taken.place == "kept"
+    assert datasets.classifier_reviews().taken.place == "kept"
     assert "on an earlier day" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_a_caller_and_the_environment_choose_the_places(server, monkeypatch, capsys):
-    assert sources.classifier_reviews(places="embedded").taken.place == "embedded"
+    assert datasets.classifier_reviews(places="embedded").taken.place == "embedded"
     assert the_one_line(capsys).endswith("generated reviews, 60 to train on and 20 to test on, as asked.")
     monkeypatch.setenv("COURSE_PLACES", "embedded")
-    assert sources.translation_pairs().taken.place == "embedded" and not server.asked
+    assert datasets.translation_pairs().taken.place == "embedded" and not server.asked
     with pytest.raises(hub.Unavailable, match="no imdb/train.parquet"):
-        sources.classifier_reviews(places=["folder"])
+        datasets.classifier_reviews(places=["folder"])
     with pytest.raises(ValueError, match="attic"):
-        sources.classifier_reviews(places=["attic"])
+        datasets.classifier_reviews(places=["attic"])
 
 
 # No network
 
 
 def every_source():
-    return (sources.classifier_reviews, sources.generator_text, sources.translation_pairs, sources.gpt2_files)
+    return (datasets.classifier_reviews, datasets.generator_text, datasets.translation_pairs, datasets.gpt2_files)
 
 
 def test_without_a_network_every_lesson_starts_at_once_and_says_why(server, pocket, monkeypatch, capsys):
@@ -322,7 +335,7 @@ def test_a_network_that_swallows_everything_costs_a_second(server, monkeypatch):
 
 def test_offline_is_taken_at_its_word(server, monkeypatch, capsys):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert sources.classifier_reviews().taken.place == "embedded"
+    assert datasets.classifier_reviews().taken.place == "embedded"
     assert "HF_HUB_OFFLINE is set" in the_one_line(capsys) and not server.asked
 
 
@@ -339,7 +352,7 @@ def test_behind_a_proxy_it_is_the_proxy_that_is_asked(server, monkeypatch):
 
 def test_a_connection_that_breaks_is_taken_up_where_it_broke(server):
     server.faults["model.safetensors"] = [cut_off(400_000), cut_off(400_000)]
-    folder, taken = sources.gpt2_files(say=lambda line: None)
+    folder, taken = datasets.gpt2_files(say=lambda line: None)
     assert taken.place == "hub" and (folder / "model.safetensors").read_bytes() == WEIGHTS
     first, second, third = server.asked_for("model.safetensors")
     assert first is None and second == "bytes=400000-" and third == "bytes=800000-"
@@ -347,13 +360,13 @@ def test_a_connection_that_breaks_is_taken_up_where_it_broke(server):
 
 def test_an_interrupted_download_is_taken_up_by_the_next_session(server, pocket, capsys):
     server.faults["model.safetensors"] = [cut_off(500_000)] + [cut_off(0)] * hub.ATTEMPTS
-    assert sources.gpt2_files().taken.place == "embedded"
+    assert datasets.gpt2_files().taken.place == "embedded"
     line = the_one_line(capsys)
     assert "0.5 of 1.2 MB are kept" in line and "connection" in line
     assert not (data_folder() / "gpt2/model.safetensors").exists(), "nothing half-written under the file's name"
 
     before = len(server.asked_for("model.safetensors"))
-    folder, taken = sources.gpt2_files()
+    folder, taken = datasets.gpt2_files()
     assert taken.place == "hub" and (folder / "model.safetensors").read_bytes() == WEIGHTS
     assert server.asked_for("model.safetensors")[before:] == ["bytes=500000-"], "only the rest was asked for"
     assert files_in(folder) == ["config.json", "merges.txt", "model.safetensors", "vocab.json"]
@@ -373,9 +386,9 @@ def test_the_stop_button_keeps_what_came(server):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hub, "_wait", press_stop)
         with pytest.raises(KeyboardInterrupt):
-            sources.gpt2_files(say=lambda line: None)
+            datasets.gpt2_files(say=lambda line: None)
     assert raise_in_client.is_set() and not (data_folder() / "gpt2/model.safetensors").exists()
-    sources.gpt2_files(say=lambda line: None)
+    datasets.gpt2_files(say=lambda line: None)
     assert server.asked_for("model.safetensors")[-1] == "bytes=300000-"
 
 
@@ -400,7 +413,7 @@ def test_a_process_that_is_killed_leaves_its_part_and_the_next_one_goes_on(serve
     assert not (data_folder() / "gpt2-medium/model.safetensors").exists()
     (data_folder() / "gpt2-medium/model.safetensors.0123456789ab.part").write_text("of an older version")
 
-    folder, _ = sources.gpt2_files("gpt2-medium", say=lambda line: None)
+    folder, _ = datasets.gpt2_files("gpt2-medium", say=lambda line: None)
     assert server.asked_for("model.safetensors") == [None, "bytes=700000-"]
     assert files_in(folder) == ["config.json", "merges.txt", "model.safetensors", "vocab.json"]
 
@@ -408,29 +421,36 @@ def test_a_process_that_is_killed_leaves_its_part_and_the_next_one_goes_on(serve
 def test_a_server_that_knows_no_ranges_sends_it_all_again(server):
     server.ranges = False
     server.faults["model.safetensors"] = [cut_off(400_000)]
-    assert (sources.gpt2_files(say=lambda line: None).folder / "model.safetensors").read_bytes() == WEIGHTS
+    assert (datasets.gpt2_files(say=lambda line: None).folder / "model.safetensors").read_bytes() == WEIGHTS
 
 
 def test_data_sets_that_were_cut_off_leave_no_table_behind(server, capsys):
     server.faults["test-00000-of-00001.parquet"] = [cut_off(100)] * 50
-    assert sources.classifier_reviews().taken.place in ("embedded", "hub")
+    assert datasets.classifier_reviews().taken.place in ("embedded", "hub")
     server.faults.clear()
     capsys.readouterr()
-    assert sources.classifier_reviews().taken.place in ("hub", "folder")
+    assert datasets.classifier_reviews().taken.place in ("hub", "folder")
     assert files_in(data_folder()) == ["imdb/test.parquet", "imdb/train.parquet"]
 
 
 # A bad answer
 
 
-@pytest.mark.parametrize("status, words", [
-    (404, "404 .* not found"), (429, "429 .* too many requests"), (500, "500 .* a fault of the Hub"),
-    (503, "503 .* a fault of the Hub"), (401, "401 .* log in"), (403, "403"),
-])
+@pytest.mark.parametrize(
+    "status, words",
+    [
+        (404, "404 .* not found"),
+        (429, "429 .* too many requests"),
+        (500, "500 .* a fault of the Hub"),
+        (503, "503 .* a fault of the Hub"),
+        (401, "401 .* log in"),
+        (403, "403"),
+    ],
+)
 @pytest.mark.parametrize("where", ["listing", "train-00000-of-00001.parquet"])
 def test_an_answer_that_is_no_file_is_named_and_the_lesson_goes_on(server, capsys, status, words, where):
     server.faults[where] = [status] * 20
-    assert sources.classifier_reviews().taken.place == "embedded"
+    assert datasets.classifier_reviews().taken.place == "embedded"
     line = the_one_line(capsys)
     assert all(word.strip(" .*") in line for word in words.split(" .* "))
     assert len(server.asked) <= hub.ATTEMPTS
@@ -440,32 +460,35 @@ def test_an_answer_that_is_no_file_is_named_and_the_lesson_goes_on(server, capsy
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_hub_that_is_busy_for_a_moment_is_asked_again(server, status):
     server.faults = {"listing": [status], "train-00000-of-00001.parquet": [status, status]}
-    assert sources.classifier_reviews(say=lambda line: None).taken.place == "hub"
+    assert datasets.classifier_reviews(say=lambda line: None).taken.place == "hub"
 
 
 def test_a_damaged_file_is_noticed_thrown_away_and_fetched_anew(server, pocket, capsys):
     server.faults = {"model.safetensors": [damaged], "merges.txt": []}
-    assert sources.gpt2_files().taken.place == "embedded"
+    assert datasets.gpt2_files().taken.place == "embedded"
     assert "model.safetensors came damaged from the Hub" in the_one_line(capsys)
     assert files_in(data_folder()) == ["gpt2/config.json", "gpt2/merges.txt", "gpt2/vocab.json"]
-    assert sources.gpt2_files().taken.place == "hub"
+    assert datasets.gpt2_files().taken.place == "hub"
 
 
 def test_a_small_damaged_file_is_noticed_too(server, pocket, capsys):
     server.faults["merges.txt"] = [damaged]
-    assert sources.gpt2_files().taken.place == "embedded"
+    assert datasets.gpt2_files().taken.place == "embedded"
     assert "merges.txt came damaged" in the_one_line(capsys)
 
 
-@pytest.mark.parametrize("body, words", [
-    (b"PAR1 but nothing that follows", "cannot be read"),
-    (as_parquet({"words": ["a"], "label": [1]}), "no column called text"),
-    (as_parquet({"text": ["a"], "label": ["kind"]}), "values in label that are not int"),
-    (as_parquet({"text": [], "label": []}), ""),
-])
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        (b"PAR1 but nothing that follows", "cannot be read"),
+        (as_parquet({"words": ["a"], "label": [1]}), "no column called text"),
+        (as_parquet({"text": ["a"], "label": ["kind"]}), "values in label that are not int"),
+        (as_parquet({"text": [], "label": []}), ""),
+    ],
+)
 def test_a_file_that_the_hub_itself_holds_broken_is_noticed(server, capsys, body, words):
     server.repositories["datasets", "stanfordnlp/imdb", "main"]["plain_text/train-00000-of-00001.parquet"] = body
-    assert sources.classifier_reviews().taken.place == "embedded"
+    assert datasets.classifier_reviews().taken.place == "embedded"
     assert words in the_one_line(capsys)
     assert files_in(data_folder()) == [], "what cannot be read is not kept"
 
@@ -473,19 +496,25 @@ def test_a_file_that_the_hub_itself_holds_broken_is_noticed(server, capsys, body
 def test_enwik8_that_is_not_enwik8_is_refused(server, capsys):
     other = as_parquet({"text": [WIKI.replace("Anarchism", "Astronomy")]})
     server.repositories["datasets", "LTCB/enwik8", "refs/convert/parquet"]["enwik8-raw/train/0000.parquet"] = other
-    assert sources.generator_text().taken.place == "embedded"
+    assert datasets.generator_text().taken.place == "embedded"
     assert "checksum" in the_one_line(capsys)
 
 
-@pytest.mark.parametrize("name, source", [
-    ("imdb/train.parquet", sources.classifier_reviews), ("multi30k/test.parquet", sources.translation_pairs),
-    (sources._ENWIK8, sources.generator_text), ("gpt2/merges.txt", sources.gpt2_files), ("gpt2/model.safetensors", sources.gpt2_files),
-])
+@pytest.mark.parametrize(
+    "name, source",
+    [
+        ("imdb/train.parquet", datasets.classifier_reviews),
+        ("multi30k/test.parquet", datasets.translation_pairs),
+        (datasets._ENWIK8, datasets.generator_text),
+        ("gpt2/merges.txt", datasets.gpt2_files),
+        ("gpt2/model.safetensors", datasets.gpt2_files),
+    ],
+)
 def test_a_damaged_file_in_the_folder_is_noticed_and_replaced_from_the_hub(server, capsys, name, source):
     source(say=lambda line: None)
     path = data_folder() / name
     whole = path.read_bytes()
-    path.write_bytes(whole[:len(whole) // 2])
+    path.write_bytes(whole[: len(whole) // 2])
     again = source()
     assert again.taken.place == "hub" and f"{name} is damaged" in the_one_line(capsys)
     assert source().taken.place == "folder" and len(path.read_bytes()) == len(whole)
@@ -496,7 +525,7 @@ def test_a_damaged_file_in_the_folder_is_noticed_and_replaced_from_the_hub(serve
 
 def test_a_disk_without_room_is_named_before_anything_is_fetched(server, pocket, monkeypatch, capsys):
     monkeypatch.setattr(hub.shutil, "disk_usage", lambda folder: Usage(total=100, used=97, free=3))
-    assert sources.gpt2_files().taken.place == "embedded"
+    assert datasets.gpt2_files().taken.place == "embedded"
     assert "the disk is full" in (line := the_one_line(capsys)) and "MB are free" in line
     assert server.asked == []
 
@@ -518,9 +547,9 @@ def test_a_disk_that_fills_up_while_fetching_is_named_and_what_came_is_kept(serv
 
     with monkeypatch.context() as patch:
         patch.setattr(hub, "_fetch_once", full)
-        assert sources.gpt2_files().taken.place == "embedded"
+        assert datasets.gpt2_files().taken.place == "embedded"
     assert "the disk is full (model.safetensors could not be written)" in the_one_line(capsys)
-    assert sources.gpt2_files().taken.place == "hub"
+    assert datasets.gpt2_files().taken.place == "hub"
     assert server.asked_for("model.safetensors") == ["bytes=1000-"]
 
 
@@ -531,11 +560,11 @@ def test_a_disk_that_fills_up_while_a_table_is_written_leaves_no_half_table(serv
 
     with monkeypatch.context() as patch:
         patch.setattr(parquet, "write_table", full)
-        assert sources.classifier_reviews().taken.place == "embedded"
+        assert datasets.classifier_reviews().taken.place == "embedded"
     assert "the disk is full" in the_one_line(capsys)
     assert all(name.startswith(".downloads/") for name in files_in(data_folder()))
     asked = len(server.asked)
-    assert sources.classifier_reviews().taken.place == "hub"
+    assert datasets.classifier_reviews().taken.place == "hub"
     assert len(server.asked) == asked, "the download itself was whole, and was kept"
     assert files_in(data_folder()) == ["imdb/test.parquet", "imdb/train.parquet"]
 
@@ -557,7 +586,12 @@ def test_make_data_says_what_is_missing_and_goes_on_the_next_time(server, capsys
     server.faults = {"train.jsonl": [404], "model.safetensors": [cut_off(600_000)] + [500] * hub.ATTEMPTS}
     assert make_data.main([]) == 2
     out = capsys.readouterr().out
-    assert "2 of 4 there" in out and "Missing: multi30k, gpt2" in out and "the Hub answered 404" in out and "0.6 of 1.2 MB are kept" in out
+    assert (
+        "2 of 4 there" in out
+        and "Missing: multi30k, gpt2" in out
+        and "the Hub answered 404" in out
+        and "0.6 of 1.2 MB are kept" in out
+    )
     assert make_data.main([]) == 0
     assert server.asked_for("model.safetensors")[-1] == "bytes=600000-"
 
@@ -566,7 +600,7 @@ def test_make_data_stops_when_asked_to(server, monkeypatch, capsys):
     def stop(folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sources, "fetch_enwik8", stop)
+    monkeypatch.setattr(datasets, "fetch_enwik8", stop)
     assert make_data.main([]) == 3
     out = capsys.readouterr().out
     assert "Stopped" in out and "1 of 4 there" in out
@@ -578,7 +612,7 @@ def test_make_data_knows_its_names(capsys):
 
 
 def test_it_all_works_by_environment_alone_in_a_fresh_process(server):
-    code = "from helpers.data.sources import classifier_reviews as r; print(len(r().train.texts))"
+    code = "from helpers.data.datasets import classifier_reviews as r; print(len(r().train.texts))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=store.COURSE, timeout=100)
     assert done.returncode == 0, done.stderr
     line, count = done.stdout.splitlines()

@@ -44,7 +44,13 @@ def correlation(a, b):
 
 def test_film_table_is_worked_by_hand():
     users, films, user_names, film_names, features = film_table()
-    assert users.shape == (4, 2) and films.shape == (5, 2) and len(user_names) == 4 and len(film_names) == 5 and len(features) == 2
+    assert (
+        users.shape == (4, 2)
+        and films.shape == (5, 2)
+        and len(user_names) == 4
+        and len(film_names) == 5
+        and len(features) == 2
+    )
     assert users[user_names.index("Ada")] @ films[film_names.index("Casablanca")] == 5
 
 
@@ -105,7 +111,12 @@ def test_manual():
 
 def test_sentences_and_words():
     assert sentences("A list (e.g. [1]) is mutable. Tuples are not! Why? Because.\n\nnew paragraph") == [
-        "A list (e.g. [1]) is mutable.", "Tuples are not!", "Why?", "Because.", "new paragraph"]
+        "A list (e.g. [1]) is mutable.",
+        "Tuples are not!",
+        "Why?",
+        "Because.",
+        "new paragraph",
+    ]
     assert sentences("") == []
     assert words("Don't use a built-in name, it’s 3 × x_1!") == ["don't", "use", "a", "built-in", "name", "it's", "x"]
 
@@ -126,16 +137,33 @@ def test_word_vectors_are_the_same_each_time(learned):
     assert word_vectors(count=300, width=16, window=2)[1].shape == (300, 16)
 
 
-@pytest.mark.parametrize("word, kin", [("list", "tuple"), ("integer", "float"), ("import", "module"), ("loop", "terminates"), ("function", "called"),
-                                       ("class", "instance"), ("string", "literal"), ("exception", "raised"), ("dictionary", "keys"), ("float", "complex")])
+@pytest.mark.parametrize(
+    "word, kin",
+    [
+        ("list", "tuple"),
+        ("integer", "float"),
+        ("import", "module"),
+        ("loop", "terminates"),
+        ("function", "called"),
+        ("class", "instance"),
+        ("string", "literal"),
+        ("exception", "raised"),
+        ("dictionary", "keys"),
+        ("float", "complex"),
+    ],
+)
 def test_neighbours_make_sense(learned, word, kin):
     assert kin in [name for name, _ in nearest(word, *learned, count=12)]
 
 
-@pytest.mark.parametrize("sentence, pairs", [
-    ("the loop terminates when the function raises an exception", ["loop terminates", "raises exception"]),
-    ("the method returns a tuple or a list", ["tuple list"]),
-    ("import the module that defines the class", ["import module", "defines class"])])
+@pytest.mark.parametrize(
+    "sentence, pairs",
+    [
+        ("the loop terminates when the function raises an exception", ["loop terminates", "raises exception"]),
+        ("the method returns a tuple or a list", ["tuple list"]),
+        ("import the module that defines the class", ["import module", "defines class"]),
+    ],
+)
 def test_sentences_give_weights_worth_looking_at(learned, sentence, pairs):
     names, vectors = learned
     sentence = sentence.split()
@@ -150,7 +178,9 @@ def test_sentences_give_weights_worth_looking_at(learned, sentence, pairs):
         assert (weights[i, j] > weights[i, others]).float().mean() > 0.7
     first, last = sentence.index("the") if sentence.count("the") > 1 else sentence.index("a"), 0
     last = max(k for k, word in enumerate(sentence) if word == sentence[first])
-    assert torch.allclose(weights[first], weights[last]), "the same word twice is the same row twice: a set, not a sequence"
+    assert torch.allclose(weights[first], weights[last]), (
+        "the same word twice is the same row twice: a set, not a sequence"
+    )
 
 
 def test_device(monkeypatch):

@@ -17,7 +17,9 @@ def sample(count=6_000):
 
 
 def test_they_are_spelled_as_an_independent_library_spells_them():
-    num2words = pytest.importorskip("num2words", reason="num2words spells numbers too; it is in the test extra").num2words
+    num2words = pytest.importorskip(
+        "num2words", reason="num2words spells numbers too; it is in the test extra"
+    ).num2words
     for number in sample():
         english = num2words(number, lang="en").replace("-", " ").replace(",", "")
         assert " ".join(spell_english(number)) == english
@@ -26,21 +28,27 @@ def test_they_are_spelled_as_an_independent_library_spells_them():
         assert "".join(spell_german(number)) == german
 
 
-@pytest.mark.parametrize("number, english, german", [
-    (0, "zero", "null"),
-    (1, "one", "eins"),
-    (16, "sixteen", "sechzehn"),
-    (21, "twenty one", "ein und zwanzig"),
-    (30, "thirty", "dreißig"),
-    (47, "forty seven", "sieben und vierzig"),
-    (101, "one hundred and one", "ein hundert eins"),
-    (1_000, "one thousand", "ein tausend"),
-    (1_001, "one thousand and one", "ein tausend eins"),
-    (21_000, "twenty one thousand", "ein und zwanzig tausend"),
-    (101_000, "one hundred and one thousand", "ein hundert ein tausend"),
-    (999_999, "nine hundred and ninety nine thousand nine hundred and ninety nine",
-     "neun hundert neun und neunzig tausend neun hundert neun und neunzig"),
-])
+@pytest.mark.parametrize(
+    "number, english, german",
+    [
+        (0, "zero", "null"),
+        (1, "one", "eins"),
+        (16, "sixteen", "sechzehn"),
+        (21, "twenty one", "ein und zwanzig"),
+        (30, "thirty", "dreißig"),
+        (47, "forty seven", "sieben und vierzig"),
+        (101, "one hundred and one", "ein hundert eins"),
+        (1_000, "one thousand", "ein tausend"),
+        (1_001, "one thousand and one", "ein tausend eins"),
+        (21_000, "twenty one thousand", "ein und zwanzig tausend"),
+        (101_000, "one hundred and one thousand", "ein hundert ein tausend"),
+        (
+            999_999,
+            "nine hundred and ninety nine thousand nine hundred and ninety nine",
+            "neun hundert neun und neunzig tausend neun hundert neun und neunzig",
+        ),
+    ],
+)
 def test_worked_examples(number, english, german):
     assert as_pair(number) == (english, german)
 
@@ -57,15 +65,43 @@ def test_no_two_numbers_are_spelled_alike():
         assert len({tuple(spell(number)) for number in sample()}) == len(sample())
 
 
-@pytest.mark.parametrize("words", ["", "forty forty", "one one", "seven forty", "hundred", "thousand one", "and", "two zero",
-                                   "one thousand thousand", "forty-seven", "vierzig", "one hundred one"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "forty forty",
+        "one one",
+        "seven forty",
+        "hundred",
+        "thousand one",
+        "and",
+        "two zero",
+        "one thousand thousand",
+        "forty-seven",
+        "vierzig",
+        "one hundred one",
+    ],
+)
 def test_what_is_no_english_numeral_is_refused(words):
     with pytest.raises(ValueError):
         read_english(words.split())
 
 
-@pytest.mark.parametrize("words", ["", "vierzig sieben", "eins und vierzig", "sieben vierzig", "ein", "hundert", "und", "forty",
-                                   "eins tausend", "null tausend"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "vierzig sieben",
+        "eins und vierzig",
+        "sieben vierzig",
+        "ein",
+        "hundert",
+        "und",
+        "forty",
+        "eins tausend",
+        "null tausend",
+    ],
+)
 def test_what_is_no_german_numeral_is_refused(words):
     with pytest.raises(ValueError):
         read_german(words.split())

@@ -64,7 +64,9 @@ def read_sentence(sentence):
 
 def read_review(text):
     """1 or 0: where sentences disagree, the last one counts."""
-    opinions = [opinion for sentence in re.findall(r"[^.]+\.", text) if (opinion := read_sentence(sentence)) is not None]
+    opinions = [
+        opinion for sentence in re.findall(r"[^.]+\.", text) if (opinion := read_sentence(sentence)) is not None
+    ]
     return int(opinions[-1] > 0)
 
 
@@ -74,20 +76,25 @@ def test_a_second_reading_agrees_with_every_label(parts):
         assert not wrong, wrong[:5]
 
 
-@pytest.mark.parametrize("text, label", [
-    ("The plot is dull, but the cast is great.", 1),
-    ("The cast is great, but the plot is dull.", 0),
-    ("Nobody can say that the ending is silly.", 1),
-    ("It is not only dull but also slow.", 0),
-    ("Although the script is hardly boring, the music is far from moving.", 0),
-])
+@pytest.mark.parametrize(
+    "text, label",
+    [
+        ("The plot is dull, but the cast is great.", 1),
+        ("The cast is great, but the plot is dull.", 0),
+        ("Nobody can say that the ending is silly.", 1),
+        ("It is not only dull but also slow.", 0),
+        ("Although the script is hardly boring, the music is far from moving.", 0),
+    ],
+)
 def test_the_second_reading_reads_as_people_do(text, label):
     assert read_review(text) == label
 
 
 def test_no_test_review_says_what_a_training_review_says(parts):
     def opinions(texts):
-        return {tuple(s.strip() for s in re.findall(r"[^.]+\.", text) if read_sentence(s) is not None) for text in texts}
+        return {
+            tuple(s.strip() for s in re.findall(r"[^.]+\.", text) if read_sentence(s) is not None) for text in texts
+        }
 
     (train, _), (test, _) = parts
     assert len(set(train)) == len(train) and len(set(test)) == len(test)
@@ -139,7 +146,10 @@ def test_other_seeds_are_no_easier_to_count():
 
 def test_every_word_is_used_in_kind_and_unkind_reviews_alike(parts):
     (texts, labels), _ = parts
-    used = {label: Counter(word for text, mark in zip(texts, labels) if mark == label for word in set(words(text))) for label in (0, 1)}
+    used = {
+        label: Counter(word for text, mark in zip(texts, labels) if mark == label for word in set(words(text)))
+        for label in (0, 1)
+    }
     for word in used[0] | used[1]:
         kind = used[1][word] / (used[0][word] + used[1][word])
         assert 0.3 < kind < 0.7, f"{word} gives it away"

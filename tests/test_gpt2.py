@@ -32,8 +32,13 @@ def drawn_config(seed: int) -> Config:
     rng = random.Random(seed)
     h = rng.choice([1, 2, 3, 4, 5, 8])
     return Config(
-        n=rng.randrange(60, 400), t_max=rng.randrange(70, 90), e=h * rng.choice([4, 8, 10, 16]), h=h, depth=rng.randrange(1, 6),
-        epsilon=rng.choice([1e-5, 1e-6, 1e-3]), hidden=rng.choice([None, None, 50, 200]),
+        n=rng.randrange(60, 400),
+        t_max=rng.randrange(70, 90),
+        e=h * rng.choice([4, 8, 10, 16]),
+        h=h,
+        depth=rng.randrange(1, 6),
+        epsilon=rng.choice([1e-5, 1e-6, 1e-3]),
+        hidden=rng.choice([None, None, 50, 200]),
     )
 
 
@@ -41,10 +46,19 @@ def reference(config: Config, seed=0, std=0.15):
     """The independent model, in evaluation mode, with weights large enough that the logits differ widely, and biases that are not 0."""
     import transformers
 
-    theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config(
-        vocab_size=config.n, n_positions=config.t_max, n_embd=config.e, n_head=config.h, n_layer=config.depth, n_inner=config.hidden,
-        layer_norm_epsilon=config.epsilon, bos_token_id=0, eos_token_id=0,
-    ))
+    theirs = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(
+            vocab_size=config.n,
+            n_positions=config.t_max,
+            n_embd=config.e,
+            n_head=config.h,
+            n_layer=config.depth,
+            n_inner=config.hidden,
+            layer_norm_epsilon=config.epsilon,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
+    )
     theirs.generation_config.eos_token_id = None
     torch.manual_seed(seed)
     with torch.no_grad():
@@ -128,7 +142,9 @@ def test_every_layer_and_the_text_at_the_size_of_the_smallest_published_one():
     config = Config.published("gpt2")
     theirs = reference(config, std=0.02)
     model = ours_of(theirs, config)
-    assert model.tokens.weight.data_ptr() == theirs.transformer.wte.weight.data_ptr(), "the weights are there once, not twice"
+    assert model.tokens.weight.data_ptr() == theirs.transformer.wte.weight.data_ptr(), (
+        "the weights are there once, not twice"
+    )
     assert_same_layers(model, theirs, ids_for(config, b=1, t=96))
     assert_same_continuation(model, theirs, ids_for(config, b=1, t=16))
 
@@ -155,7 +171,11 @@ def count_of(config: Config) -> int:
 
 def test_the_published_sizes_have_the_published_numbers_of_parameters():
     counts = {
-        "gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080, "gpt2-xl": 1_557_611_200, "distilgpt2": 81_912_576,
+        "gpt2": 124_439_808,
+        "gpt2-medium": 354_823_168,
+        "gpt2-large": 774_030_080,
+        "gpt2-xl": 1_557_611_200,
+        "distilgpt2": 81_912_576,
     }
     assert {name: count_of(Config.published(name)) for name in counts} == counts
     with pytest.raises(ValueError, match="gpt2-xl"):
@@ -170,7 +190,9 @@ def test_the_layer_is_a_linear_layer_with_its_weight_transposed():
 
 def test_gelu_is_the_formula_with_tanh():
     x = torch.linspace(-6, 6, 301, dtype=torch.float64)
-    torch.testing.assert_close(gpt2.gelu_tanh(x), 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+    torch.testing.assert_close(
+        gpt2.gelu_tanh(x), 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    )
     assert not torch.allclose(gpt2.gelu_tanh(x), F.gelu(x), atol=1e-5)
 
 
@@ -210,9 +232,16 @@ def test_too_long_a_window_is_refused():
         GPT2(SMALL)(ids_for(SMALL, t=41))
 
 
-@pytest.mark.parametrize("wrong, says", [
-    ({"e": 25}, "divided"), ({"n": 0}, "n should"), ({"depth": 1.0}, "depth"), ({"h": "3"}, "h should"), ({"hidden": -1}, "hidden"),
-])
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        ({"e": 25}, "divided"),
+        ({"n": 0}, "n should"),
+        ({"depth": 1.0}, "depth"),
+        ({"h": "3"}, "h should"),
+        ({"hidden": -1}, "hidden"),
+    ],
+)
 def test_sizes_that_cannot_be_are_refused(wrong, says):
     with pytest.raises(ValueError, match=says):
         Config(**{**SMALL.__dict__, **wrong})
@@ -249,7 +278,9 @@ def test_a_cache_that_is_full_says_so():
 
 
 @pytest.mark.parametrize("t", [1, 7, 39, 40, 55])
-@pytest.mark.parametrize("how", [{"temperature": 0}, {"temperature": 1.5}, {"top_k": 5}, {"top_p": 0.7, "temperature": 0.9}])
+@pytest.mark.parametrize(
+    "how", [{"temperature": 0}, {"temperature": 1.5}, {"top_k": 5}, {"top_p": 0.7, "temperature": 0.9}]
+)
 def test_cached_and_plain_write_the_same_past_the_end_of_the_window_too(t, how):
     model, ids = large(SMALL), ids_for(SMALL, t=t)
     plain = gpt2.generate(model, ids, 50, **how, generator=torch.Generator().manual_seed(3))
@@ -271,7 +302,9 @@ def test_writing_is_lesson_9s_writing_and_leaves_the_mode_alone():
 
 def test_with_the_cache_the_model_reads_the_prompt_once_and_then_one_token_at_a_time(monkeypatch):
     model, read = large(SMALL), []
-    monkeypatch.setattr(model, "embed", lambda ids, start=0: read.append((start, ids.shape[1])) or GPT2.embed(model, ids, start))
+    monkeypatch.setattr(
+        model, "embed", lambda ids, start=0: read.append((start, ids.shape[1])) or GPT2.embed(model, ids, start)
+    )
     gpt2.generate_cached(model, ids_for(SMALL, t=30), 13)
     assert read == [(0, 30), *((place, 1) for place in range(30, 40)), (0, 40), (0, 40)]
 
@@ -313,7 +346,9 @@ def test_what_transformers_saves_is_loaded(tmp_path, seed):
     theirs = reference(config, seed)
     theirs.save_pretrained(tmp_path)
     model, ids = gpt2.load(tmp_path), ids_for(config)
-    assert not model.training and all(parameter.requires_grad and parameter.dtype == torch.float32 for parameter in model.parameters())
+    assert not model.training and all(
+        parameter.requires_grad and parameter.dtype == torch.float32 for parameter in model.parameters()
+    )
     with torch.no_grad():
         torch.testing.assert_close(model(ids), theirs(ids).logits, rtol=0, atol=1e-4)
     assert model.config == Config(**{**config.__dict__, "dropout": 0.1})
@@ -333,7 +368,9 @@ def test_the_older_files_are_loaded(tmp_path, masks, prefix, head, old_format):
     if not head:
         del weights["lm_head.weight"]
     for i in range(config.depth if masks else 0):
-        weights[f"{prefix}h.{i}.attn.bias"] = torch.ones(config.t_max, config.t_max, dtype=torch.uint8).tril()[None, None]
+        weights[f"{prefix}h.{i}.attn.bias"] = torch.ones(config.t_max, config.t_max, dtype=torch.uint8).tril()[
+            None, None
+        ]
         weights[f"{prefix}h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
     torch.save(weights, tmp_path / "pytorch_model.bin", _use_new_zipfile_serialization=not old_format)
     ids = ids_for(config)
@@ -376,15 +413,36 @@ def test_names_go_there_and_back():
     for prefix in ("", "transformer."):
         renamed = gpt2.rename_weights({prefix + name: tensor for name, tensor in weights.items()})
         assert renamed.keys() == expected.keys() and all(renamed[name].equal(expected[name]) for name in expected)
-    masks = {"h.0.attn.bias": torch.ones(1), "transformer.h.1.attn.masked_bias": torch.ones(1), "lm_head.weight": weights["wte.weight"]}
+    masks = {
+        "h.0.attn.bias": torch.ones(1),
+        "transformer.h.1.attn.masked_bias": torch.ones(1),
+        "lm_head.weight": weights["wte.weight"],
+    }
     assert gpt2.rename_weights(weights | masks).keys() == expected.keys()
 
 
-@pytest.mark.parametrize("name", [
-    "wte.bias", "wte", "h.0.ln_1.masked_bias", "h.0.attn.c_attn", "h.00.ln_1.weight", "h.-1.ln_1.weight", "h.0.ln_3.weight",
-    "h.0.attn.c_attn.scale", "transformer.transformer.wte.weight",
-    "model.wte.weight", "score.weight", "", "h.0.attn.bias.bias", "h.0.weight", "h.٣.ln_1.weight", "h.0.attn.weight", "lm_head.bias",
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "wte.bias",
+        "wte",
+        "h.0.ln_1.masked_bias",
+        "h.0.attn.c_attn",
+        "h.00.ln_1.weight",
+        "h.-1.ln_1.weight",
+        "h.0.ln_3.weight",
+        "h.0.attn.c_attn.scale",
+        "transformer.transformer.wte.weight",
+        "model.wte.weight",
+        "score.weight",
+        "",
+        "h.0.attn.bias.bias",
+        "h.0.weight",
+        "h.٣.ln_1.weight",
+        "h.0.attn.weight",
+        "lm_head.bias",
+    ],
+)
 def test_unknown_names_are_refused_by_name(name):
     with pytest.raises(ValueError, match="unexpected") as caught:
         gpt2.rename_weights(published(large(SMALL)) | {name: torch.ones(2), "another": torch.ones(2)})
@@ -419,15 +477,17 @@ def test_every_tensor_that_does_not_fit_is_named_in_one_message(tmp_path, kind):
     with pytest.raises(ValueError) as caught:
         gpt2.load(tmp_path)
     lines = [line.strip() for line in str(caught.value).splitlines()[1:]]
-    assert sorted(lines) == sorted([
-        "unexpected: surprise",
-        "lm_head.weight differs from wte.weight, and GPT-2 has one table for both",
-        "missing: wpe.weight (40, 24)",
-        "missing: h.1.ln_2.bias (24,)",
-        "wrong shape: h.0.mlp.c_fc.weight is (96, 24) and should be (24, 96)",
-        "no weights: h.0.ln_1.bias holds torch.int64, torch.strided, on cpu",
-        "unexpected: h.2.ln_1.weight (config.json says 2 blocks)",
-    ])
+    assert sorted(lines) == sorted(
+        [
+            "unexpected: surprise",
+            "lm_head.weight differs from wte.weight, and GPT-2 has one table for both",
+            "missing: wpe.weight (40, 24)",
+            "missing: h.1.ln_2.bias (24,)",
+            "wrong shape: h.0.mlp.c_fc.weight is (96, 24) and should be (24, 96)",
+            "no weights: h.0.ln_1.bias holds torch.int64, torch.strided, on cpu",
+            "unexpected: h.2.ln_1.weight (config.json says 2 blocks)",
+        ]
+    )
 
 
 class Hostile:
@@ -445,9 +505,17 @@ def test_hostile_files_are_refused_and_run_nothing(tmp_path):
     (tmp_path / "model.safetensors").unlink()
     mark, path = tmp_path / "mark", tmp_path / "pytorch_model.bin"
     weights = published(large(SMALL))
-    for hostile in (Hostile(mark), weights | {"h.0.attn.bias": Hostile(mark)}, {Hostile(mark): torch.ones(1)}, [Hostile(mark)]):
-        for write in (torch.save, lambda what, to: to.write_bytes(pickle.dumps(what)),
-                      lambda what, to: torch.save(what, to, _use_new_zipfile_serialization=False)):
+    for hostile in (
+        Hostile(mark),
+        weights | {"h.0.attn.bias": Hostile(mark)},
+        {Hostile(mark): torch.ones(1)},
+        [Hostile(mark)],
+    ):
+        for write in (
+            torch.save,
+            lambda what, to: to.write_bytes(pickle.dumps(what)),
+            lambda what, to: torch.save(what, to, _use_new_zipfile_serialization=False),
+        ):
             write(hostile, path)
             with pytest.raises(ValueError, match="pytorch_model.bin is (refused|damaged)") as caught:
                 gpt2.load(tmp_path)
@@ -458,7 +526,9 @@ def test_hostile_files_are_refused_and_run_nothing(tmp_path):
         gpt2.load(tmp_path)
 
 
-@pytest.mark.parametrize("content", [[1, 2], {"a": 1}, {1: torch.ones(2)}, torch.ones(3), {"a": {"b": torch.ones(1)}}, None, {}])
+@pytest.mark.parametrize(
+    "content", [[1, 2], {"a": 1}, {1: torch.ones(2)}, torch.ones(3), {"a": {"b": torch.ones(1)}}, None, {}]
+)
 def test_a_bin_that_is_no_table_of_tensors_is_refused(tmp_path, content):
     gpt2.save(large(SMALL), tmp_path)
     (tmp_path / "model.safetensors").unlink()
@@ -491,7 +561,9 @@ def test_damaged_and_truncated_files_are_refused(tmp_path, name):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=f"{name} (is damaged|is refused|is no table|does not fit)"):
             gpt2.load(tmp_path)
-    for _ in range(60):  # a few bytes changed somewhere in the description of the tensors: refused, or nothing of it matters
+    for _ in range(
+        60
+    ):  # a few bytes changed somewhere in the description of the tensors: refused, or nothing of it matters
         changed = bytearray(whole)
         for _ in range(3):
             changed[rng.randrange(min(len(whole), 2500))] = rng.randrange(256)
@@ -504,7 +576,9 @@ def test_damaged_and_truncated_files_are_refused(tmp_path, name):
 
 def test_a_header_that_claims_more_than_there_is_is_refused(tmp_path):
     gpt2.save(large(SMALL), tmp_path)
-    header = json.dumps({"wte.weight": {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4 * 10**18]}}).encode()
+    header = json.dumps(
+        {"wte.weight": {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4 * 10**18]}}
+    ).encode()
     (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(64))
     with pytest.raises(ValueError, match="model.safetensors is damaged"):
         gpt2.load(tmp_path)
@@ -519,12 +593,21 @@ def test_missing_files_are_named(tmp_path):
         gpt2.load(tmp_path)
 
 
-@pytest.mark.parametrize("change, says", [
-    ({"n_embd": 25}, "divided"), ({"n_layer": None}, "depth"), ({"vocab_size": -1}, "n should"), ({"n_head": "many"}, "h should"),
-    ({"model_type": "llama"}, "llama"), ({"activation_function": "relu"}, "relu"),
-    ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn"),
-    ({"layer_norm_epsilon": "small"}, "damaged"), ({"n_inner": 1.5}, "hidden"), ({"tie_word_embeddings": False}, "tie_word"),
-])
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        ({"n_embd": 25}, "divided"),
+        ({"n_layer": None}, "depth"),
+        ({"vocab_size": -1}, "n should"),
+        ({"n_head": "many"}, "h should"),
+        ({"model_type": "llama"}, "llama"),
+        ({"activation_function": "relu"}, "relu"),
+        ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn"),
+        ({"layer_norm_epsilon": "small"}, "damaged"),
+        ({"n_inner": 1.5}, "hidden"),
+        ({"tie_word_embeddings": False}, "tie_word"),
+    ],
+)
 def test_a_config_of_another_model_is_refused(tmp_path, change, says):
     gpt2.save(large(SMALL), tmp_path)
     path = tmp_path / "config.json"
@@ -572,7 +655,9 @@ def test_published_models_load_by_name_from_the_hub(tmp_path, monkeypatch, capsy
     expected, _ = from_pretrained(str(tmp_path / "as published"))
     if old_format:
         del files["model.safetensors"]
-        torch.save({f"transformer.{theirs}": tensor for theirs, tensor in published(expected).items()}, tmp_path / "weights")
+        torch.save(
+            {f"transformer.{theirs}": tensor for theirs, tensor in published(expected).items()}, tmp_path / "weights"
+        )
         files["pytorch_model.bin"] = (tmp_path / "weights").read_bytes()
     server.repositories["models", name, "main"] = files
     capsys.readouterr()

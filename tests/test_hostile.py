@@ -6,8 +6,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,14 +14,13 @@ import pytest
 from conftest import FIRST, answer_notebook, solved
 
 from helpers.authoring.keys import make_key
-from helpers.authoring.sources import NOTEBOOKS, ROOT, sources
+from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, sources
 from helpers.checking.verdicts import NO_ANSWER
 from helpers.exercises import load_lesson
-from helpers.grading import sandbox
-from helpers.grading.attacks import ATTACKS, EXERCISE, LEAK, Attack, Surroundings
-from helpers.grading.restoring import restore
-from helpers.grading.running import Limits, NoSandbox, Runner, SandboxFailed
-from helpers.grading.steps import judge_cell
+from helpers.grading.collect.restoring import restore
+from helpers.grading.execute import sandbox
+from helpers.grading.execute.running import Limits, NoSandbox, Runner, SandboxFailed
+from helpers.trials.attacks import ATTACKS, EXERCISE, LEAK, Attack, Surroundings
 
 pytestmark = pytest.mark.slow
 
@@ -88,8 +85,8 @@ HONEST = restore(answer_notebook(FIRST, **SOLVED), RELEASE).notebook
 
 
 def verdicts(executed, key):
-    cells = {c.metadata.nbgrader["grade_id"]: c for c in executed.notebook.cells if c.metadata.get("nbgrader")}
-    return {e.name: judge_cell(cells[f"check_{e.name}"], e, key, cells[e.name].source) for e in load_lesson(FIRST)}
+    judged = judge_submission(load_lesson(FIRST), key, executed.runs, sources_of(executed.notebook))
+    return {name: found.verdict for name, found in judged.items()}
 
 
 def marks(executed, key):
@@ -166,8 +163,9 @@ def test_no_process_of_a_submission_outlives_it(runner, surroundings):
 
 def test_two_submissions_that_run_at_once_cannot_meet(runner, key):
     meet = (
-        "import socket, time, os\nmine = socket.socket(socket.AF_UNIX)\ntry:\n    mine.bind('\\0meeting')\n    mine.listen()\n"
-        "except OSError:\n    print('LEAK met')\nopen('/dev/shm/meeting', 'x')\nopen('/tmp/meeting', 'x')\ntime.sleep(1.5)\n" + SOLVED[EXERCISE]
+        "import socket, time, os\nmine = socket.socket(socket.AF_UNIX)\ntry:\n    mine.bind('\\0meeting')\n   "
+        " mine.listen()\nexcept OSError:\n    print('LEAK met')\nopen('/dev/shm/meeting', 'x')\nopen('/tmp/meeting',"
+        " 'x')\ntime.sleep(1.5)\n" + SOLVED[EXERCISE]
     )
     notebook = restore(answer_notebook(FIRST, **{**SOLVED, EXERCISE: meet}), RELEASE).notebook
     with ThreadPoolExecutor(2) as pool:

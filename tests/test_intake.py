@@ -14,10 +14,10 @@ import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
 
-from helpers.grading import intake, screening
-from helpers.grading.intake import slug, take_in
-from helpers.grading.restoring import restore
-from helpers.grading.screening import Unreadable, screen
+from helpers.grading.collect import intake, untrusted
+from helpers.grading.collect.intake import slug, take_in
+from helpers.grading.collect.restoring import restore
+from helpers.grading.collect.untrusted import Unreadable, screen
 
 PLAIN = nbformat.writes(answer_notebook(FIRST)).encode()
 SOLVED = nbformat.writes(answer_notebook(FIRST, **solved(FIRST))).encode()
@@ -65,7 +65,7 @@ def by_student(place):
         (f"smithjane_LATE_12345_67890_{FIRST}.ipynb", "smithjane_12345"),
         ("smithjane_12345_67890_work.ipynb", "smithjane_12345"),
         (f"Jane Doe_123_assignsubmission_file_/{FIRST}.ipynb", "Jane-Doe_123"),
-        (f"Jane Doe_123_assignsubmission_file/my copy.ipynb", "Jane-Doe_123"),
+        ("Jane Doe_123_assignsubmission_file/my copy.ipynb", "Jane-Doe_123"),
         (f"Jane Doe_123_assignsubmission_file_{FIRST}.ipynb", "Jane-Doe_123"),
         (f"{FIRST}/Smith_{FIRST}.ipynb", "Smith"),
     ],
@@ -92,7 +92,12 @@ def test_a_student_may_hand_in_a_zip(tmp_path):
 def test_platforms_tell_names_and_numbers(tmp_path):
     zipped([(f"Jane van Doe_77_assignsubmission_file_/{FIRST}.ipynb", PLAIN)], tmp_path)
     student = by_student(tmp_path)["Jane-van-Doe_77"].student
-    assert (student.first_name, student.last_name, student.number, student.platform) == ("Jane van", "Doe", "77", "moodle")
+    assert (student.first_name, student.last_name, student.number, student.platform) == (
+        "Jane van",
+        "Doe",
+        "77",
+        "moodle",
+    )
 
 
 def test_loose_files_of_several_people_are_told_apart(tmp_path):
@@ -158,7 +163,9 @@ def test_names_become_safe_ones():
 # ----------------------------------------------------------------------------------------------- tricks
 
 
-@pytest.mark.parametrize("name", ["../evil/x.ipynb", "a/../../x.ipynb", "/etc/x.ipynb", "C:/x.ipynb", "C:x.ipynb", "..\\x.ipynb"])
+@pytest.mark.parametrize(
+    "name", ["../evil/x.ipynb", "a/../../x.ipynb", "/etc/x.ipynb", "C:/x.ipynb", "C:x.ipynb", "..\\x.ipynb"]
+)
 def test_a_path_that_leads_out_of_a_zip_is_refused(tmp_path, name):
     place = zipped([(name, PLAIN), (f"doe_11_222_{FIRST}.ipynb", PLAIN)], tmp_path)
     found = take_in(place, FIRST)
@@ -234,7 +241,9 @@ def test_a_zip_in_a_zip_in_a_zip_is_left_out(tmp_path):
     assert found.submissions == [] and "zip in a zip" in found.flags[0]
 
 
-@pytest.mark.parametrize("damage", [lambda d: d[:200], lambda d: b"", lambda d: os.urandom(500), lambda d: d[:60] + b"XXXX" + d[64:]])
+@pytest.mark.parametrize(
+    "damage", [lambda d: d[:200], lambda d: b"", lambda d: os.urandom(500), lambda d: d[:60] + b"XXXX" + d[64:]]
+)
 def test_a_damaged_zip_stops_nothing(tmp_path, damage):
     put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb")
     (tmp_path / "class.zip").write_bytes(damage(zipped([(f"doe_11_222_{FIRST}.ipynb", PLAIN)])))
@@ -308,7 +317,9 @@ def test_odd_cells_are_read_or_left_out_and_the_notebook_can_be_written(cell):
 
 
 def test_no_output_is_carried_over():
-    data = notebook_of(outputs=[{"output_type": "display_data", "data": {"text/html": "<script>1</script>"}, "metadata": {}}])
+    data = notebook_of(
+        outputs=[{"output_type": "display_data", "data": {"text/html": "<script>1</script>"}, "metadata": {}}]
+    )
     assert screen(data).notebook.cells[0].outputs == []
 
 
@@ -318,7 +329,7 @@ def test_an_old_notebook_is_read():
 
 
 def test_too_many_cells_are_cut(monkeypatch):
-    monkeypatch.setattr(screening, "MOST_CELLS", 2)
+    monkeypatch.setattr(untrusted, "MOST_CELLS", 2)
     data = json.dumps({"cells": [{"cell_type": "code", "source": "1"}] * 5}).encode()
     screened = screen(data)
     assert len(screened.notebook.cells) == 2 and "first 2" in screened.flags[0]

@@ -9,7 +9,7 @@ from torch import nn
 
 from helpers.authoring.inspecting import misjudged
 from helpers.authoring.keys import make_key
-from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking import desk
 from helpers.checking.answers import run
 from helpers.checking.syntax import forbidden_use
@@ -19,7 +19,7 @@ from helpers.data.vectors import word_vectors
 from helpers.parts import attention as parts
 
 NAME = "02_queries_keys_values"
-SIZES = [(1, 1, 1, 1, 1), (2, 3, 5, 4, 6), (3, 1, 7, 2, 1), (1, 6, 1, 5, 3), (4, 8, 8, 16, 16)]      # b, t, s, d, v
+SIZES = [(1, 1, 1, 1, 1), (2, 3, 5, 4, 6), (3, 1, 7, 2, 1), (1, 6, 1, 5, 3), (4, 8, 8, 16, 16)]  # b, t, s, d, v
 PRECISION = [(torch.float32, 1e-5), (torch.float64, 1e-10)]
 
 SOURCE = sources([NAME])[0]
@@ -74,7 +74,9 @@ def test_a_lookup_is_attention_with_one_query(sizes, dtype, tolerance, solved):
 @pytest.mark.parametrize("beta", [0.0, 0.3, 1.0, 7.0])
 def test_sharpened_weights_are_those_of_a_longer_query(beta, dtype, tolerance, solved):
     keys, query = drawn(1, (5, 3), (3,), dtype=dtype)
-    theirs = F.scaled_dot_product_attention(query[None, None], keys[None], torch.eye(5, dtype=dtype)[None], scale=beta)[0, 0]
+    theirs = F.scaled_dot_product_attention(query[None, None], keys[None], torch.eye(5, dtype=dtype)[None], scale=beta)[
+        0, 0
+    ]
     agree(solved("sharpen")(keys, query, beta), theirs, [keys, query], tolerance)
 
 
@@ -89,15 +91,19 @@ def test_projections_are_linear_layers_with_transposed_weights(sizes, dtype, tol
 
 @pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
 @pytest.mark.parametrize("own_context", [True, False])
-@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 3, 5, 4), (3, 7, 2, 6)])    # b, t, s, e = d
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 3, 5, 4), (3, 7, 2, 6)])  # b, t, s, e = d
 @pytest.mark.parametrize("whose", ["solution", "part"])
-def test_one_head_is_pytorchs_multihead_attention_with_copied_weights(whose, sizes, own_context, dtype, tolerance, solved):
+def test_one_head_is_pytorchs_multihead_attention_with_copied_weights(
+    whose, sizes, own_context, dtype, tolerance, solved
+):
     """nn.MultiheadAttention divides by √d and mixes its head's output: the first is undone in W_q, the second made the identity."""
     b, t, s, e = sizes
     head = (solved("SingleHeadAttention") if whose == "solution" else parts.SingleHeadAttention)(e, e).to(dtype)
     theirs = nn.MultiheadAttention(e, 1, bias=False, batch_first=True, dtype=dtype)
     with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([head.to_queries.weight * e**0.5, head.to_keys.weight, head.to_values.weight]))
+        theirs.in_proj_weight.copy_(
+            torch.cat([head.to_queries.weight * e**0.5, head.to_keys.weight, head.to_values.weight])
+        )
         theirs.out_proj.weight.copy_(torch.eye(e))
     x, context = drawn(sum(sizes), (b, t, e), (b, s, e), dtype=dtype)
     if own_context:
@@ -132,7 +138,11 @@ def test_every_mistake_is_called_by_its_name_and_every_right_answer_gets_its_poi
 
 def test_importing_the_finished_part_is_a_shortcut():
     exercise = SOURCE.lesson["SingleHeadAttention"]
-    for line in ("from helpers.parts.attention import SingleHeadAttention", "import helpers.parts.attention as a", "from helpers import parts"):
+    for line in (
+        "from helpers.parts.attention import SingleHeadAttention",
+        "import helpers.parts.attention as a",
+        "from helpers import parts",
+    ):
         assert forbidden_use(line, exercise.forbidden), line
     assert not forbidden_use("from torch.nn import functional as F", exercise.forbidden)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from helpers.authoring.sources import Answers, sources
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
@@ -16,7 +16,7 @@ from helpers.parts import scaling
 
 LESSON = load_lesson("03_scaling")
 PRECISIONS = [(torch.float32, 1e-5), (torch.float64, 1e-10)]
-SHAPES = [(2, 3, 5, 7), (1, 1, 1, 1), (1, 6, 1, 16), (3, 1, 4, 2), (2, 8, 8, 64)]    # b, t, s, d
+SHAPES = [(2, 3, 5, 7), (1, 1, 1, 1), (1, 6, 1, 16), (3, 1, 4, 2), (2, 8, 8, 64)]  # b, t, s, d
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -54,7 +54,7 @@ def normal(*shape, seed=0, dtype=torch.float32):
 @pytest.mark.parametrize("heads", [(), (1,), (3,)])
 def test_scores_are_those_of_pytorchs_attention(solution, heads, b, t, s, d, dtype, tolerance):
     q, k = normal(b, *heads, t, d, seed=1, dtype=dtype), normal(b, *heads, s, d, seed=2, dtype=dtype)
-    v = torch.eye(s, dtype=dtype).expand(b, *heads, s, s)    # values that give the weights away
+    v = torch.eye(s, dtype=dtype).expand(b, *heads, s, s)  # values that give the weights away
     weights = F.scaled_dot_product_attention(q, k, v)
     for scores in (solution["scaled_scores"], solution["scaled_scores_early"], scaling.scaled_scores):
         torch.testing.assert_close(torch.softmax(scores(q, k), dim=-1), weights, rtol=tolerance, atol=tolerance)
@@ -64,7 +64,9 @@ def test_scores_are_those_of_pytorchs_attention(solution, heads, b, t, s, d, dty
 @pytest.mark.parametrize("b, t, s, d", SHAPES)
 @pytest.mark.parametrize("heads", [(), (4,)])
 def test_the_finished_attention_is_pytorchs_with_its_gradients(heads, b, t, s, d, dtype, tolerance):
-    arguments = [normal(b, *heads, n, width, seed=n, dtype=dtype).requires_grad_() for n, width in ((t, d), (s, d), (s, d + 1))]
+    arguments = [
+        normal(b, *heads, n, width, seed=n, dtype=dtype).requires_grad_() for n, width in ((t, d), (s, d), (s, d + 1))
+    ]
     ours, theirs = scaling.scaled_attention(*arguments), F.scaled_dot_product_attention(*arguments)
     torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
     drawn = normal(*ours.shape, seed=9, dtype=dtype)
@@ -73,8 +75,14 @@ def test_the_finished_attention_is_pytorchs_with_its_gradients(heads, b, t, s, d
 
 
 def test_both_ways_of_scaling_have_the_same_gradients(solution):
-    q, k = normal(2, 3, 7, seed=1, dtype=torch.float64).requires_grad_(), normal(2, 5, 7, seed=2, dtype=torch.float64).requires_grad_()
-    late, early = (torch.autograd.grad(solution[name](q, k).square().sum(), (q, k)) for name in ("scaled_scores", "scaled_scores_early"))
+    q, k = (
+        normal(2, 3, 7, seed=1, dtype=torch.float64).requires_grad_(),
+        normal(2, 5, 7, seed=2, dtype=torch.float64).requires_grad_(),
+    )
+    late, early = (
+        torch.autograd.grad(solution[name](q, k).square().sum(), (q, k))
+        for name in ("scaled_scores", "scaled_scores_early")
+    )
     for one, other in zip(late, early):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
@@ -116,8 +124,10 @@ def test_the_variance_of_a_score_is_its_width(solution, d):
 @pytest.mark.parametrize("d", [4, 16, 80])
 def test_measurements_scatter_as_the_check_supposes(solution, d):
     """The standard error that the tolerance is counted in is the real one."""
-    few = pairs_needed(d) // 25    # five times the standard error, at a twenty-fifth of the cost
-    measured = torch.tensor([float(solution["score_variance"](d, few, torch.Generator().manual_seed(seed))) for seed in range(400)])
+    few = pairs_needed(d) // 25  # five times the standard error, at a twenty-fifth of the cost
+    measured = torch.tensor(
+        [float(solution["score_variance"](d, few, torch.Generator().manual_seed(seed))) for seed in range(400)]
+    )
     assert measured.std() / d == pytest.approx(5 * STANDARD_ERROR, rel=0.2)
 
 
@@ -134,7 +144,7 @@ def test_the_variance_may_be_measured_in_any_order_of_drawing(key):
         q, k = torch.randn(samples, d, generator=generator), torch.randn(samples, d, generator=generator)
         return (q @ k.T).var()
 
-    def signs(d, samples, generator):    # mean 0 and variance 1 is all that the derivation needs
+    def signs(d, samples, generator):  # mean 0 and variance 1 is all that the derivation needs
         q, k = torch.randint(0, 2, (2, samples, d), generator=generator) * 2.0 - 1
         return (q * k).sum(1).var()
 
@@ -147,7 +157,7 @@ def test_an_honest_measurement_is_within_five_standard_errors_on_any_seed(soluti
     aspect = LESSON["score_variance"].aspect("values")
     draw = LESSON["score_variance"].draw(f"another {seed}", aspect)
     (found,) = aspect.probe(solution["score_variance"], draw).values()
-    assert torch.equal(found, found.round())    # reported as the widths themselves
+    assert torch.equal(found, found.round())  # reported as the widths themselves
 
 
 def test_a_variance_that_was_not_measured_earns_nothing(key):
@@ -178,16 +188,24 @@ def test_a_variance_that_is_off_by_a_fifth_is_rejected(solution, key, factor):
 @pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5), (1, 1, 1), (2, 3, 4, 6)])
 def test_the_jacobian_is_autograds(solution, shape, dtype, tolerance):
     z = 2 * normal(*shape, seed=3, dtype=dtype)
-    rows = [torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row) for row in z.reshape(-1, shape[-1])]
+    rows = [
+        torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row)
+        for row in z.reshape(-1, shape[-1])
+    ]
     target = torch.stack(rows).reshape(*shape, shape[-1])
-    torch.testing.assert_close(solution["softmax_jacobian"](torch.softmax(z, dim=-1)), target, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(
+        solution["softmax_jacobian"](torch.softmax(z, dim=-1)), target, rtol=tolerance, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("dtype, tolerance", PRECISIONS)
 @pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5), (1, 1, 1)])
 def test_the_largest_gradient_is_the_spectral_norm_of_autograds_jacobian(solution, shape, dtype, tolerance):
     z = 2 * normal(*shape, seed=4, dtype=dtype)
-    rows = [torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row) for row in z.reshape(-1, shape[-1])]
+    rows = [
+        torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row)
+        for row in z.reshape(-1, shape[-1])
+    ]
     target = torch.linalg.svdvals(torch.stack(rows))[:, 0].reshape(shape[:-1])
     torch.testing.assert_close(solution["largest_gradient"](z), target, rtol=tolerance, atol=tolerance)
 

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.authoring.sources import Answers, sources
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
-from helpers.checking.desk import start
+from helpers.checking.check import start
 from helpers.checking.verdicts import NOT_STARTED, RIGHT
 from helpers.data.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences, word_ids
 from helpers.exercises.l04_multi_head import LESSON
@@ -35,7 +35,11 @@ def sizes(count=12, seed=0):
     """Random (b, t, h, d, dtype), the smallest of each among them."""
     generator = torch.Generator().manual_seed(seed)
     drawn = [torch.randint(1, 6, (4,), generator=generator).tolist() for _ in range(count)]
-    return [(*some, dtype) for some in [[1, 1, 1, 1], [2, 5, 1, 4], [2, 5, 4, 1], [1, 6, 3, 2], *drawn] for dtype in TOLERANCE]
+    return [
+        (*some, dtype)
+        for some in [[1, 1, 1, 1], [2, 5, 1, 4], [2, 5, 4, 1], [1, 6, 3, 2], *drawn]
+        for dtype in TOLERANCE
+    ]
 
 
 def numbers(*shape, dtype, seed=1):
@@ -47,8 +51,10 @@ def alike(ours, theirs, inputs, dtype):
     tolerance = TOLERANCE[dtype]
     torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
     cotangent = numbers(*ours.shape, dtype=dtype, seed=2).detach()
-    for mine, other in zip(torch.autograd.grad((ours * cotangent).sum(), inputs, retain_graph=True),
-                           torch.autograd.grad((theirs * cotangent).sum(), inputs)):
+    for mine, other in zip(
+        torch.autograd.grad((ours * cotangent).sum(), inputs, retain_graph=True),
+        torch.autograd.grad((theirs * cotangent).sum(), inputs),
+    ):
         torch.testing.assert_close(mine, other, rtol=10 * tolerance, atol=10 * tolerance)
 
 
@@ -95,7 +101,9 @@ def library(module, e, h):
     """nn.MultiheadAttention with a narrow module's weights."""
     theirs = nn.MultiheadAttention(e, h, batch_first=True, dtype=module.unify.weight.dtype)
     with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([module.to_queries.weight, module.to_keys.weight, module.to_values.weight]))
+        theirs.in_proj_weight.copy_(
+            torch.cat([module.to_queries.weight, module.to_keys.weight, module.to_values.weight])
+        )
         theirs.in_proj_bias.zero_()
     theirs.out_proj.load_state_dict(module.unify.state_dict())
     return theirs
@@ -195,13 +203,16 @@ def test_what_was_not_begun_is_told_calmly(name):
     assert (verdict.state, verdict.points) == (NOT_STARTED, 0)
 
 
-@pytest.mark.parametrize("returned, says", [
-    (lambda heads: torch.cat([head.to_queries.weight for head in heads]), "one tensor"),
-    (lambda heads: (heads[0].to_queries.weight,), "1 things"),
-    (lambda heads: None, "None"),
-    (lambda heads: [nn.Linear(7, 12, bias=False)] * 3, "a Linear"),
-    (lambda heads: nn.Linear(7, 12), "a Linear"),
-])
+@pytest.mark.parametrize(
+    "returned, says",
+    [
+        (lambda heads: torch.cat([head.to_queries.weight for head in heads]), "one tensor"),
+        (lambda heads: (heads[0].to_queries.weight,), "1 things"),
+        (lambda heads: None, "None"),
+        (lambda heads: [nn.Linear(7, 12, bias=False)] * 3, "a Linear"),
+        (lambda heads: nn.Linear(7, 12), "a Linear"),
+    ],
+)
 def test_what_is_no_triple_of_weights_is_told_so(returned, says):
     outcomes = run(LESSON["fuse_heads"], returned, "a seed").outcomes
     assert says in outcomes["queries"].says and says in outcomes["outputs"].says

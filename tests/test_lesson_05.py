@@ -11,7 +11,7 @@ from torch import nn
 
 from helpers.authoring.inspecting import misjudged
 from helpers.authoring.keys import make_key
-from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises import load_lesson
@@ -98,7 +98,7 @@ def test_a_row_that_may_see_nothing_is_zero_in_both_directions(written, kind):
     weights = written("masked_softmax")(scores, mask)
     empty = ~mask.any(-1)
     assert weights.dtype == kind and torch.isfinite(weights).all() and (weights[empty] == 0).all()
-    slopes, = torch.autograd.grad((weights * torch.randn(3, 4, 5).to(kind)).sum(), scores)
+    (slopes,) = torch.autograd.grad((weights * torch.randn(3, 4, 5).to(kind)).sum(), scores)
     assert slopes.dtype == kind and torch.isfinite(slopes).all()
     assert (slopes[empty] == 0).all() and (slopes[~mask] == 0).all() and (slopes[~empty] != 0).any()
 
@@ -142,7 +142,9 @@ def test_causal_attention_is_pytorchs(written, kind, b, t, e, h):
     near(y, theirs)
     cotangent = torch.randn_like(y)
     wanted = [x, *layer.parameters()]
-    for ours, other in zip(torch.autograd.grad((y * cotangent).sum(), wanted), torch.autograd.grad((theirs * cotangent).sum(), wanted)):
+    for ours, other in zip(
+        torch.autograd.grad((y * cotangent).sum(), wanted), torch.autograd.grad((theirs * cotangent).sum(), wanted)
+    ):
         near(ours, other)
 
 
@@ -166,7 +168,9 @@ def test_padding_and_time_are_masked_together(written, kind, b, t, e, h):
     x = torch.randn(b, t, e, dtype=kind)
     padding = some_mask(b, 1, t)
     padding[..., 0] = True  # the oracle leaves open what an empty row gives
-    theirs = F.scaled_dot_product_attention(*parts_of(layer, x, h), attn_mask=(masks.causal_mask(t) & padding).unsqueeze(1))
+    theirs = F.scaled_dot_product_attention(
+        *parts_of(layer, x, h), attn_mask=(masks.causal_mask(t) & padding).unsqueeze(1)
+    )
     near(layer(x, padding), layer.unify(theirs.transpose(1, 2).reshape(b, t, e)))
 
 
@@ -201,7 +205,9 @@ def test_the_part_refuses_heads_that_do_not_divide_the_width():
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("b,t,e,f", [(1, 1, 1, 1), (2, 4, 3, 5), (3, 6, 2, 1)])
 def test_the_leak_map_is_the_largest_entry_of_each_block_of_the_jacobian(kind, b, t, e, f):
-    network = nn.Sequential(nn.Flatten(), nn.Linear(t * e, 20), nn.Tanh(), nn.Linear(20, t * f), nn.Unflatten(1, (t, f))).to(kind)
+    network = nn.Sequential(
+        nn.Flatten(), nn.Linear(t * e, 20), nn.Tanh(), nn.Linear(20, t * f), nn.Unflatten(1, (t, f))
+    ).to(kind)
     x = torch.randn(b, t, e, dtype=kind)
     slopes = torch.autograd.functional.jacobian(network, x)  # (b, t, f, b, t, e)
     near(ANSWERS.make("leak_map")(network, x), slopes.abs().amax(dim=(0, 2, 3, 5)))

@@ -12,7 +12,7 @@ from torch import nn
 
 from helpers.authoring.inspecting import misjudged
 from helpers.authoring.keys import make_key
-from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises import load_lesson
@@ -229,7 +229,10 @@ def test_the_part_turns_half_precision_by_angles_in_full(half):
     torch.testing.assert_close(turned.float(), turned_as_complex(x.to(half).float(), places), rtol=2e-2, atol=3e-2)
 
 
-@pytest.mark.parametrize("wrong", [lambda: positions.sinusoidal_encoding(3, 5), lambda: positions.rotate(torch.zeros(1, 1, 2, 7), torch.arange(2))])
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda: positions.sinusoidal_encoding(3, 5), lambda: positions.rotate(torch.zeros(1, 1, 2, 7), torch.arange(2))],
+)
 def test_the_parts_refuse_odd_widths(wrong):
     with pytest.raises(ValueError, match="even"):
         wrong()
@@ -252,7 +255,9 @@ def test_rotary_attention_is_pytorchs_attention_on_turned_queries_and_keys(kind,
 def test_rotary_attention_does_not_notice_that_the_text_moves(kind):
     q, k, v = (torch.randn(2, 3, 5, 8) for _ in range(3))
     attention = ANSWERS.make("rotary_attention")
-    torch.testing.assert_close(attention(q, k, v, torch.arange(5)), attention(q, k, v, torch.arange(5) + 100), rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        attention(q, k, v, torch.arange(5)), attention(q, k, v, torch.arange(5) + 100), rtol=0, atol=1e-10
+    )
 
 
 # --------------------------------------------------------------------------------------------- what is said

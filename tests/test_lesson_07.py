@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots
-from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
@@ -66,9 +66,13 @@ def shaken(module, kind):
 
 @torch.no_grad()
 def pytorchs_layer(block, e, h, kind, pre_norm):
-    layer = nn.TransformerEncoderLayer(e, h, 4 * e, 0.0, activation="relu", batch_first=True, norm_first=pre_norm, dtype=kind)
+    layer = nn.TransformerEncoderLayer(
+        e, h, 4 * e, 0.0, activation="relu", batch_first=True, norm_first=pre_norm, dtype=kind
+    )
     attention = block.attention
-    layer.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in (attention.to_queries, attention.to_keys, attention.to_values)]))
+    layer.self_attn.in_proj_weight.copy_(
+        torch.cat([p.weight for p in (attention.to_queries, attention.to_keys, attention.to_values)])
+    )
     layer.self_attn.in_proj_bias.zero_()
     for theirs, ours in matching(layer, block):
         theirs.load_state_dict(ours.state_dict())
@@ -76,8 +80,13 @@ def pytorchs_layer(block, e, h, kind, pre_norm):
 
 
 def matching(layer, block):
-    return [(layer.self_attn.out_proj, block.attention.unify), (layer.linear1, block.feed_forward.widen),
-            (layer.linear2, block.feed_forward.narrow), (layer.norm1, block.norm1), (layer.norm2, block.norm2)]
+    return [
+        (layer.self_attn.out_proj, block.attention.unify),
+        (layer.linear1, block.feed_forward.widen),
+        (layer.linear2, block.feed_forward.narrow),
+        (layer.norm1, block.norm1),
+        (layer.norm2, block.norm2),
+    ]
 
 
 # ------------------------------------------------------------------------------------------- norm and network
@@ -100,7 +109,7 @@ def test_a_constant_vector_becomes_zeros_with_finite_gradients(written):
     norm, x = written("LayerNorm")(6), torch.full((2, 3, 6), 4.25, requires_grad=True)
     y = norm(x)
     assert (y == 0).all()
-    slopes, = torch.autograd.grad((y * torch.randn(2, 3, 6)).sum(), x)
+    (slopes,) = torch.autograd.grad((y * torch.randn(2, 3, 6)).sum(), x)
     assert torch.isfinite(slopes).all()
 
 
@@ -294,5 +303,9 @@ def test_the_paths_are_as_long_as_their_titles_say(t, reach):
     _, axes = plots.style.plt.subplots(1, 3)
     plots.path_row(t, reach, axes)
     layers = -(-(t - 1) // reach)
-    assert [ax.get_title(loc="left") or ax.get_title() for ax in axes] == [f"recurrent: {t - 1} steps", f"convolution: {layers} layers", "self-attention: 1 layer"]
+    assert [ax.get_title(loc="left") or ax.get_title() for ax in axes] == [
+        f"recurrent: {t - 1} steps",
+        f"convolution: {layers} layers",
+        "self-attention: 1 layer",
+    ]
     plots.style.plt.close("all")

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
@@ -66,7 +66,9 @@ def test_the_vocabulary_is_that_of_two_stable_sorts(written):
     counts = Counter(" ".join(texts).lower().replace(",", " ,").replace(".", " .").split())
     ranked = sorted(sorted(counts), key=lambda word: counts[word], reverse=True)
     for size in (2, 3, 5, 50):
-        assert list(written("build_vocabulary")(texts, size).items()) == [(w, k) for k, w in enumerate(["<pad>", "<unk>", *ranked][:size])]
+        assert list(written("build_vocabulary")(texts, size).items()) == [
+            (w, k) for k, w in enumerate(["<pad>", "<unk>", *ranked][:size])
+        ]
     assert written("build_vocabulary")(texts[::-1], 50) == written("build_vocabulary")(texts, 50)
 
 
@@ -108,10 +110,17 @@ def pytorchs(model, e, h, depth, kind):
     encoder.norm.load_state_dict(model.transformer.norm.state_dict())
     for theirs, block in zip(encoder.layers, model.transformer.blocks):
         attention = block.attention
-        theirs.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in (attention.to_queries, attention.to_keys, attention.to_values)]))
+        theirs.self_attn.in_proj_weight.copy_(
+            torch.cat([p.weight for p in (attention.to_queries, attention.to_keys, attention.to_values)])
+        )
         theirs.self_attn.in_proj_bias.zero_()
-        for other, ours in ((theirs.self_attn.out_proj, attention.unify), (theirs.linear1, block.feed_forward.widen),
-                            (theirs.linear2, block.feed_forward.narrow), (theirs.norm1, block.norm1), (theirs.norm2, block.norm2)):
+        for other, ours in (
+            (theirs.self_attn.out_proj, attention.unify),
+            (theirs.linear1, block.feed_forward.widen),
+            (theirs.linear2, block.feed_forward.narrow),
+            (theirs.norm1, block.norm1),
+            (theirs.norm2, block.norm2),
+        ):
             other.load_state_dict(ours.state_dict())
     return encoder.train()  # its fast path in evaluation gives no gradients
 
@@ -132,13 +141,17 @@ def test_the_classifier_is_pytorchs_encoder_between_our_tables_and_a_mean(writte
     near(ours, theirs)
     cotangent = torch.randn_like(ours)
     shared = [model.tokens.weight, model.positions.table.weight, model.to_classes.weight]
-    for mine, their in zip(torch.autograd.grad((ours * cotangent).sum(), shared), torch.autograd.grad((theirs * cotangent).sum(), shared)):
+    for mine, their in zip(
+        torch.autograd.grad((ours * cotangent).sum(), shared), torch.autograd.grad((theirs * cotangent).sum(), shared)
+    ):
         torch.testing.assert_close(mine, their, rtol=10 * TOLERANCE[kind], atol=10 * TOLERANCE[kind])
 
 
 def test_a_text_beyond_the_last_position_is_refused(written):
     with pytest.raises(ValueError, match="4.*3"):
-        written("Classifier")(5, 2, 4, 2, 1, t_max=3)(torch.ones(1, 4, dtype=torch.long), torch.ones(1, 4, dtype=torch.bool))
+        written("Classifier")(5, 2, 4, 2, 1, t_max=3)(
+            torch.ones(1, 4, dtype=torch.long), torch.ones(1, 4, dtype=torch.bool)
+        )
 
 
 def test_a_text_reads_the_same_whatever_stands_beside_it(written):
@@ -153,7 +166,9 @@ def test_a_text_reads_the_same_whatever_stands_beside_it(written):
 # ------------------------------------------------------------------------------------------------ training
 
 
-@pytest.mark.parametrize("optimiser", [lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.Adam(p, lr=0.01)])
+@pytest.mark.parametrize(
+    "optimiser", [lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.Adam(p, lr=0.01)]
+)
 def test_steps_are_those_of_the_textbook_loop(written, optimiser):
     pair = [PARTS["Classifier"](9, 3, 4, 2, 1, 6).double() for _ in range(2)]
     pair[1].load_state_dict(pair[0].state_dict())
@@ -231,7 +246,9 @@ def test_a_training_that_is_stopped_leaves_model_and_curve_and_the_next_cell_wor
         errors = [m for m in wait_for_reply(client, request, 300) if m["msg_type"] == "error"]
         assert not errors, errors[0]["content"]
         request = client.execute(cells[training])
-        while client.get_iopub_msg(timeout=120)["msg_type"] != "display_data":  # the progress bar is there: the training has begun
+        while (
+            client.get_iopub_msg(timeout=120)["msg_type"] != "display_data"
+        ):  # the progress bar is there: the training has begun
             pass
         time.sleep(3)
         manager.interrupt_kernel()
@@ -239,7 +256,9 @@ def test_a_training_that_is_stopped_leaves_model_and_curve_and_the_next_cell_wor
         assert not [m for m in outputs if m["msg_type"] == "error"]
         said = "".join(m["content"]["text"] for m in outputs if m["msg_type"] == "stream")
         assert said.startswith("Stopped after ") and len(said.splitlines()) <= 2
-        request = client.execute(cells[training + 1] + "\nprint('curve', len(losses), accuracy(model, put_aside[:1]) > 0)")
+        request = client.execute(
+            cells[training + 1] + "\nprint('curve', len(losses), accuracy(model, put_aside[:1]) > 0)"
+        )
         outputs = wait_for_reply(client, request, 120)
         assert not [m for m in outputs if m["msg_type"] == "error"]
         assert any(m["msg_type"] == "display_data" and "image/png" in m["content"]["data"] for m in outputs)
@@ -279,7 +298,9 @@ def test_the_inputs_of_the_checks_tell_what_they_are_there_to_tell(seed):
     from helpers.exercises import l08_classifier as inputs
 
     with on_the_cpu():
-        texts, size = inputs.too_few_places(LESSON["build_vocabulary"].draw(seed, LESSON["build_vocabulary"].aspects[2]))
+        texts, size = inputs.too_few_places(
+            LESSON["build_vocabulary"].draw(seed, LESSON["build_vocabulary"].aspects[2])
+        )
         there = {word for text in texts for word in words.split_words(text)}
         assert there == set(inputs.WORDS) and size < len(there) + 2
         _, mask = inputs.as_many_texts_as_positions(LESSON["Classifier"].draw(seed, LESSON["Classifier"].aspects[2]))
@@ -289,5 +310,7 @@ def test_the_inputs_of_the_checks_tell_what_they_are_there_to_tell(seed):
             shares = []
             for training in (False, True):
                 model.train(training)
-                shares.append(sum((model(ids, mask).argmax(-1) == labels).sum().item() for ids, mask, labels in batches))
+                shares.append(
+                    sum((model(ids, mask).argmax(-1) == labels).sum().item() for ids, mask, labels in batches)
+                )
             assert shares[0] == sum(inputs.BATCHES) - 4 and shares[1] < shares[0]

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots
-from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
-from helpers.data.sources import generator_text
+from helpers.data.datasets import generator_text
 from helpers.exercises import load_lesson
 from helpers.exercises.l09_character_generator import Always, Chain
 from helpers.parts import generator
@@ -65,7 +65,9 @@ def test_every_slice_comes_up_equally_often_and_no_other(written, length, t):
     assert inputs.shape == targets.shape == (rows, t) and inputs.dtype == targets.dtype == torch.int64
     text = data.tolist()
     slices = {tuple(text[s : s + t + 1]): s for s in range(length - t)}
-    counts = collections.Counter(slices[(*row, target)] for row, target in zip(inputs.tolist(), targets[:, -1].tolist()))
+    counts = collections.Counter(
+        slices[(*row, target)] for row, target in zip(inputs.tolist(), targets[:, -1].tolist())
+    )
     assert torch.equal(inputs[:, 1:], targets[:, :-1])
     within([counts[s] for s in range(length - t)], [1 / (length - t)] * (length - t), rows)
 
@@ -91,7 +93,9 @@ def counted(text):
     for first, second in zip(text, text[1:]):
         after[first][second] += 1
     order0 = -sum(k / len(text) * math.log2(k / len(text)) for k in singles.values())
-    order1 = -sum(k * math.log2(k / sum(row.values())) for row in after.values() for k in row.values()) / (len(text) - 1)
+    order1 = -sum(k * math.log2(k / sum(row.values())) for row in after.values() for k in row.values()) / (
+        len(text) - 1
+    )
     return order0, order1
 
 
@@ -107,13 +111,24 @@ def test_the_lessons_landmarks_are_those_of_an_independent_count(text, capsys):
     text = text or generator_text(places="embedded").data
     cut = len(text) * 19 // 20
     train = torch.tensor(list(text[:cut]), dtype=torch.uint8)
-    room = {"torch": torch, "math": math, "gzip": gzip, "lzma": lzma, "text": text, "cut": cut, "train": train, "held_out": text[cut:],
-            "counts": torch.bincount(train, minlength=256)}
+    room = {
+        "torch": torch,
+        "math": math,
+        "gzip": gzip,
+        "lzma": lzma,
+        "text": text,
+        "cut": cut,
+        "train": train,
+        "held_out": text[cut:],
+        "counts": torch.bincount(train, minlength=256),
+    }
     exec(cell("def entropy(counts)"), room)
     found = room["landmarks"]
     order0, order1 = counted(text[:cut])
     # the difference of two entropies treats the last letter, which nothing follows, as one that is followed
-    assert found["order 0"] == pytest.approx(order0, abs=1e-9) and found["order 1"] == pytest.approx(order1, abs=20 / cut)
+    assert found["order 0"] == pytest.approx(order0, abs=1e-9) and found["order 1"] == pytest.approx(
+        order1, abs=20 / cut
+    )
     assert found["log₂ of the alphabet"] == pytest.approx(math.log2(len(set(text[:cut]))))
     assert found["8 bits: any byte"] == 8
     assert {name: found[name] for name in ("gzip -9", "xz -9")} == pytest.approx(packed(text[:cut], text[cut:]))
@@ -134,15 +149,22 @@ def test_the_recorded_runs_landmarks_too():
 @torch.no_grad()
 def pytorchs_encoder(model, e, h, depth, kind):
     """nn.TransformerEncoder with the model's weights."""
-    layer = nn.TransformerEncoderLayer(e, h, 4 * e, 0.0, activation="relu", batch_first=True, norm_first=True, dtype=kind)
+    layer = nn.TransformerEncoderLayer(
+        e, h, 4 * e, 0.0, activation="relu", batch_first=True, norm_first=True, dtype=kind
+    )
     encoder = nn.TransformerEncoder(layer, depth, norm=nn.LayerNorm(e, dtype=kind), enable_nested_tensor=False)
     for theirs, ours in zip(encoder.layers, model.transformer.blocks):
         attention = ours.attention
         three = (attention.to_queries, attention.to_keys, attention.to_values)
         theirs.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in three]))
         theirs.self_attn.in_proj_bias.zero_()
-        pairs = [(theirs.self_attn.out_proj, attention.unify), (theirs.linear1, ours.feed_forward.widen), (theirs.linear2, ours.feed_forward.narrow),
-                 (theirs.norm1, ours.norm1), (theirs.norm2, ours.norm2)]
+        pairs = [
+            (theirs.self_attn.out_proj, attention.unify),
+            (theirs.linear1, ours.feed_forward.widen),
+            (theirs.linear2, ours.feed_forward.narrow),
+            (theirs.norm1, ours.norm1),
+            (theirs.norm2, ours.norm2),
+        ]
         for left, right in pairs:
             left.load_state_dict(right.state_dict())
     encoder.norm.load_state_dict(model.transformer.norm.state_dict())
@@ -150,7 +172,9 @@ def pytorchs_encoder(model, e, h, depth, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("b,t,n,e,h,depth,t_max", [(1, 1, 5, 4, 1, 1, 1), (3, 7, 11, 6, 3, 2, 9), (2, 9, 256, 8, 2, 3, 9)])
+@pytest.mark.parametrize(
+    "b,t,n,e,h,depth,t_max", [(1, 1, 5, 4, 1, 1, 1), (3, 7, 11, 6, 3, 2, 9), (2, 9, 256, 8, 2, 3, 9)]
+)
 def test_the_model_is_pytorchs_encoder_with_a_causal_mask(written, kind, b, t, n, e, h, depth, t_max):
     model = written("CharTransformer")(n, e, h, depth, t_max).to(kind)
     with torch.no_grad():
@@ -161,7 +185,9 @@ def test_the_model_is_pytorchs_encoder_with_a_causal_mask(written, kind, b, t, n
     mask = nn.Transformer.generate_square_subsequent_mask(t, dtype=kind)
     theirs = F.linear(encoder(x, mask=mask, is_causal=True), model.to_logits.weight, model.to_logits.bias)
     torch.testing.assert_close(model(ids), theirs, rtol=10 * KINDS[kind], atol=10 * KINDS[kind])
-    assert sum(p.numel() for p in model.parameters()) == (n + t_max) * e + 2 * e + (e + 1) * n + depth * sum(p.numel() for p in TransformerBlock(e, h).parameters())
+    assert sum(p.numel() for p in model.parameters()) == (n + t_max) * e + 2 * e + (e + 1) * n + depth * sum(
+        p.numel() for p in TransformerBlock(e, h).parameters()
+    )
 
 
 def test_a_prediction_does_not_depend_on_what_comes_after(written):
@@ -185,7 +211,9 @@ def test_windows_longer_than_t_max_are_refused(written):
 def test_temperature_is_a_power_of_the_probabilities(written, shape, temperature):
     logits = torch.randn(shape, dtype=torch.float64)
     powers = logits.softmax(-1) ** (1 / temperature)
-    torch.testing.assert_close(written("apply_temperature")(logits, temperature).softmax(-1), powers / powers.sum(-1, keepdim=True))
+    torch.testing.assert_close(
+        written("apply_temperature")(logits, temperature).softmax(-1), powers / powers.sum(-1, keepdim=True)
+    )
     greedy = written("apply_temperature")(logits, 0).softmax(-1)
     assert torch.equal(greedy, F.one_hot(logits.argmax(-1), shape[-1]).double())
     with pytest.raises(ValueError):
@@ -236,7 +264,9 @@ def test_greedy_text_is_that_of_a_plain_loop(written):
     assert written("generate")(model, prompt, 0).shape == (3, 0)
 
 
-@pytest.mark.parametrize("options", [{}, {"temperature": 0.6}, {"top_k": 3}, {"top_p": 0.7}, {"temperature": 1.6, "top_k": 4, "top_p": 0.8}])
+@pytest.mark.parametrize(
+    "options", [{}, {"temperature": 0.6}, {"top_k": 3}, {"top_p": 0.7}, {"temperature": 1.6, "top_k": 4, "top_p": 0.8}]
+)
 def test_what_is_drawn_is_as_frequent_as_it_should_be(written, options):
     shares = torch.tensor([0.32, 0.24, 0.18, 0.14, 0.09, 0.03])[torch.randperm(6)]
     weights = {place: share ** (1 / options.get("temperature", 1)) for place, share in enumerate(shares.tolist())}
@@ -285,7 +315,15 @@ def test_dropout_is_off_while_generating_and_back_afterwards(training):
     prompt = torch.randint(13, (2, 3))
     texts = [generator.generate(model, prompt, 12, temperature=0) for _ in range(4)]
     assert all(torch.equal(texts[0], text) for text in texts) and model.training is training
-    bits = {round(generator.sliding_window_bits(model, torch.randint(13, (30,), generator=torch.Generator().manual_seed(0)), 6), 9) for _ in range(3)}
+    bits = {
+        round(
+            generator.sliding_window_bits(
+                model, torch.randint(13, (30,), generator=torch.Generator().manual_seed(0)), 6
+            ),
+            9,
+        )
+        for _ in range(3)
+    }
     assert len(bits) == 1 and model.training is training
 
 
@@ -297,7 +335,10 @@ def test_the_mode_comes_back_even_when_generating_is_stopped():
             raise KeyboardInterrupt
 
     model = Stopped().train()
-    for call in (lambda: generator.generate(model, torch.zeros(1, 2, dtype=torch.long), 3), lambda: generator.sliding_window_bits(model, torch.arange(9), 3)):
+    for call in (
+        lambda: generator.generate(model, torch.zeros(1, 2, dtype=torch.long), 3),
+        lambda: generator.sliding_window_bits(model, torch.arange(9), 3),
+    ):
         with contextlib.suppress(KeyboardInterrupt):
             call()
         assert model.training
@@ -308,7 +349,10 @@ def test_the_mode_comes_back_even_when_generating_is_stopped():
 
 @pytest.mark.parametrize("length,t", [(2, 6), (5, 6), (6, 6), (7, 6), (8, 6), (90, 6), (90, 1), (200, 4)])
 def test_the_sliding_window_is_that_of_a_slow_loop(written, length, t):
-    model, data = generator.CharTransformer(13, 8, 2, 2, 6).double().eval(), torch.randint(13, (length,)).to(torch.uint8)
+    model, data = (
+        generator.CharTransformer(13, 8, 2, 2, 6).double().eval(),
+        torch.randint(13, (length,)).to(torch.uint8),
+    )
     bits = 0.0
     with torch.no_grad():
         for i in range(1, length):
@@ -324,7 +368,9 @@ def test_stopping_the_training_keeps_model_and_curve_and_the_next_cells_work():
     """A real kernel, interrupted in the training cell; then the cells after it, and the training cell once more."""
     from jupyter_client.manager import start_new_kernel
 
-    cells = [c.source for c in SOURCE.read().cells if c.cell_type == "code" and "check(" not in c.source.split("\n")[-1]]
+    cells = [
+        c.source for c in SOURCE.read().cells if c.cell_type == "code" and "check(" not in c.source.split("\n")[-1]
+    ]
     place = next(i for i, c in enumerate(cells) if "except KeyboardInterrupt" in c)
     manager, client = start_new_kernel(kernel_name="python3")
 

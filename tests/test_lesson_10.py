@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots
-from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
@@ -107,9 +107,15 @@ def test_the_masks_entry_by_entry(written, pad):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("b,t,s,e,h", [(1, 1, 1, 2, 1), (2, 5, 3, 8, 2), (3, 4, 9, 12, 3)])
 def test_cross_attention_is_pytorchs(written, kind, b, t, s, e, h):
-    ours, theirs = shaken(written("CrossAttention")(e, h), kind), nn.MultiheadAttention(e, h, batch_first=True, dtype=kind)
+    ours, theirs = (
+        shaken(written("CrossAttention")(e, h), kind),
+        nn.MultiheadAttention(e, h, batch_first=True, dtype=kind),
+    )
     copy_attention(theirs, ours)
-    x, memory = torch.randn(b, t, e, dtype=kind, requires_grad=True), torch.randn(b, s, e, dtype=kind, requires_grad=True)
+    x, memory = (
+        torch.randn(b, t, e, dtype=kind, requires_grad=True),
+        torch.randn(b, s, e, dtype=kind, requires_grad=True),
+    )
     mask = torch.arange(s).expand(b, 1, s) < torch.randint(1, s + 1, (b, 1, 1))
     for hidden, given in ((None, None), (~mask.squeeze(1), mask)):
         mine = ours(x, memory, given)
@@ -136,7 +142,9 @@ def test_the_block_is_pytorchs_layer(written, kind, pre_norm):
     near(block(x, memory), layer(x, memory))
     written_, real = rows([5, 3, 1], 9, 5) != PAD, rows([2, 6, 4], 9, 6) != PAD
     mine = block(x, memory, causal_mask(5) & written_.unsqueeze(1), real.unsqueeze(1))
-    near(mine, layer(x, memory, tgt_mask=~causal_mask(5), tgt_key_padding_mask=~written_, memory_key_padding_mask=~real))
+    near(
+        mine, layer(x, memory, tgt_mask=~causal_mask(5), tgt_key_padding_mask=~written_, memory_key_padding_mask=~real)
+    )
 
 
 def test_heads_that_do_not_divide_the_width_are_refused():
@@ -178,8 +186,12 @@ def test_the_model_is_nn_transformer_with_copied_weights(written, kind, e, h, de
     ):
         hidden = source == PAD
         seen = theirs(
-            model.embed(model.source_tokens, source), model.embed(model.target_tokens, target), tgt_mask=~causal_mask(8),
-            src_key_padding_mask=hidden, memory_key_padding_mask=hidden, tgt_key_padding_mask=target == PAD,
+            model.embed(model.source_tokens, source),
+            model.embed(model.target_tokens, target),
+            tgt_mask=~causal_mask(8),
+            src_key_padding_mask=hidden,
+            memory_key_padding_mask=hidden,
+            tgt_key_padding_mask=target == PAD,
         )
         ours, other = model(source, target), model.to_logits(seen)
         near(ours, other)
@@ -201,14 +213,18 @@ def test_the_published_size():
 
 def test_the_embedding_is_scaled_and_has_positions(written):
     model, ids = written("EncoderDecoder")(11, 13, 8, 2, 1, 9, PAD), rows([4], 11, 4)
-    near(model.embed(model.source_tokens, ids)[0], model.source_tokens(ids)[0] * math.sqrt(8) + sinusoidal_encoding(4, 8))
+    near(
+        model.embed(model.source_tokens, ids)[0], model.source_tokens(ids)[0] * math.sqrt(8) + sinusoidal_encoding(4, 8)
+    )
 
 
 def test_a_sentence_does_not_see_its_neighbours_padding(written):
     model = shaken(written("EncoderDecoder")(11, 13, 8, 2, 2, 12, PAD), torch.float64)
     source, target = rows([3], 11, 3), rows([4], 13, 4)
     alone = model(source, target)
-    together = model(torch.cat([F.pad(source, (0, 5)), rows([8], 11, 8)]), torch.cat([F.pad(target, (0, 3)), rows([7], 13, 7)]))
+    together = model(
+        torch.cat([F.pad(source, (0, 5)), rows([8], 11, 8)]), torch.cat([F.pad(target, (0, 3)), rows([7], 13, 7)])
+    )
     near(together[:1, :4], alone)
 
 
@@ -229,7 +245,9 @@ def test_teacher_forcing_asks_for_the_next_token(written, smoothing):
     model = shaken(written("EncoderDecoder")(11, 13, 8, 2, 1, 12, PAD))
     source, sentence = rows([5, 2], 11, 5), rows([6, 3], 13, 6)
     logits = model(source, sentence[:, :-1])
-    near(model.loss(source, sentence, smoothing), encoder_decoder.smoothed_loss(logits, sentence[:, 1:], smoothing, PAD))
+    near(
+        model.loss(source, sentence, smoothing), encoder_decoder.smoothed_loss(logits, sentence[:, 1:], smoothing, PAD)
+    )
     if smoothing == 0:
         near(model.loss(source, sentence), F.cross_entropy(logits.transpose(1, 2), sentence[:, 1:], ignore_index=PAD))
 
@@ -273,7 +291,9 @@ def test_the_loss_is_pytorchs_smoothing_where_nobody_says_padding(written, smoot
     logits, targets = torch.randn(5, 4, n, dtype=torch.float64), torch.randint(1, n, (5, 4))
     logits[..., pad] = -2000.0
     assert (logits.softmax(-1)[..., pad] == 0).all()
-    theirs = F.cross_entropy(logits[..., 1:].transpose(1, 2), targets - 1, label_smoothing=smoothing * (n - 1) / (n - 2))
+    theirs = F.cross_entropy(
+        logits[..., 1:].transpose(1, 2), targets - 1, label_smoothing=smoothing * (n - 1) / (n - 2)
+    )
     near(written("smoothed_loss")(logits, targets, smoothing, pad), theirs, 1e3)
 
 
@@ -410,7 +430,12 @@ def test_a_length_penalty_favours_long_sentences():
     lengths = []
     for penalty in (0.0, 5.0):
         torch.manual_seed(1)
-        lengths.append(sum(len(encoder_decoder.beam_search(tiny(5), rows([3], 8, 4), START, STOP, 6, 30, penalty)) for _ in range(8)))
+        lengths.append(
+            sum(
+                len(encoder_decoder.beam_search(tiny(5), rows([3], 8, 4), START, STOP, 6, 30, penalty))
+                for _ in range(8)
+            )
+        )
     assert lengths[0] < lengths[1]
 
 
@@ -430,7 +455,11 @@ def test_the_stop_button_leaves_model_and_curve(capsys):
     """The stop button raises KeyboardInterrupt wherever the training stands: here in the fifth step."""
     space = {}
     exec(compile(SOURCE.cells()["setup"], "<setup>", "exec"), space)
-    space |= {"warmup_rate": ANSWERS.make("warmup_rate"), "train_source": rows([4] * 9, 8, 4), "train_target": rows([5] * 9, 8, 5)}
+    space |= {
+        "warmup_rate": ANSWERS.make("warmup_rate"),
+        "train_source": rows([4] * 9, 8, 4),
+        "train_target": rows([5] * 9, 8, 5),
+    }
     exec(compile(cell_with("def train("), "<train>", "exec"), space)
     model = encoder_decoder.EncoderDecoder(8, 8, 8, 2, 1, 9, PAD)
     before, whole, calls = model.to_logits.weight.clone(), model.loss, []

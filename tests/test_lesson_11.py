@@ -8,12 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from helpers.authoring.sources import Answers, on_the_cpu, sources
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
+from helpers.data.datasets import POCKET
 from helpers.data.reference import reference
-from helpers.data.sources import POCKET
 from helpers.exercises import load_lesson
 from helpers.parts import bpe, gpt2
 
@@ -23,7 +23,13 @@ ANSWERS = Answers(SOURCE)
 IN_BPE = ["byte_alphabet", "learn_merges", "encode", "decode"]
 IN_GPT2 = ["Conv1D", "gelu_tanh", "GPT2Block", "GPT2", "rename_weights", "perplexity"]
 CONFIGS = [  # n, t_max, e, h, depth
-    (7, 5, 4, 1, 1), (19, 11, 12, 3, 2), (50, 16, 8, 8, 3), (33, 9, 20, 5, 1), (101, 24, 16, 2, 4), (13, 8, 6, 2, 5)]
+    (7, 5, 4, 1, 1),
+    (19, 11, 12, 3, 2),
+    (50, 16, 8, 8, 3),
+    (33, 9, 20, 5, 1),
+    (101, 24, 16, 2, 4),
+    (13, 8, 6, 2, 5),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +40,9 @@ def seeded():
 @pytest.fixture(params=["solution", "part"])
 def written(request):
     """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
-    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(bpe if name in IN_BPE else gpt2, name)
+    return lambda name: (
+        ANSWERS.make(name) if request.param == "solution" else getattr(bpe if name in IN_BPE else gpt2, name)
+    )
 
 
 def solution(name):
@@ -43,7 +51,18 @@ def solution(name):
 
 # --------------------------------------------------------------------------------------------------- tokenizer
 
-SCRIPTS = ["abcdefgh ", "äöüßéñ ", "жщюя ", "漢字かな", "العربية ", "😀👩‍👩‍👧🇩🇪", "0123456789٣ ", "\t\n\r \u00a0", "'’s t re ll'd", "!?.,→€\u0000\u001f"]
+SCRIPTS = [
+    "abcdefgh ",
+    "äöüßéñ ",
+    "жщюя ",
+    "漢字かな",
+    "العربية ",
+    "😀👩‍👩‍👧🇩🇪",
+    "0123456789٣ ",
+    "\t\n\r \u00a0",
+    "'’s t re ll'd",
+    "!?.,→€\u0000\u001f",
+]
 
 
 def random_text(chance, length=40):
@@ -65,7 +84,9 @@ def published_kind():
 def test_the_alphabet_has_the_characters_of_tokenizers(written):
     tokenizers = pytest.importorskip("tokenizers")
     table = written("byte_alphabet")()
-    assert sorted(table) == list(range(256)) and set(table.values()) == set(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    assert sorted(table) == list(range(256)) and set(table.values()) == set(
+        tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    )
     layer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     for text in ("\0\x1f !~\x7f", "¡¬\u00ad®ÿ\u0080\u00a0", "Größe → 😀"):
         assert "".join(table[byte] for byte in text.encode()) == layer.pre_tokenize_str(text)[0][0]
@@ -121,8 +142,17 @@ def test_no_words_and_single_letters_have_no_merges(written):
 def theirs_of(config, **options):
     transformers = pytest.importorskip("transformers")
     settings = transformers.GPT2Config(
-        vocab_size=config.n, n_positions=config.t_max, n_embd=config.e, n_layer=config.depth, n_head=config.h, layer_norm_epsilon=config.epsilon,
-        bos_token_id=0, eos_token_id=0, attn_implementation="eager", **options)
+        vocab_size=config.n,
+        n_positions=config.t_max,
+        n_embd=config.e,
+        n_layer=config.depth,
+        n_head=config.h,
+        layer_norm_epsilon=config.epsilon,
+        bos_token_id=0,
+        eos_token_id=0,
+        attn_implementation="eager",
+        **options,
+    )
     model = transformers.GPT2LMHeadModel(settings).eval()
     with torch.no_grad():
         for p in model.parameters():
@@ -155,16 +185,20 @@ def test_the_lessons_block_is_that_of_transformers(sizes):
     theirs = theirs_of(config)
     ours = solution("GPT2Block")(config)
     state = solution("rename_weights")(theirs.state_dict())
-    ours.load_state_dict({name.removeprefix("blocks.0."): tensor for name, tensor in state.items() if name.startswith("blocks.0.")})
+    ours.load_state_dict(
+        {name.removeprefix("blocks.0."): tensor for name, tensor in state.items() if name.startswith("blocks.0.")}
+    )
     x = torch.randn(2, config.t_max, config.e, requires_grad=True)
     found = []
-    theirs.transformer.h[0].register_forward_hook(lambda module, given, out: found.append((given[0], out[0] if isinstance(out, tuple) else out)))
+    theirs.transformer.h[0].register_forward_hook(
+        lambda module, given, out: found.append((given[0], out[0] if isinstance(out, tuple) else out))
+    )
     theirs(inputs_embeds=x)
     given, out = found[0]
     torch.testing.assert_close(ours(given), out, rtol=1e-4, atol=1e-5)
     cotangent = torch.randn_like(out)
-    mine, = torch.autograd.grad((ours(given) * cotangent).sum(), given, retain_graph=True)
-    their, = torch.autograd.grad((out * cotangent).sum(), given)
+    (mine,) = torch.autograd.grad((ours(given) * cotangent).sum(), given, retain_graph=True)
+    (their,) = torch.autograd.grad((out * cotangent).sum(), given)
     torch.testing.assert_close(mine, their, rtol=1e-3, atol=1e-4)
 
 
@@ -185,11 +219,19 @@ def test_the_layer_and_the_activation_are_those_of_transformers(written):
 @pytest.mark.parametrize("masks", [False, True])
 def test_every_kind_of_file_is_renamed(written, prefix, head, masks):
     config = gpt2.Config(9, 6, 4, 2, 11)  # blocks of one and of two digits
-    state = {name: tensor for name, tensor in theirs_of(config).state_dict().items() if head or name != "lm_head.weight"}
-    state = {name if name.startswith("lm_head") else prefix + name.removeprefix("transformer."): tensor for name, tensor in state.items()}
+    state = {
+        name: tensor for name, tensor in theirs_of(config).state_dict().items() if head or name != "lm_head.weight"
+    }
+    state = {
+        name if name.startswith("lm_head") else prefix + name.removeprefix("transformer."): tensor
+        for name, tensor in state.items()
+    }
     if masks:
         for k in range(config.depth):
-            state |= {f"{prefix}h.{k}.attn.bias": torch.ones(1, 1, 6, 6).tril(), f"{prefix}h.{k}.attn.masked_bias": torch.tensor(-1e4)}
+            state |= {
+                f"{prefix}h.{k}.attn.bias": torch.ones(1, 1, 6, 6).tril(),
+                f"{prefix}h.{k}.attn.masked_bias": torch.tensor(-1e4),
+            }
     before = dict(state)
     renamed = written("rename_weights")(state)
     expected = {name: tuple(p.shape) for name, p in gpt2.GPT2(config).state_dict().items()}
@@ -225,7 +267,15 @@ def test_the_cache_gives_the_tokens_of_transformers_and_of_no_cache(sizes):
     mine = solution("generate_cached")(model, ids, count)
     assert torch.equal(mine, gpt2.generate(model, ids, count, temperature=0))
     assert torch.equal(mine, gpt2.generate_cached(model, ids, count, temperature=0))
-    text = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, min_new_tokens=count, do_sample=False, eos_token_id=None, pad_token_id=0)
+    text = theirs.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=count,
+        min_new_tokens=count,
+        do_sample=False,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
     assert torch.equal(mine, text[:, 6:])
 
 

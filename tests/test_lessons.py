@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from helpers.authoring.inspecting import FRESH_SEEDS, inspect, inspect_course, misjudged, solution_lines
+from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import BadEdit, Mistake, Same
-from helpers.authoring.sources import sources
 
 LESSONS = sources()
 

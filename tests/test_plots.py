@@ -12,11 +12,11 @@ import pytest
 import torch
 
 matplotlib.use("agg")
-import matplotlib.pyplot as plt                    # noqa: E402
+import matplotlib.pyplot as plt  # noqa: E402
 
-from helpers import plots                          # noqa: E402
-from helpers.data.films import film_ratings        # noqa: E402
-from helpers.plots.style import lightness          # noqa: E402
+from helpers import plots  # noqa: E402
+from helpers.data.films import film_ratings  # noqa: E402
+from helpers.plots.style import lightness  # noqa: E402
 
 WORDS = "the loop terminates when the function raises an exception".split()
 
@@ -49,18 +49,26 @@ PICTURES = {
     "masks": lambda: plots.mask_row([torch.ones(6, 6).tril(), torch.ones(6, 6).triu(), torch.eye(6)], titles="abc"),
     "films": films,
     "heads": lambda: plots.head_grid(numbers(4, 6, 6).softmax(-1), WORDS[:6]),
-    "fold": lambda: plots.fold([torch.arange(30).view(5, 6), torch.arange(30).view(5, 3, 2).transpose(0, 1)], e=6, d=2, titles=["x", "heads"]),
+    "fold": lambda: plots.fold(
+        [torch.arange(30).view(5, 6), torch.arange(30).view(5, 3, 2).transpose(0, 1)], e=6, d=2, titles=["x", "heads"]
+    ),
     "arrows": lambda: plots.arrow_chain(numbers(4, 2), WORDS[:4]),
     "hull": lambda: plots.hull_picture(numbers(7, 2), numbers(7, 2).softmax(0), list("abcdefg")),
-    "loss": lambda: plots.loss_curve({"train": 0.1 * numbers(300).abs() + FALL, "test": 0.1 * numbers(300, seed=1).abs() + 1.2 * FALL}, smooth=20,
-                                     landmarks={"chance": 1.0}),
-    "curves": lambda: plots.curves({name: (range(1, 41), torch.arange(1, 41) ** (i / 7)) for i, name in enumerate("abcdefg")}, "x", "y", log="x"),
+    "loss": lambda: plots.loss_curve(
+        {"train": 0.1 * numbers(300).abs() + FALL, "test": 0.1 * numbers(300, seed=1).abs() + 1.2 * FALL},
+        smooth=20,
+        landmarks={"chance": 1.0},
+    ),
+    "curves": lambda: plots.curves(
+        {name: (range(1, 41), torch.arange(1, 41) ** (i / 7)) for i, name in enumerate("abcdefg")}, "x", "y", log="x"
+    ),
 }
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_picture(name):
     """Small, one column wide, white at the edge, the same bytes twice, no date and no version inside."""
+
     def draw():
         plt.close("all")
         return PICTURES[name]() or plots.png()
@@ -83,9 +91,12 @@ def test_picture(name):
 def test_notebook_stores_the_same_bytes(tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     root = Path(__file__).parents[1]
-    cells = ["import sys; sys.path.insert(0, %r)\nfrom helpers import plots\nimport torch\nplots.use_course_style()" % str(root),
-             "plots.heat(torch.eye(4))",
-             "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"]
+    cells = [
+        "import sys; sys.path.insert(0, %r)\nfrom helpers import plots\nimport torch\nplots.use_course_style()"
+        % str(root),
+        "plots.heat(torch.eye(4))",
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+    ]
     runs = []
     for _ in range(2):
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
@@ -127,8 +138,12 @@ def test_exact_zeros_can_be_told_from_small_numbers():
 def test_masks_are_drawn_as_they_are():
     plots.mask_row([torch.ones(3, 4).tril().bool(), torch.tensor([[True, False, True, True]])], titles=["one", "two"])
     drawn = [~np.ma.getmaskarray(ax.images[0].get_array()) for ax in plt.gcf().axes]
-    assert drawn[0].tolist() == torch.ones(3, 4).tril().bool().tolist() and drawn[1].tolist() == [[True, False, True, True]]
-    assert all(lightness(ax.images[0].to_rgba(ax.images[0].get_array())[0, 0]) < 60 for ax in plt.gcf().axes), "dark on white in grey print"
+    assert drawn[0].tolist() == torch.ones(3, 4).tril().bool().tolist() and drawn[1].tolist() == [
+        [True, False, True, True]
+    ]
+    assert all(lightness(ax.images[0].to_rgba(ax.images[0].get_array())[0, 0]) < 60 for ax in plt.gcf().axes), (
+        "dark on white in grey print"
+    )
 
 
 def test_numbers_stay_in_their_cells():
@@ -142,9 +157,11 @@ def test_numbers_stay_in_their_cells():
 
 def test_text_contrast():
     plots.heat(numbers(10, 10))
-    image, = plt.gca().images
+    (image,) = plt.gca().images
     for text, colour in zip(plt.gca().texts, image.to_rgba(image.get_array()).reshape(-1, 4)):
-        ink, paper = (((lightness(c) + 16) / 116) ** 3 + 0.05 for c in (matplotlib.colors.to_rgba(text.get_color()), colour))
+        ink, paper = (
+            ((lightness(c) + 16) / 116) ** 3 + 0.05 for c in (matplotlib.colors.to_rgba(text.get_color()), colour)
+        )
         assert max(ink, paper) / min(ink, paper) > 4.2
 
 
@@ -155,7 +172,10 @@ def test_heat_pair_shares_its_scale():
 
 def test_heat_pair_names_each_side():
     plots.heat_pair(torch.eye(3), torch.eye(3), rows=(["a", "b", "c"], ["c", "a", "b"]))
-    assert [[tick.get_text() for tick in ax.get_yticklabels()] for ax in plt.gcf().axes] == [["a", "b", "c"], ["c", "a", "b"]]
+    assert [[tick.get_text() for tick in ax.get_yticklabels()] for ax in plt.gcf().axes] == [
+        ["a", "b", "c"],
+        ["c", "a", "b"],
+    ]
 
 
 def test_heat_says_what_is_wrong():
@@ -184,6 +204,7 @@ def test_a_fold_says_whose_number_stands_where():
 
 def test_heads_are_told_apart_in_grey():
     from helpers.plots.heads import _HEADS
+
     tones = sorted(float(lightness(matplotlib.colors.to_rgb(colour))) for colour, _ in _HEADS[:3])
     assert min(b - a for a, b in itertools.pairwise(tones)) > 15
 
@@ -200,7 +221,11 @@ def test_tensors_with_gradients_can_be_drawn():
 @pytest.mark.parametrize("spread", [1.0, 0.35])
 def test_labels_do_not_overlap(seed, spread):
     names = film_ratings().names
-    xy = spread * numbers(24, 2, seed=seed) if spread == 1.0 else numbers(24, 2, seed=seed).sign() + spread * numbers(24, 2, seed=seed + 9)
+    xy = (
+        spread * numbers(24, 2, seed=seed)
+        if spread == 1.0
+        else numbers(24, 2, seed=seed).sign() + spread * numbers(24, 2, seed=seed + 9)
+    )
     plots.plane(xy, names)
     figure, ax = plt.gcf(), plt.gca()
     figure.draw_without_rendering()
@@ -256,6 +281,9 @@ def test_lines_differ_without_colour():
 def test_no_new_dependencies():
     """The pictures need matplotlib, numpy, torch and Pillow (which matplotlib needs too), and start fast."""
     import subprocess
+
     code = "import sys, helpers.plots, helpers.data.films, helpers.data.vectors; print(*{m.split('.')[0] for m in sys.modules})"
-    loaded = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True).stdout
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True
+    ).stdout
     assert not {"seaborn", "scipy", "pandas", "sklearn"} & set(loaded.split())

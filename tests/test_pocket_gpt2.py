@@ -12,16 +12,17 @@ import sys
 import pytest
 import torch
 
-from helpers.authoring.sources import ROOT
+from helpers.authoring.lesson_source import ROOT
+from helpers.data.datasets import POCKET
 from helpers.data.recorded import recorded
-from helpers.data.sources import POCKET
 from helpers.data.text import manual
 from helpers.parts import gpt2
 from helpers.pretrained import from_pretrained
 from helpers.training import pocket_gpt2
 
 pytestmark = pytest.mark.skipif(
-    not POCKET.is_dir() and not os.environ.get("CI"), reason="no pocket GPT-2 yet: python -m helpers.training.pocket_gpt2"
+    not POCKET.is_dir() and not os.environ.get("CI"),
+    reason="no pocket GPT-2 yet: python -m helpers.training.pocket_gpt2",
 )
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None and not os.environ.get("CI"),
@@ -53,13 +54,21 @@ def test_transformers_loads_the_same_folder_with_the_same_ids_and_logits(pocket)
     model, tokenizer = pocket
     theirs = transformers.AutoModelForCausalLM.from_pretrained(POCKET).eval()
     their_tokenizer = transformers.AutoTokenizer.from_pretrained(POCKET)
-    text = "An exception is raised when the object’s __init__() method is called, naïvely 😀.\n\nIf not, nothing  happens."
+    text = (
+        "An exception is raised when the object’s __init__() method is called, naïvely 😀.\n\nIf not, nothing  happens."
+    )
     ids = tokenizer.encode(text)
     assert their_tokenizer.encode(text) == ids and their_tokenizer.decode(ids) == text
     with torch.no_grad():
         torch.testing.assert_close(model(torch.tensor([ids])), theirs(torch.tensor([ids])).logits, rtol=0, atol=1e-4)
     prompt = torch.tensor([ids[:10]])
-    how = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": 64, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+    how = {
+        "attention_mask": torch.ones_like(prompt),
+        "max_new_tokens": 64,
+        "do_sample": False,
+        "eos_token_id": None,
+        "pad_token_id": 0,
+    }
     expected = theirs.generate(prompt, **how)[:, 10:]
     assert gpt2.generate_cached(model, prompt, 64, temperature=0).equal(expected)
 
@@ -78,7 +87,9 @@ def test_it_is_as_good_as_its_record_says(pocket):
 def test_its_samples_are_made_of_words_of_the_manual():
     samples = recorded("pocket_gpt2")["samples"]
     known = set(manual().lower().split())
-    written = [word for sample in samples for word in sample["text"].lower().split()[1:-1]]  # whole words: the ends may be cut
+    written = [
+        word for sample in samples for word in sample["text"].lower().split()[1:-1]
+    ]  # whole words: the ends may be cut
     assert len(samples) >= 5 and sum(word in known for word in written) > 0.85 * len(written)
 
 
@@ -94,7 +105,10 @@ def test_what_is_held_out_is_not_learned_from():
 def test_the_command_trains_and_writes_what_it_says(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "helpers.training.pocket_gpt2", "--steps", "3", "--to", str(tmp_path)],
-        cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pocket_gpt2", "pocket_gpt2.json"]

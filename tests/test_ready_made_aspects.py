@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from helpers.checking.syntax import forbidden_use
+from helpers.exercises.aspects import Unmet, any_device, raises
 from helpers.exercises.draw import Draw
-from helpers.exercises.probes import Unmet, any_device, raises
 
 
 def blocks_on(device):

@@ -13,20 +13,29 @@ import pytest
 from conftest import FIRST, Course, answer_notebook, solved
 from stand_in import StandIn
 
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
-from helpers.authoring.sources import Answers, sources
-from helpers.checking.show import as_html
-from helpers.checking.desk import start
-from helpers.grading import demo, export
+from helpers.checking.check import start
+from helpers.checking.panel import as_html
 from helpers.grading.batch import Batch
 from helpers.grading.exam import load_exam_key
-from helpers.grading.feedback import feedback_page
-from helpers.grading.marks import Marks
-from helpers.grading.pages import POLICY, code, harmless
-from helpers.grading.report import alike, as_csv, aspects, mistakes_table, named_mistakes, report_page, report_table
-from helpers.grading.results import results
+from helpers.grading.gradebook import Marks
+from helpers.grading.tell import export
+from helpers.grading.tell.feedback import feedback_page
+from helpers.grading.tell.pages import POLICY, code, harmless
+from helpers.grading.tell.report import (
+    alike,
+    as_csv,
+    aspects,
+    mistakes_table,
+    named_mistakes,
+    report_page,
+    report_table,
+)
+from helpers.grading.tell.results import results
+from helpers.trials import demo_class
 
-HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(1)>"\'&'
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 NASTY = f'''def raw_weights(x):
     # {HOSTILE}
     print("""{HOSTILE}""")
@@ -42,7 +51,7 @@ UNKNOWN = "def raw_weights(x):\n    return 7.25 * x @ x.mT + 3"
 def course(tmp_path_factory):
     course = Course(tmp_path_factory.mktemp("course"), FIRST)
     course.nbgrader("generate_assignment", FIRST, "--force")
-    assert course.run("helpers.grading", "exam-key", FIRST).returncode == 0
+    assert course.run("helpers.authoring", "exam-key", FIRST).returncode == 0
     right = solved(FIRST)
     course.submit("ada", answer_notebook(FIRST, **right))
     for student in ("ben", "cem", "dea"):
@@ -82,7 +91,20 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
-        if tag in ("script", "iframe", "object", "embed", "img", "link", "base", "form", "video", "audio", "image", "use"):
+        if tag in (
+            "script",
+            "iframe",
+            "object",
+            "embed",
+            "img",
+            "link",
+            "base",
+            "form",
+            "video",
+            "audio",
+            "image",
+            "use",
+        ):
             self.dangers.append(tag)
         for name, value in attributes:
             if name.startswith("on") or name in ("src", "srcset", "action", "formaction", "xlink:href", "data"):
@@ -166,7 +188,11 @@ def test_the_report_counts_who_made_which_mistake(found):
 def test_the_same_wrong_answers_are_grouped_and_the_nameless_come_first(found):
     first, second = alike(found[1])[:2]
     assert (first.students, first.title, first.texts) == (("eli", "fay"), "", 1)
-    assert (second.students, second.title, second.texts) == (("ben", "cem", "dea"), "softmax already applied", 1), "comments do not count"
+    assert (second.students, second.title, second.texts) == (
+        ("ben", "cem", "dea"),
+        "softmax already applied",
+        1,
+    ), "comments do not count"
 
 
 def test_hard_aspects_count_those_who_tried(found):
@@ -241,11 +267,11 @@ def test_a_report_on_nothing_says_what_to_do(tmp_path):
 
 @pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
-    from helpers.grading.screening import Unreadable, screen
+    from helpers.grading.collect.untrusted import Unreadable, screen
 
-    works = demo.handed_in(source)
-    assert len(works) == len(demo.NAMES) == len(set(demo.NAMES)) == 30
-    assert works == demo.handed_in(source), "the same class every time"
+    works = demo_class.handed_in(source)
+    assert len(works) == len(demo_class.NAMES) == len(set(demo_class.NAMES)) == 30
+    assert works == demo_class.handed_in(source), "the same class every time"
     texts, broken = [], 0
     for _, data in works:
         try:
@@ -255,14 +281,16 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
     assert broken == 2
     answers = Answers(source)
     made = {
-        (v.exercise, v.slug): demo._without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)
+        (v.exercise, v.slug): demo_class._without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)
     }
-    room = len(demo.NAMES) - demo.EMPTY - demo.BROKEN - 1  # a student makes one mistake in each exercise, and one makes none
+    room = (
+        len(demo_class.NAMES) - demo_class.EMPTY - demo_class.BROKEN - 1
+    )  # a student makes one mistake in each exercise, and one makes none
     for exercise in source.lesson:
         own = [text for (name, _), text in made.items() if name == exercise.name]
         there = sum(any(text in cells for cells in texts) for text in own)
         assert there >= min(len(own), room), f"not every mistake in {exercise.name} is made"
-    right = {demo._without_marks(answers.text(exercise.name)) for exercise in source.lesson}
+    right = {demo_class._without_marks(answers.text(exercise.name)) for exercise in source.lesson}
     assert any(right <= cells for cells in texts), "somebody has everything right"
 
 

@@ -13,11 +13,13 @@ import pytest
 from conftest import FIRST, Course, answer_notebook, solved
 from jupyter_client.manager import KernelManager
 
-from helpers.authoring.sources import ROOT
-from helpers.grading import provisioner, sandbox
+from helpers.authoring.lesson_source import ROOT
+from helpers.grading.execute import provisioner, sandbox
 from helpers.grading.records import recorded
 
-needs_walls = pytest.mark.skipif(bool(sandbox.why_not()) and not os.environ.get("CI"), reason=sandbox.why_not() or "none")
+needs_walls = pytest.mark.skipif(
+    bool(sandbox.why_not()) and not os.environ.get("CI"), reason=sandbox.why_not() or "none"
+)
 
 LOOK = f"""
 import os, socket
@@ -102,7 +104,7 @@ def course(tmp_path_factory):
     course = Course(tmp_path_factory.mktemp("course"), FIRST)
     course.nbgrader("generate_assignment", FIRST, "--force")
     course.submit("solved", answer_notebook(FIRST, **solved(FIRST)))
-    assert course.run("helpers.grading", "exam-key", FIRST).returncode == 0
+    assert course.run("helpers.authoring", "exam-key", FIRST).returncode == 0
     return course
 
 
@@ -137,7 +139,7 @@ def test_nbgraders_marks_say_that_they_were_made_in_the_sandbox(course):
 def test_a_kernel_of_nbgraders_that_dies_while_it_starts_is_replaced(monkeypatch):
     from nbclient import NotebookClient
 
-    from helpers.grading.steps import STARTS, ExamExecute
+    from helpers.grading.nbgrader_steps import STARTS, ExamExecute
 
     tried = []
 

@@ -21,7 +21,16 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from helpers.authoring.site import ROOT, Page, build, landing_list, links_for_site, page_problems, read_plan, without_dead_lessons
+from helpers.authoring.site import (
+    ROOT,
+    Page,
+    build,
+    landing_list,
+    links_for_site,
+    page_problems,
+    read_plan,
+    without_dead_lessons,
+)
 
 SAMPLE = "98_site_sample"
 SOLUTION = 'def twice(x):\n    """x -> 2 x."""\n    ### BEGIN SOLUTION\n    return x + x\n    ### END SOLUTION\n'
@@ -65,14 +74,28 @@ def code(source: str, *outputs: nbformat.NotebookNode, **metadata) -> nbformat.N
 
 
 def nbgrader(grade_id: str, *, solution: bool, grade: bool) -> dict:
-    return {"schema_version": 3, "grade_id": grade_id, "solution": solution, "grade": grade, "locked": grade, "task": False}
+    return {
+        "schema_version": 3,
+        "grade_id": grade_id,
+        "solution": solution,
+        "grade": grade,
+        "locked": grade,
+        "task": False,
+    }
 
 
 def sample_cells() -> list[nbformat.NotebookNode]:
-    two_pictures = [shown({"image/png": png(900, h), "text/plain": "<Figure>"}, **{"image/png": {"alt": f"picture of {h}"}}) for h in (60, 61)]
-    verdict = shown({"text/html": '<div class="verdict"><p class="head">twice: all of it is right</p></div>', "text/plain": "twice"})
+    two_pictures = [
+        shown({"image/png": png(900, h), "text/plain": "<Figure>"}, **{"image/png": {"alt": f"picture of {h}"}})
+        for h in (60, 61)
+    ]
+    verdict = shown(
+        {"text/html": '<div class="verdict"><p class="head">twice: all of it is right</p></div>', "text/plain": "twice"}
+    )
     exam_answer = shown({"application/vnd.course.answer": "c2VjcmV0"})
-    progress = shown({"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "  0%|          | 0/100"})
+    progress = shown(
+        {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "  0%|          | 0/100"}
+    )
     return [
         new_markdown_cell("# Sample · a lesson for the tests\n\nSee [the notation](../../site/notation.md) and lesson "
                           "[97](../97_nowhere/97_nowhere.ipynb)."),
@@ -132,7 +155,9 @@ def test_every_lesson_folds_each_of_its_solutions(site):
         if page.stem == SAMPLE:
             continue
         cells = nbformat.read(ROOT / "solutions" / page.stem / f"{page.stem}.ipynb", as_version=4).cells
-        solutions = [cell for cell in cells if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution")]
+        solutions = [
+            cell for cell in cells if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution")
+        ]
         text = page.read_text(encoding="utf-8")
         assert text.count('<details class="solution">') == len(solutions) == text.count("Show the solution</span>")
 
@@ -184,7 +209,9 @@ def test_search_knows_the_words_of_lessons(site):
 def test_the_landing_page_lists_the_plan(site):
     text = (site / "index.html").read_text(encoding="utf-8")
     present = {page.stem for page in lesson_pages(site)}
-    planned = [lesson for part in read_plan(ROOT / "site" / "lessons.toml", ROOT / "nothing") for lesson in part.lessons]
+    planned = [
+        lesson for part in read_plan(ROOT / "site" / "lessons.toml", ROOT / "nothing") for lesson in part.lessons
+    ]
     assert [lesson.number for lesson in planned] == list(range(1, len(planned) + 1))
     for lesson in planned:
         assert lesson.title in text
@@ -195,7 +222,9 @@ def test_the_landing_page_lists_the_plan(site):
 
 
 def test_every_lesson_folder_is_in_the_plan():
-    planned = {lesson.name for part in read_plan(ROOT / "site" / "lessons.toml", ROOT / "nothing") for lesson in part.lessons}
+    planned = {
+        lesson.name for part in read_plan(ROOT / "site" / "lessons.toml", ROOT / "nothing") for lesson in part.lessons
+    }
     folders = {folder.name for folder in (ROOT / "solutions").glob("[0-9][0-9]_*")}
     assert folders <= planned, "site/lessons.toml gives each lesson its title and one line"
 
@@ -210,7 +239,10 @@ def test_no_page_names_a_place_on_this_machine(site):
 
 
 def test_links_are_turned_round():
-    lesson = "[notation](../../site/notation.md#sizes), [2](../02_two/02_two.ipynb), [here](#top), [out](https://example.org/)"
+    lesson = (
+        "[notation](../../site/notation.md#sizes), [2](../02_two/02_two.ipynb), [here](#top),"
+        " [out](https://example.org/)"
+    )
     turned = links_for_site(lesson)
     assert turned == "[notation](../notation.md#sizes), [2](02_two.ipynb), [here](#top), [out](https://example.org/)"
     assert without_dead_lessons(turned, {"02_two"}) == turned
@@ -257,7 +289,16 @@ def test_page_problems_are_found(tmp_path):
     )
     (tmp_path / "a.css").write_text("@font-face{src:url(https://example.org/f.woff)}")
     problems = "\n".join(page_problems(tmp_path))
-    for found in ("without alternative text", "a.js", "a.css", "b.png", "c.css", "f.woff", "#gone leads nowhere", "none.html leads nowhere"):
+    for found in (
+        "without alternative text",
+        "a.js",
+        "a.css",
+        "b.png",
+        "c.css",
+        "f.woff",
+        "#gone leads nowhere",
+        "none.html leads nowhere",
+    ):
         assert found in problems
     assert "to read" not in problems and "#here" not in problems and len(problems.splitlines()) == 8
 
@@ -321,12 +362,14 @@ class Browser:
     def open(self, address: str, *, width: int = 1280, scheme: str = "light") -> None:
         """Load a page to the end, formulas included."""
         self.events.clear()
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 500)
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 500
+        )
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Page.navigate", url=address)
         self.evaluate(
-            "(async () => { if (document.readyState !== 'complete') await new Promise(r => addEventListener('load', r));"
-            " await window.MathJax?.startup?.promise; await document.fonts.ready; })()"
+            "(async () => { if (document.readyState !== 'complete') await new Promise(r => addEventListener('load',"
+            " r)); await window.MathJax?.startup?.promise; await document.fonts.ready; })()"
         )
 
     def wait_for(self, condition: str) -> None:
@@ -336,7 +379,11 @@ class Browser:
             time.sleep(0.05)
 
     def requests(self) -> list[str]:
-        return [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        return [
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event.get("method") == "Network.requestWillBeSent"
+        ]
 
     def complaints(self) -> list[str]:
         found = []
@@ -437,8 +484,9 @@ def test_lines_are_of_a_length_to_read(address, browser):
     browser.open(f"{address}index.html")
     width = browser.evaluate(
         "(() => { const p = document.querySelector('article section section p'), c = document.createElement('span');"
-        " c.textContent = 'the quick brown fox jumps over the lazy dog'.repeat(2); c.style.whiteSpace = 'nowrap'; p.append(c);"
-        " const size = c.getBoundingClientRect().width / c.textContent.length; c.remove(); return p.clientWidth / size; })()"
+        " c.textContent = 'the quick brown fox jumps over the lazy dog'.repeat(2); c.style.whiteSpace = 'nowrap';"
+        " p.append(c); const size = c.getBoundingClientRect().width / c.textContent.length; c.remove(); return"
+        " p.clientWidth / size; })()"
     )
     assert 50 < width < 85
 
@@ -446,7 +494,9 @@ def test_lines_are_of_a_length_to_read(address, browser):
 def test_search_answers(address, browser):
     browser.open(f"{address}search.html?q=palimpsest")
     browser.wait_for("document.querySelector('#search-results li p.context') !== null")
-    assert browser.evaluate("document.querySelector('#search-results li a').href").startswith(f"{address}lessons/{SAMPLE}.html")
+    assert browser.evaluate("document.querySelector('#search-results li a').href").startswith(
+        f"{address}lessons/{SAMPLE}.html"
+    )
     assert "\\(" not in browser.evaluate("document.querySelector('#search-results').textContent")
     assert browser.complaints() == []
 

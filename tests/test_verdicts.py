@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from helpers.authoring.keys import make_key
-from helpers.authoring.sources import Answers
+from helpers.authoring.lesson_source import Answers
 from helpers.checking.answers import run
-from helpers.checking.desk import start
-from helpers.checking.show import as_html, as_text
+from helpers.checking.check import start
+from helpers.checking.panel import as_html, as_text
 from helpers.checking.verdicts import NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, judge
 from helpers.exercises import Draw
 
@@ -80,16 +80,25 @@ def test_a_guessed_zero_earns_nothing():
 
 
 def test_axes_in_the_wrong_order_are_called_so():
-    assert "the right sizes in another order" in " ".join(as_text(verdict(lambda s: softmax(s).mT, "row_softmax")).split())
+    assert "the right sizes in another order" in " ".join(
+        as_text(verdict(lambda s: softmax(s).mT, "row_softmax")).split()
+    )
 
 
 def softmax(scores):
-    return torch.exp(scores - scores.amax(-1, keepdim=True)) / torch.exp(scores - scores.amax(-1, keepdim=True)).sum(-1, True)
+    return torch.exp(scores - scores.amax(-1, keepdim=True)) / torch.exp(scores - scores.amax(-1, keepdim=True)).sum(
+        -1, True
+    )
 
 
 @pytest.mark.parametrize(
     "answer",
-    [lambda x: right(x).double(), lambda x: right(x).requires_grad_(), lambda x: right(x).mT, lambda x: torch.nn.Parameter(right(x))],
+    [
+        lambda x: right(x).double(),
+        lambda x: right(x).requires_grad_(),
+        lambda x: right(x).mT,
+        lambda x: torch.nn.Parameter(right(x)),
+    ],
 )
 def test_a_right_answer_in_another_dress_gets_all_points(answer):
     assert verdict(answer).state == RIGHT
@@ -117,7 +126,11 @@ def test_a_warning_costs_nothing():
 
 def test_code_that_works_on_the_cpu_only_loses_that_aspect_alone():
     result = verdict(lambda x: right(x) + torch.zeros(2, 5, 5))
-    assert [(a.name, a.held) for a in result.aspects] == [("values", True), ("input left alone", True), ("any device", False)]
+    assert [(a.name, a.held) for a in result.aspects] == [
+        ("values", True),
+        ("input left alone", True),
+        ("any device", False),
+    ]
     assert "device=x.device" in as_text(result)
 
 
@@ -169,7 +182,11 @@ def test_a_shortcut_gets_no_points_and_is_told_why():
 
 @pytest.mark.parametrize(
     "source",
-    ["from helpers.parts.attention import attention as raw_weights", "import helpers.parts.scaling", "from helpers import parts"],
+    [
+        "from helpers.parts.attention import attention as raw_weights",
+        "import helpers.parts.scaling",
+        "from helpers import parts",
+    ],
 )
 def test_a_finished_part_of_the_course_is_no_answer_to_any_exercise(source):
     assert verdict(right, source=source).state == NOT_ALLOWED
@@ -181,7 +198,11 @@ def test_a_variable_called_parts_is_nobodys_business():
 
 @pytest.mark.parametrize(
     "source",
-    ['def row_softmax(scores):\n    """softmax, by hand"""\n    # not torch.softmax\n    return 1', "def my_softmax_2(s): pass", "this is not python"],
+    [
+        'def row_softmax(scores):\n    """softmax, by hand"""\n    # not torch.softmax\n    return 1',
+        "def my_softmax_2(s): pass",
+        "this is not python",
+    ],
 )
 def test_a_forbidden_word_in_a_comment_or_another_name_is_no_shortcut(source):
     assert verdict(softmax, "row_softmax", source=source).state == RIGHT
@@ -243,7 +264,10 @@ def test_an_answer_of_yesterdays_inputs_is_worth_nothing_in_an_exam(first_lesson
     shipped = CHECK._shipped_key()["raw_weights"].reference["values"].tensors["result"]
     exercise = first_lesson.lesson["raw_weights"]
     exam = make_key(first_lesson, "an exam")
-    assert judge(exercise, run(exercise, lambda x: shipped.clone(), "desk"), CHECK._shipped_key()["raw_weights"]).points >= 2
+    assert (
+        judge(exercise, run(exercise, lambda x: shipped.clone(), "desk"), CHECK._shipped_key()["raw_weights"]).points
+        >= 2
+    )
     assert judge(exercise, run(exercise, lambda x: shipped.clone(), "an exam"), exam["raw_weights"]).points == 0
 
 

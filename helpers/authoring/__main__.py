@@ -1,15 +1,16 @@
-"""``python -m helpers.authoring build|check|new|release|site``."""
+"""``python -m helpers.authoring build|check|exam-key|new|release|site``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from helpers.authoring.building import BrokenLesson, build
 from helpers.authoring.inspecting import inspect, inspect_course
 from helpers.authoring.keys import BrokenReference
+from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import BadEdit
-from helpers.authoring.sources import sources
 
 
 def main() -> int:
@@ -21,12 +22,14 @@ def main() -> int:
     ]:
         command = commands.add_parser(name, help=about)
         command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
+    exam = commands.add_parser("exam-key", help="make the secret key that a lesson is graded with")
+    exam.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
     commands.add_parser("new", help="start a lesson from the pattern").add_argument("name", metavar="NN_topic")
     commands.add_parser("release", help="make the students' bundle, a zip in dist/")
     commands.add_parser("site", help="render the lessons for readers")
     arguments = parser.parse_args()
     try:
-        return globals()[f"_{arguments.command}"](arguments)
+        return globals()[f"_{arguments.command.replace('-', '_')}"](arguments)
     except (BadEdit, BrokenLesson, BrokenReference) as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -45,6 +48,15 @@ def _check(arguments) -> int:
         findings += inspect(source)
     print("\n".join(findings) if findings else "Everything is up to date.")
     return 1 if findings else 0
+
+
+def _exam_key(arguments) -> int:
+    from helpers.authoring.exam_key import make_exam_key
+
+    for source in sources(arguments.lessons):
+        path = make_exam_key(source.name, Path.cwd())
+        print(f"Made {path.relative_to(Path.cwd())}. Keep it to yourself; git ignores it.")
+    return 0
 
 
 def _new(arguments) -> int:

@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from helpers.authoring.keys import make_key
-from helpers.authoring.sources import NOTEBOOKS, ROOT, Source, on_the_cpu
+from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source, on_the_cpu
 from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
 
 # A kernel on this machine's own loopback need not warn that it is not encrypted

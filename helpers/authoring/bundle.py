@@ -6,7 +6,7 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-from helpers.authoring.sources import ROOT
+from helpers.course import INSTRUCTORS_ROOMS, ROOT
 
 NAME = "from-the-dot-product-to-gpt-2"
 HOLDS = (
@@ -22,8 +22,7 @@ HOLDS = (
     "notebooks",
     "site/notation.md",
 )
-# Grading and authoring stay with the instructor: with them a student could make keys of their own.
-KEEPS_BACK = ("helpers/grading/", "helpers/authoring/", "helpers/bench/", "solutions/", "exam/", "tests/")
+KEEPS_BACK = (*(f"helpers/{room}/" for room in INSTRUCTORS_ROOMS), "solutions/", "exam/", "tests/")
 
 
 def bundled_files() -> list[str]:

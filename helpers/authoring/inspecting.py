@@ -11,13 +11,14 @@ import torch
 
 from helpers.authoring.building import release
 from helpers.authoring.keys import make_key
-from helpers.authoring.mistakes import BEGIN, END, Alias, BadEdit, Mistake, Same, Shortcut, Variant
-from helpers.authoring.sources import NOTEBOOKS, SETUP, Answers, Source, on_the_cpu, sources
+from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_cpu, sources
+from helpers.authoring.mistakes import Alias, BadEdit, Mistake, Same, Shortcut, Variant
 from helpers.checking.answers import run
 from helpers.checking.keys import SHIPPED_SEED, BadKey, ExerciseKey, load_key, shipped_path
-from helpers.checking.show import number
+from helpers.checking.panel import number
 from helpers.checking.verdicts import NOT_ALLOWED, RIGHT, judge, lost_aspects
 from helpers.exercises import Exercise, lesson_names
+from helpers.notebooks import BEGIN, END, SETUP, check_id
 
 LEAST_MISTAKES = 3
 LARGEST_NOTEBOOK = 1_000_000
@@ -27,7 +28,17 @@ FRESH_SEEDS = ("fresh-1", "fresh-2", "fresh-3")
 
 def inspect(source: Source) -> list[str]:
     """Everything that is wrong with a lesson's generated files, points, cards and mistakes."""
-    looks = (stale_notebook, stale_release, stale_key, leaks, points, variants_missing, variants_wrong, outputs, wide_code)
+    looks = (
+        stale_notebook,
+        stale_release,
+        stale_key,
+        leaks,
+        points,
+        variants_missing,
+        variants_wrong,
+        outputs,
+        wide_code,
+    )
     return [f"{source.name}: {finding}" for look in looks for finding in look(source)]
 
 
@@ -142,7 +153,7 @@ def points(source: Source) -> Iterator[str]:
         yield f"the first code cell has to be locked, with the grade_id {SETUP!r}"
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     for exercise in lesson:
-        check = graded.get(f"check_{exercise.name}")
+        check = graded.get(check_id(exercise.name))
         if exercise.name not in graded or not graded[exercise.name].metadata.nbgrader.get("solution"):
             yield f"there is no solution cell with the grade_id {exercise.name}"
         if check is None or check.source.strip() != f"check({exercise.name})":
@@ -200,7 +211,11 @@ def misjudged(source: Source, seed: str) -> Iterator[str]:
 def _misjudgement(variant: Variant, verdict, exercise: Exercise, key: ExerciseKey) -> str:
     if isinstance(variant, Same):
         wrong = "; ".join(f"{a.name}: {a.says}" for a in verdict.aspects if not a.held)
-        return "" if verdict.state == RIGHT and verdict.points == exercise.points else f"loses points. {verdict.says} {wrong}"
+        return (
+            ""
+            if verdict.state == RIGHT and verdict.points == exercise.points
+            else f"loses points. {verdict.says} {wrong}"
+        )
     if isinstance(variant, Shortcut):
         return "" if verdict.state == NOT_ALLOWED and verdict.points == 0 else "is not recognised as a shortcut"
     if verdict.points >= exercise.points:
@@ -243,4 +258,3 @@ def _alt(cell: nbformat.NotebookNode) -> str:
 
 def _rebuild(source: Source) -> str:
     return f"Run `make build LESSON={source.name}`."
-

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import Mistake
-from helpers.authoring.sources import Answers, Source, on_the_cpu
 from helpers.checking.answers import ANSWERED, run
 from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake
 

@@ -6,7 +6,7 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+from helpers.notebooks import BEGIN, END
 
 
 class BadEdit(ValueError):

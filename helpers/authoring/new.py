@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import sys
 
-from helpers.authoring.sources import ROOT, SOLUTIONS
+from helpers.authoring.lesson_source import ROOT, SOLUTIONS
 
 EXERCISES = '''"""Lesson {number}: {title}."""
 
 from helpers.exercises.exercise import Exercise, Lesson
-from helpers.exercises.probes import any_device, input_left_alone, values
+from helpers.exercises.aspects import any_device, input_left_alone, values
 
 
 def sentences(draw):
@@ -125,7 +125,10 @@ def new_lesson(name: str) -> int:
     """Write the three files of a new lesson. Returns an exit status; changes nothing that exists."""
     match = re.fullmatch(r"(\d\d)_([a-z][a-z0-9_]*)", name)
     if not match:
-        print(f"A lesson's name is two digits and a topic, such as 07_transformer_block; {name!r} is not.", file=sys.stderr)
+        print(
+            f"A lesson's name is two digits and a topic, such as 07_transformer_block; {name!r} is not.",
+            file=sys.stderr,
+        )
         return 1
     words = {"name": name, "number": int(match[1]), "title": match[2].replace("_", " ").capitalize()}
     files = {

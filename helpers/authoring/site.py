@@ -25,12 +25,22 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 from sphinx.cmd.build import build_main
 
-ROOT = Path(__file__).resolve().parents[2]
+from helpers.course import ROOT
+
 LISTED_HERE = "<!-- the lessons are listed here -->"
 
 # What of an output a page shows: the first of these that it has. Progress bars and the messages of an exam's check
 # are for other eyes, so an output with none of these is left out.
-SHOWN = ("text/html", "image/svg+xml", "image/png", "image/jpeg", "image/gif", "text/markdown", "text/latex", "text/plain")
+SHOWN = (
+    "text/html",
+    "image/svg+xml",
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "text/markdown",
+    "text/latex",
+    "text/plain",
+)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDS = {"hide-input", "hide-output", "hide-cell"}
 
@@ -38,7 +48,9 @@ MARKDOWN_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^()\s]+)\)")
 MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(")
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 HTML_ALT = re.compile(r"""\balt\s*=\s*(?:"\s*[^"\s]|'\s*[^'\s])""", re.IGNORECASE)
-CARD_STYLE = re.compile(r"""(<div class="card")\s+style="[^"]*\"""")  # JupyterLab needs it; here it would defeat dark mode
+CARD_STYLE = re.compile(
+    r"""(<div class="card")\s+style="[^"]*\""""
+)  # JupyterLab needs it; here it would defeat dark mode
 SOLUTION_MARK = re.compile(r"^[ \t]*### (?:BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
 CSS_ADDRESS = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
 
@@ -70,7 +82,9 @@ class Part:
     lessons: list[Lesson] = field(default_factory=list)
 
 
-def build(output: Path | str | None = None, *, solutions: Path | str | None = None, site: Path | str | None = None) -> int:
+def build(
+    output: Path | str | None = None, *, solutions: Path | str | None = None, site: Path | str | None = None
+) -> int:
     """Build the site into `output` and return 0, or say on stderr what is wrong and return 1.
 
     The pages of an earlier build stay as they were until the new ones are complete.
@@ -125,7 +139,9 @@ def stage(source: Path, *, site: Path, solutions: Path) -> list[Part]:
     for page in sorted(site.glob("*.md")):
         text = without_dead_lessons(page.read_text(encoding="utf-8"), known)
         if page.name == "index.md":
-            others = sorted((p.stem for p in site.glob("*.md") if p.name != "index.md"), key=lambda n: (n != "notation", n))
+            others = sorted(
+                (p.stem for p in site.glob("*.md") if p.name != "index.md"), key=lambda n: (n != "notation", n)
+            )
             text = text.replace(LISTED_HERE, landing_list(parts)) + toctrees(parts, others)
         (source / page.name).write_text(text, encoding="utf-8")
 
@@ -140,14 +156,22 @@ def stage(source: Path, *, site: Path, solutions: Path) -> list[Part]:
 
 def read_plan(plan: Path, solutions: Path) -> list[Part]:
     """The parts of the course; lessons that the plan does not know come last, in a part of their own."""
-    found = {folder.name: folder / f"{folder.name}.ipynb" for folder in sorted(solutions.glob("[0-9][0-9]_*")) if folder.is_dir()}
-    raise_if([f"{notebook} is missing: execute the lesson first." for notebook in found.values() if not notebook.exists()])
+    found = {
+        folder.name: folder / f"{folder.name}.ipynb"
+        for folder in sorted(solutions.glob("[0-9][0-9]_*"))
+        if folder.is_dir()
+    }
+    raise_if(
+        [f"{notebook} is missing: execute the lesson first." for notebook in found.values() if not notebook.exists()]
+    )
     parts = []
     for part in tomllib.loads(plan.read_text(encoding="utf-8"))["part"]:
         lessons = [Lesson(**lesson, notebook=found.pop(lesson["name"], None)) for lesson in part.pop("lesson")]
         parts.append(Part(**part, lessons=lessons))
     if found:
-        parts.append(Part("More lessons", lessons=[Lesson(name, first_heading(path), "", path) for name, path in found.items()]))
+        parts.append(
+            Part("More lessons", lessons=[Lesson(name, first_heading(path), "", path) for name, path in found.items()])
+        )
     return parts
 
 
@@ -305,7 +329,16 @@ class Page(HTMLParser):
 
     LOADING = {"script": "src", "img": "src", "source": "src", "iframe": "src", "audio": "src", "video": "src", "embed": "src",
                "object": "data"}  # fmt: skip
-    LOADING_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns-prefetch", "modulepreload", "manifest"}
+    LOADING_LINKS = {
+        "stylesheet",
+        "icon",
+        "preload",
+        "prefetch",
+        "preconnect",
+        "dns-prefetch",
+        "modulepreload",
+        "manifest",
+    }
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -349,7 +382,9 @@ def page_problems(html: Path) -> list[str]:
                      for image in page.images if not image.get("alt", "").strip()]  # fmt: skip
         problems += [f"{where}: loads {address} from another host" for address in page.loaded if is_remote(address)]
         local = [address for address in page.links + page.loaded if not is_remote(address)]
-        problems += [f"{where}: {address} leads nowhere" for address in local if not leads_somewhere(address, path, pages)]
+        problems += [
+            f"{where}: {address} leads nowhere" for address in local if not leads_somewhere(address, path, pages)
+        ]
     for path in sorted(html.rglob("*.css")):
         addresses = CSS_ADDRESS.findall(path.read_text(encoding="utf-8"))
         problems += [f"{path.relative_to(html)}: loads {address} from another host" for address in addresses]

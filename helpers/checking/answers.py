@@ -17,7 +17,6 @@ import traceback
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -25,9 +24,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
+from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
+from helpers.exercises.aspects import Unmet
 from helpers.exercises.exercise import Aspect
-from helpers.exercises.probes import Unmet
 
 MIME = "application/vnd.dot-product-to-gpt2.answer+json"
 FORMAT = 1
@@ -38,9 +38,6 @@ STATES = (ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED)
 LARGEST_TENSOR = 1 << 20  # bytes; the largest right answer of the course is far smaller
 LARGEST_ANSWER = 8 << 20
 LONGEST_TEXT = 400
-STUB = "write this"  # the message of the NotImplementedError in a released notebook
-
-HELPERS = str(Path(__file__).resolve().parents[1])
 
 
 class MalformedAnswer(ValueError):
@@ -131,7 +128,7 @@ def _described(problem: BaseException) -> str:
 
 def _students_line(problem: BaseException) -> str:
     """The innermost line of the traceback that is neither ours nor a library's."""
-    libraries = (HELPERS, os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(torch.__file__)))
+    libraries = (str(HELPERS), os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(torch.__file__)))
     for frame in reversed(traceback.extract_tb(problem.__traceback__)):
         if not frame.filename.startswith(libraries) and not frame.filename.startswith("<frozen"):
             text = linecache.getline(frame.filename, frame.lineno or 0).strip()
@@ -176,7 +173,9 @@ def _why_not(value: object) -> str:
         return f"Your code returns a NumPy array of shape {value.shape}; a torch tensor is needed. Stay in torch from start to end."
     if isinstance(value, (list, tuple)):
         kind = type(value).__name__
-        return f"Your code returns a {kind} of {len(value)} things; one tensor is needed. torch.stack makes one of many."
+        return (
+            f"Your code returns a {kind} of {len(value)} things; one tensor is needed. torch.stack makes one of many."
+        )
     if isinstance(value, str):
         return f"Your code returns the text {value[:40]!r}; a tensor is needed."
     if callable(value):

@@ -78,7 +78,9 @@ def _related(yours, mine, goal, axes, aspect) -> str:
                 if goal.shape[first] == goal.shape[second] and as_double(mine.transpose(first, second), goal):
                     names = [axes[p] if len(axes) == goal.dim() else str(p) for p in (first, second)]
                     if names[0] == names[1]:
-                        return "Your numbers are the right ones with the last two axes exchanged: you have the transpose."
+                        return (
+                            "Your numbers are the right ones with the last two axes exchanged: you have the transpose."
+                        )
                     return f"Your numbers are the right ones with the axes {names[0]} and {names[1]} exchanged: you have the transpose."
     if as_double(-mine, goal):
         return "Your numbers are the right ones with the sign turned round."
@@ -87,7 +89,11 @@ def _related(yours, mine, goal, axes, aspect) -> str:
         scale = (mine * goal).sum() / (goal * goal).sum().clamp_min(1e-300)
         if abs(scale - 1) > 1e-3 and abs(scale) > 1e-6 and as_double(mine / scale, goal):
             factor = f"{scale:.4g}" if abs(scale) >= 1 else f"{scale:.4g} (1/{1 / scale:.4g})"
-            return f"Your number is the right one times {factor}." if goal.dim() == 0 else f"Your numbers are the right ones times {factor}."
+            return (
+                f"Your number is the right one times {factor}."
+                if goal.dim() == 0
+                else f"Your numbers are the right ones times {factor}."
+            )
     if mine.numel() > 2:
         shift = (mine - goal).mean()
         if abs(shift) > 1e-3 * size and as_double(mine - shift, goal):
@@ -113,7 +119,9 @@ def _rows(yours, mine, goal, axes, aspect) -> str:
 
 def _rounded(yours, mine, goal, axes, aspect) -> str:
     if not yours.is_floating_point():
-        return f"Your result is of type {_dtype(yours)}, which cannot hold fractions; a floating-point tensor is needed."
+        return (
+            f"Your result is of type {_dtype(yours)}, which cannot hold fractions; a floating-point tensor is needed."
+        )
     if (mine - goal).abs().max() < 1e-2 * size_of(goal) and yours.dtype in (torch.float16, torch.bfloat16):
         return f"Your numbers are nearly right, but of type {_dtype(yours)}: precision was lost on the way."
     return ""

@@ -14,10 +14,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from helpers.checking.answers import ANSWERED, Outcome
+from helpers.course import KEYS
 from helpers.exercises import Exercise, Lesson
 
 FORMAT = 1
-SHIPPED = Path(__file__).resolve().parents[1] / "keys"
 SHIPPED_SEED = "desk"
 
 Outcomes = Mapping[str, Outcome]
@@ -59,7 +59,7 @@ class AnswerKey:
 
 def shipped_path(lesson: str) -> Path:
     """Where the key that students get lies."""
-    return SHIPPED / f"{lesson}.safetensors"
+    return KEYS / f"{lesson}.safetensors"
 
 
 def fingerprint(lesson: Lesson) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-
 FINISHED = (
     "A finished part cannot be the answer to an exercise: write it here. What a lesson itself imports in its first cell, you may use "
     "as its text says."
@@ -29,7 +28,11 @@ def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
         for name in _names(node):
             if name in forbidden:
                 line = getattr(node, "lineno", None)
-                return f"Line {line} uses {name}. {forbidden[name]}" if line else f"Your cell uses {name}. {forbidden[name]}"
+                return (
+                    f"Line {line} uses {name}. {forbidden[name]}"
+                    if line
+                    else f"Your cell uses {name}. {forbidden[name]}"
+                )
     return ""
 
 

@@ -126,7 +126,9 @@ def _recognise(exercise: Exercise, outcomes, key: ExerciseKey, held) -> dict[str
     candidates = []
     for place, mistake in enumerate(key.mistakes):
         lost = lost_aspects(exercise, mistake, key)
-        shows = [a.name for a in failed if a.name in lost and same_outcome(outcomes[a.name], mistake.outcomes[a.name], a)]
+        shows = [
+            a.name for a in failed if a.name in lost and same_outcome(outcomes[a.name], mistake.outcomes[a.name], a)
+        ]
         if shows:
             candidates.append((set(shows) == lost, shows, -place, mistake))
     explained: dict[str, KnownMistake] = {}
@@ -146,11 +148,7 @@ def _recognise(exercise: Exercise, outcomes, key: ExerciseKey, held) -> dict[str
 
 def lost_aspects(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> set[str]:
     """The names of the aspects in which the mistake differs from the reference."""
-    return {
-        a.name
-        for a in exercise.aspects
-        if not same_outcome(mistake.outcomes[a.name], key.reference[a.name], a)
-    }
+    return {a.name for a in exercise.aspects if not same_outcome(mistake.outcomes[a.name], key.reference[a.name], a)}
 
 
 def _tell(exercise: Exercise, outcomes, key: ExerciseKey, held, known) -> dict[str, str]:
@@ -209,7 +207,9 @@ def _names_differ(yours: Outcome, target: Outcome) -> bool:
 
 
 def _same_shapes(yours: Outcome, target: Outcome) -> bool:
-    return yours.state == ANSWERED and {n: t.shape for n, t in yours.tensors.items()} == {n: t.shape for n, t in target.tensors.items()}
+    return yours.state == ANSWERED and {n: t.shape for n, t in yours.tensors.items()} == {
+        n: t.shape for n, t in target.tensors.items()
+    }
 
 
 def _different_names(yours: torch.Tensor, target: torch.Tensor) -> str:

@@ -32,9 +32,14 @@ def main(names) -> int:
         print("\nStopped. What has come is kept: the same command goes on from there.")
     missing = [name for name in names if not outcomes.get(name, (False,))[0]]
     there = len(names) - len(missing)
-    print(f"{there} of {len(names)} there, {_megabytes()} MB in all." + (
-        f" Missing: {', '.join(missing)}; lessons take their embedded data instead. The same command tries again."
-        if missing else " The lessons need no network now."))
+    print(
+        f"{there} of {len(names)} there, {_megabytes()} MB in all."
+        + (
+            f" Missing: {', '.join(missing)}; lessons take their embedded data instead. The same command tries again."
+            if missing
+            else " The lessons need no network now."
+        )
+    )
     return len(missing)
 
 
@@ -57,7 +62,11 @@ def _how(name: str):
     """(the function that a lesson calls, the function that fetches)."""
     if name in GPT2S:
         return partial(sources.gpt2_files, name, say=_nothing), partial(sources.fetch_gpt2, name=name)
-    load = {"imdb": sources.classifier_reviews, "enwik8": sources.generator_text, "multi30k": sources.translation_pairs}[name]
+    load = {
+        "imdb": sources.classifier_reviews,
+        "enwik8": sources.generator_text,
+        "multi30k": sources.translation_pairs,
+    }[name]
     return partial(load, say=_nothing), getattr(sources, f"fetch_{name}")
 
 

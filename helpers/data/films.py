@@ -12,8 +12,9 @@ import torch
 
 class FilmTable(NamedTuple):
     """Four viewers and five films, described by hand by the same two features."""
-    users: torch.Tensor         # (4, 2) how much each viewer likes each feature
-    films: torch.Tensor         # (5, 2) how much of each feature is in each film
+
+    users: torch.Tensor  # (4, 2) how much each viewer likes each feature
+    films: torch.Tensor  # (5, 2) how much of each feature is in each film
     user_names: list
     film_names: list
     features: list
@@ -21,10 +22,11 @@ class FilmTable(NamedTuple):
 
 class FilmRatings(NamedTuple):
     """Ratings that viewers gave, and what made them (which a recommender never sees)."""
-    ratings: torch.Tensor       # (users, films) float, from -2 to 2 in halves; 0 where nobody rated
-    seen: torch.Tensor          # (users, films) bool: this viewer rated this film
-    names: list                 # of the films
-    features: torch.Tensor      # (films, 2) romance (+) against action (-), light (+) against serious (-)
+
+    ratings: torch.Tensor  # (users, films) float, from -2 to 2 in halves; 0 where nobody rated
+    seen: torch.Tensor  # (users, films) bool: this viewer rated this film
+    names: list  # of the films
+    features: torch.Tensor  # (films, 2) romance (+) against action (-), light (+) against serious (-)
 
 
 def film_table():
@@ -33,19 +35,48 @@ def film_table():
     Ada and Casablanca: 2 * 2 + (-1) * (-1) = 5. The signs agree in both features, so she should see it.
     """
     users = {"Ada": (2, -1), "Ben": (-1, 2), "Chloe": (1, 1), "Deniz": (-2, 0)}
-    films = {"Casablanca": (2, -1), "Notting Hill": (2, -2), "Mr. & Mrs. Smith": (1, 2), "Die Hard": (-1, 2), "Schindler's List": (-1, -1)}
-    return FilmTable(torch.tensor(list(users.values()), dtype=torch.float), torch.tensor(list(films.values()), dtype=torch.float),
-                     list(users), list(films), ["romance", "action"])
+    films = {
+        "Casablanca": (2, -1),
+        "Notting Hill": (2, -2),
+        "Mr. & Mrs. Smith": (1, 2),
+        "Die Hard": (-1, 2),
+        "Schindler's List": (-1, -1),
+    }
+    return FilmTable(
+        torch.tensor(list(users.values()), dtype=torch.float),
+        torch.tensor(list(films.values()), dtype=torch.float),
+        list(users),
+        list(films),
+        ["romance", "action"],
+    )
 
 
 # name: (romance against action, light against serious), each from -1 to 1
 _FILMS = {
-    "Notting Hill": (0.95, 0.60), "Pretty Woman": (0.90, 0.45), "Bridget Jones's Diary": (0.80, 0.90), "Amélie": (0.60, 0.70),
-    "La La Land": (0.75, 0.20), "Casablanca": (0.75, -0.40), "Titanic": (0.70, -0.60), "Brokeback Mountain": (0.90, -0.85),
-    "Doctor Zhivago": (0.60, -0.80), "The Princess Bride": (0.35, 0.80), "Shrek": (0.10, 0.95), "Toy Story": (-0.15, 0.90),
-    "Back to the Future": (-0.35, 0.75), "Ghostbusters": (-0.50, 0.90), "Men in Black": (-0.75, 0.70), "Indiana Jones": (-0.80, 0.40),
-    "Star Wars": (-0.70, 0.15), "Die Hard": (-1.00, 0.10), "The Matrix": (-0.85, -0.40), "Mad Max": (-1.00, -0.60),
-    "Gladiator": (-0.50, -0.75), "Alien": (-0.70, -0.90), "The Dark Knight": (-0.90, -0.80), "Schindler's List": (0.10, -1.00),
+    "Notting Hill": (0.95, 0.60),
+    "Pretty Woman": (0.90, 0.45),
+    "Bridget Jones's Diary": (0.80, 0.90),
+    "Amélie": (0.60, 0.70),
+    "La La Land": (0.75, 0.20),
+    "Casablanca": (0.75, -0.40),
+    "Titanic": (0.70, -0.60),
+    "Brokeback Mountain": (0.90, -0.85),
+    "Doctor Zhivago": (0.60, -0.80),
+    "The Princess Bride": (0.35, 0.80),
+    "Shrek": (0.10, 0.95),
+    "Toy Story": (-0.15, 0.90),
+    "Back to the Future": (-0.35, 0.75),
+    "Ghostbusters": (-0.50, 0.90),
+    "Men in Black": (-0.75, 0.70),
+    "Indiana Jones": (-0.80, 0.40),
+    "Star Wars": (-0.70, 0.15),
+    "Die Hard": (-1.00, 0.10),
+    "The Matrix": (-0.85, -0.40),
+    "Mad Max": (-1.00, -0.60),
+    "Gladiator": (-0.50, -0.75),
+    "Alien": (-0.70, -0.90),
+    "The Dark Knight": (-0.90, -0.80),
+    "Schindler's List": (0.10, -1.00),
 }
 
 
@@ -62,5 +93,9 @@ def film_ratings(viewers=200, seen=0.3, seed=0):
     ratings = tastes @ features.T + 0.35 * random.standard_normal((viewers, len(_FILMS)))
     ratings = np.clip(np.round(2 * ratings) / 2, -2, 2)
     mask = random.random_sample(ratings.shape) < seen
-    return FilmRatings(torch.tensor(np.where(mask, ratings, 0.0), dtype=torch.float), torch.tensor(mask), list(_FILMS),
-                       torch.tensor(features, dtype=torch.float))
+    return FilmRatings(
+        torch.tensor(np.where(mask, ratings, 0.0), dtype=torch.float),
+        torch.tensor(mask),
+        list(_FILMS),
+        torch.tensor(features, dtype=torch.float),
+    )

@@ -6,7 +6,7 @@ NAMES = "mary susan john peter anna tom alice james laura simon clara oscar nora
 THINGS = "roses books bread tea stamps shoes apples coins maps pens lamps keys chairs songs boots bells".split()
 WORDS = [*NAMES, *THINGS, "gave", "to"]
 ROLES = ["who", "what", "whom"]
-GAVE = 1        # the position of the verb
+GAVE = 1  # the position of the verb
 
 
 def giving_sentences(count, generator=None):

@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 
 from tqdm.auto import tqdm
 
-PATIENCE = 1.0          # seconds that a lesson waits to learn whether there is a network
-TIMEOUT = 10.0          # seconds without a byte before a connection counts as lost
-ATTEMPTS = 4            # times a file is asked for again without any progress, before giving up
+PATIENCE = 1.0  # seconds that a lesson waits to learn whether there is a network
+TIMEOUT = 10.0  # seconds without a byte before a connection counts as lost
+ATTEMPTS = 4  # times a file is asked for again without any progress, before giving up
 MEGABYTE = 1_000_000
 
 
@@ -34,16 +34,18 @@ class Unavailable(Exception):
 
 class HubFile(NamedTuple):
     """A file of a repository on the Hub, as the Hub's own listing describes it."""
-    path: str           # inside the repository, with forward slashes
-    size: int           # bytes
-    sha256: str         # hexadecimal; empty for small files, which the Hub knows by their git id only
-    git_id: str         # sha1 of "blob <size>\0" and the content, hexadecimal
+
+    path: str  # inside the repository, with forward slashes
+    size: int  # bytes
+    sha256: str  # hexadecimal; empty for small files, which the Hub knows by their git id only
+    git_id: str  # sha1 of "blob <size>\0" and the content, hexadecimal
 
 
 class Repository(NamedTuple):
     """A repository on the Hub at one revision."""
-    name: str           # "owner/name"
-    kind: str           # "dataset" or "model"
+
+    name: str  # "owner/name"
+    kind: str  # "dataset" or "model"
     revision: str = "main"
 
 
@@ -100,7 +102,11 @@ def listing(repository: Repository) -> list[HubFile]:
     def ask():
         api = HfApi(endpoint=endpoint())
         return api.repo_info(
-            repository.name, repo_type=repository.kind, revision=repository.revision, files_metadata=True, timeout=TIMEOUT
+            repository.name,
+            repo_type=repository.kind,
+            revision=repository.revision,
+            files_metadata=True,
+            timeout=TIMEOUT,
         )
 
     files = []
@@ -112,9 +118,7 @@ def listing(repository: Repository) -> list[HubFile]:
 
 def choose(files: list[HubFile], patterns: dict[str, str]) -> dict[str, list[HubFile]] | None:
     """The files of each split: those whose path a regular expression finds. None where a split has no file."""
-    chosen = {
-        split: sorted(f for f in files if re.search(pattern, f.path)) for split, pattern in patterns.items()
-    }
+    chosen = {split: sorted(f for f in files if re.search(pattern, f.path)) for split, pattern in patterns.items()}
     return chosen if all(chosen.values()) else None
 
 
@@ -140,11 +144,11 @@ def download(repository: Repository, file: HubFile, target: Path) -> Path:
                 _require_whole(part, file)
                 os.replace(part, target)
                 for older in target.parent.glob(f"{target.name}.*.part"):
-                    older.unlink()              # the beginning of a version that the Hub holds no more
+                    older.unlink()  # the beginning of a version that the Hub holds no more
     except OSError as problem:
         raise Unavailable(reason(problem, file.path)) from problem
     finally:
-        lock.unlink(missing_ok=True)            # should two ever write at once for it, the checksum notices
+        lock.unlink(missing_ok=True)  # should two ever write at once for it, the checksum notices
     return target
 
 
@@ -159,13 +163,17 @@ def _fetch(repository: Repository, file: HubFile, part: Path) -> None:
                 _fetch_once(repository, file, part, bar)
                 if _size(part) < file.size:
                     raise ConnectionError("the connection was cut off")
-            except Exception as problem:        # the HTTP library's own errors have no stable public name
+            except Exception as problem:  # the HTTP library's own errors have no stable public name
                 if isinstance(problem, OSError) and problem.errno in _DISK:
                     raise
                 failures = 0 if _size(part) > before else failures + 1
                 if failures >= ATTEMPTS or not _passes(problem):
-                    kept = f"; {_size(part) / MEGABYTE:.1f} of {file.size / MEGABYTE:.1f} MB are kept, and the next try " \
-                           "goes on from there" if _size(part) else ""
+                    kept = (
+                        f"; {_size(part) / MEGABYTE:.1f} of {file.size / MEGABYTE:.1f} MB are kept, and the next try "
+                        "goes on from there"
+                        if _size(part)
+                        else ""
+                    )
                     raise Unavailable(reason(problem, file.path) + kept) from problem
                 time.sleep(_wait(problem, failures))
 
@@ -182,15 +190,15 @@ def _fetch_once(repository: Repository, file: HubFile, part: Path, bar: tqdm) ->
     # Compressed on the way, a byte range would count compressed bytes.
     headers = {**build_hf_headers(), "Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with get_session().stream("GET", url, headers=headers, timeout=TIMEOUT, follow_redirects=True) as response:
-        if response.status_code == 416:         # what is here is longer than the file: not its beginning
+        if response.status_code == 416:  # what is here is longer than the file: not its beginning
             part.unlink()
             raise ConnectionError("the Hub holds another file than before")
         hf_raise_for_status(response)
         resumed = response.status_code == 206
-        if not resumed:                         # a server that knows no ranges starts from the beginning
+        if not resumed:  # a server that knows no ranges starts from the beginning
             bar.reset(total=file.size)
         with part.open("ab" if resumed else "wb") as out:
-            for piece in response.iter_bytes():     # as they come: nothing that came is lost in a buffer
+            for piece in response.iter_bytes():  # as they come: nothing that came is lost in a buffer
                 out.write(piece)
                 bar.update(len(piece))
                 if out.tell() > file.size:
@@ -238,14 +246,20 @@ def reason(problem: BaseException, what: str) -> str:
         return str(problem)
     status = _status(problem)
     if status:
-        return f"the Hub answered {status} for {what}" + _MEANING.get(status, " (a fault of the Hub)" if status >= 500 else "")
+        return f"the Hub answered {status} for {what}" + _MEANING.get(
+            status, " (a fault of the Hub)" if status >= 500 else ""
+        )
     if isinstance(problem, OSError) and problem.errno in _DISK:
         return f"the disk is full ({what} could not be written)"
     if isinstance(problem, PermissionError):
         return f"{problem.filename or what} may not be written"
     if type(problem).__name__.endswith(("Timeout", "TimeoutError", "TimeoutException")):
         return f"the Hub did not go on within {TIMEOUT:.0f} s while sending {what}"
-    if isinstance(problem, ConnectionError) or "Protocol" in type(problem).__name__ or "Connect" in type(problem).__name__:
+    if (
+        isinstance(problem, ConnectionError)
+        or "Protocol" in type(problem).__name__
+        or "Connect" in type(problem).__name__
+    ):
         return f"the connection broke off while fetching {what}"
     first_line = (str(problem).strip() or type(problem).__name__).splitlines()[0]
     return f"{what} could not be had ({first_line[:120]})"
@@ -280,7 +294,7 @@ def _patiently(ask, what: str):
     for failures in range(1, ATTEMPTS + 1):
         try:
             return ask()
-        except Exception as problem:            # as in _fetch
+        except Exception as problem:  # as in _fetch
             if failures == ATTEMPTS or not _passes(problem):
                 raise Unavailable(reason(problem, what)) from problem
             time.sleep(_wait(problem, failures))

@@ -13,11 +13,15 @@ import numpy as np
 
 LARGEST = 999_999
 
-_ENGLISH = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-            "seventeen eighteen nineteen").split()
+_ENGLISH = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+).split()
 _ENGLISH_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_GERMAN = ("null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
-           "siebzehn achtzehn neunzehn").split()
+_GERMAN = (
+    "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
+    "siebzehn achtzehn neunzehn"
+).split()
 _GERMAN_TENS = "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
 
 
@@ -85,10 +89,16 @@ def read_german(words: list[str]) -> int:
     return _read(words, _GERMAN_VALUES, spell_german)
 
 
-_ENGLISH_VALUES = {word: i for i, word in enumerate(_ENGLISH)} | {word: 10 * i for i, word in enumerate(_ENGLISH_TENS, 2)} \
+_ENGLISH_VALUES = (
+    {word: i for i, word in enumerate(_ENGLISH)}
+    | {word: 10 * i for i, word in enumerate(_ENGLISH_TENS, 2)}
     | {"and": 0, "hundred": 100, "thousand": 1000}
-_GERMAN_VALUES = {word: i for i, word in enumerate(_GERMAN)} | {word: 10 * i for i, word in enumerate(_GERMAN_TENS, 2)} \
+)
+_GERMAN_VALUES = (
+    {word: i for i, word in enumerate(_GERMAN)}
+    | {word: 10 * i for i, word in enumerate(_GERMAN_TENS, 2)}
     | {"und": 0, "ein": 1, "hundert": 100, "tausend": 1000}
+)
 
 
 def _read(words: list[str], values: dict[str, int], spell) -> int:
@@ -122,7 +132,7 @@ def numerals(train=12_000, validation=500, test=1_000, seed=0):
     larger ones are built; every other number has three to six digits, each length as likely as the others while numbers
     of that length are left. The same seed gives the same pairs on every machine.
     """
-    random = np.random.RandomState(seed)        # whose stream numpy promises to keep
+    random = np.random.RandomState(seed)  # whose stream numpy promises to keep
     taken = set(range(100))
     tests, validations = (_unseen(size, taken, random) for size in (test, validation))
     training = list(range(min(train, 100)))

@@ -45,4 +45,6 @@ def reference(folder, path=FILE) -> Reference:
         stages = [file.get_tensor(f"stage {k}") for k in range(about["stages"])]
     if about["weights"] != checksum(folder):
         raise LookupError(f"The recorded numbers belong to other weights than those of {Path(folder).name}. {remedy}")
-    return Reference(ids, stages, about["text"], f"Recorded with transformers {about['transformers']}: {about['command']}")
+    return Reference(
+        ids, stages, about["text"], f"Recorded with transformers {about['transformers']}: {about['command']}"
+    )

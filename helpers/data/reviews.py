@@ -22,8 +22,13 @@ _FLIPS = ["not", "far from", "hardly"]
 _STRENGTH = ["", "", "very ", "rather "]
 
 PLAIN = 1 / 6
-_PLAIN = ["{it} is {adj} and {it2} is {adj2}", "this is a {adj} and {adj2} film", "{it} is {adj} and {adj2}",
-          "I think that {it} is {adj} and {it2} is {adj2}", "everybody can see that {it} is {adj} and {adj2}"]
+_PLAIN = [
+    "{it} is {adj} and {it2} is {adj2}",
+    "this is a {adj} and {adj2} film",
+    "{it} is {adj} and {adj2}",
+    "I think that {it} is {adj} and {it2} is {adj2}",
+    "everybody can see that {it} is {adj} and {adj2}",
+]
 
 # What a sentence says of the film. {same} is a phrase that says what the whole review says, plain or by negation;
 # {other} says the opposite; {adj} and {opp} are bare adjectives of praise or blame, likewise; {it} is a part of the film.
@@ -55,10 +60,23 @@ _SENTENCES = [
 ]
 # Two sentences that disagree: the second one counts.
 _TURNS = ["Still, ", "All the same, ", "And yet "]
-_BEFORE = ["I saw it last night.", "We watched it on a train.", "My sister chose it.", "I knew the book.",
-           "It runs for two hours.", "The cinema was full.", "I had heard a lot about it."]
-_AFTER = ["I left before the credits.", "We talked about it all the way home.", "It is out on disc now.",
-          "That is all I have to say.", "My brother slept through it.", "There will be a second part."]
+_BEFORE = [
+    "I saw it last night.",
+    "We watched it on a train.",
+    "My sister chose it.",
+    "I knew the book.",
+    "It runs for two hours.",
+    "The cinema was full.",
+    "I had heard a lot about it.",
+]
+_AFTER = [
+    "I left before the credits.",
+    "We talked about it all the way home.",
+    "It is out on disc now.",
+    "That is all I have to say.",
+    "My brother slept through it.",
+    "There will be a second part.",
+]
 
 
 def reviews(train=20_000, test=2_000, seed=0):
@@ -100,8 +118,14 @@ def _sentence(label: int, grammar: list, draw: _Draw) -> str:
     opp, opp2 = draw.two(unlike)
     thing, thing2 = draw.two(_THINGS)
     text = draw.one(grammar).format(
-        same=_phrase(adj, opp, draw), other=_phrase(opp2, adj2, draw), adj=adj, adj2=adj2, opp=opp, opp2=opp2,
-        it=f"the {thing}", it2=f"the {thing2}",
+        same=_phrase(adj, opp, draw),
+        other=_phrase(opp2, adj2, draw),
+        adj=adj,
+        adj2=adj2,
+        opp=opp,
+        opp2=opp2,
+        it=f"the {thing}",
+        it2=f"the {thing2}",
     )
     text = re.sub(r"\ba (?=(?:awful|honest) )", "an ", text)
     return text[0].upper() + text[1:] + "."
@@ -127,7 +151,7 @@ class _Draw:
         self._ready = []
 
     def _number(self) -> float:
-        if not self._ready:                     # thousands at a time: one by one they would take a second or two
+        if not self._ready:  # thousands at a time: one by one they would take a second or two
             self._ready = self._random.random_sample(10_000).tolist()
         return self._ready.pop()
 

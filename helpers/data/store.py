@@ -1,9 +1,9 @@
 """The data folder: where the course keeps its data sets and models, laid out so that a folder can be copied about.
 
-    imdb/train.parquet  imdb/test.parquet                                       columns text, label
-    multi30k/train.parquet  multi30k/validation.parquet  multi30k/test.parquet  columns en, de
-    enwik8/enwik8.first-4154399-bytes                                           or the whole of it: enwik8/enwik8
-    gpt2/vocab.json  gpt2/merges.txt  gpt2/config.json  gpt2/model.safetensors  and other sizes likewise
+imdb/train.parquet  imdb/test.parquet                                       columns text, label
+multi30k/train.parquet  multi30k/validation.parquet  multi30k/test.parquet  columns en, de
+enwik8/enwik8.first-4154399-bytes                                           or the whole of it: enwik8/enwik8
+gpt2/vocab.json  gpt2/merges.txt  gpt2/config.json  gpt2/model.safetensors  and other sizes likewise
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+from helpers.course import ROOT
+
 from .hub import Unavailable, sha256
 
-COURSE = Path(__file__).resolve().parents[2]
 ENWIK8_BYTES = 4_154_399
 
 # Published files, by their place in the data folder. IMDb and Multi30k are here by their rows (see `fingerprint`): the
@@ -38,7 +39,7 @@ ROWS = {
 
 def folder() -> Path:
     """The data folder: $COURSE_DATA, or the folder `data` of the course."""
-    return Path(os.environ.get("COURSE_DATA", "").strip() or COURSE / "data").expanduser()
+    return Path(os.environ.get("COURSE_DATA", "").strip() or ROOT / "data").expanduser()
 
 
 def folder_name() -> str:
@@ -76,8 +77,8 @@ def written_whole(path: Path):
     try:
         yield temporary
         with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())             # or a power cut could leave the name without the bytes
-        os.chmod(temporary, 0o644)              # readable for a class, where mkstemp's is for its owner alone
+            os.fsync(file.fileno())  # or a power cut could leave the name without the bytes
+        os.chmod(temporary, 0o644)  # readable for a class, where mkstemp's is for its owner alone
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[(\[]?[A-Z])|\n\n")
 _SHORT = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|resp)\.")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def manual():
     """The prose of the language reference, topics in alphabetical order, as one string of about 250 kB.
 
@@ -33,7 +33,7 @@ def words(sentence):
 
 def _tidy(block):
     """One paragraph on one line, without list bullets and without the marks of the manual's plain-text form."""
-    block = re.sub(r"(\w-)\n\s*(?=\w)", r"\1", block)                   # "built-" at the end of a line
+    block = re.sub(r"(\w-)\n\s*(?=\w)", r"\1", block)  # "built-" at the end of a line
     block = " ".join(block.split()).replace("’", "'")
     block = re.sub(r"^(\*|\d+\.|\[\d+\]|\(\d+\))\s+", "", block)
     block = re.sub(r"``([^`]*)``", r"\1", block)
@@ -44,6 +44,10 @@ def _tidy(block):
 
 def _is_prose(paragraph):
     letters = sum(c.isalpha() or c == " " for c in paragraph)
-    return (len(paragraph.split()) >= 5 and letters > 0.82 * len(paragraph) and paragraph[-1] in ".:!?)”"
-            and not re.search(r">>>|::=|\.\.\. |^[#+|@]", paragraph)
-            and not re.match(r"(New|Changed|Deprecated|Added) .{0,12}version", paragraph))
+    return (
+        len(paragraph.split()) >= 5
+        and letters > 0.82 * len(paragraph)
+        and paragraph[-1] in ".:!?)”"
+        and not re.search(r">>>|::=|\.\.\. |^[#+|@]", paragraph)
+        and not re.match(r"(New|Changed|Deprecated|Added) .{0,12}version", paragraph)
+    )

@@ -6,7 +6,7 @@ import torch
 
 from .text import manual, sentences, words
 
-_LENGTH = 2.0       # of every vector: x_i.x_i is then 4, which beats the dot product of unrelated words by e^4 in a softmax
+_LENGTH = 2.0  # of every vector: x_i.x_i is then 4, which beats the dot product of unrelated words by e^4 in a softmax
 
 
 def word_vectors(count=1000, width=40, window=5):
@@ -45,7 +45,9 @@ def _neighbour_counts(text, names, window):
             right += ids[distance:]
             weight += [1 / distance] * (len(ids) - distance)
     counts = torch.zeros(len(names), len(names), dtype=torch.float64)
-    counts.index_put_((torch.tensor(left), torch.tensor(right)), torch.tensor(weight, dtype=torch.float64), accumulate=True)
+    counts.index_put_(
+        (torch.tensor(left), torch.tensor(right)), torch.tensor(weight, dtype=torch.float64), accumulate=True
+    )
     return counts + counts.T
 
 
@@ -55,7 +57,7 @@ def _surprise(counts):
     p(j) is taken to the power 0.75, or rare words would win everything (Levy, Goldberg and Dagan, 2015).
     """
     total = counts.sum(dim=1)
-    chance = total ** 0.75 / (total ** 0.75).sum()
+    chance = total**0.75 / (total**0.75).sum()
     near = counts / total.clamp(min=1e-9)[:, None]
     return (near / chance.clamp(min=1e-9)).log().clamp(min=0).float()
 

@@ -26,7 +26,7 @@ class Draw:
         self._random = np.random.RandomState(np.frombuffer(digest, dtype=np.uint32))
         self.device = device()
 
-    def named(self, name: str) -> "Draw":
+    def named(self, name: str) -> Draw:
         """A source of its own for `name`: what it gives does not depend on what was drawn before."""
         return Draw(*self._words, name)
 

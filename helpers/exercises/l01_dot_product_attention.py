@@ -2,8 +2,8 @@
 
 import torch
 
+from helpers.exercises.aspects import any_device, gradient, input_left_alone, values
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import any_device, gradient, input_left_alone, values
 
 
 def ratings(draw):

@@ -2,8 +2,8 @@
 
 import torch
 
+from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import Unmet, any_device, built, gradient, input_left_alone, parameters, values
 
 
 def entries(draw):
@@ -83,9 +83,7 @@ def two_sequences(draw):
 
 HEAD = built(5, 3)
 
-FINISHED = (
-    "It holds this exercise's answer, for later lessons to build on. Here the point is to write it yourself."
-)
+FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to write it yourself."
 
 LESSON = Lesson(
     "02_queries_keys_values",

@@ -4,8 +4,8 @@ import math
 
 import torch
 
+from helpers.exercises.aspects import Unmet, any_device, input_left_alone, values
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import Unmet, any_device, input_left_alone, values
 
 # ------------------------------------------------------------------------------------------ score_variance
 #
@@ -40,7 +40,8 @@ def measured(answer, d, samples, generator):
     value = answer(d, samples, generator)
     if isinstance(value, torch.Tensor) and value.numel() != 1:
         raise Unmet(
-            f"Your function returns a tensor of shape {tuple(value.shape)}; one number is needed, the variance of all the scores."
+            f"Your function returns a tensor of shape {tuple(value.shape)}; one number is needed, the variance of all"
+            " the scores."
         )
     try:
         return float(value)
@@ -56,16 +57,21 @@ def near_the_width(answer, draw):
     expected = math.sqrt((2 + 6 / 8) / 50)  # relative, for about 50 pairs
     if few.std() < 0.1 * expected * few.mean().abs():
         raise Unmet(
-            "Your number hardly changes from one draw to the next, even with few pairs: it is a formula for the variance, "
-            "not a measurement. Draw vectors, compute their scores, and take the variance of those."
+            "Your number hardly changes from one draw to the next, even with few pairs: it is a formula for the"
+            " variance, not a measurement. Draw vectors, compute their scores, and take the variance of those."
         )
     if measured(answer, 8, 200, first) == measured(answer, 8, 190, first):
         raise Unmet(
-            "The result is the same for 200 pairs as for 190: `samples` makes no difference. It says how many pairs to draw."
+            "The result is the same for 200 pairs as for 190: `samples` makes no difference. It says how many pairs to"
+            " draw."
         )
     widths = [draw.number(4, 7), draw.number(12, 20), draw.number(50, 90)]
     found = [measured(answer, d, pairs_needed(d), first + d) for d in widths]
-    return {"variance at three widths": torch.tensor([banded(value, d) for value, d in zip(found, widths)], dtype=torch.float64)}
+    return {
+        "variance at three widths": torch.tensor(
+            [banded(value, d) for value, d in zip(found, widths)], dtype=torch.float64
+        )
+    }
 
 
 def banded(value, d):
@@ -83,18 +89,18 @@ def from_the_generator(answer, draw):
     again, other = measured(answer, 8, 100, seed), measured(answer, 8, 100, seed + 1)
     if one != again:
         raise Unmet(
-            "Two generators with the same seed gave two different numbers: some of your random numbers come from elsewhere. "
-            "Pass generator=generator to every call that draws."
+            "Two generators with the same seed gave two different numbers: some of your random numbers come from"
+            " elsewhere. Pass generator=generator to every call that draws."
         )
     if one == other:
         raise Unmet(
-            "Generators with different seeds gave the very same number: the one that is passed in is never used, or is seeded "
-            "anew. Draw from it as it comes."
+            "Generators with different seeds gave the very same number: the one that is passed in is never used, or is"
+            " seeded anew. Draw from it as it comes."
         )
     if one == later:
         raise Unmet(
-            "Two measurements in a row with one generator gave the very same number: you take its seed, not its numbers. "
-            "Draw from it as it comes."
+            "Two measurements in a row with one generator gave the very same number: you take its seed, not its"
+            " numbers. Draw from it as it comes."
         )
     return torch.tensor([1])
 

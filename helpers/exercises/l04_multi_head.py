@@ -2,8 +2,8 @@
 
 import torch
 
+from helpers.exercises.aspects import Unmet, any_device, built, gradient, parameters, raises, values
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import Unmet, any_device, built, gradient, parameters, raises, values
 from helpers.parts.attention import SingleHeadAttention
 from helpers.parts.multi_head import merge_heads, split_heads
 
@@ -84,13 +84,17 @@ def triple(fused):
         kind = "None" if fused is None else f"a {type(fused).__name__}"
         raise Unmet(f"Your code returns {kind}; three weights are needed: return w_q, w_k, w_v.")
     if isinstance(fused, torch.Tensor) and fused.dim() < 3:
-        raise Unmet(f"Your code returns one tensor, of shape {tuple(fused.shape)}; three are needed: return w_q, w_k, w_v.")
+        raise Unmet(
+            f"Your code returns one tensor, of shape {tuple(fused.shape)}; three are needed: return w_q, w_k, w_v."
+        )
     fused = tuple(fused)
     if len(fused) != 3:
         raise Unmet(f"Your code returns {len(fused)} things; three weights are needed: return w_q, w_k, w_v.")
     for weight in fused:
         if not isinstance(weight, torch.Tensor):
-            raise Unmet(f"One of your three weights is a {type(weight).__name__}; tensors are needed, such as layer.weight.")
+            raise Unmet(
+                f"One of your three weights is a {type(weight).__name__}; tensors are needed, such as layer.weight."
+            )
     return fused
 
 
@@ -106,7 +110,10 @@ def fused_outputs(fuse, draw):
     w_q, w_k, w_v = triple(fuse(single_heads(draw)))
     shapes = [tuple(weight.shape) for weight in (w_q, w_k, w_v)]
     if set(shapes) != {(12, 7)}:
-        raise Unmet(f"Weights of shapes {', '.join(map(str, shapes))} cannot take the heads' place: (h·d, e) = (12, 7) is needed.")
+        raise Unmet(
+            f"Weights of shapes {', '.join(map(str, shapes))} cannot take the heads' place: (h·d, e) = (12, 7) is"
+            " needed."
+        )
     x = draw.named("x").normal(2, 5, 7)
     q, k, v = (split_heads(x @ w.mT, 3) for w in (w_q, w_k, w_v))
     return merge_heads(torch.softmax(q @ k.mT, dim=-1) @ v)
@@ -133,7 +140,10 @@ def joined(fuse, draw):
 # -------------------------------------------------------------------------------------------- the lesson
 
 BY_HAND = "This exercise is there to write it yourself; the finished one is for the exercises after it."
-LIBRARY = "PyTorch's own module is what this exercise is there to build: three projections, heads, scores, softmax, average, unify."
+LIBRARY = (
+    "PyTorch's own module is what this exercise is there to build: three projections, heads, scores, softmax, average,"
+    " unify."
+)
 NARROW = built(12, 3)
 WIDE = built(7, 3)  # 7 is not divisible by 3, and need not be
 
@@ -192,7 +202,10 @@ LESSON = Lesson(
                     0.5,
                     heads_left_alone,
                     side=True,
-                    missed="After the call the single heads hold other weights than before. Copy from them; write nothing into them.",
+                    missed=(
+                        "After the call the single heads hold other weights than before. Copy from them; write nothing"
+                        " into them."
+                    ),
                 ),
                 any_device(0.5, heads_on_meta, via=joined),
             ),
@@ -224,7 +237,8 @@ LESSON = Lesson(
             stars=1,
             minutes=8,
             aspects=tuple(
-                Aspect(kind, 1, counted(kind), accepts="number", rtol=0, atol=1e-9) for kind in ("narrow", "wide", "shared")
+                Aspect(kind, 1, counted(kind), accepts="number", rtol=0, atol=1e-9)
+                for kind in ("narrow", "wide", "shared")
             ),
         ),
     ),

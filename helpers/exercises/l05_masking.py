@@ -2,8 +2,8 @@
 
 import torch
 
+from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, renamed, values
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import Unmet, any_device, built, gradient, input_left_alone, parameters, renamed, values
 
 # ------------------------------------------------------------------------------------------- next_token_pairs
 
@@ -21,8 +21,12 @@ def half_of_pair(place):
         if pair is None:
             return None
         if not hasattr(pair, "__len__") or len(pair) != 2:
-            returned = f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
-            raise Unmet(f"Your function has to return two tensors, `inputs, targets`, in that order; it returns {returned}.")
+            returned = (
+                f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
+            )
+            raise Unmet(
+                f"Your function has to return two tensors, `inputs, targets`, in that order; it returns {returned}."
+            )
         return pair[place]
 
     return probe
@@ -183,7 +187,10 @@ LESSON = Lesson(
                 renamed(
                     any_device(0.5, elsewhere),
                     "any device",
-                    missed="Your mask ends up on the CPU, whatever device it was asked for. Hand `device` on to whichever function makes the tensor.",
+                    missed=(
+                        "Your mask ends up on the CPU, whatever device it was asked for. Hand `device` on to whichever"
+                        " function makes the tensor."
+                    ),
                 ),
             ),
             forbidden=NO_PARTS,

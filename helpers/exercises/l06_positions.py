@@ -2,8 +2,8 @@
 
 import torch
 
+from helpers.exercises.aspects import any_device, built, gradient, input_left_alone, parameters, raises, renamed, values
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import any_device, built, gradient, input_left_alone, parameters, raises, renamed, values
 from helpers.parts.positions import sinusoidal_encoding
 
 # ------------------------------------------------------------------------------------------- PositionEmbedding
@@ -63,8 +63,8 @@ def carried(matrix, draw):
 
 
 ELSEWHERE = (
-    "Your result ends up on the CPU, or meets something that does, whatever device it was asked for. Hand `device` on to every "
-    "function that makes a tensor."
+    "Your result ends up on the CPU, or meets something that does, whatever device it was asked for. Hand `device` on"
+    " to every function that makes a tensor."
 )
 
 # --------------------------------------------------------------------------------------------- relative bias
@@ -111,7 +111,8 @@ def moved_attention(attention, draw):
 
 
 FINISHED = (
-    "The finished parts are there for the exercises that build on them. This one is there to write it: a few lines of torch are enough."
+    "The finished parts are there for the exercises that build on them. This one is there to write it: a few lines of"
+    " torch are enough."
 )
 NO_PARTS = {"finished": FINISHED, "helpers": FINISHED}
 
@@ -134,7 +135,10 @@ LESSON = Lesson(
                     name="longer than t_max",
                     via=on_the_cpu,
                     mentions=("13", "11"),
-                    missed="A sequence of 13 positions went through a table of 11 rows without a word. Raise a ValueError that names both.",
+                    missed=(
+                        "A sequence of 13 positions went through a table of 11 rows without a word. Raise a ValueError"
+                        " that names both."
+                    ),
                 ),
                 parameters(0.25, via=EMBEDDING),
                 input_left_alone(0.25, short_sequences, via=EMBEDDING),
@@ -193,8 +197,10 @@ LESSON = Lesson(
                     side=True,
                     rtol=1e-3,
                     atol=1e-3,
-                    missed="When all positions move along by the same amount, the products of your turned queries and keys change. "
-                    "They may depend on i − j and on nothing else about i and j.",
+                    missed=(
+                        "When all positions move along by the same amount, the products of your turned queries and keys"
+                        " change. They may depend on i − j and on nothing else about i and j."
+                    ),
                 ),
                 gradient(0.5, heads),
                 input_left_alone(0.5, heads),
@@ -215,8 +221,10 @@ LESSON = Lesson(
                     side=True,
                     rtol=1e-3,
                     atol=1e-3,
-                    missed="When all positions move along by the same amount, your outputs change. Something in them still knows an "
-                    "absolute position: look at everything that was turned.",
+                    missed=(
+                        "When all positions move along by the same amount, your outputs change. Something in them still"
+                        " knows an absolute position: look at everything that was turned."
+                    ),
                 ),
                 input_left_alone(0.5, queries_keys_values),
                 any_device(0.5, queries_keys_values),

@@ -2,8 +2,8 @@
 
 import torch
 
+from helpers.exercises.aspects import any_device, built, gradient, input_left_alone, parameters, renamed, values
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import any_device, built, gradient, input_left_alone, parameters, renamed, values
 
 ORDERS = {"norm last": False, "norm first": True}
 PYTORCHS = "It is PyTorch's own, and the lesson holds yours against it. Write out what it does."
@@ -136,7 +136,9 @@ def evaluated(*sizes, calls=6):
         x = draw.normal(3, 5, 8)
         plain = {name: module(x.clone()) for name, module in both_orders(answer, draw, *sizes, dropout=0.0)}
         return {
-            name: torch.tensor(sum(not torch.allclose(module(x.clone()), plain[name], rtol=1e-4, atol=1e-5) for _ in range(calls)))
+            name: torch.tensor(
+                sum(not torch.allclose(module(x.clone()), plain[name], rtol=1e-4, atol=1e-5) for _ in range(calls))
+            )
             for name, module in both_orders(answer, draw, *sizes, dropout=0.5)
         }
 
@@ -149,11 +151,12 @@ STACK = built(8, 2, 3)
 STACK_FIRST = built(8, 2, 3, pre_norm=True)
 
 EVALUATION = (
-    "After `model.eval()` nothing may be dropped or scaled: the same input has to give the same output, call after call, as without dropout."
+    "After `model.eval()` nothing may be dropped or scaled: the same input has to give the same output, call after"
+    " call, as without dropout."
 )
 TRAINING = (
-    "In training, each layer's output is dropped with the given chance before it is added. With a chance of 1 only the shortcuts and the norms are left, "
-    "and with a chance of 0 nothing is dropped; yours differs in one of these cases."
+    "In training, each layer's output is dropped with the given chance before it is added. With a chance of 1 only the"
+    " shortcuts and the norms are left, and with a chance of 0 nothing is dropped; yours differs in one of these cases."
 )
 
 # ---------------------------------------------------------------------------------------------- block_parameters
@@ -205,7 +208,9 @@ LESSON = Lesson(
                 parameters(0.5, via=built(6)),
                 any_device(0.5, narrow_vectors, via=built(6)),
             ),
-            forbidden={"FinishedFeedForward": "The finished network is there for the exercises that build on this one."},
+            forbidden={
+                "FinishedFeedForward": "The finished network is there for the exercises that build on this one."
+            },
         ),
         Exercise(
             "TransformerBlock",
@@ -223,7 +228,9 @@ LESSON = Lesson(
             ),
             forbidden={
                 "TransformerEncoderLayer": PYTORCHS,
-                "FinishedBlock": "The finished block is there for the exercise that builds on this one. Its four layers you may use.",
+                "FinishedBlock": (
+                    "The finished block is there for the exercise that builds on this one. Its four layers you may use."
+                ),
             },
         ),
         Exercise(
@@ -245,7 +252,10 @@ LESSON = Lesson(
             minutes=6,
             aspects=(Aspect("count", 2, several_sizes, accepts="number", rtol=0, atol=1e-9),),
             forbidden={
-                name: "Count on paper, layer by layer, and return a formula in e and h; the cell below holds it against a real block."
+                name: (
+                    "Count on paper, layer by layer, and return a formula in e and h; the cell below holds it against a"
+                    " real block."
+                )
                 for name in ("FinishedBlock", "TransformerBlock", "numel")
             },
         ),

@@ -4,8 +4,8 @@ import collections.abc
 
 import torch
 
+from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import Unmet, any_device, built, gradient, input_left_alone, parameters, values
 
 # -------------------------------------------------------------------------------------------- build_vocabulary
 
@@ -115,7 +115,9 @@ def batch_of(inputs, part):
         if pair is None:
             return None
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            returned = f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
+            returned = (
+                f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
+            )
             raise Unmet(f"Your function has to return two tensors, `ids, mask`, in that order; it returns {returned}.")
         return {"ids": pair[0], "mask": pair[1]} if part is None else pair[part]
 
@@ -248,8 +250,8 @@ def kind_of_loss(step, draw):
     loss = step(model, a_batch(draw), trainer(model))
     if isinstance(loss, torch.Tensor) and loss.requires_grad:
         raise Unmet(
-            "Your loss is a tensor that still holds the graph it was computed with. Whoever keeps such losses in a list, for a curve, keeps every "
-            "graph too, and memory fills up. Return a number."
+            "Your loss is a tensor that still holds the graph it was computed with. Whoever keeps such losses in a"
+            " list, for a curve, keeps every graph too, and memory fills up. Return a number."
         )
     return torch.tensor(1)
 
@@ -307,11 +309,17 @@ def conduct(accuracy, draw):
         after.append(model.training)
     asked = torch.tensor(len(model.seen))
     with_gradients = torch.tensor(sum(gradients for _, gradients in model.seen))
-    return {"times the model was asked": asked, "times with gradients": with_gradients, "in training afterwards": torch.tensor(after)}
+    return {
+        "times the model was asked": asked,
+        "times with gradients": with_gradients,
+        "in training afterwards": torch.tensor(after),
+    }
 
 
 FINISHED = "The finished part is there for the exercise that builds on this one."
-PYTORCHS = "It is PyTorch's own, and the lesson holds yours against it. The course's `Transformer` is there for you to use."
+PYTORCHS = (
+    "It is PyTorch's own, and the lesson holds yours against it. The course's `Transformer` is there for you to use."
+)
 
 LESSON = Lesson(
     "08_classifier",
@@ -390,7 +398,10 @@ LESSON = Lesson(
                     1.5,
                     conduct,
                     side=True,
-                    missed="Asking a model must leave no trace: no gradients are computed meanwhile, and afterwards the model is in the mode it was in before.",
+                    missed=(
+                        "Asking a model must leave no trace: no gradients are computed meanwhile, and afterwards the"
+                        " model is in the mode it was in before."
+                    ),
                 ),
             ),
         ),

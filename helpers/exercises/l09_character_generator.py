@@ -5,8 +5,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, renamed, values
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import Unmet, any_device, built, gradient, input_left_alone, parameters, renamed, values
 
 FINISHED = "The finished function is there for the exercise that builds on this one."
 
@@ -26,8 +26,16 @@ def within(counts, chances, draws, errors=5):
 
 def pair(batch):
     """Inputs and targets, both (batch, t), from whatever came back."""
-    if not isinstance(batch, (tuple, list)) or len(batch) != 2 or not all(isinstance(part, torch.Tensor) for part in batch):
-        shown = f"a tensor of shape {tuple(batch.shape)}" if isinstance(batch, torch.Tensor) else f"a {type(batch).__name__}"
+    if (
+        not isinstance(batch, (tuple, list))
+        or len(batch) != 2
+        or not all(isinstance(part, torch.Tensor) for part in batch)
+    ):
+        shown = (
+            f"a tensor of shape {tuple(batch.shape)}"
+            if isinstance(batch, torch.Tensor)
+            else f"a {type(batch).__name__}"
+        )
         raise Unmet(f"Your function has to return two tensors, `inputs, targets`, in that order; it returns {shown}.")
     return tuple(batch)
 
@@ -49,7 +57,10 @@ def many_slices(sample, draw, rows=4000, length=14, t=5):
     inputs, targets = pair(sample(data, rows, t))
     for name, part in (("inputs", inputs), ("targets", targets)):
         if part.shape != (rows, t):
-            raise Unmet(f"With batch = {rows} and t = {t} your {name} have the shape {tuple(part.shape)}; it has to be {(rows, t)}.")
+            raise Unmet(
+                f"With batch = {rows} and t = {t} your {name} have the shape {tuple(part.shape)}; it has to be"
+                f" {(rows, t)}."
+            )
     return data, inputs, targets
 
 
@@ -104,7 +115,9 @@ def several_losses(draw):
 
 # ---------------------------------------------------------------------------------------------- CharTransformer
 
-MODEL = built(11, 8, 2, 3, 9)  # n = 11, e = 8, h = 2, depth = 3, t_max = 9; windows of 5, three of them: no two sizes alike
+MODEL = built(
+    11, 8, 2, 3, 9
+)  # n = 11, e = 8, h = 2, depth = 3, t_max = 9; windows of 5, three of them: no two sizes alike
 
 
 def windows(draw):
@@ -119,7 +132,10 @@ def longest(answer, draw):
     """What the module says its longest window is."""
     model = MODEL(answer, draw)
     if not hasattr(model, "t_max"):
-        raise Unmet("Your module has no attribute `t_max`. Whoever generates with it has to know how much of the text it can take.")
+        raise Unmet(
+            "Your module has no attribute `t_max`. Whoever generates with it has to know how much of the text it can"
+            " take."
+        )
     return torch.tensor(float(model.t_max))
 
 
@@ -129,7 +145,11 @@ def longest(answer, draw):
 def log_chances(function, logits, *rest):
     """The logarithms of the probabilities that the new logits mean: a constant added to all logits of a row changes nothing."""
     result = function(logits.clone(), *rest)
-    return result.float().log_softmax(dim=-1) if isinstance(result, torch.Tensor) and result.is_floating_point() else result
+    return (
+        result.float().log_softmax(dim=-1)
+        if isinstance(result, torch.Tensor) and result.is_floating_point()
+        else result
+    )
 
 
 def chances(function, logits, *rest):
@@ -217,7 +237,9 @@ class Chain(torch.nn.Module):
     def forward(self, ids):
         t = ids.shape[1]
         if self.t_max < t:
-            raise ValueError(f"A window of {t} tokens is longer than t_max = {self.t_max}, and the model has no positions for it.")
+            raise ValueError(
+                f"A window of {t} tokens is longer than t_max = {self.t_max}, and the model has no positions for it."
+            )
         self.modes.append(self.training)
         logits = self.now[ids] + self.first[ids[:, :1]] + self.place[:t]
         return logits + self.training_only if self.training else logits
@@ -258,8 +280,15 @@ def a_long_prompt(draw):
 def drawn_tokens(generate, model, prompt, count, **options):
     tokens = generate(model, prompt, count, **options)
     if not isinstance(tokens, torch.Tensor) or tokens.shape != (len(prompt), count):
-        shown = f"a tensor of shape {tuple(tokens.shape)}" if isinstance(tokens, torch.Tensor) else f"a {type(tokens).__name__}"
-        raise Unmet(f"For {len(prompt)} prompts and count = {count}, what was drawn has the shape {(len(prompt), count)}; yours is {shown}.")
+        shown = (
+            f"a tensor of shape {tuple(tokens.shape)}"
+            if isinstance(tokens, torch.Tensor)
+            else f"a {type(tokens).__name__}"
+        )
+        raise Unmet(
+            f"For {len(prompt)} prompts and count = {count}, what was drawn has the shape {(len(prompt), count)}; yours"
+            f" is {shown}."
+        )
     return tokens.long()
 
 
@@ -305,7 +334,9 @@ def modes(call):
             call(answer, model, draw)
             if not model.modes:
                 raise Unmet("Your function never calls the model.")
-            told[f"given in {'training' if training else 'evaluation'} mode"] = torch.tensor([any(model.modes), model.training])
+            told[f"given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
+                [any(model.modes), model.training]
+            )
         return told
 
     return probe
@@ -334,7 +365,10 @@ def sliding(t):
 
 def long_texts(answer, draw):
     """Three texts with windows of three lengths: one number alone may be like another one by chance."""
-    return {f"{length} bytes, t = {t}": sliding(t)(answer, draw)(draw.integers(0, 7, length)) for length, t in ((29, 5), (23, 4), (38, 6))}
+    return {
+        f"{length} bytes, t = {t}": sliding(t)(answer, draw)(draw.integers(0, 7, length))
+        for length, t in ((29, 5), (23, 4), (38, 6))
+    }
 
 
 def a_text(draw):
@@ -357,9 +391,15 @@ def uniform_text(answer, draw):
     return answer(Uniform().eval(), draw.integers(0, 256, 41), 6)
 
 
-EVALUATION = "The model has to be in evaluation mode while it is used, and afterwards in the mode it came in: model.training says which that is."
+EVALUATION = (
+    "The model has to be in evaluation mode while it is used, and afterwards in the mode it came in: model.training"
+    " says which that is."
+)
 CHANCE = "What is drawn does not come up as often as the model says, by more than five standard errors."
-SEED = "The generator has to decide what is drawn: the same seed, the same draw; another seed, another draw. Hand it on to the function that draws."
+SEED = (
+    "The generator has to decide what is drawn: the same seed, the same draw; another seed, another draw. Hand it on to"
+    " the function that draws."
+)
 
 
 LESSON = Lesson(
@@ -374,7 +414,13 @@ LESSON = Lesson(
             aspects=(
                 Aspect("a text of one slice", 0.5, only_slice, axes="b t", dtype=True),
                 Aspect("every slice", 1, kinds_of_slices, axes="slice byte"),
-                Aspect("equally often", 0.5, evenly, side=True, missed="Some starts come up more often than others, by more than five standard errors."),
+                Aspect(
+                    "equally often",
+                    0.5,
+                    evenly,
+                    side=True,
+                    missed="Some starts come up more often than others, by more than five standard errors.",
+                ),
                 Aspect("generator", 0.5, seeded_batches, side=True, missed=SEED),
             ),
         ),
@@ -384,7 +430,15 @@ LESSON = Lesson(
             minutes=3,
             aspects=(
                 Aspect("values", 1, some_losses, accepts="number"),
-                Aspect("a uniform model", 0.5, uniform_loss, side=True, accepts="number", rtol=1e-6, missed="A model that gives each of 256 bytes the same chance needs 8 bits for each."),
+                Aspect(
+                    "a uniform model",
+                    0.5,
+                    uniform_loss,
+                    side=True,
+                    accepts="number",
+                    rtol=1e-6,
+                    missed="A model that gives each of 256 bytes the same chance needs 8 bits for each.",
+                ),
                 gradient(0.5, several_losses, name="a tensor of losses"),
             ),
         ),
@@ -448,7 +502,13 @@ LESSON = Lesson(
                 renamed(values(0.5, a_long_prompt, via=generating, axes="b t"), "a long prompt"),
                 Aspect("what may be drawn", 1, which_come_up, axes="token"),
                 Aspect("how often", 0.5, frequencies, side=True, missed=CHANCE),
-                Aspect("evaluation mode", 0.5, modes(lambda g, model, draw: g(model, *a_prompt(draw), 3)), side=True, missed=EVALUATION),
+                Aspect(
+                    "evaluation mode",
+                    0.5,
+                    modes(lambda g, model, draw: g(model, *a_prompt(draw), 3)),
+                    side=True,
+                    missed=EVALUATION,
+                ),
                 Aspect("generator", 0.5, seeded_text, side=True, missed=SEED),
                 input_left_alone(0.5, a_prompt, via=generating),
                 any_device(0.5, a_prompt, via=generating),
@@ -461,8 +521,21 @@ LESSON = Lesson(
             aspects=(
                 Aspect("values", 2, long_texts, accepts="number"),
                 values(0.5, a_short_text, name="a text shorter than the window", via=sliding(6), accepts="number"),
-                Aspect("a uniform model", 0.5, uniform_text, side=True, accepts="number", missed="A model that gives each of 256 bytes the same chance needs 8 bits for each."),
-                Aspect("evaluation mode", 0.5, modes(lambda s, model, draw: s(model, *a_text(draw), 5)), side=True, missed=EVALUATION),
+                Aspect(
+                    "a uniform model",
+                    0.5,
+                    uniform_text,
+                    side=True,
+                    accepts="number",
+                    missed="A model that gives each of 256 bytes the same chance needs 8 bits for each.",
+                ),
+                Aspect(
+                    "evaluation mode",
+                    0.5,
+                    modes(lambda s, model, draw: s(model, *a_text(draw), 5)),
+                    side=True,
+                    missed=EVALUATION,
+                ),
                 any_device(0.5, a_text, via=sliding(5)),
             ),
         ),

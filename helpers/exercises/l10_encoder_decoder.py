@@ -3,11 +3,14 @@
 import torch
 import torch.nn.functional as F
 
+from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, values
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import Unmet, any_device, built, gradient, input_left_alone, values
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
-ONCE = "The encoder has to run once for each call: what it makes of the source does not change while the translation grows."
+ONCE = (
+    "The encoder has to run once for each call: what it makes of the source does not change while the translation"
+    " grows."
+)
 
 
 def padded(draw, low, high, pad, lengths, t):
@@ -45,7 +48,9 @@ def one_mask(place, inputs):
         masks = answer(*inputs(draw))
         if not isinstance(masks, (tuple, list)) or len(masks) != 3:
             kind = f"{len(masks)} things" if isinstance(masks, (tuple, list)) else f"a {type(masks).__name__}"
-            raise Unmet(f"Your function has to return three masks, in this order: {', '.join(MASKS)}. It returns {kind}.")
+            raise Unmet(
+                f"Your function has to return three masks, in this order: {', '.join(MASKS)}. It returns {kind}."
+            )
         return masks[place]
 
     return probe
@@ -143,7 +148,9 @@ def forced(smoothing):
 
         def decode(target, given, asked):
             if given is not memory or asked is not source:
-                raise Unmet("`loss` has to decode with what `encode` returned for this source, and with the source itself.")
+                raise Unmet(
+                    "`loss` has to decode with what `encode` returned for this source, and with the source itself."
+                )
             return 2 * F.embedding(target, table) + F.embedding(target, table).cumsum(1)
 
         model.encode, model.decode = lambda _: memory, decode
@@ -278,7 +285,9 @@ def searched(widths, n, limit, urgent):
             found = answer(model, source, start, stop, limit, width)
             if not isinstance(found, torch.Tensor) or found.dim() != 1 or len(found) > limit:
                 shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
-                raise Unmet(f"Your function has to return the ids of one sentence, (t,), t ≤ {limit}; it returns {shape}.")
+                raise Unmet(
+                    f"Your function has to return the ids of one sentence, (t,), t ≤ {limit}; it returns {shape}."
+                )
             rows.append(F.pad(found, (0, limit - len(found)), value=-1))
         return torch.stack(tuple(rows))
 
@@ -346,7 +355,9 @@ LESSON = Lesson(
             ),
             forbidden={
                 "FinishedDecoderBlock": FINISHED,
-                "TransformerDecoderLayer": "It is PyTorch's own, and the lesson holds yours against it. Write out what it does.",
+                "TransformerDecoderLayer": (
+                    "It is PyTorch's own, and the lesson holds yours against it. Write out what it does."
+                ),
             },
         ),
         Exercise(

@@ -6,8 +6,8 @@ trained model.
 
 import torch
 
+from helpers.exercises.aspects import Unmet, any_device, input_left_alone
 from helpers.exercises.exercise import Aspect, Exercise, Lesson
-from helpers.exercises.probes import Unmet, any_device, input_left_alone
 from helpers.parts.bpe import byte_alphabet, learn_merges
 from helpers.parts.gpt2 import GPT2, Config
 
@@ -26,7 +26,11 @@ def a_list_of_ids(returned):
     if isinstance(returned, torch.Tensor):
         returned = returned.tolist()
     if not isinstance(returned, (list, tuple)) or not all(isinstance(i, int) for i in returned):
-        what = kind_of(returned) if not isinstance(returned, (list, tuple)) else f"a list with {kind_of(returned[0])} in it"
+        what = (
+            kind_of(returned)
+            if not isinstance(returned, (list, tuple))
+            else f"a list with {kind_of(returned[0])} in it"
+        )
         raise Unmet(f"You return {what}. A list of integers is asked for, the id of one token each.")
     return torch.tensor(list(returned), dtype=torch.int64)
 
@@ -43,7 +47,10 @@ def characters_of(which):
     def probe(alphabet, draw):
         table = alphabet()
         if not isinstance(table, dict):
-            raise Unmet(f"Your function has to return a dict from the numbers 0 to 255 to characters; it returns {kind_of(table)}.")
+            raise Unmet(
+                "Your function has to return a dict from the numbers 0 to 255 to characters; it returns"
+                f" {kind_of(table)}."
+            )
         found = [table.get(byte) for byte in which]
         if not any(isinstance(c, str) for c in found) and table and all(isinstance(key, str) for key in table):
             raise Unmet("Your dict leads from characters to bytes. It has to lead from bytes, 0 to 255, to characters.")
@@ -72,14 +79,20 @@ def pairs_as_text(learn, words, count):
     lines = []
     for pair in merges:
         if isinstance(pair, str):
-            raise Unmet(f"Each entry of your list has to be a pair of symbols, such as ('t', 'h'); one of them is the text {pair!r}.")
+            raise Unmet(
+                "Each entry of your list has to be a pair of symbols, such as ('t', 'h'); one of them is the text"
+                f" {pair!r}."
+            )
         lines.append(" + ".join(map(str, pair)) if isinstance(pair, (list, tuple)) else str(pair))
     return as_text("\n".join(lines) or "-")
 
 
 def drawn_words(draw, different=12, letters="abcde", longest=7, most=6):
     """Words as they occur in a text: some often, some once, in a drawn order that is not the alphabet's."""
-    chosen = ["".join(letters[i] for i in draw.integers(0, len(letters), draw.number(3, longest + 1)).tolist()) for _ in range(different)]
+    chosen = [
+        "".join(letters[i] for i in draw.integers(0, len(letters), draw.number(3, longest + 1)).tolist())
+        for _ in range(different)
+    ]
     text = [word for word in chosen for _ in range(draw.number(1, most))]
     return [text[i] for i in draw.permutation(len(text)).tolist()]
 
@@ -153,8 +166,11 @@ def merges_across_words(encode, draw):
 def without_merges(encode, draw):
     """Nothing to merge, in words of one letter and in the empty text."""
     _, vocabulary = a_tokenizer(draw, LETTERS, 3)
-    return {"one letter": a_list_of_ids(encode("a", [], vocabulary)), "two words": a_list_of_ids(encode("ab c", [], vocabulary)),
-            "no text": torch.tensor([len(a_list_of_ids(encode("", [], vocabulary)))])}
+    return {
+        "one letter": a_list_of_ids(encode("a", [], vocabulary)),
+        "two words": a_list_of_ids(encode("ab c", [], vocabulary)),
+        "no text": torch.tensor([len(a_list_of_ids(encode("", [], vocabulary)))]),
+    }
 
 
 def text_of(decode, ids, vocabulary):
@@ -190,7 +206,7 @@ def split_characters(decode, draw):
 def broken_characters(decode, draw):
     """Bytes that are no character at all: a model may write anything."""
     (_, vocabulary), table = a_tokenizer(draw, LETTERS, 25), byte_alphabet()
-    bytes_ = "a€".encode()[:-1] + b" " + "é".encode()[1:] + "bc".encode() + "😀".encode()[:2]
+    bytes_ = "a€".encode()[:-1] + b" " + "é".encode()[1:] + b"bc" + "😀".encode()[:2]
     return text_of(decode, [vocabulary[table[byte]] for byte in bytes_], vocabulary)
 
 
@@ -211,7 +227,9 @@ def strong(module, draw):
     """Drawn weights by name, large enough that attention is sharp and that the two GELUs differ; norms that are no identity."""
     with torch.no_grad():
         for name, parameter in own_names(module).items():
-            numbers = draw.named(name).normal(*parameter.shape) / (parameter.shape[-1] ** 0.5 if parameter.dim() > 1 else 3)
+            numbers = draw.named(name).normal(*parameter.shape) / (
+                parameter.shape[-1] ** 0.5 if parameter.dim() > 1 else 3
+            )
             large = name.endswith(("to_qkv.weight", "widen.weight", "unify.weight", "positions.weight"))
             parameter.copy_(numbers * (4 if large else 1) + (1 if "norm" in name and name.endswith("weight") else 0))
     return module.eval()
@@ -275,7 +293,10 @@ def slopes(gelu, draw):
     if not isinstance(y, torch.Tensor):
         return y
     if not y.requires_grad:
-        raise Unmet("No gradient flows from your result back to the input. Something cuts the graph: detach(), item(), or a trip through `math` or NumPy.")
+        raise Unmet(
+            "No gradient flows from your result back to the input. Something cuts the graph: detach(), item(), or a"
+            " trip through `math` or NumPy."
+        )
     return torch.autograd.grad(y.sum(), x)[0]
 
 
@@ -300,12 +321,18 @@ def published(draw, prefix="", head=False, buffers=True):
     shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
     for block in ("h.0.", "h.10."):
         shapes |= {
-            f"{block}ln_1.weight": (e,), f"{block}ln_1.bias": (e,),
-            f"{block}attn.c_attn.weight": (e, 3 * e), f"{block}attn.c_attn.bias": (3 * e,),
-            f"{block}attn.c_proj.weight": (e, e), f"{block}attn.c_proj.bias": (e,),
-            f"{block}ln_2.weight": (e,), f"{block}ln_2.bias": (e,),
-            f"{block}mlp.c_fc.weight": (e, 4 * e), f"{block}mlp.c_fc.bias": (4 * e,),
-            f"{block}mlp.c_proj.weight": (4 * e, e), f"{block}mlp.c_proj.bias": (e,),
+            f"{block}ln_1.weight": (e,),
+            f"{block}ln_1.bias": (e,),
+            f"{block}attn.c_attn.weight": (e, 3 * e),
+            f"{block}attn.c_attn.bias": (3 * e,),
+            f"{block}attn.c_proj.weight": (e, e),
+            f"{block}attn.c_proj.bias": (e,),
+            f"{block}ln_2.weight": (e,),
+            f"{block}ln_2.bias": (e,),
+            f"{block}mlp.c_fc.weight": (e, 4 * e),
+            f"{block}mlp.c_fc.bias": (4 * e,),
+            f"{block}mlp.c_proj.weight": (4 * e, e),
+            f"{block}mlp.c_proj.bias": (e,),
         }
         if buffers:
             shapes |= {f"{block}attn.bias": (1, 1, t_max, t_max), f"{block}attn.masked_bias": ()}
@@ -327,11 +354,15 @@ def renamed_state(**options):
             raise Unmet(f"Your function has to return a dict from names to tensors; it returns {kind_of(state)}.")
         wrong = next((name for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)), None)
         if wrong is not None:
-            raise Unmet(f"The values of your dict have to be tensors; the one called {wrong!r} is {kind_of(state[wrong])}.")
+            raise Unmet(
+                f"The values of your dict have to be tensors; the one called {wrong!r} is {kind_of(state[wrong])}."
+            )
         lines = "\n".join(f"{name} {tuple(state[name].shape)}" for name in sorted(state, key=str))
         values = [state[name].flatten().float() for name in sorted(state, key=str)]
-        return {"names and shapes": torch.tensor(list(lines.encode()[:6000] or b"-"), dtype=torch.uint8),
-                "numbers": torch.cat(values) if values else torch.zeros(1)}
+        return {
+            "names and shapes": torch.tensor(list(lines.encode()[:6000] or b"-"), dtype=torch.uint8),
+            "numbers": torch.cat(values) if values else torch.zeros(1),
+        }
 
     return probe
 
@@ -340,7 +371,10 @@ def state_afterwards(rename, draw):
     """The caller's dict after the call: how many names it holds, and their numbers."""
     state = published(draw, "transformer.", head=True)
     rename(state)
-    return {"names": torch.tensor([len(state)]), "numbers": torch.cat([state[name].flatten() for name in sorted(state)])}
+    return {
+        "names": torch.tensor([len(state)]),
+        "numbers": torch.cat([state[name].flatten() for name in sorted(state)]),
+    }
 
 
 # ------------------------------------------------------------------------------------------- cached generation
@@ -351,12 +385,16 @@ def a_model(draw, t_max=31):
     model = strong(GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=2)).to(draw.device), draw)
     with torch.no_grad():
         model.positions.weight.mul_(2)
-        model.tokens.weight.div_(model.tokens.weight.norm(dim=1, keepdim=True))  # or the longest would be written all the time
+        model.tokens.weight.div_(
+            model.tokens.weight.norm(dim=1, keepdim=True)
+        )  # or the longest would be written all the time
         for name, parameter in model.named_parameters():
             if name.endswith("bias"):
                 parameter.zero_()
             if name.endswith("narrow.weight"):
-                parameter.sub_(parameter.mean(dim=0))  # GELU is positive on the mean, and would write the same token for ever
+                parameter.sub_(
+                    parameter.mean(dim=0)
+                )  # GELU is positive on the mean, and would write the same token for ever
     return model
 
 
@@ -375,8 +413,8 @@ def work_done(generate, draw):
     generate(model, ids, count)
     if sum(seen) > 7 + count:
         raise Unmet(
-            f"For {count} new tokens after a prompt of 7, your code sends {sum(seen)} tokens through the model. With a cache each goes through once: "
-            f"7 at the start, then one at a time, {7 + count - 1} in all."
+            f"For {count} new tokens after a prompt of 7, your code sends {sum(seen)} tokens through the model. With a"
+            f" cache each goes through once: 7 at the start, then one at a time, {7 + count - 1} in all."
         )
     return torch.tensor([1])
 
@@ -453,10 +491,25 @@ LESSON = Lesson(
             minutes=7,
             aspects=(
                 Aspect("the other 68 bytes", 1.5, characters_of(OTHERS), axes="byte"),
-                Aspect("bytes that print", 0.5, characters_of(PRINTED), side=True,
-                       missed="Bytes whose own character prints stand for themselves: 33 to 126, 161 to 172 and 174 to 255."),
-                Aspect("no two alike", 0.5, one_to_one, side=True,
-                       missed="There have to be 256 bytes with 256 different characters. Otherwise nobody can find the way back."),
+                Aspect(
+                    "bytes that print",
+                    0.5,
+                    characters_of(PRINTED),
+                    side=True,
+                    missed=(
+                        "Bytes whose own character prints stand for themselves: 33 to 126, 161 to 172 and 174 to 255."
+                    ),
+                ),
+                Aspect(
+                    "no two alike",
+                    0.5,
+                    one_to_one,
+                    side=True,
+                    missed=(
+                        "There have to be 256 bytes with 256 different characters. Otherwise nobody can find the way"
+                        " back."
+                    ),
+                ),
             ),
             forbidden=NO_BPE | {"finished_alphabet": FINISHED},
         ),
@@ -465,10 +518,35 @@ LESSON = Lesson(
             stars=3,
             minutes=11,
             aspects=(
-                Aspect("merges of a text", 1.5, from_a_text, missed="Your pairs differ from the right ones. Take a text of two short words and go through it by hand, pair by pair."),
-                Aspect("words that occur often", 0.5, from_repeated_words, missed="One frequent word can outweigh many rare ones. How often does each word occur?"),
-                Aspect("ties", 0.5, from_pairs_that_tie, missed="Of several pairs that are equally frequent, the lexicographically smallest one comes first."),
-                Aspect("nothing left to merge", 0.5, from_too_few, missed="Asked for more pairs than there are, your function has to return those that there are."),
+                Aspect(
+                    "merges of a text",
+                    1.5,
+                    from_a_text,
+                    missed=(
+                        "Your pairs differ from the right ones. Take a text of two short words and go through it by"
+                        " hand, pair by pair."
+                    ),
+                ),
+                Aspect(
+                    "words that occur often",
+                    0.5,
+                    from_repeated_words,
+                    missed="One frequent word can outweigh many rare ones. How often does each word occur?",
+                ),
+                Aspect(
+                    "ties",
+                    0.5,
+                    from_pairs_that_tie,
+                    missed=(
+                        "Of several pairs that are equally frequent, the lexicographically smallest one comes first."
+                    ),
+                ),
+                Aspect(
+                    "nothing left to merge",
+                    0.5,
+                    from_too_few,
+                    missed="Asked for more pairs than there are, your function has to return those that there are.",
+                ),
             ),
             forbidden=NO_BPE,
         ),
@@ -489,11 +567,30 @@ LESSON = Lesson(
             stars=1,
             minutes=5,
             aspects=(
-                Aspect("words", 0.5, plain_ids, missed="The text that comes back is not the one that went in. Print both, with repr()."),
-                Aspect("characters over several tokens", 1, split_characters,
-                       missed="A character may take up to four bytes, and they may lie in different tokens: look at the order in which you join, and turn bytes into text."),
-                Aspect("bytes that are no character", 0.5, broken_characters,
-                       missed="A model can write bytes that make no character. Each such place has to become the character U+FFFD, and nothing may be lost or raised."),
+                Aspect(
+                    "words",
+                    0.5,
+                    plain_ids,
+                    missed="The text that comes back is not the one that went in. Print both, with repr().",
+                ),
+                Aspect(
+                    "characters over several tokens",
+                    1,
+                    split_characters,
+                    missed=(
+                        "A character may take up to four bytes, and they may lie in different tokens: look at the order"
+                        " in which you join, and turn bytes into text."
+                    ),
+                ),
+                Aspect(
+                    "bytes that are no character",
+                    0.5,
+                    broken_characters,
+                    missed=(
+                        "A model can write bytes that make no character. Each such place has to become the character"
+                        " U+FFFD, and nothing may be lost or raised."
+                    ),
+                ),
             ),
             forbidden=NO_BPE,
         ),
@@ -553,8 +650,13 @@ LESSON = Lesson(
                 Aspect("without the prefix", 0.5, renamed_state(buffers=False)),
                 Aspect("mask buffers", 0.5, renamed_state()),
                 Aspect("tied head", 0.5, renamed_state(prefix="transformer.", head=True)),
-                Aspect("input left alone", 0.5, state_afterwards, side=True,
-                       missed="After the call, the caller's dict has to hold the names and numbers that it held before."),
+                Aspect(
+                    "input left alone",
+                    0.5,
+                    state_afterwards,
+                    side=True,
+                    missed="After the call, the caller's dict has to hold the names and numbers that it held before.",
+                ),
             ),
             forbidden=NO_GPT2,
         ),

@@ -12,20 +12,15 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m helpers.grading", description=__doc__)
     add = top.add_subparsers(dest="command", required=True).add_parser
 
-    exam = add("exam-key", help="make the secret key that a lesson is graded with")
-    exam.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
-
-    demo = add("demo-class", help="make thirty submissions to try things on")
-    demo.add_argument("lesson", metavar="NN_topic")
-    demo.add_argument("--remove", action="store_true", help="take the class away again, marks and all")
-
     collect = add("collect", help="copy a zip or a folder from Canvas or Moodle into submitted/")
     collect.add_argument("lesson", metavar="NN_topic")
     collect.add_argument("place", metavar="FROM")
 
     grade = add("grade", help="grade what is in submitted/; what is graded already stays")
     grade.add_argument("lesson", metavar="NN_topic")
-    grade.add_argument("--only", action="append", default=[], metavar="STUDENT", help="this student; may be given again")
+    grade.add_argument(
+        "--only", action="append", default=[], metavar="STUDENT", help="this student; may be given again"
+    )
     grade.add_argument("--again", action="store_true", help="also what is graded already")
     grade.add_argument("--jobs", type=int, metavar="N", help="submissions at once (default: the number of cores)")
     grade.add_argument("--scheduler", metavar="tcp://...", help="execute on the workers of this dask scheduler")
@@ -43,13 +38,6 @@ def parser() -> argparse.ArgumentParser:
 
     export = add("export", help="write the marks for nbgrader, Canvas and Moodle, export/")
     export.add_argument("lesson", metavar="NN_topic", nargs="?", help="all lessons if none is named")
-
-    bench = add("bench", help="measure the batch against nbgrader's own")
-    bench.add_argument("lesson", metavar="NN_topic", nargs="?", default="01_dot_product_attention")
-    bench.add_argument("--submissions", type=int, default=40, metavar="N")
-
-    compare = add("compare-attacks", help="try every known attack on plain nbgrader and here, and write the table")
-    compare.add_argument("--only", action="append", default=[], metavar="ATTACK")
     return top
 
 
@@ -62,33 +50,19 @@ def main() -> int:
 
 
 def _run(asked: argparse.Namespace) -> int | None:
-    if asked.command == "exam-key":
-        return commands.exam_key(asked.lessons)
-    if asked.command == "demo-class":
-        from helpers.grading import demo
-
-        return demo.remove(asked.lesson) if asked.remove else demo.make(asked.lesson)
     if asked.command == "collect":
         return commands.collect(asked.lesson, asked.place)
-    if asked.command == "bench":
-        from helpers.grading.bench import bench
-
-        return bench(asked.lesson, asked.submissions)
-    if asked.command == "compare-attacks":
-        from helpers.grading.comparison import compare
-
-        return compare(tuple(asked.only))
     if asked.command == "grade":
         return commands.grade(asked)
     if asked.command == "feedback":
-        from helpers.grading.feedback import write_feedback
+        from helpers.grading.tell.feedback import write_feedback
 
         return write_feedback(asked.lesson, tuple(asked.only))
     if asked.command == "report":
-        from helpers.grading.report import write_report
+        from helpers.grading.tell.report import write_report
 
         return write_report(asked.lesson)
-    from helpers.grading.export import write_exports
+    from helpers.grading.tell.export import write_exports
 
     return write_exports(asked.lesson)
 

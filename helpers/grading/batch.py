@@ -20,15 +20,17 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 from tqdm import tqdm
 
-from helpers.checking.show import number
-from helpers.grading.exam import exam_key_path
-from helpers.grading.intake import Submission, take_in
+from helpers.checking.panel import number
+from helpers.exercises import load_lesson
+from helpers.grading.collect.intake import Submission, take_in
+from helpers.grading.collect.restoring import restore
+from helpers.grading.collect.untrusted import Unreadable
+from helpers.grading.exam import exam_key_path, load_exam_key
+from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Entry, Journal
-from helpers.grading.marks import Marks
-from helpers.grading.records import recorded
-from helpers.grading.restoring import restore
-from helpers.grading.screening import Unreadable
-from helpers.grading.steps import NOTHING_TO_RUN
+from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.records import recorded, write_verdicts
+from helpers.notebooks import sources_of
 
 NOTHING_RAN = "nothing was run"
 Execute = Callable[[NotebookNode], "object"]  # a restored notebook -> running.Executed
@@ -69,6 +71,7 @@ class Batch:
 
     def __init__(self, root: Path, lesson: str, execute: Execute, jobs: int = 1, bar: bool | None = None):
         self.root, self.lesson = root, lesson
+        self._asked, self._key = load_lesson(lesson), load_exam_key(lesson, root)
         self._execute, self._jobs = execute, jobs
         self._bar_disabled = None if bar is None else not bar
         path = root / "notebooks" / lesson / f"{lesson}.ipynb"
@@ -151,7 +154,9 @@ class Batch:
             screened = submission.open()
         except Unreadable as problem:
             flags = (*submission.flags, f"the file {problem}")
-            return Prepared(submission, copy.deepcopy(self._released), flags, f"Nothing could be run: the file {problem}")
+            return Prepared(
+                submission, copy.deepcopy(self._released), flags, f"Nothing could be run: the file {problem}"
+            )
         restored = restore(screened.notebook, self._released)
         return Prepared(submission, restored.notebook, (*submission.flags, *screened.flags, *restored.flags))
 
@@ -159,12 +164,13 @@ class Batch:
         submission, flags = prepared.submission, list(prepared.flags)
         if executed is None:
             notebook, isolation = prepared.notebook, NOTHING_RAN
-            for cell in notebook.cells:
-                _say(cell, prepared.problem)
+            runs = {e.name: CheckRun(why=Why.NOTHING_TO_RUN, says=prepared.problem) for e in self._asked}
         else:
-            notebook, isolation = executed.notebook, executed.isolation
+            notebook, isolation, runs = executed.notebook, executed.isolation, executed.runs
             flags += executed.flags
-        notebook, digest = marks.save(submission.student, notebook, isolation, submission.timestamp)
+        judged = judge_submission(self._asked, self._key, runs, sources_of(notebook))
+        write_verdicts(notebook, self._asked, judged, isolation)
+        digest = marks.save(submission.student, notebook, submission.timestamp)
         verdicts = [verdict for _, verdict in recorded(notebook)]
         points = marks.automatic(submission.student.id)
         return Entry(
@@ -203,16 +209,6 @@ def _result(future: Future) -> tuple:
         return None, f"{type(problem).__name__}: {problem}"
 
 
-def _say(cell: NotebookNode, problem: str) -> None:
-    """Leave in a check cell why nothing was run, where the judge finds it."""
-    if cell.cell_type != "code":
-        return
-    cell.outputs, cell.execution_count = [], None
-    if is_grade(cell):
-        error = {"ename": NOTHING_TO_RUN, "evalue": problem, "traceback": [problem]}
-        cell.outputs = [NotebookNode(output_type="error", **error)]
-
-
 def _handed_in(submission: Submission) -> str:
     return hashlib.sha256(f"{submission.digest} {submission.timestamp}".encode()).hexdigest()
 
@@ -236,7 +232,9 @@ def as_text(summary: Summary) -> str:
     ]
     if marks:
         spread = statistics.pstdev(marks)
-        lines.append(f"  {'mean':<12}{statistics.mean(marks):>5.1f}   of {number(out_of)}; spread {spread:.1f} (standard deviation)")
+        lines.append(
+            f"  {'mean':<12}{statistics.mean(marks):>5.1f}   of {number(out_of)}; spread {spread:.1f} (standard deviation)"
+        )
     for isolation in sorted({entry.isolation for entry in summary.entries}):
         count = sum(entry.isolation == isolation for entry in summary.entries)
         lines.append(f"  {'isolation':<12}{count:>5}   {isolation}")

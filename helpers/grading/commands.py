@@ -13,7 +13,7 @@ from pathlib import Path
 
 from helpers.checking.keys import BadKey
 from helpers.exercises import load_lesson
-from helpers.grading.exam import exam_key_path, load_exam_key, make_exam_key
+from helpers.grading.exam import load_exam_key
 
 
 class Stop(SystemExit):
@@ -23,20 +23,12 @@ class Stop(SystemExit):
         super().__init__(f"\n{text}\n")
 
 
-def exam_key(lessons: list[str]) -> None:
-    from helpers.authoring.sources import sources
-
-    for source in sources(lessons):
-        path = make_exam_key(source.name, Path.cwd())
-        print(f"Made {path.relative_to(Path.cwd())}. Keep it to yourself; git ignores it.")
-
-
 def grade(asked: argparse.Namespace) -> int:
     """Grade what has been handed in. Returns 1 when a submission could not be graded."""
     from helpers.grading.batch import Batch, UnknownStudent, as_text
-    from helpers.grading.cluster import NoCluster
+    from helpers.grading.execute.cluster import NoCluster
+    from helpers.grading.execute.running import NoSandbox
     from helpers.grading.journal import Busy
-    from helpers.grading.running import NoSandbox
 
     root = Path.cwd()
     load_lesson(asked.lesson)
@@ -56,14 +48,14 @@ def grade(asked: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _execution(asked: argparse.Namespace, seed: str) -> Iterator[tuple[Callable, int]]:
     """What runs a notebook, and how many at once."""
-    from helpers.grading.running import Limits, Runner
+    from helpers.grading.execute.running import Limits, Runner
 
     isolation = "none" if asked.unsafe else "bubblewrap"
     if asked.unsafe:
         print(UNSAFE, file=sys.stderr)
     limits = Limits(cell_seconds=asked.cell_seconds, total_seconds=asked.total_seconds)
     if asked.scheduler:
-        from helpers.grading.cluster import cluster
+        from helpers.grading.execute.cluster import cluster
 
         with cluster(asked.scheduler, asked.lesson, seed, isolation, limits) as found:
             yield found.execute, asked.jobs or 2 * found.threads
@@ -80,7 +72,7 @@ exam key, change marks, and delete what you own. Every mark made now says that i
 
 def register(root: Path, lesson: str) -> None:
     """Make sure that the gradebook knows the lesson, as `nbgrader generate_assignment` tells it."""
-    from helpers.grading.marks import Marks, Unregistered
+    from helpers.grading.gradebook import Marks, Unregistered
 
     warnings.filterwarnings("ignore", message="Object of type <Submitted")  # nbgrader's own; harmless
     with Marks(root, lesson) as marks, contextlib.suppress(Unregistered):
@@ -95,8 +87,8 @@ def register(root: Path, lesson: str) -> None:
 
 def collect(lesson: str, place: str, copy_to: str = "submitted") -> None:
     """Copy a platform's export into nbgrader's layout, and say what was found."""
-    from helpers.grading.intake import take_in
-    from helpers.grading.screening import Unreadable
+    from helpers.grading.collect.intake import take_in
+    from helpers.grading.collect.untrusted import Unreadable
 
     if not Path(place).exists():
         raise Stop(f"{place} does not exist.")
@@ -121,11 +113,3 @@ def collect(lesson: str, place: str, copy_to: str = "submitted") -> None:
     for flag in intake.flags:
         print(f"  {flag}")
     print(f"Copied the notebooks of {copied} students into {copy_to}/.")
-
-
-def ready_to_grade(root: Path, lesson: str) -> None:
-    """An exam key and a gradebook that knows the lesson, made where they are missing."""
-    if not exam_key_path(lesson, root).is_file():
-        print("Making an exam key ...")
-        make_exam_key(lesson, root)
-    register(root, lesson)

@@ -1,11 +1,10 @@
-"""The instructor's own key for each lesson, made from a seed that no student has seen."""
+"""The instructor's own key for each lesson, made (see `authoring.exam_key`) from a seed that no student has seen."""
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
-from helpers.checking.keys import AnswerKey, load_key, save_key
+from helpers.checking.keys import AnswerKey, load_key
 from helpers.exercises import load_lesson
 
 FOLDER = "exam"
@@ -23,18 +22,3 @@ def remedy(lesson: str) -> str:
 def load_exam_key(lesson: str, root: Path) -> AnswerKey:
     """The exam key of a lesson. Raises BadKey with what to run when there is none, or none that fits."""
     return load_key(load_lesson(lesson), exam_key_path(lesson, root), remedy(lesson))
-
-
-def make_exam_key(lesson: str, root: Path, seed: str | None = None) -> Path:
-    """Make a new exam key, from a secret seed unless one is given, and return where it lies.
-
-    Submissions that were graded with an earlier key keep their marks until they are graded again.
-    """
-    from helpers.authoring.keys import make_key
-    from helpers.authoring.sources import sources
-
-    (source,) = sources([lesson])
-    path = exam_key_path(lesson, root)
-    save_key(make_key(source, seed or secrets.token_hex(16)), source.lesson, path)
-    path.chmod(0o600)
-    return path

@@ -6,13 +6,18 @@ The record lies in the metadata of the output that nbgrader reads the mark from,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade
 
-from helpers.checking.answers import ANSWERED, Answer
+from helpers.checking import panel
+from helpers.checking.answers import ANSWERED, MIME, Answer
 from helpers.checking.verdicts import Verdict
+from helpers.exercises import Lesson
+from helpers.grading.judging import Judged
+from helpers.notebooks import exercise_of
 
 FORMAT = 1
 PLACE = "verdict"  # the key in the output's metadata
@@ -33,9 +38,34 @@ def record(verdict: Verdict, answer: Answer | None = None, isolation: str = PLAI
             {"name": a.name, "points": a.points, "out_of": a.out_of, "held": a.held, "waits": a.waits, "says": a.says}
             for a in verdict.aspects
         ],
-        "answer": fingerprint(answer, verdict) if answer else "",
+        "answer": digest_of_wrong(answer, verdict) if answer else "",
         "isolation": isolation,
     }
+
+
+def write_verdicts(notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, Judged], isolation: str) -> None:
+    """Put the verdicts in place of what the check cells left, with the points where nbgrader reads them.
+
+    judged: by exercise. What other cells sent of answers is taken out. nbgrader takes a cell whose only output is a
+    number as partly graded, and scales nothing: points are those of the cell's own metadata.
+    """
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        found = judged.get(exercise_of(cell)) if is_grade(cell) else None
+        if found is None:
+            cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
+            continue
+        most = float(cell.metadata.nbgrader["points"])
+        points = round(found.verdict.points * most / lesson[found.verdict.exercise].points, 6)
+        cell.outputs = [
+            NotebookNode(
+                output_type="execute_result",
+                execution_count=cell.get("execution_count"),
+                metadata={PLACE: record(found.verdict, found.answer, isolation)},
+                data={"text/plain": panel.number(points), "text/html": panel.as_html(found.verdict)},
+            )
+        ]
 
 
 def recorded(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, dict]]:
@@ -48,7 +78,7 @@ def recorded(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, dict]]:
                 break
 
 
-def fingerprint(answer: Answer, verdict: Verdict) -> str:
+def digest_of_wrong(answer: Answer, verdict: Verdict) -> str:
     """Equal for answers that are wrong in the same way: equal to about three digits wherever they are wrong."""
     digest = hashlib.sha256()
     held = {aspect.name for aspect in verdict.aspects if aspect.held or aspect.waits}

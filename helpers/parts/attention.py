@@ -14,8 +14,8 @@ def attention(q, k, v):
     q: (..., t, d), one query for each of t positions. k: (..., s, d) and v: (..., s, v), one key and one value for
     each of s positions. Returns (..., t, v): output i is Σ_j w_ij v_j with w_ij = softmax over j of q_i·k_j.
     """
-    scores = q @ k.transpose(-2, -1)            # (..., t, s)
-    weights = torch.softmax(scores, dim=-1)     # each row sums to 1 over the s keys
+    scores = q @ k.transpose(-2, -1)  # (..., t, s)
+    weights = torch.softmax(scores, dim=-1)  # each row sums to 1 over the s keys
     return weights @ v
 
 
@@ -38,7 +38,7 @@ class SingleHeadAttention(nn.Module):
         With a context this is the attention between decoder and encoder of section 3.2.3.
         """
         context = x if context is None else context
-        q = self.to_queries(x)          # (b, t, d)
-        k = self.to_keys(context)       # (b, s, d)
-        v = self.to_values(context)     # (b, s, d)
+        q = self.to_queries(x)  # (b, t, d)
+        k = self.to_keys(context)  # (b, s, d)
+        v = self.to_values(context)  # (b, s, d)
         return attention(q, k, v)

@@ -22,7 +22,7 @@ END_OF_TEXT = "<|endoftext|>"
 ##### Bytes and pieces
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _alphabet():
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in printable]
@@ -61,11 +61,12 @@ _LATER_NUMBERS = """
 _SPACES = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _pattern():
     letters, numbers = _ranges("L", _LATER_LETTERS), _ranges("N", _LATER_NUMBERS)
     return re.compile(
-        f"'(?:[stmd]|re|ve|ll)| ?[{letters}]+| ?[{numbers}]+| ?[^{_SPACES}{letters}{numbers}]+|[{_SPACES}]+(?![^{_SPACES}])|[{_SPACES}]+"
+        f"'(?:[stmd]|re|ve|ll)| ?[{letters}]+| ?[{numbers}]+|"
+        f" ?[^{_SPACES}{letters}{numbers}]+|[{_SPACES}]+(?![^{_SPACES}])|[{_SPACES}]+"
     )
 
 
@@ -166,7 +167,8 @@ def _whole(text):
     except UnicodeEncodeError as problem:
         half = ord(text[problem.start])
         raise ValueError(
-            f"Character {problem.start} of the text is U+{half:04X}, half of a surrogate pair: no character, so it has no bytes to encode."
+            f"Character {problem.start} of the text is U+{half:04X}, half of a surrogate pair: no character, so it has"
+            " no bytes to encode."
         ) from None
     return text
 
@@ -177,7 +179,7 @@ def _spell(piece):
     return "".join([alphabet[byte] for byte in piece.encode()])
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _bytes_of_characters():
     return {character: byte for byte, character in _alphabet().items()}
 
@@ -338,7 +340,9 @@ def _read_vocabulary(path):
         raise ValueError(f"{path.name} is damaged: it gives one id to two tokens.")
     missing = [character for character in _alphabet().values() if character not in vocabulary]
     if missing:
-        raise ValueError(f"{path.name} is damaged: it has no token for {len(missing)} of the 256 bytes, {missing[0]!r} for one.")
+        raise ValueError(
+            f"{path.name} is damaged: it has no token for {len(missing)} of the 256 bytes, {missing[0]!r} for one."
+        )
     characters = _bytes_of_characters()
     strange = next((token for token in vocabulary if any(character not in characters for character in token)), None)
     if strange is not None:
@@ -355,7 +359,10 @@ def _read_merges(path):
             continue
         pair = tuple(line.split(" "))
         if len(pair) != 2 or not all(pair):
-            raise ValueError(f"{path.name} is damaged: line {number} should be two tokens with a space between, and is {line[:60]!r}.")
+            raise ValueError(
+                f"{path.name} is damaged: line {number} should be two tokens with a space between, and is"
+                f" {line[:60]!r}."
+            )
         merges.append(pair)
     if len(set(merges)) < len(merges):
         raise ValueError(f"{path.name} is damaged: it has one merge twice.")

@@ -105,7 +105,9 @@ class EncoderDecoder(nn.Module):
     scaled by √e (section 3.4). share: one table of token vectors for source, target and output layer (section 3.4).
     """
 
-    def __init__(self, n_source, n_target, e, h, depth, t_max, pad, dropout=0.0, pre_norm=False, hidden=None, share=False):
+    def __init__(
+        self, n_source, n_target, e, h, depth, t_max, pad, dropout=0.0, pre_norm=False, hidden=None, share=False
+    ):
         super().__init__()
         self.pad = pad
         self.source_tokens = nn.Embedding(n_source, e)
@@ -124,7 +126,9 @@ class EncoderDecoder(nn.Module):
         """ids: (b, t). Returns (b, t, e)."""
         t, e = ids.shape[1], self.positions.shape[1]
         if t > len(self.positions):
-            raise ValueError(f"A sequence of t = {t} positions is longer than the t_max = {len(self.positions)} of this model.")
+            raise ValueError(
+                f"A sequence of t = {t} positions is longer than the t_max = {len(self.positions)} of this model."
+            )
         return self.dropout(tokens(ids) * math.sqrt(e) + self.positions[:t])
 
     def encode(self, source):

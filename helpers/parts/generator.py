@@ -114,7 +114,9 @@ def sliding_window_bits(model, data, t, batch=32):
     """
     data = data.long()
     head = data[: t + 1].unsqueeze(0)  # the first window predicts all of its bytes
-    parts = data.unfold(0, t + 1, 1)[1:].split(batch) if len(data) > t + 1 else ()  # each window ends one byte later than the one before
+    parts = (
+        data.unfold(0, t + 1, 1)[1:].split(batch) if len(data) > t + 1 else ()
+    )  # each window ends one byte later than the one before
     with _evaluating(model):
         nats = F.cross_entropy(model(head[:, :-1])[0], head[0, 1:], reduction="sum").item()
         for part in parts:

@@ -84,14 +84,20 @@ class Config:
             raise ValueError(f"{path.name} is damaged: it should be a table of settings.")
         for setting, usual in _ONLY.items():
             if found.get(setting, usual[0]) not in usual:
-                raise ValueError(f"{path.name} asks for {setting} = {found[setting]!r}, and this GPT-2 knows only {usual[0]!r}.")
+                raise ValueError(
+                    f"{path.name} asks for {setting} = {found[setting]!r}, and this GPT-2 knows only {usual[0]!r}."
+                )
         names = {"n": "vocab_size", "t_max": "n_positions", "e": "n_embd", "h": "n_head", "depth": "n_layer"}
         missing = [theirs for theirs in names.values() if theirs not in found]
         if missing:
             raise ValueError(f"{path.name} is damaged: it does not say {' nor '.join(missing)}.")
         try:
-            return cls(**{ours: found[theirs] for ours, theirs in names.items()}, hidden=found.get("n_inner"),
-                       epsilon=float(found.get("layer_norm_epsilon", 1e-5)), dropout=float(found.get("resid_pdrop", 0.1)))
+            return cls(
+                **{ours: found[theirs] for ours, theirs in names.items()},
+                hidden=found.get("n_inner"),
+                epsilon=float(found.get("layer_norm_epsilon", 1e-5)),
+                dropout=float(found.get("resid_pdrop", 0.1)),
+            )
         except (TypeError, ValueError) as problem:
             raise ValueError(f"{path.name} is damaged: {problem}") from None
 
@@ -335,7 +341,9 @@ def generate_cached(model, ids, count, temperature=1.0, top_k=None, top_p=None, 
     cache = KeyValueCache(model.config.depth, min(model.t_max, t + count))
     for _ in range(count):
         if tokens.shape[1] <= model.t_max:
-            logits = model(tokens[:, cache.length :], cache, last_only=True)[:, -1]  # the prompt first, then one token at a time
+            logits = model(tokens[:, cache.length :], cache, last_only=True)[
+                :, -1
+            ]  # the prompt first, then one token at a time
         else:
             logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]
         tokens = torch.cat([tokens, _draw(logits, temperature, top_k, top_p, generator)], dim=1)
@@ -466,13 +474,19 @@ def load(folder, device=None):
         model = GPT2(config)
     renamed, problems = _rename(published)
     expected = model.state_dict()
-    problems += [f"  missing: {_published_name(ours)} {tuple(expected[ours].shape)}" for ours in expected if ours not in renamed]
+    problems += [
+        f"  missing: {_published_name(ours)} {tuple(expected[ours].shape)}" for ours in expected if ours not in renamed
+    ]
     for ours, tensor in renamed.items():
         theirs = _published_name(ours)
         if ours not in expected:
-            problems.append(f"  unexpected: {theirs} (config.json says {config.depth} blocks)")  # the only way a known name can be too much
+            problems.append(
+                f"  unexpected: {theirs} (config.json says {config.depth} blocks)"
+            )  # the only way a known name can be too much
         elif tensor.shape != expected[ours].shape:
-            problems.append(f"  wrong shape: {theirs} is {tuple(tensor.shape)} and should be {tuple(expected[ours].shape)}")
+            problems.append(
+                f"  wrong shape: {theirs} is {tuple(tensor.shape)} and should be {tuple(expected[ours].shape)}"
+            )
         elif tensor.layout != torch.strided or not tensor.is_floating_point() or tensor.is_meta:
             problems.append(f"  no weights: {theirs} holds {tensor.dtype}, {tensor.layout}, on {tensor.device}")
     if problems:
@@ -504,10 +518,14 @@ def _read_weights(folder):
         # PyTorch's own message advises to run what is in the file: not repeated here.
         asked = re.search(r"(?:GLOBAL|class|function|global)\s+([\w.]+\.\w+)", str(problem))
         what = f"it asks for {asked[1]}, and that" if asked else "what is in it"
-        raise ValueError(f"{path.name} is refused: {what} is no weights. It is damaged or hostile, and nothing in it was run.") from None
+        raise ValueError(
+            f"{path.name} is refused: {what} is no weights. It is damaged or hostile, and nothing in it was run."
+        ) from None
     except Exception as problem:  # what a damaged archive raises has no common type
         raise ValueError(f"{path.name} is damaged: {_first_line(problem)}") from None
-    if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found.items()):
+    if not isinstance(found, dict) or not all(
+        isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found.items()
+    ):
         raise ValueError(f"{path.name} is no table of weights: it should hold a tensor for each name.")
     return found, path.name
 

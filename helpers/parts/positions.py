@@ -14,8 +14,8 @@ def sinusoidal_encoding(t, e, device=None):
     entry [p, 2j + 1] is the cosine of the same angle. ValueError when e is odd: hands need two numbers.
     """
     _check_even(e)
-    angles = _angles(torch.arange(t, device=device), e, torch.get_default_dtype())    # (t, e/2)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)    # (t, e/2, 2) -> (t, e)
+    angles = _angles(torch.arange(t, device=device), e, torch.get_default_dtype())  # (t, e/2)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)  # (t, e/2, 2) -> (t, e)
 
 
 class PositionEmbedding(nn.Module):
@@ -35,8 +35,10 @@ class PositionEmbedding(nn.Module):
         """
         t, t_max = x.shape[1], self.table.num_embeddings
         if t > t_max:
-            raise ValueError(f"A sequence of t = {t} positions is longer than the t_max = {t_max} that there are vectors for.")
-        return x + self.table(torch.arange(t, device=x.device))    # (t, e), the same for the whole batch
+            raise ValueError(
+                f"A sequence of t = {t} positions is longer than the t_max = {t_max} that there are vectors for."
+            )
+        return x + self.table(torch.arange(t, device=x.device))  # (t, e), the same for the whole batch
 
 
 def relative_bias(table, t):
@@ -50,7 +52,7 @@ def relative_bias(table, t):
     if t > t_max:
         raise ValueError(f"A sequence of t = {t} positions has distances beyond the t_max = {t_max} of the table.")
     positions = torch.arange(t, device=table.device)
-    distances = positions.unsqueeze(1) - positions    # (t, t), from −(t − 1) to t − 1
+    distances = positions.unsqueeze(1) - positions  # (t, t), from −(t − 1) to t − 1
     return table[distances + t_max - 1]
 
 
@@ -64,16 +66,16 @@ def rotate(x, positions):
     """
     d = x.shape[-1]
     _check_even(d)
-    angles = _angles(positions, d, torch.promote_types(x.dtype, torch.float32))    # (t, d/2)
+    angles = _angles(positions, d, torch.promote_types(x.dtype, torch.float32))  # (t, d/2)
     cos, sin = angles.cos(), angles.sin()
-    first, second = x[..., 0::2], x[..., 1::2]    # (..., t, d/2) each
+    first, second = x[..., 0::2], x[..., 1::2]  # (..., t, d/2) each
     turned = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1)
-    return turned.flatten(-2).to(x.dtype)    # (..., t, d/2, 2) -> (..., t, d)
+    return turned.flatten(-2).to(x.dtype)  # (..., t, d/2, 2) -> (..., t, d)
 
 
 def _angles(positions, width, dtype):
     """p / 10000^(2j/width) for every position p and every pair j. positions: (t,). Returns (t, width/2)."""
-    pairs = torch.arange(0, width, 2, device=positions.device, dtype=dtype)    # the 2j
+    pairs = torch.arange(0, width, 2, device=positions.device, dtype=dtype)  # the 2j
     return positions.unsqueeze(1) / 10000 ** (pairs / width)
 
 

@@ -25,5 +25,5 @@ def scaled_attention(q, k, v):
 
     q: (..., t, d). k: (..., s, d). v: (..., s, v). Returns (..., t, v): softmax(q kᵀ / √d) v.
     """
-    weights = torch.softmax(scaled_scores(q, k), dim=-1)    # (..., t, s), rows sum to 1
+    weights = torch.softmax(scaled_scores(q, k), dim=-1)  # (..., t, s), rows sum to 1
     return weights @ v

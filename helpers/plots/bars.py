@@ -24,7 +24,9 @@ def bars(shares, names, xlabel="weight", ylabel="key", mark=None, axes=None):
         for i in mark or ():
             drawn[i].set(facecolor=COLOURS[6], hatch="///", edgecolor="#5a3c00", linewidth=0)
         for i, value in enumerate(values):
-            ax.annotate(f"{value:.2f}", (value, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8.5)
+            ax.annotate(
+                f"{value:.2f}", (value, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8.5
+            )
         ax.set(xlim=(0, 1.5), xlabel=xlabel, title=title)
         ax.set_xticks([0, 0.5, 1], labels=["0", ".5", "1"])
         ax.set_yticks(range(len(names)), labels=list(names))
@@ -32,4 +34,4 @@ def bars(shares, names, xlabel="weight", ylabel="key", mark=None, axes=None):
         ax.tick_params(axis="y", length=0)
     axes[0].set_ylabel(ylabel)
     if not axes[0].yaxis_inverted():
-        axes[0].invert_yaxis()      # the first name on top
+        axes[0].invert_yaxis()  # the first name on top

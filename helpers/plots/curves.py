@@ -22,7 +22,7 @@ def loss_curve(losses, xlabel="step", ylabel="loss", landmarks=None, log=False, 
         steps = np.arange(1, len(values) + 1)
         if smooth > 1:
             ax.plot(steps, values, color=COLOURS[k % 7], linewidth=0.7, alpha=0.35, linestyle="-")
-            values, steps = np.convolve(values, np.ones(smooth) / smooth, "valid"), steps[smooth - 1:]
+            values, steps = np.convolve(values, np.ones(smooth) / smooth, "valid"), steps[smooth - 1 :]
         series[name] = (steps, values)
     curves(series, xlabel, ylabel, landmarks=landmarks, log="y" if log else "", title=title, ax=ax)
     if not log:
@@ -39,13 +39,30 @@ def curves(series, xlabel, ylabel, landmarks=None, log="", title=None, ax=None):
     ax = ax or plt.subplots(figsize=(WIDTH, 3.6))[1]
     for k, (name, (x, y)) in enumerate(series.items()):
         x, y = as_array(x), as_array(y)
-        ax.plot(x, y, color=COLOURS[k % 7], linestyle=DASHES[k % 7], label=name or None,
-                marker=MARKERS[k % 7] if len(series) > 1 or len(x) <= 20 else None,
-                markevery=max(1, len(x) // 8), markersize=5, markerfacecolor="white")
+        ax.plot(
+            x,
+            y,
+            color=COLOURS[k % 7],
+            linestyle=DASHES[k % 7],
+            label=name or None,
+            marker=MARKERS[k % 7] if len(series) > 1 or len(x) <= 20 else None,
+            markevery=max(1, len(x) // 8),
+            markersize=5,
+            markerfacecolor="white",
+        )
     for name, value in (landmarks or {}).items():
         ax.axhline(value, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-        ax.annotate(name, (1, value), xycoords=("axes fraction", "data"), xytext=(-2, 2), textcoords="offset points",
-                    ha="right", va="bottom", fontsize=8.5, color="#333333")
+        ax.annotate(
+            name,
+            (1, value),
+            xycoords=("axes fraction", "data"),
+            xytext=(-2, 2),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            fontsize=8.5,
+            color="#333333",
+        )
     for axis in log:
         getattr(ax, f"set_{axis}scale")("log")
     ax.set(xlabel=xlabel, ylabel=ylabel)

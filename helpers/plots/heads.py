@@ -9,7 +9,14 @@ from .style import COLOURS, WIDTH, as_array
 from .weights import COLUMNS, ROWS, _fit_numbers, _trim_height, heat
 
 # Apart in lightness as well as in hue, so that grey print keeps them apart. With each, the colour of the writing on it.
-_HEADS = [("#cfe6f5", "black"), ("#E69F00", "black"), ("#005B8F", "white"), ("#ffffff", "black"), ("#7a3b69", "white"), ("#9fd4b8", "black")]
+_HEADS = [
+    ("#cfe6f5", "black"),
+    ("#E69F00", "black"),
+    ("#005B8F", "white"),
+    ("#ffffff", "black"),
+    ("#7a3b69", "white"),
+    ("#9fd4b8", "black"),
+]
 
 
 def head_grid(weights, rows, columns=None, titles=None, across=3, row_label=ROWS, column_label=COLUMNS, **options):
@@ -23,15 +30,29 @@ def head_grid(weights, rows, columns=None, titles=None, across=3, row_label=ROWS
     """
     weights = as_array(weights)
     if weights.ndim != 3:
-        raise ValueError(f"a grid of heads needs (h, t, s); this has shape {weights.shape}. Of a batch, take one: weights[0].")
+        raise ValueError(
+            f"a grid of heads needs (h, t, s); this has shape {weights.shape}. Of a batch, take one: weights[0]."
+        )
     h, across = len(weights), min(across, len(weights))
     down = -(-h // across)
-    figure, axes = plt.subplots(down, across, figsize=(WIDTH, 1.25 * WIDTH * down / across), squeeze=False, layout="compressed")
+    figure, axes = plt.subplots(
+        down, across, figsize=(WIDTH, 1.25 * WIDTH * down / across), squeeze=False, layout="compressed"
+    )
     for k, ax in enumerate(axes.flat):
         if k >= h:
             ax.set_axis_off()
             continue
-        heat(weights[k], rows, columns, scale=1, title=titles[k] if titles else f"head {k + 1}", row_label="", column_label="", ax=ax, **options)
+        heat(
+            weights[k],
+            rows,
+            columns,
+            scale=1,
+            title=titles[k] if titles else f"head {k + 1}",
+            row_label="",
+            column_label="",
+            ax=ax,
+            **options,
+        )
         if k % across:
             ax.set_yticklabels([])
         if k + across < h:
@@ -53,7 +74,9 @@ def fold(panels, e, d, titles=None):
     blocks = [values[None] if values.ndim == 2 else values for values in map(as_array, panels)]
     wide = max(b.shape[0] * b.shape[2] + 0.7 * (b.shape[0] - 1) for b in blocks)
     high = [b.shape[1] + 0.2 for b in blocks]
-    figure, axes = plt.subplots(len(blocks), 1, figsize=(WIDTH, 0.31 * sum(high) + 0.42 * len(blocks)), height_ratios=high, squeeze=False)
+    figure, axes = plt.subplots(
+        len(blocks), 1, figsize=(WIDTH, 0.31 * sum(high) + 0.42 * len(blocks)), height_ratios=high, squeeze=False
+    )
     for k, (ax, panel) in enumerate(zip(axes[:, 0], blocks)):
         for head, block in enumerate(panel):
             left = head * (block.shape[1] + 0.7)
@@ -61,9 +84,24 @@ def fold(panels, e, d, titles=None):
                 position, component = divmod(int(mark), e)
                 colour, ink = _HEADS[component // d % len(_HEADS)]
                 ax.add_patch(Rectangle((left + j, i), 1, 1, facecolor=colour, edgecolor="#555555", linewidth=0.8))
-                ax.text(left + j + 0.5, i + 0.52, f"{position + 1}{chr(97 + component)}", ha="center", va="center", fontsize=8.5, color=ink)
+                ax.text(
+                    left + j + 0.5,
+                    i + 0.52,
+                    f"{position + 1}{chr(97 + component)}",
+                    ha="center",
+                    va="center",
+                    fontsize=8.5,
+                    color=ink,
+                )
             if len(panel) > 1:
-                ax.text(left + block.shape[1] / 2, block.shape[0] + 0.12, f"head {head + 1}", ha="center", va="top", fontsize=8.5)
+                ax.text(
+                    left + block.shape[1] / 2,
+                    block.shape[0] + 0.12,
+                    f"head {head + 1}",
+                    ha="center",
+                    va="top",
+                    fontsize=8.5,
+                )
         ax.set(xlim=(-0.05, wide + 0.05), ylim=(panel.shape[1] + (0.8 if len(panel) > 1 else 0.1), -0.05))
         ax.set_axis_off()
         if titles:
@@ -82,11 +120,25 @@ def arrow_chain(steps, names, title=None, ax=None):
     order = sorted(set(names))
     for k, name in enumerate(names):
         colour = COLOURS[order.index(name) % 7]
-        ax.annotate("", ends[k + 1], ends[k], arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2, "shrinkA": 0, "shrinkB": 0})
+        ax.annotate(
+            "",
+            ends[k + 1],
+            ends[k],
+            arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2, "shrinkA": 0, "shrinkB": 0},
+        )
         across = np.array([-steps[k, 1], steps[k, 0]]) / max(np.hypot(*steps[k]), 1e-9)
-        ax.annotate(name, (ends[k] + ends[k + 1]) / 2, xytext=11 * across, textcoords="offset points", ha="center", va="center",
-                    fontsize=9, color=colour, path_effects=[withStroke(linewidth=2.5, foreground="white")])
-    ax.plot(*ends.T, alpha=0)       # the arrows' ends settle the limits of the axes
+        ax.annotate(
+            name,
+            (ends[k] + ends[k + 1]) / 2,
+            xytext=11 * across,
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=colour,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        )
+    ax.plot(*ends.T, alpha=0)  # the arrows' ends settle the limits of the axes
     ax.plot(*ends[-1], marker="x", color="black", markersize=9, markeredgewidth=2, linestyle="none")
     ax.plot(0, 0, marker="o", color="black", markersize=4, linestyle="none")
     ax.margins(0.18)

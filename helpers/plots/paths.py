@@ -21,10 +21,16 @@ def path_row(t=7, reach=2, axes=None):
     local = [(i, j) for i, j in between if abs(i - j) <= reach]
     steps = [min(k * reach, t - 1) for k in range(layers + 1)]
     panels = {
-        f"recurrent: {t - 1} steps": ([((i, 0), (i, 1)) for i in range(t)] + [((i, 1), (i + 1, 1)) for i in range(t - 1)],
-                                      [(0, 0)] + [(i, 1) for i in range(t)], 2),
-        f"convolution: {layers} layers": ([((i, k), (j, k + 1)) for k in range(layers) for i, j in local],
-                                          [(step, k) for k, step in enumerate(steps)], layers + 1),
+        f"recurrent: {t - 1} steps": (
+            [((i, 0), (i, 1)) for i in range(t)] + [((i, 1), (i + 1, 1)) for i in range(t - 1)],
+            [(0, 0)] + [(i, 1) for i in range(t)],
+            2,
+        ),
+        f"convolution: {layers} layers": (
+            [((i, k), (j, k + 1)) for k in range(layers) for i, j in local],
+            [(step, k) for k, step in enumerate(steps)],
+            layers + 1,
+        ),
         "self-attention: 1 layer": ([((i, 0), (j, 1)) for i, j in between], [(0, 0), (t - 1, 1)], 2),
     }
     if axes is None:
@@ -38,7 +44,9 @@ def path_row(t=7, reach=2, axes=None):
         for k, height in enumerate(heights):
             ax.scatter(range(t), [height] * t, s=48, color="white", edgecolor=_NODE, linewidth=1.2, zorder=3)
         ends = [path[0], path[-1]]
-        ax.scatter([i for i, _ in ends], [heights[k] for _, k in ends], s=48, color=COLOURS[1], edgecolor=_NODE, zorder=4)
+        ax.scatter(
+            [i for i, _ in ends], [heights[k] for _, k in ends], s=48, color=COLOURS[1], edgecolor=_NODE, zorder=4
+        )
         ax.set(title=title, xlabel="position", xticks=range(t), ylim=(-0.15, 1.15), xlim=(-0.6, t - 0.4), yticks=[])
         ax.grid(False)
         ax.spines[:].set_visible(False)
@@ -47,5 +55,17 @@ def path_row(t=7, reach=2, axes=None):
 
 
 def _arrow(ax, start, end, heights, colour, width):
-    ax.annotate("", (end[0], heights[end[1]]), (start[0], heights[start[1]]), zorder=1 if colour == _FAINT else 2,
-                arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 4, "shrinkB": 4, "mutation_scale": 4 if colour == _FAINT else 8})
+    ax.annotate(
+        "",
+        (end[0], heights[end[1]]),
+        (start[0], heights[start[1]]),
+        zorder=1 if colour == _FAINT else 2,
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": colour,
+            "linewidth": width,
+            "shrinkA": 4,
+            "shrinkB": 4,
+            "mutation_scale": 4 if colour == _FAINT else 8,
+        },
+    )

@@ -47,14 +47,26 @@ def label_points(ax, xy, names, fontsize=8.5, avoid=None):
     it had to move away. There is no chance in it: the same points give the same picture.
     """
     xy = _points(xy)
-    ax.figure.draw_without_rendering()      # settles the layout, so that data can be measured in pixels
+    ax.figure.draw_without_rendering()  # settles the layout, so that data can be measured in pixels
     renderer, pixel = ax.figure.canvas.get_renderer(), ax.figure.dpi / 72
     points = ax.transData.transform(xy)
     others = points if avoid is None else np.vstack([points, ax.transData.transform(_points(avoid))])
     obstacles = np.hstack([others - 4 * pixel, others + 4 * pixel])
     frame = ax.get_window_extent(renderer)
-    labels = [ax.text(0, 0, name, fontsize=fontsize, color="#222222", zorder=4, va="center", ha="center",
-                      path_effects=[withStroke(linewidth=2, foreground="white")]) for name in names]
+    labels = [
+        ax.text(
+            0,
+            0,
+            name,
+            fontsize=fontsize,
+            color="#222222",
+            zorder=4,
+            va="center",
+            ha="center",
+            path_effects=[withStroke(linewidth=2, foreground="white")],
+        )
+        for name in names
+    ]
     sizes = [label.get_window_extent(renderer) for label in labels]
 
     # Crowded points choose first: the others have room to give way.
@@ -62,14 +74,24 @@ def label_points(ax, xy, names, fontsize=8.5, avoid=None):
     placed = np.empty((0, 4))
     for i in np.argsort(np.sort(gaps, axis=1)[:, :3].sum(axis=1), kind="stable"):
         half = np.array([sizes[i].width, sizes[i].height]) / 2
-        centre = min(_places(points[i], half, pixel), key=lambda place: _cost(place, half, i, points, obstacles, placed, frame, pixel))
+        centre = min(
+            _places(points[i], half, pixel),
+            key=lambda place: _cost(place, half, i, points, obstacles, placed, frame, pixel),
+        )
         placed = np.vstack([placed, np.hstack([centre - half, centre + half])])
         labels[i].set_position(ax.transData.inverted().transform(centre))
-        labels[i].set_in_layout(False)      # a label must not move the axes that it was measured on
+        labels[i].set_in_layout(False)  # a label must not move the axes that it was measured on
         nearest = np.clip(points[i], centre - half, centre + half)
         if np.linalg.norm(nearest - points[i]) > 9 * pixel:
-            ax.plot(*ax.transData.inverted().transform([points[i], nearest]).T, color="#999999", linewidth=0.7, linestyle="-",
-                    zorder=2, marker="", in_layout=False)
+            ax.plot(
+                *ax.transData.inverted().transform([points[i], nearest]).T,
+                color="#999999",
+                linewidth=0.7,
+                linestyle="-",
+                zorder=2,
+                marker="",
+                in_layout=False,
+            )
 
 
 def _places(point, half, pixel):
@@ -83,9 +105,11 @@ def _places(point, half, pixel):
 def _cost(centre, half, i, points, obstacles, placed, frame, pixel):
     """How bad a place is: covering anything is far worse than being far away."""
     box = np.hstack([centre - half - pixel, centre + half + pixel])
-    outside = max(0, frame.x0 - box[0]) + max(0, frame.y0 - box[1]) + max(0, box[2] - frame.x1) + max(0, box[3] - frame.y1)
+    outside = (
+        max(0, frame.x0 - box[0]) + max(0, frame.y0 - box[1]) + max(0, box[2] - frame.x1) + max(0, box[3] - frame.y1)
+    )
     away = np.linalg.norm(np.clip(points[i], box[:2], box[2:]) - points[i])
-    sideways = 0.15 * abs(centre[1] - points[i][1])      # beside the point reads better than above it
+    sideways = 0.15 * abs(centre[1] - points[i][1])  # beside the point reads better than above it
     return 1e6 * _overlap(box, placed) + 1e4 * _overlap(box, obstacles) + 1e4 * outside + away + sideways
 
 
@@ -131,11 +155,32 @@ def hull_picture(inputs, outputs, names=None, title=None, ax=None):
     """
     inputs, outputs, own = _points(inputs), _points(outputs), ax is None
     ax = plt.subplots(figsize=(WIDTH, 4.6))[1] if own else ax
-    ax.fill(*convex_hull(inputs).T, facecolor="#e8f1f8", edgecolor="#7f9db3", linewidth=1, linestyle="-", label="convex hull of the inputs")
+    ax.fill(
+        *convex_hull(inputs).T,
+        facecolor="#e8f1f8",
+        edgecolor="#7f9db3",
+        linewidth=1,
+        linestyle="-",
+        label="convex hull of the inputs",
+    )
     for start, end in zip(inputs, outputs):
-        ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": "#666666", "linewidth": 1, "shrinkA": 4, "shrinkB": 4,
-                                                "mutation_scale": 9}, zorder=2)
-    ax.scatter(*inputs.T, s=46, facecolor="white", edgecolor=COLOURS[0], linewidth=1.8, marker="o", label="inputs x", zorder=3)
+        ax.annotate(
+            "",
+            end,
+            start,
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": "#666666",
+                "linewidth": 1,
+                "shrinkA": 4,
+                "shrinkB": 4,
+                "mutation_scale": 9,
+            },
+            zorder=2,
+        )
+    ax.scatter(
+        *inputs.T, s=46, facecolor="white", edgecolor=COLOURS[0], linewidth=1.8, marker="o", label="inputs x", zorder=3
+    )
     ax.scatter(*outputs.T, s=42, color=COLOURS[1], marker="D", label="outputs y", zorder=3)
     ax.set_aspect("equal", adjustable="datalim")
     ax.set(xlabel="first component", ylabel="second component")

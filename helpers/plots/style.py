@@ -22,7 +22,7 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E
 DASHES = ["-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2))]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 
-WIDTH = 6.0     # inches: one column
+WIDTH = 6.0  # inches: one column
 DPI = 144
 
 
@@ -51,24 +51,52 @@ def _even_ramp(anchors, steps=128, lightest=98.0, darkest=24.0):
 # scores and the weights made from them match. The sign itself is lost in grey: `heat` writes it into the cell.
 _BLUE = _even_ramp(["#ffffff", "#56B4E9", "#0072B2", "#062a4d"])
 _ORANGE = _even_ramp(["#ffffff", "#E69F00", "#C24E00", "#4a1600"])
-WEIGHTS = ListedColormap(_BLUE, name="course-weights").with_extremes(bad=(0, 0, 0, 0))      # from 0 on: attention weights
-SIGNED = ListedColormap(np.vstack([_ORANGE[::-1], _BLUE]), name="course-signed").with_extremes(bad=(0, 0, 0, 0))   # scores
+WEIGHTS = ListedColormap(_BLUE, name="course-weights").with_extremes(bad=(0, 0, 0, 0))  # from 0 on: attention weights
+SIGNED = ListedColormap(np.vstack([_ORANGE[::-1], _BLUE]), name="course-signed").with_extremes(
+    bad=(0, 0, 0, 0)
+)  # scores
 
 _RC = {
-    "figure.figsize": (WIDTH, 3.6), "figure.dpi": DPI, "figure.facecolor": "white", "figure.constrained_layout.use": True,
-    "figure.constrained_layout.w_pad": 0.08, "figure.constrained_layout.h_pad": 0.06,
-    "savefig.dpi": "figure", "savefig.facecolor": "white", "savefig.transparent": False, "savefig.bbox": None,
-    "font.family": "DejaVu Sans", "font.size": 10, "mathtext.fontset": "dejavusans",    # it comes with matplotlib: same everywhere
-    "axes.titlesize": 11, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
-    "figure.titlesize": 11, "axes.titlelocation": "left", "axes.titlepad": 8,
+    "figure.figsize": (WIDTH, 3.6),
+    "figure.dpi": DPI,
+    "figure.facecolor": "white",
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.w_pad": 0.08,
+    "figure.constrained_layout.h_pad": 0.06,
+    "savefig.dpi": "figure",
+    "savefig.facecolor": "white",
+    "savefig.transparent": False,
+    "savefig.bbox": None,
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "mathtext.fontset": "dejavusans",  # it comes with matplotlib: same everywhere
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9,
+    "figure.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8,
     "axes.prop_cycle": cycler(color=COLOURS) + cycler(linestyle=DASHES),
-    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#444444", "axes.facecolor": "white",
-    "axes.grid": True, "axes.axisbelow": True, "grid.color": "#dddddd", "grid.linewidth": 0.7,
-    "axes.unicode_minus": True, "lines.linewidth": 1.8, "lines.markersize": 6,
-    "legend.frameon": True, "legend.framealpha": 0.9, "legend.edgecolor": "none", "image.cmap": WEIGHTS.name, "image.interpolation": "nearest",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#444444",
+    "axes.facecolor": "white",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.7,
+    "axes.unicode_minus": True,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 6,
+    "legend.frameon": True,
+    "legend.framealpha": 0.9,
+    "legend.edgecolor": "none",
+    "image.cmap": WEIGHTS.name,
+    "image.interpolation": "nearest",
     "svg.hashsalt": "course",
 }
-
 
 
 def use_course_style():
@@ -90,8 +118,10 @@ def _set_up_notebook():
         return
     shell = get_ipython()
     if shell is not None:
-        set_matplotlib_formats("png")       # no other format (svg, retina) that a student's settings may ask for
-        shell.display_formatter.formatters["image/png"].for_type(matplotlib.figure.Figure, lambda f: base64.b64encode(png(f)).decode())
+        set_matplotlib_formats("png")  # no other format (svg, retina) that a student's settings may ask for
+        shell.display_formatter.formatters["image/png"].for_type(
+            matplotlib.figure.Figure, lambda f: base64.b64encode(png(f)).decode()
+        )
 
 
 def png(figure=None):

@@ -28,7 +28,17 @@ def surprise(text, bits, across=56, scale=10, label="bits that the model needed 
     for place, character in enumerate(characters):
         i, j = divmod(place, across)
         ax.add_patch(Rectangle((j, i), 1, 1, facecolor=colours[place], linewidth=0))
-        ax.text(j + 0.5, i + 0.54, _drawn(character), ha="center", va="center", fontsize=8.5, family="DejaVu Sans Mono", color=ink[place], parse_math=False)
+        ax.text(
+            j + 0.5,
+            i + 0.54,
+            _drawn(character),
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            family="DejaVu Sans Mono",
+            color=ink[place],
+            parse_math=False,
+        )
     ax.set(xlim=(0, across), ylim=(down, 0))
     ax.set_axis_off()
     bar = figure.colorbar(paint, ax=ax, orientation="horizontal", aspect=50, pad=0.02, shrink=0.7)

@@ -10,11 +10,24 @@ from .style import SIGNED, WEIGHTS, WIDTH, as_array, lightness
 
 ROWS, COLUMNS = "position i (output)", "position j (input)"
 _SHORTER = {"0.0": "0", "0.00": "0", "1.00": "1.0"}
-_CROWDED = 10       # more rows or columns than this, and numbers no longer fit
+_CROWDED = 10  # more rows or columns than this, and numbers no longer fit
 
 
-def heat(matrix, rows=None, columns=None, signed=None, annotate=None, scale=None, title=None,
-         row_label=ROWS, column_label=COLUMNS, digits=None, blank_zeros=False, bar=False, ax=None):
+def heat(
+    matrix,
+    rows=None,
+    columns=None,
+    signed=None,
+    annotate=None,
+    scale=None,
+    title=None,
+    row_label=ROWS,
+    column_label=COLUMNS,
+    digits=None,
+    blank_zeros=False,
+    bar=False,
+    ax=None,
+):
     """One matrix. Darker is larger; blue is positive, orange is negative.
 
     matrix        (t, s), a tensor on any device or an array. Row i is what output i looks at.
@@ -41,14 +54,26 @@ def heat(matrix, rows=None, columns=None, signed=None, annotate=None, scale=None
     scale = float(largest if scale is None else scale) or 1.0
     digits = (2 if largest <= 1.005 else 1) if digits is None else digits
 
-    image = ax.imshow(np.ma.masked_array(values, ~finite), cmap=SIGNED if signed else WEIGHTS, aspect="equal",
-                      vmin=-scale if signed else 0, vmax=scale)
+    image = ax.imshow(
+        np.ma.masked_array(values, ~finite),
+        cmap=SIGNED if signed else WEIGHTS,
+        aspect="equal",
+        vmin=-scale if signed else 0,
+        vmax=scale,
+    )
     dark = finite & (lightness(image.to_rgba(image.get_array())) < 50)
     for i, j in np.ndindex(values.shape):
         text = "" if blank[i, j] else _cell_text(values[i, j], digits, annotate)
         if text:
-            ax.text(j, i, text, ha="center", va="center", color="white" if dark[i, j] else "black",
-                    path_effects=None if finite[i, j] else [withStroke(linewidth=2.5, foreground="white")])
+            ax.text(
+                j,
+                i,
+                text,
+                ha="center",
+                va="center",
+                color="white" if dark[i, j] else "black",
+                path_effects=None if finite[i, j] else [withStroke(linewidth=2.5, foreground="white")],
+            )
 
     if columns is None and values.shape[0] == values.shape[1]:
         columns = rows
@@ -57,7 +82,7 @@ def heat(matrix, rows=None, columns=None, signed=None, annotate=None, scale=None
     ax.set(xlabel=column_label, ylabel=row_label)
     if title:
         ax.set_title(title)
-    ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)       # seen through cells without a number
+    ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)  # seen through cells without a number
     ax.grid(False)
     ax.tick_params(length=0)
     ax.spines[:].set(visible=True, color="#999999", linewidth=0.8)
@@ -100,8 +125,10 @@ def heat_pair(left, right, rows=None, columns=None, titles=(None, None), same_sc
 def _matrix(matrix):
     values = as_array(matrix)
     if values.ndim != 2:
-        raise ValueError(f"a heat map needs a matrix, (rows, columns); this has shape {tuple(values.shape)}. "
-                         "Of a batch, take one: weights[0].")
+        raise ValueError(
+            f"a heat map needs a matrix, (rows, columns); this has shape {tuple(values.shape)}. "
+            "Of a batch, take one: weights[0]."
+        )
     return values
 
 
@@ -113,14 +140,14 @@ def _cell_text(value, digits, annotate):
     if not annotate:
         return "–" if value < 0 else ""
     text = f"{value:.{digits}f}"
-    return text.replace("-", "−" if float(text) else "")        # never "−0.00"
+    return text.replace("-", "−" if float(text) else "")  # never "−0.00"
 
 
 def _fit_numbers(ax, columns):
     """The largest type, up to 9 points, with which every number stays inside its cell; ".43" for "0.43" where that is small."""
     if not ax.texts:
         return
-    ax.figure.draw_without_rendering()      # settles the layout: only now is the width of a cell known
+    ax.figure.draw_without_rendering()  # settles the layout: only now is the width of a cell known
     room = 0.88 * ax.get_window_extent().width / columns
     if _set_type_size(ax, room) < 7.5:
         for text in ax.texts:

@@ -22,7 +22,9 @@ from helpers.device import device
 def arguments() -> argparse.Namespace:
     """The command line: --steps N (0 where the recorded number is wanted), --try (thirty steps and no record), --to FOLDER."""
     parser = argparse.ArgumentParser(description="Trains a lesson's model on real data, and records the run.")
-    parser.add_argument("--steps", type=int, default=0, help="how many steps to train (default: as in the recorded run)")
+    parser.add_argument(
+        "--steps", type=int, default=0, help="how many steps to train (default: as in the recorded run)"
+    )
     parser.add_argument("--try", dest="attempt", action="store_true", help="thirty steps, and no record: does it work?")
     parser.add_argument("--to", type=Path, default=FOLDER, help="where to write the record")
     chosen = parser.parse_args()
@@ -38,7 +40,15 @@ class Optimiser:
     Norms, biases and embeddings are not decayed.
     """
 
-    def __init__(self, model: nn.Module, rate: float, steps: int, warmup: int, decay: float = 0.1, embedding_rate: float | None = None):
+    def __init__(
+        self,
+        model: nn.Module,
+        rate: float,
+        steps: int,
+        warmup: int,
+        decay: float = 0.1,
+        embedding_rate: float | None = None,
+    ):
         tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
         own = {id(p): (name, p) for name, p in model.named_parameters()}
         inner = [p for name, p in own.values() if p.dim() == 2 and id(p) not in tables and not name.startswith("to_")]
@@ -48,7 +58,10 @@ class Optimiser:
             torch.optim.Muon(inner, lr=rate, weight_decay=decay, momentum=0.95, adjust_lr_fn="match_rms_adamw"),
             torch.optim.AdamW(outer, lr=embedding_rate or rate, betas=(0.9, 0.98), weight_decay=0.0),
         ]
-        self._schedules = [torch.optim.lr_scheduler.LambdaLR(part, lambda step: up_and_down(step, steps, warmup)) for part in self._parts]
+        self._schedules = [
+            torch.optim.lr_scheduler.LambdaLR(part, lambda step: up_and_down(step, steps, warmup))
+            for part in self._parts
+        ]
         self._parameters = list(model.parameters())
 
     def step(self) -> None:

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from tqdm.auto import tqdm
 
-from helpers.data.sources import generator_text
+from helpers.data.datasets import generator_text
 from helpers.device import device
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
 from helpers.training.common import Optimiser, Record, arguments, initialise, precision
@@ -41,7 +41,9 @@ def held_out_bits(model, data, t: int, stride: int) -> float:
         rows = torch.stack([data[s : s + t + 1] for s in starts[place : place + 32]]).long().to(device())
         with precision():
             logits = model(rows[:, :-1])
-        losses = F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten(), reduction="none").view(len(rows), t)
+        losses = F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten(), reduction="none").view(
+            len(rows), t
+        )
         fresh = losses[:, -stride:].sum().item()
         if place == 0 and stride < t:
             fresh += losses[0, :-stride].sum().item()
@@ -62,7 +64,9 @@ def landmarks(train: bytes, held_out: bytes) -> dict[str, float]:
         "xz -9": lambda data: len(lzma.compress(data, preset=9)),
     }
     added = {name: 8 * (packed(train + held_out) - packed(train)) / len(held_out) for name, packed in packers.items()}
-    return {name: round(bits, 3) for name, bits in {"order 0": alone, "order 1": entropy(pairs) - alone, **added}.items()}
+    return {
+        name: round(bits, 3) for name, bits in {"order 0": alone, "order 1": entropy(pairs) - alone, **added}.items()
+    }
 
 
 def entropy(counts: Counter) -> float:
@@ -82,14 +86,32 @@ def main() -> None:
     look_at = held_out[:50_000]
 
     model = initialise(CharTransformer(**MODEL)).to(device())
-    settings = {**MODEL, "parameters": sum(p.numel() for p in model.parameters()), "batch": BATCH, "steps": steps,
-                "rate": RATE, "embedding_rate": EMBEDDING_RATE, "warmup": WARMUP, "optimiser": "Muon, AdamW for embeddings and output", "schedule": "half a cosine to 0"}
+    settings = {
+        **MODEL,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "batch": BATCH,
+        "steps": steps,
+        "rate": RATE,
+        "embedding_rate": EMBEDDING_RATE,
+        "warmup": WARMUP,
+        "optimiser": "Muon, AdamW for embeddings and output",
+        "schedule": "half a cosine to 0",
+    }
     optimiser = Optimiser(model, RATE, steps, WARMUP, embedding_rate=EMBEDDING_RATE)
     generator = torch.Generator().manual_seed(1)
     precision()
     t = MODEL["t_max"]
-    record = Record("enwik8", {"name": taken.line.split(":")[1].split(", from")[0].strip(), "sha256": hashlib.sha256(text).hexdigest(),
-                               "bytes": len(text), "training_bytes": cut, "held_out_bytes": len(text) - cut}, settings)
+    record = Record(
+        "enwik8",
+        {
+            "name": taken.line.split(":")[1].split(", from")[0].strip(),
+            "sha256": hashlib.sha256(text).hexdigest(),
+            "bytes": len(text),
+            "training_bytes": cut,
+            "held_out_bytes": len(text) - cut,
+        },
+        settings,
+    )
     running = None
     for step in tqdm(range(steps), desc="training", mininterval=10):
         inputs, targets = (part.to(device()) for part in sample_batch(train, BATCH, t, generator))
@@ -105,8 +127,11 @@ def main() -> None:
             record.look(step=step + 1, training_bits=bits_per_byte(running), held_out_bits=bits)
     record.stop()
 
-    result = {"held_out_bits": round(held_out_bits(model, held_out, t, t // 4), 4), "held_out_bits_without_overlap": round(held_out_bits(model, held_out, t, t), 4),
-              "context": f"windows of {t} bytes, every byte predicted from at least {t - t // 4}"}
+    result = {
+        "held_out_bits": round(held_out_bits(model, held_out, t, t // 4), 4),
+        "held_out_bits_without_overlap": round(held_out_bits(model, held_out, t, t), 4),
+        "context": f"windows of {t} bytes, every byte predicted from at least {t - t // 4}",
+    }
     print(result)
     if chosen.attempt:
         return
@@ -115,7 +140,9 @@ def main() -> None:
     for prompt in PROMPTS:
         ids = torch.tensor([list(prompt.encode())], device=device())
         drawn = generate(model, ids, 400, temperature=0.8, generator=torch.Generator(device()).manual_seed(2))
-        samples.append({"prompt": prompt, "temperature": 0.8, "text": bytes(drawn[0].tolist()).decode("utf-8", errors="replace")})
+        samples.append(
+            {"prompt": prompt, "temperature": 0.8, "text": bytes(drawn[0].tolist()).decode("utf-8", errors="replace")}
+        )
     record.write(chosen.to, result, samples)
 
 

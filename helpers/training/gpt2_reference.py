@@ -9,8 +9,8 @@ import json
 
 import torch
 
+from helpers.data.datasets import gpt2_files
 from helpers.data.reference import FILE, checksum
-from helpers.data.sources import gpt2_files
 from helpers.data.store import written_whole
 
 TEXT = "If the condition is false, the loop ends and the value of the name is None."
@@ -41,8 +41,13 @@ def main() -> None:
     folder = gpt2_files("gpt2", places="embedded").folder
     ids = torch.tensor([Tokenizer.from_folder(folder).encode(TEXT)])
     stages = stages_of_transformers(folder, ids)
-    about = {"command": "python -m helpers.training.gpt2_reference", "transformers": transformers.__version__, "weights": checksum(folder),
-             "text": TEXT, "stages": len(stages)}
+    about = {
+        "command": "python -m helpers.training.gpt2_reference",
+        "transformers": transformers.__version__,
+        "weights": checksum(folder),
+        "text": TEXT,
+        "stages": len(stages),
+    }
     tensors = {"ids": ids} | {f"stage {k}": stage for k, stage in enumerate(stages)}
     with written_whole(FILE) as temporary:
         save_file(tensors, temporary, metadata={"about": json.dumps(about)})

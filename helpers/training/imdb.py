@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from tqdm.auto import tqdm
 
-from helpers.data.sources import classifier_reviews
+from helpers.data.datasets import classifier_reviews
 from helpers.device import device
 from helpers.parts.classifier import Classifier
 from helpers.parts.words import PAD, UNKNOWN, build_vocabulary, pad_rows, split_words
@@ -73,7 +73,9 @@ def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: tor
     def as_matrix(rows):
         counts = [Counter(row) for row in rows]
         places = torch.tensor([[k, word] for k, count in enumerate(counts) for word in count]).T
-        values = torch.tensor([1 + math.log(number) for count in counts for number in count.values()]) * rarity[places[1]]
+        values = (
+            torch.tensor([1 + math.log(number) for count in counts for number in count.values()]) * rarity[places[1]]
+        )
         lengths = torch.zeros(len(rows)).index_add_(0, places[0], values.square()).sqrt()
         return torch.sparse_coo_tensor(places, values / lengths[places[0]], (len(rows), n)).coalesce()
 
@@ -89,7 +91,12 @@ def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: tor
 
     fit.step(loss)
     with torch.no_grad():
-        return (((torch.sparse.mm(as_matrix(test), weights) + offset).squeeze(1) > 0) == test_labels.bool()).float().mean().item()
+        return (
+            (((torch.sparse.mm(as_matrix(test), weights) + offset).squeeze(1) > 0) == test_labels.bool())
+            .float()
+            .mean()
+            .item()
+        )
 
 
 def main() -> None:
@@ -112,12 +119,34 @@ def main() -> None:
     model = initialise(Classifier(n=VOCABULARY, **MODEL, dropout=DROPOUT)).to(device())
     optimiser = Optimiser(model, RATE, steps, WARMUP, decay=0.1, embedding_rate=EMBEDDING_RATE)
     precision()
-    settings = {"n": VOCABULARY, **MODEL, "parameters": sum(p.numel() for p in model.parameters()), "dropout": DROPOUT, "word_dropout": WORD_DROPOUT,
-                "tokens_per_batch": TOKENS, "steps": steps, "epochs": EPOCHS, "rate": RATE, "embedding_rate": EMBEDDING_RATE, "warmup": WARMUP,
-                "optimiser": "Muon, AdamW for embeddings and output", "schedule": "half a cosine to 0"}
+    settings = {
+        "n": VOCABULARY,
+        **MODEL,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "dropout": DROPOUT,
+        "word_dropout": WORD_DROPOUT,
+        "tokens_per_batch": TOKENS,
+        "steps": steps,
+        "epochs": EPOCHS,
+        "rate": RATE,
+        "embedding_rate": EMBEDDING_RATE,
+        "warmup": WARMUP,
+        "optimiser": "Muon, AdamW for embeddings and output",
+        "schedule": "half a cosine to 0",
+    }
     digest = hashlib.sha256("\n".join([*texts, *test_texts]).encode()).hexdigest()
-    record = Record("imdb", {"name": taken.line.split(":")[1].split(",")[0].strip(), "sha256": digest, "of": "all texts, training part first, joined by line feeds",
-                             "trained_on": len(train), "looked_at": len(held), "tested_on": len(test)}, settings)
+    record = Record(
+        "imdb",
+        {
+            "name": taken.line.split(":")[1].split(",")[0].strip(),
+            "sha256": digest,
+            "of": "all texts, training part first, joined by line feeds",
+            "trained_on": len(train),
+            "looked_at": len(held),
+            "tested_on": len(test),
+        },
+        settings,
+    )
     step, running, bar = 0, None, tqdm(total=steps, desc="training", mininterval=10)
     while step < steps:
         for ids, mask, truth in batches(train, train_labels, pad, generator):

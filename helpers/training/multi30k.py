@@ -12,7 +12,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from tqdm.auto import tqdm
 
-from helpers.data.sources import translation_pairs
+from helpers.data.datasets import translation_pairs
 from helpers.device import device
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.encoder_decoder import EncoderDecoder, beam_search, greedy_decode, smoothed_loss
@@ -39,7 +39,9 @@ class Translator:
 
     def target(self, texts: list[str]) -> torch.Tensor:
         """(b, t), padded, from the start token to the stop token."""
-        return pad_rows([[self.start, *self.pieces.encode(" " + text), self.stop] for text in texts], self.pad)[0].to(device())
+        return pad_rows([[self.start, *self.pieces.encode(" " + text), self.stop] for text in texts], self.pad)[0].to(
+            device()
+        )
 
     def text(self, ids: torch.Tensor) -> str:
         """What stands before the stop token."""
@@ -53,7 +55,9 @@ class Translator:
 
 def batches(pairs: list, generator: torch.Generator):
     """Lists of PAIRS pairs of about equal length, in random order."""
-    lengths = torch.tensor([float(len(en) + len(de)) for en, de in pairs]) + 10 * torch.rand(len(pairs), generator=generator)
+    lengths = torch.tensor([float(len(en) + len(de)) for en, de in pairs]) + 10 * torch.rand(
+        len(pairs), generator=generator
+    )
     groups = lengths.argsort().split(PAIRS)
     for k in torch.randperm(len(groups), generator=generator).tolist():
         yield [pairs[place] for place in groups[k].tolist()]
@@ -63,7 +67,10 @@ def loss_of(model, translator: Translator, pairs: list, smoothing: float) -> tor
     """Teacher forcing: the decoder reads the right translation, one token behind."""
     source = translator.source([en for en, _ in pairs])
     target = translator.target([de for _, de in pairs])
-    with precision(), sdpa_kernel(SDPBackend.MATH):  # on a processor, sentences as short as these are faster without tiles
+    with (
+        precision(),
+        sdpa_kernel(SDPBackend.MATH),
+    ):  # on a processor, sentences as short as these are faster without tiles
         logits = model(source, target[:, :-1])
     return smoothed_loss(logits.float(), target[:, 1:], smoothing, translator.pad)
 
@@ -83,7 +90,9 @@ def greedily(model, translator: Translator, texts: list[str]) -> list[str]:
     written = []
     for place in range(0, len(texts), 100):
         with precision():
-            ids = greedy_decode(model, translator.source(texts[place : place + 100]), translator.start, translator.stop, 80)
+            ids = greedy_decode(
+                model, translator.source(texts[place : place + 100]), translator.start, translator.stop, 80
+            )
         written += [translator.text(row) for row in ids]
     return written
 
@@ -93,7 +102,9 @@ def by_beams(model, translator: Translator, texts: list[str]) -> list[str]:
     found = []
     for text in tqdm(texts, desc="translating", mininterval=10):
         source = translator.source([text])
-        found.append(translator.text(beam_search(model, source, translator.start, translator.stop, 80, WIDTH, LENGTH_PENALTY)))
+        found.append(
+            translator.text(beam_search(model, source, translator.start, translator.stop, 80, WIDTH, LENGTH_PENALTY))
+        )
     return found
 
 
@@ -111,12 +122,36 @@ def main() -> None:
     steps = chosen.steps or EPOCHS * per_epoch
     optimiser = Optimiser(model, RATE, steps, WARMUP, decay=0.1, embedding_rate=RATE / 2)
     precision()
-    settings = {"n": translator.n, **MODEL, "parameters": sum(p.numel() for p in model.parameters()), "pairs_per_batch": PAIRS, "steps": steps, "epochs": EPOCHS, "rate": RATE,
-                "warmup": WARMUP, "smoothing": SMOOTHING, "optimiser": "Muon, AdamW for embeddings", "schedule": "half a cosine to 0",
-                "beam_width": WIDTH, "length_penalty": LENGTH_PENALTY}
-    digest = hashlib.sha256("\n".join(text for part in (train, validation, test) for pair in part for text in pair).encode()).hexdigest()
-    record = Record("multi30k", {"name": taken.line.split(":")[1].split(",")[0].strip(), "sha256": digest, "of": "all sentences, English before German, joined by line feeds",
-                                 "trained_on": len(train), "looked_at": len(validation), "tested_on": len(test)}, settings)
+    settings = {
+        "n": translator.n,
+        **MODEL,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "pairs_per_batch": PAIRS,
+        "steps": steps,
+        "epochs": EPOCHS,
+        "rate": RATE,
+        "warmup": WARMUP,
+        "smoothing": SMOOTHING,
+        "optimiser": "Muon, AdamW for embeddings",
+        "schedule": "half a cosine to 0",
+        "beam_width": WIDTH,
+        "length_penalty": LENGTH_PENALTY,
+    }
+    digest = hashlib.sha256(
+        "\n".join(text for part in (train, validation, test) for pair in part for text in pair).encode()
+    ).hexdigest()
+    record = Record(
+        "multi30k",
+        {
+            "name": taken.line.split(":")[1].split(",")[0].strip(),
+            "sha256": digest,
+            "of": "all sentences, English before German, joined by line feeds",
+            "trained_on": len(train),
+            "looked_at": len(validation),
+            "tested_on": len(test),
+        },
+        settings,
+    )
     step, running, bar = 0, None, tqdm(total=steps, desc="training", mininterval=10)
     while step < steps:
         for pairs in batches(train, generator):
@@ -142,13 +177,28 @@ def main() -> None:
     if chosen.attempt:
         return
     best = by_beams(model, translator, english)
-    result |= {"bleu": round(bleu.corpus_score(best, [german]).score, 2), "signature": str(bleu.get_signature()), "chrf": round(sacrebleu.CHRF().corpus_score(best, [german]).score, 2)}
+    result |= {
+        "bleu": round(bleu.corpus_score(best, [german]).score, 2),
+        "signature": str(bleu.get_signature()),
+        "chrf": round(sacrebleu.CHRF().corpus_score(best, [german]).score, 2),
+    }
     print(result)
     scores = [sacrebleu.sentence_bleu(mine, [theirs]).score for mine, theirs in zip(best, german)]
     ranked = sorted(range(len(test)), key=lambda k: -scores[k])
-    places = [0, 1, 2, 3, *(len(test) * k // 10 for k in (2, 4, 6, 8)), len(test) - 2, len(test) - 1]  # the first four of the set, then some from good to bad
+    places = [
+        0,
+        1,
+        2,
+        3,
+        *(len(test) * k // 10 for k in (2, 4, 6, 8)),
+        len(test) - 2,
+        len(test) - 1,
+    ]  # the first four of the set, then some from good to bad
     shown = places[:4] + [ranked[k] for k in places[4:]]
-    samples = [{"english": english[k], "reference": german[k], "translation": best[k], "sentence_bleu": round(scores[k], 1)} for k in shown]
+    samples = [
+        {"english": english[k], "reference": german[k], "translation": best[k], "sentence_bleu": round(scores[k], 1)}
+        for k in shown
+    ]
     record.write(chosen.to, result, samples)
 
 

@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn.utils import parametrize
 from tqdm.auto import tqdm
 
+from helpers.data.datasets import POCKET
 from helpers.data.recorded import FOLDER
-from helpers.data.sources import POCKET
 from helpers.data.store import written_whole
 from helpers.data.text import manual
 from helpers.device import device
@@ -32,7 +32,16 @@ VOCABULARY = 1280
 MODEL = {"t_max": 256, "e": 128, "h": 4, "depth": 4, "dropout": 0.1}
 BATCH, RATE, EMBEDDING_RATE, WARMUP, DECAY, STEPS = 16, 4e-3, 4e-3, 50, 0.2, 800
 PASSAGE, EVERY = 8, 20  # paragraphs in a passage, and how many passages there are for one that is held out
-PROMPTS = ["The", "If the", "An exception is", "A class", "When a function is called", "The following", "Note that", "This"]
+PROMPTS = [
+    "The",
+    "If the",
+    "An exception is",
+    "A class",
+    "When a function is called",
+    "The following",
+    "Note that",
+    "This",
+]
 
 
 def passages(text: str) -> tuple[list[str], list[str]]:
@@ -67,7 +76,12 @@ def fresh_model(config: gpt2.Config) -> gpt2.GPT2:
     model = gpt2.GPT2(config)
     with torch.no_grad():
         for block in model.blocks:
-            for layer in (block.attention.to_qkv, block.attention.unify, block.feed_forward.widen, block.feed_forward.narrow):
+            for layer in (
+                block.attention.to_qkv,
+                block.attention.unify,
+                block.feed_forward.widen,
+                block.feed_forward.narrow,
+            ):
                 layer.weight *= math.sqrt(768 / config.e)
             parametrize.register_parametrization(block.attention.to_qkv, "weight", SideBySide())
     return model
@@ -92,13 +106,26 @@ def main() -> None:
     config = gpt2.Config(n=len(tokenizer), **MODEL)
     model = fresh_model(config).to(device())
     settings = {
-        "n": config.n, **MODEL, "parameters": sum(p.numel() for p in model.parameters()), "batch": BATCH, "steps": steps, "rate": RATE,
-        "embedding_rate": EMBEDDING_RATE, "warmup": WARMUP, "decay": DECAY, "optimiser": "Muon, AdamW for embeddings and norms",
-        "schedule": "half a cosine to 0", "kept": "the last weights: they write better than those that were best on the held-out passages",
+        "n": config.n,
+        **MODEL,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "batch": BATCH,
+        "steps": steps,
+        "rate": RATE,
+        "embedding_rate": EMBEDDING_RATE,
+        "warmup": WARMUP,
+        "decay": DECAY,
+        "optimiser": "Muon, AdamW for embeddings and norms",
+        "schedule": "half a cosine to 0",
+        "kept": "the last weights: they write better than those that were best on the held-out passages",
     }
     data = {
-        "name": "the prose of Python's reference manual", "sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text.encode()),
-        "training_tokens": len(train), "held_out_tokens": len(held_out), "held_out_bytes": held_bytes,
+        "name": "the prose of Python's reference manual",
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "bytes": len(text.encode()),
+        "training_tokens": len(train),
+        "held_out_tokens": len(held_out),
+        "held_out_bytes": held_bytes,
     }
     record = Record("pocket_gpt2", data, settings)
     optimiser = Optimiser(model, RATE, steps, WARMUP, DECAY, EMBEDDING_RATE)
@@ -121,15 +148,21 @@ def main() -> None:
     model = finished(model)
 
     result = {
-        "held_out_nats": round(nats, 4), "held_out_perplexity": round(math.exp(nats), 2),
+        "held_out_nats": round(nats, 4),
+        "held_out_perplexity": round(math.exp(nats), 2),
         "held_out_bits_per_byte": round(bits_per_byte(nats * (len(held_out) - 1) / held_bytes), 4),
-        "context": f"windows of {config.t_max} tokens, every token predicted from more than {config.t_max // 2} (fewer at the beginning)",
+        "context": (
+            f"windows of {config.t_max} tokens, every token predicted from more than {config.t_max // 2} (fewer at the"
+            " beginning)"
+        ),
     }
     print(result)
     samples = []
     for seed, prompt in enumerate(PROMPTS):
         ids = torch.tensor([tokenizer.encode(END_OF_TEXT + prompt, special=True)])
-        drawn = gpt2.generate_cached(model, ids, 80, 0.7, top_p=0.95, generator=torch.Generator().manual_seed(seed))[0].tolist()
+        drawn = gpt2.generate_cached(model, ids, 80, 0.7, top_p=0.95, generator=torch.Generator().manual_seed(seed))[
+            0
+        ].tolist()
         drawn = drawn[: drawn.index(tokenizer.end_of_text)] if tokenizer.end_of_text in drawn else drawn
         samples.append({"prompt": prompt, "temperature": 0.7, "top_p": 0.95, "text": tokenizer.decode(drawn)})
         print(f"{prompt}|{samples[-1]['text']}\n")

@@ -1,0 +1,140 @@
+"""A lesson as its author wrote it: solutions/NN_topic/NN_topic.py and mistakes.py."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import runpy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import jupytext
+import nbformat
+
+from helpers.authoring.mistakes import Mistake, Same, Shortcut, Variant
+from helpers.course import NOTEBOOKS, ROOT, SOLUTIONS
+from helpers.exercises import Lesson, load_lesson
+from helpers.notebooks import SETUP
+
+CARD = (
+    "border-left: 4px solid #2b7a9b; padding: 2px 16px; margin: 12px 0; "
+    "background: rgba(128, 134, 145, 0.1); border-radius: 6px"
+)
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of one lesson's source."""
+
+    name: str
+    folder: Path
+
+    @property
+    def script(self) -> Path:
+        return self.folder / f"{self.name}.py"
+
+    @property
+    def notebook(self) -> Path:
+        return self.folder / f"{self.name}.ipynb"
+
+    @property
+    def lesson(self) -> Lesson:
+        return load_lesson(self.name)
+
+    def variants(self, kind: type[Variant] = Variant) -> list[Variant]:
+        """What mistakes.py lists, of the kind asked for."""
+        listed = runpy.run_path(str(self.folder / "mistakes.py"))["VARIANTS"]
+        return [variant for variant in listed if isinstance(variant, kind)]
+
+    def read(self) -> nbformat.NotebookNode:
+        """The lesson as a notebook without outputs, made from the .py alone."""
+        notebook = jupytext.read(self.script)
+        notebook.metadata = nbformat.NotebookNode(kernelspec=KERNEL, language_info={"name": "python"})
+        notebook.nbformat, notebook.nbformat_minor = 4, 5
+        _style_cards(notebook)
+        _name_cells(notebook)
+        return notebook
+
+    def cells(self) -> dict[str, str]:
+        """The sources of the cells that have a grade_id, by that id."""
+        return {
+            cell.metadata.nbgrader["grade_id"]: cell.source for cell in self.read().cells if "nbgrader" in cell.metadata
+        }
+
+
+def sources(names: list[str] | None = None) -> list[Source]:
+    """The lessons of solutions/, in order; only the named ones if names are given.
+
+    Raises SystemExit with the names there are when one is not among them.
+    """
+    there = sorted(folder.name for folder in SOLUTIONS.glob("[0-9][0-9]_*") if folder.is_dir())
+    for name in names or []:
+        if name not in there:
+            raise SystemExit(f"There is no lesson called {name!r} in solutions/. There is: {', '.join(there)}.")
+    return [Source(name, SOLUTIONS / name) for name in (names or there)]
+
+
+def _style_cards(notebook: nbformat.NotebookNode) -> None:
+    """JupyterLab keeps style attributes and loads no style sheet of ours, so cards carry their look with them."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = cell.source.replace('<div class="card">', f'<div class="card" style="{CARD}">')
+
+
+def _name_cells(notebook: nbformat.NotebookNode) -> None:
+    """Give each cell an id that changes only when the cell does, so that rebuilt notebooks are the same bytes."""
+    taken: set[str] = set()
+    for cell in notebook.cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id")
+        name = name or hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
+        unique, count = name, 2
+        while unique in taken:
+            unique, count = f"{name}-{count}", count + 1
+        taken.add(unique)
+        cell.id = unique
+
+
+@contextlib.contextmanager
+def on_the_cpu() -> Iterator[None]:
+    """Keys are made on the CPU, whatever the machine has."""
+    before = os.environ.get("COURSE_DEVICE")
+    os.environ["COURSE_DEVICE"] = "cpu"
+    try:
+        yield
+    finally:
+        os.environ.pop("COURSE_DEVICE")
+        if before is not None:
+            os.environ["COURSE_DEVICE"] = before
+
+
+class Answers:
+    """Makes the objects that a solution cell, or a variant of it, defines.
+
+    The lesson's setup cell and the one solution cell run in a namespace of their own; no other cell is
+    needed, because no exercise builds on the student's answer to another.
+    """
+
+    def __init__(self, source: Source):
+        self._cells = source.cells()
+        self._setup: dict = {"__name__": "__main__"}
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(self._cells[SETUP], "<setup>", "exec"), self._setup)
+
+    def text(self, exercise: str, variant: Variant | None = None) -> str:
+        """The solution cell's text."""
+        cell = self._cells[exercise]
+        return variant.apply(cell) if variant else cell
+
+    def make(self, exercise: str, variant: Variant | None = None) -> object:
+        """The function or class that the cell defines."""
+        namespace = dict(self._setup)
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(self.text(exercise, variant), "<solution>", "exec"), namespace)
+        return namespace[exercise]
+
+
+__all__ = ["Answers", "Mistake", "NOTEBOOKS", "ROOT", "SOLUTIONS", "Same", "Shortcut", "Source", "sources"]

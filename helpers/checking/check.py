@@ -1,0 +1,137 @@
+"""The one line under each exercise: ``check(raw_weights)``.
+
+At a student's desk it runs the probes, judges the answer against the shipped key and shows the verdict.
+In an exam, where a seed comes from the environment, it runs the probes on inputs drawn from that seed and
+emits what they returned; the judging is done elsewhere, and no key is at hand.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+
+from IPython import get_ipython
+from IPython.display import display
+
+from helpers.checking import answers, panel
+from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
+from helpers.checking.verdicts import NOT_STARTED, RIGHT, Verdict, judge, no_answer
+from helpers.course import EXAM_SEED, VALIDATING
+from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
+from helpers.notebooks import defines
+
+REMEDY = (
+    "Authors: run `make build`. Students: download the course's folder again, "
+    "and copy your notebook into it; your work is not lost."
+)
+
+
+class CheckFailed(Exception):
+    """The answer is not (wholly) right. Carries the verdict."""
+
+    def __init__(self, verdict: Verdict):
+        super().__init__(f"{verdict.exercise}: {panel.number(verdict.points)} of {panel.number(verdict.out_of)} points")
+        self.verdict = verdict
+
+    def _render_traceback_(self):
+        # The panel above has said it all. The Validate button shows tracebacks and no panels.
+        if os.environ.get(VALIDATING):
+            return panel.as_text(self.verdict).splitlines()
+        return [f"CheckFailed: {self} (the panel above says what to look at)"]
+
+
+class Panel:
+    """A verdict that a notebook shows as a panel and a terminal as text."""
+
+    def __init__(self, verdict: Verdict):
+        self.verdict = verdict
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/html": panel.as_html(self.verdict), "text/plain": panel.as_text(self.verdict)}
+
+    def __repr__(self) -> str:
+        return panel.as_text(self.verdict)
+
+
+class Check:
+    """The check of one lesson, called under each exercise with what the student wrote."""
+
+    def __init__(self, lesson: Lesson):
+        self.lesson = lesson
+        self._key: AnswerKey | None = None
+
+    def __call__(self, written: object) -> None:
+        """Check the exercise that `written` answers.
+
+        Raises CheckFailed, with a message that names the points, when part of the answer is wrong, so that
+        nbgrader's Validate button sees it. An exercise that was not begun raises there only.
+        """
+        exercise = self._exercise(written)
+        if exercise is None:
+            return
+        seed = os.environ.get(EXAM_SEED)
+        if seed:
+            emit(answers.run(exercise, written, seed))
+            return
+        verdict = self._verdict(exercise, written)
+        display(Panel(verdict))
+        if verdict.state != RIGHT and (verdict.state != NOT_STARTED or os.environ.get(VALIDATING)):
+            raise CheckFailed(verdict)
+
+    def verdict(self, name: str, written: object, source: str = "") -> Verdict:
+        """The verdict on an answer to the exercise of that name, against the shipped key."""
+        exercise = self.lesson[name]
+        try:
+            key = self._shipped_key()
+        except BadKey as problem:
+            return no_answer(exercise, str(problem))
+        return judge(exercise, answers.run(exercise, written, key.seed), key[name], source)
+
+    def _verdict(self, exercise: Exercise, written: object) -> Verdict:
+        return self.verdict(exercise.name, written, _source_of(written))
+
+    def _shipped_key(self) -> AnswerKey:
+        if self._key is None:
+            self._key = load_key(self.lesson, shipped_path(self.lesson.name), REMEDY)
+        return self._key
+
+    def _exercise(self, written: object) -> Exercise | None:
+        """The exercise meant: by the name in the calling line, or else by the object's own name."""
+        caller = sys._getframe(2)
+        line = linecache.getline(caller.f_code.co_filename, caller.f_lineno)
+        named = re.search(r"\(\s*(\w+)\s*\)", line)
+        for name in ([named[1]] if named else []) + [getattr(written, "__name__", "")]:
+            if name in self.lesson:
+                return self.lesson[name]
+        known = ", ".join(f"check({exercise.name})" for exercise in self.lesson)
+        print(f"This lesson has no such exercise. Its checks are {known}.")
+        return None
+
+
+def emit(answer: answers.Answer) -> None:
+    """Send the answer out of the kernel, as an output of the running cell."""
+    data = {answers.MIME: answers.to_wire(answer), "text/plain": f"The answer to {answer.exercise} was recorded."}
+    display(data, raw=True)
+
+
+def _source_of(written: object) -> str:
+    """The text of the cell that defined this function or class, or nothing.
+
+    Read from the notebook's own cells and not through `inspect`, which finds classes by file only.
+    """
+    shell = get_ipython()
+    name = getattr(written, "__name__", None)
+    if shell is None or not name:
+        return ""
+    cells = shell.user_ns.get("In", [])
+    return next((cell for cell in reversed(cells) if defines(name).search(cell)), "")
+
+
+def start(lesson: str) -> Check:
+    """The check of the lesson of that name. Raises UnknownLesson with the names there are."""
+    return Check(load_lesson(lesson))
+
+
+__all__ = ["Check", "CheckFailed", "UnknownLesson", "emit", "start"]

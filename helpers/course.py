@@ -1,0 +1,69 @@
+"""Facts about the course that are kept once: where things lie, which rooms a student has, limits, the exam's settings.
+
+Needs nothing but Python's own library, so that every room can ask here.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HELPERS = ROOT / "helpers"
+SOLUTIONS = ROOT / "solutions"
+NOTEBOOKS = ROOT / "notebooks"
+KEYS = HELPERS / "keys"  # the answer keys that students get
+
+# Rooms of helpers that stay with the instructor: with them a student could make keys of their own.
+INSTRUCTORS_ROOMS = ("authoring", "grading", "trials")
+
+STUB = "write this"  # the message of the NotImplementedError in a released notebook
+SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs
+
+# The environment of a kernel: an exam's seed stands in the first, nbgrader's Validate button sets the second
+EXAM_SEED = "COURSE_EXAM_SEED"
+VALIDATING = "NBGRADER_VALIDATING"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may use; per submission unless it says otherwise.
+
+    cell_seconds: wall time of one cell. total_seconds: wall time of all. memory: bytes, of all its processes
+    together, beyond what Python and torch take. processor_seconds: of each process. file_bytes: size of one
+    file, and of each of the two folders that can be written to. output_bytes: all outputs of a notebook,
+    answers apart, which have limits of their own.
+    """
+
+    cell_seconds: float = 30
+    total_seconds: float = 120
+    memory: int = 2 << 30
+    processor_seconds: float = 240
+    processes: int = 64
+    open_files: int = 256
+    file_bytes: int = 256 << 20
+    output_bytes: int = 2 << 20
+
+
+LIMITS = Limits()
+
+
+def write_whole(path: Path, data: bytes | str, mode: int = 0o644) -> None:
+    """Write a file, whole or not at all, and return when the disk has it. Where a link lies, the link is replaced.
+
+    mode: the permissions of the file, 0o444 for one that nobody is to write to.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
+    unfinished.unlink(missing_ok=True)
+    try:
+        with open(unfinished, "wb") as file:
+            file.write(data.encode("utf-8", "replace") if isinstance(data, str) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.chmod(mode)
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

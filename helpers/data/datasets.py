@@ -1,0 +1,425 @@
+"""What lessons learn from: real data where there is some, embedded data everywhere, and one line that says which.
+
+    from helpers.data.datasets import classifier_reviews, generator_text, translation_pairs, gpt2_files
+
+    train, test, taken = classifier_reviews()           # prints: Reviews: IMDb, 25,000 to train on and 25,000 to ...
+    texts, labels = train
+
+Each looks in the data folder ($COURSE_DATA, by default the folder `data` of the course), then on the Hugging Face Hub,
+then takes the embedded default. What came from the Hub stays in the data folder, or is kept for the user alone where that
+folder may not be written. `places` leaves steps out: `classifier_reviews(places="embedded")`; the environment variable
+COURSE_PLACES=embedded does so for a whole lesson.
+Nothing here unpickles anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from . import hub, store
+from .hub import Repository, Unavailable
+
+PLACES = ("folder", "kept", "hub", "embedded")
+POCKET = Path(__file__).with_name("pocket_gpt2")
+
+IMDB = Repository("stanfordnlp/imdb", "dataset")
+MULTI30K = Repository("bentrevett/multi30k", "dataset")
+ENWIK8 = Repository("LTCB/enwik8", "dataset")
+# The Hub keeps a copy of data sets as Parquet files here, also of those that are published as a script.
+AS_PARQUET = "refs/convert/parquet"
+
+GPT2_OWNER = {"distilgpt2": "distilbert"}  # of the others: openai-community
+TOKENIZER_FILES = ("vocab.json", "merges.txt")
+WEIGHTS_FILES = ("model.safetensors", "pytorch_model.bin")
+
+
+class Taken(NamedTuple):
+    """Which data a lesson got."""
+
+    place: str  # "folder", "kept" (by an earlier lesson, for this user), "hub" or "embedded"
+    why: list  # why each place before it was passed over, half a sentence each
+    line: str  # what was printed
+
+
+class Labelled(NamedTuple):
+    """Texts and their labels, in step."""
+
+    texts: list  # of str
+    labels: list  # of int: 0 the reviewer did not like it, 1 they did
+
+
+class Reviews(NamedTuple):
+    train: Labelled
+    test: Labelled
+    taken: Taken
+
+
+class Text(NamedTuple):
+    data: bytes  # UTF-8; a published part may end inside a character
+    taken: Taken
+
+
+class Pairs(NamedTuple):
+    """Sentences and their translations: lists of (English, German)."""
+
+    train: list
+    validation: list
+    test: list
+    taken: Taken
+
+
+class GPT2Files(NamedTuple):
+    folder: Path  # holds vocab.json and merges.txt, and unless only the tokenizer was asked for config.json and weights
+    taken: Taken
+
+
+##### For lessons
+
+
+def classifier_reviews(places=None, say=print) -> Reviews:
+    """Film reviews with labels: IMDb's 25,000 + 25,000, or the generated ones of `helpers.data.reviews`.
+
+    Maas et al., "Learning word vectors for sentiment analysis" (2011). Returns Reviews(train, test, taken).
+    """
+
+    def real(folder):
+        splits = [_table(folder, f"imdb/{split}.parquet", {"text": str, "label": int}) for split in ("train", "test")]
+        return [Labelled(*table.values()) for table in splits]
+
+    def embedded():
+        from .reviews import reviews
+
+        return [Labelled(*split) for split in reviews()]
+
+    def words(parts, place):
+        kind = (
+            "generated reviews"
+            if place == "embedded"
+            else "IMDb" + _odd(["imdb/train.parquet", "imdb/test.parquet"], parts)
+        )
+        return f"Reviews: {kind}, {len(parts[0].texts):,} to train on and {len(parts[1].texts):,} to test on"
+
+    (train, test), taken = _take(
+        ["imdb/train.parquet", "imdb/test.parquet"], real, fetch_imdb, embedded, words, places, say
+    )
+    return Reviews(train, test, taken)
+
+
+def generator_text(places=None, say=print) -> Text:
+    """English text to imitate: the first 4,154,399 bytes of enwik8, or the prose of Python's reference manual.
+
+    enwik8 is the beginning of the English Wikipedia of March 2006, with its markup (Mahoney's Large Text Compression
+    Benchmark). Returns Text(data, taken), data in bytes.
+    """
+
+    def real(folder):
+        part, whole = folder / _ENWIK8, folder / "enwik8/enwik8"
+        with open(part if part.exists() else whole, "rb") as file:
+            data = file.read(store.ENWIK8_BYTES)
+        _require_enwik8(data, f"enwik8/{part.name if part.exists() else whole.name}")
+        return data
+
+    def embedded():
+        from .text import manual
+
+        return manual().encode()
+
+    def words(data, place):
+        if place == "embedded":
+            return f"Text: the prose of Python's reference manual, {len(data):,} bytes"
+        return f"Text: enwik8 (the English Wikipedia of 2006), its first {len(data):,} bytes"
+
+    return Text(*_take([(_ENWIK8, "enwik8/enwik8")], real, fetch_enwik8, embedded, words, places, say))
+
+
+def translation_pairs(places=None, say=print) -> Pairs:
+    """English sentences and their German translations: Multi30k's, or numerals.
+
+    Elliott et al., "Multi30K: multilingual English-German image descriptions" (2016). Returns Pairs(train, validation,
+    test, taken): lists of (English, German).
+    """
+    names = [f"multi30k/{split}.parquet" for split in ("train", "validation", "test")]
+
+    def real(folder):
+        return [list(zip(*_table(folder, name, {"en": str, "de": str}).values())) for name in names]
+
+    def embedded():
+        from .numerals import numerals
+
+        return list(numerals())
+
+    def words(parts, place):
+        kind = "numerals" if place == "embedded" else "Multi30k" + _odd(names, parts)
+        counts = "{:,} to train on, {:,} to choose by and {:,} to test on".format(*map(len, parts))
+        return f"English and German: {kind}, {counts}"
+
+    parts, taken = _take(names, real, fetch_multi30k, embedded, words, places, say)
+    return Pairs(*parts, taken)
+
+
+def gpt2_files(name="gpt2", weights=True, places=None, say=print) -> GPT2Files:
+    """A published GPT-2's files: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2", or the pocket model.
+
+    name may also be a folder that holds such files, which is then taken as it is. weights=False asks for the tokenizer
+    alone. Returns GPT2Files(folder, taken). The folder holds vocab.json, merges.txt and, with weights, config.json and
+    model.safetensors (or pytorch_model.bin, of older models; load it with weights_only).
+    """
+    if os.path.isdir(name):
+        return GPT2Files(Path(name), Taken("folder", [], ""))
+    name = name.rsplit("/", 1)[-1]
+    needed = [f"{name}/{file}" for file in TOKENIZER_FILES]
+    if weights:
+        needed += [f"{name}/config.json", tuple(f"{name}/{file}" for file in WEIGHTS_FILES)]
+
+    def real(folder):
+        for file in TOKENIZER_FILES:
+            store.require_published(f"{name}/{file}", folder / name / file)
+        if weights and (folder / name / "model.safetensors").exists():
+            _require_whole_safetensors(folder / name / "model.safetensors")
+        return folder / name
+
+    def embedded():
+        if not POCKET.is_dir():
+            raise FileNotFoundError(
+                "The pocket GPT-2 is missing from this copy of the course: helpers/data/pocket_gpt2."
+            )
+        return POCKET
+
+    def words(folder, place):
+        what = "" if weights else "'s tokenizer"
+        return (
+            f"GPT-2: the pocket model{what}, trained for this course" if place == "embedded" else f"GPT-2: {name}{what}"
+        )
+
+    def fetch(target):
+        return fetch_gpt2(target, name, weights)
+
+    return GPT2Files(*_take(needed, real, fetch, embedded, words, places, say))
+
+
+##### From the Hub into a folder: what `make data` calls too
+
+
+def fetch_imdb(folder: Path) -> None:
+    """Fetch IMDb from the Hub into folder/imdb. Raises Unavailable."""
+    patterns = {"train": _split("train"), "test": _split("test")}
+    _fetch_tables(IMDB, patterns, folder, "imdb", {"text": str, "label": int})
+
+
+def fetch_multi30k(folder: Path) -> None:
+    """Fetch Multi30k from the Hub into folder/multi30k. Raises Unavailable."""
+    patterns = {"train": _split("train"), "validation": _split("val|valid|validation"), "test": _split("test")}
+    _fetch_tables(MULTI30K, patterns, folder, "multi30k", {"en": str, "de": str})
+
+
+def fetch_enwik8(folder: Path) -> None:
+    """Fetch enwik8 from the Hub, and keep its first 4,154,399 bytes in folder/enwik8. Raises Unavailable."""
+    repository, splits = _find(ENWIK8, {"train": "raw.*" + _split("train")})
+    with _downloaded(repository, splits["train"], folder) as files:
+        text = "".join(_columns(files, {"text": str}, "enwik8")["text"])
+        data = text[: store.ENWIK8_BYTES].encode()[: store.ENWIK8_BYTES]
+    _require_enwik8(data, "enwik8, as the Hub has it,")
+    with store.written_whole(folder / _ENWIK8) as temporary:
+        temporary.write_bytes(data)
+
+
+def fetch_gpt2(folder: Path, name="gpt2", weights=True) -> None:
+    """Fetch a GPT-2 from the Hub into folder/name: only what is missing there, or damaged. Raises Unavailable."""
+    repository = Repository(f"{GPT2_OWNER.get(name, 'openai-community')}/{name}", "model")
+    offered = {file.path: file for file in hub.listing(repository)}
+    wanted = list(TOKENIZER_FILES)
+    if weights:
+        wanted += ["config.json", next((file for file in WEIGHTS_FILES if file in offered), WEIGHTS_FILES[0])]
+    for file in wanted:
+        if file not in offered:
+            raise Unavailable(f"{repository.name} has no {file} on the Hub")
+        target = folder / name / file
+        if target.exists() and target.stat().st_size != offered[file].size:
+            target.unlink()
+        if target.exists() and store.SHA256.get(f"{name}/{file}", "") not in ("", hub.sha256(target)):
+            target.unlink()
+        hub.download(repository, offered[file], target)
+
+
+##### How a place is chosen
+
+
+def _take(needed, real, fetch, embedded, words, places, say):
+    """Try the places in turn. Returns (what was asked for, Taken), and says in one line which it is and why.
+
+    needed: files of the data folder, a tuple where one of several will do. real(folder) reads them and raises Unavailable;
+    fetch(folder) gets them from the Hub; embedded() makes the default; words(result, place) names a result.
+    """
+    places, why = _places(places), []
+    for place in places:
+        if place == "embedded":
+            result, where = embedded(), ""
+            break
+        try:
+            if place == "folder":
+                result, where = _from_folder(needed, real, store.folder()), f", from {store.folder_name()}"
+            elif place == "kept":
+                if _missing(needed, store.own_folder()):
+                    continue  # the usual case, and no news
+                result, where = _from_folder(needed, real, store.own_folder()), ", from the Hub on an earlier day"
+            else:
+                result, where = _from_hub(real, fetch), ", from the Hub (kept for next time)"
+            break
+        except Unavailable as problem:
+            why.append(str(problem))
+    else:
+        raise Unavailable(f"Not to be had from {' or '.join(places)}: " + "; ".join(why))
+    line = words(result, place) + where
+    line += f", because {'; '.join(why)}." if why else ", as asked." if place == "embedded" else "."
+    say(line)
+    return result, Taken(place, why, line)
+
+
+def _places(places) -> list[str]:
+    """Where to look: what the caller says, else $COURSE_PLACES (names with commas between), else everywhere."""
+    if isinstance(places, str):
+        places = [places]
+    places = list(places or [p.strip() for p in os.environ.get("COURSE_PLACES", "").split(",") if p.strip()] or PLACES)
+    unknown = set(places) - set(PLACES)
+    if unknown:
+        raise ValueError(f"Places are {', '.join(PLACES)}; not {', '.join(sorted(unknown))}.")
+    return places
+
+
+def _from_folder(needed, real, folder: Path):
+    missing = _missing(needed, folder)
+    if missing:
+        raise Unavailable(f"{store.folder_name()} has no {missing}")
+    return real(folder)
+
+
+def _from_hub(real, fetch):
+    """Fetched into the data folder or, where that may not be written, into a folder of the user's own."""
+    hub.require_network()
+    target = store.writable_folder()
+    try:
+        fetch(target)
+        return real(target)
+    except OSError as problem:
+        raise Unavailable(hub.reason(problem, "a file")) from problem
+
+
+def _missing(needed, folder: Path) -> str:
+    """The first file that is needed and not there, or nothing."""
+    for names in needed:
+        names = (names,) if isinstance(names, str) else names
+        if not any((folder / name).is_file() for name in names):
+            return names[0]
+    return ""
+
+
+##### Checking and converting
+
+_ENWIK8 = f"enwik8/enwik8.first-{store.ENWIK8_BYTES}-bytes"
+
+
+def _table(folder: Path, name: str, kinds: dict[str, type]) -> dict[str, list]:
+    return store.read_table(folder / name, kinds)
+
+
+def _odd(names, parts) -> str:
+    """A remark for the line, where rows are not those that were published: a school may use its own, but knowingly."""
+    for name, part in zip(names, parts):
+        columns = dict(enumerate(part)) if isinstance(part, Labelled) else dict(enumerate(zip(*part)))
+        if store.fingerprint(columns) != store.ROWS[name]:
+            return " (other rows than those published)"
+    return ""
+
+
+def _require_enwik8(data: bytes, name: str) -> None:
+    if hashlib.sha256(data).hexdigest() != store.SHA256[_ENWIK8]:
+        raise Unavailable(f"{name} is damaged (not the published bytes: its checksum is wrong)")
+
+
+def _require_whole_safetensors(path: Path) -> None:
+    """Raise Unavailable where a safetensors file is not whole, by its own table of contents: half a second saved a
+    checksum of half a gigabyte. Opening it runs no code."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            file.keys()
+    except (SafetensorError, OSError) as problem:
+        raise Unavailable(f"{path.parent.name}/{path.name} is damaged") from problem
+
+
+def _split(names: str) -> str:
+    """A regular expression for the path of a split's data file: train.jsonl, data/train-00000-of-00001.parquet, ..."""
+    return rf"(^|/)({names})([-/.][^/]*)?\.(parquet|jsonl?)$"
+
+
+def _find(repository: Repository, patterns: dict[str, str]):
+    """(repository at the revision that has files for every split, those files). Raises Unavailable."""
+    for revision in (repository.revision, AS_PARQUET):
+        repository = repository._replace(revision=revision)
+        splits = hub.choose(hub.listing(repository), patterns)
+        if splits:
+            return repository, splits
+    raise Unavailable(f"{repository.name} has no files for {' and '.join(patterns)} on the Hub")
+
+
+def _fetch_tables(repository, patterns, folder, name, kinds) -> None:
+    """Fetch a data set's splits into folder/name/<split>.parquet, all checked before the first is written."""
+    repository, splits = _find(repository, patterns)
+    files = [file for split in splits.values() for file in split]
+    with _downloaded(repository, files, folder) as paths:
+        where = dict(zip(files, paths))
+        tables = {split: _columns([where[f] for f in chosen], kinds, name) for split, chosen in splits.items()}
+        for split, columns in tables.items():
+            store.write_table(folder / name / f"{split}.parquet", columns)
+
+
+class _downloaded:
+    """The Hub's own files, as long as they are converted; kept when something fails, thrown away when all went well."""
+
+    def __init__(self, repository, files, folder):
+        self.folder = folder / ".downloads" / repository.name.replace("/", "--")
+        self.repository, self.files = repository, files
+
+    def __enter__(self):
+        return [hub.download(self.repository, f, self.folder / f.path.replace("/", "--")) for f in self.files]
+
+    def __exit__(self, kind, problem, traceback):
+        # A full disk is no fault of these files; one that cannot be read would be no better the next time.
+        if kind is None or issubclass(kind, Unavailable):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            try:
+                self.folder.parent.rmdir()
+            except OSError:
+                pass  # another data set is on its way
+
+
+def _columns(paths, kinds: dict[str, type], name: str) -> dict[str, list]:
+    """The columns of a data set's files, whatever format the Hub has them in, through `datasets`. Raises Unavailable."""
+    import datasets
+
+    form = "parquet" if paths[0].suffix == ".parquet" else "json"
+    log = logging.getLogger("datasets")  # it prints stack traces beside the errors that it raises
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        # Streamed: nothing is copied to yet another cache, and neither format can hold code.
+        rows = datasets.load_dataset(form, data_files=[str(path) for path in paths], split="train", streaming=True)
+        columns = {column: [] for column in kinds}
+        for row in rows:
+            for column in kinds:
+                columns[column].append(row[column])
+    except KeyError as problem:
+        raise Unavailable(f"{name}, as the Hub has it, has no column called {problem.args[0]}") from problem
+    except OSError:
+        raise
+    except Exception as problem:  # `datasets` passes on whatever its readers raise
+        raise Unavailable(f"{name}, as the Hub has it, cannot be read") from problem
+    finally:
+        log.setLevel(level)
+    return store.checked(columns, kinds, f"{name}, as the Hub has it,")

@@ -1,0 +1,259 @@
+"""Ready-made aspects. Each takes `inputs`, a function from a `Draw` to a tuple of arguments.
+
+`via` says how to get from what the student wrote to something that can be called on the arguments:
+nothing to do for a function; `built(...)` makes a module and gives it drawn weights.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Aspect
+
+Inputs = Callable[[Draw], tuple]
+Via = Callable[[object, Draw], Callable]
+
+
+class Unmet(Exception):
+    """A probe saw that the student's code does not do what it must. The text is for the student."""
+
+
+def as_is(answer, draw: Draw):
+    """A function is called as it stands."""
+    return answer
+
+
+def built(*sizes, **options) -> Via:
+    """Make a module with these arguments and fill its parameters with drawn numbers, by name.
+
+    Two modules with parameters of the same names and shapes get the same weights, in whatever order
+    they were made.
+    """
+
+    def via(answer, draw: Draw):
+        module = answer(*sizes, **options)
+        if not isinstance(module, torch.nn.Module):
+            raise Unmet(f"Calling your class gives {_kind(module)}; it has to be a torch.nn.Module.")
+        return fill(module.to(draw.device), draw).eval()
+
+    return via
+
+
+def fill(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
+    """Fill every parameter with drawn numbers that depend on its name and shape alone."""
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            width = parameter.shape[-1] if parameter.dim() > 1 else 4
+            parameter.copy_(draw.named(name).normal(*parameter.shape) / width**0.5)
+    return module
+
+
+def values(points: float, inputs: Inputs, *, name: str = "values", via: Via = as_is, **policy) -> Aspect:
+    """The result on drawn inputs is the right one."""
+
+    def probe(answer, draw):
+        return via(answer, draw)(*inputs(draw))
+
+    return Aspect(name, points, probe, **policy)
+
+
+def gradient(points: float, inputs: Inputs, *, name: str = "gradient", via: Via = as_is, **policy) -> Aspect:
+    """Gradients flow back to the inputs, and are the right ones.
+
+    The result is multiplied with drawn numbers of its own shape and summed, so that every entry counts.
+    """
+
+    def probe(answer, draw):
+        call = via(answer, draw)
+        arguments = [_requiring_grad(argument) for argument in inputs(draw)]
+        leaves = [argument for argument in arguments if _is_float(argument)]
+        # copies go in: torch refuses to change a leaf in place, and that is another aspect's business
+        result = call(*(argument.clone() if _is_float(argument) else argument for argument in arguments))
+        if not isinstance(result, torch.Tensor):
+            return result
+        if not result.requires_grad:
+            raise Unmet(
+                "No gradient flows from your result back to the input. Something cuts the graph: "
+                "detach(), .data, no_grad(), item(), or a trip through NumPy or a list of numbers."
+            )
+        draws = draw.named("cotangent").normal(*result.shape).to(result.dtype)
+        grads = torch.autograd.grad((result * draws).sum(), leaves, allow_unused=True)
+        return {
+            f"gradient {place}": torch.zeros_like(leaf) if grad is None else grad
+            for place, (leaf, grad) in enumerate(zip(leaves, grads))
+        }
+
+    policy.setdefault("rtol", 1e-3)
+    policy.setdefault("atol", 1e-4)
+    return Aspect(name, points, probe, **policy)
+
+
+def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
+    """The arguments hold the same numbers after the call as before."""
+
+    def probe(answer, draw):
+        arguments = inputs(draw)
+        via(answer, draw)(*arguments)
+        return {
+            f"input {place}": argument for place, argument in enumerate(arguments) if isinstance(argument, torch.Tensor)
+        }
+
+    return Aspect(
+        "input left alone",
+        points,
+        probe,
+        side=True,
+        missed=(
+            "Your code changes its input in place: after the call, the caller's own tensor holds other "
+            "numbers. Look for +=, -=, *=, /=, an assignment to x[...], or a method whose name ends in _."
+        ),
+    )
+
+
+def any_device(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
+    """The code makes no tensor on a device of its own choice.
+
+    Tried on torch's `meta` device, whose tensors have shapes and no numbers: a tensor that was made
+    without a device lands on the CPU, and the two do not mix. Code that reads numbers out of a tensor
+    (``.item()``, a loop over indices) cannot run there for another reason, and gets the benefit of the doubt.
+    Writing into a part of a tensor on another device is allowed, as between real devices; the result stays there. An
+    embedding and its indices have to be on one device.
+    """
+
+    def probe(answer, draw):
+        call = via(answer, draw)
+        if isinstance(call, torch.nn.Module):
+            call = call.to("meta")
+        arguments = [a.to("meta") if isinstance(a, torch.Tensor) else a for a in inputs(draw)]
+        try:
+            with _AsBetweenRealDevices():
+                result = call(*arguments)
+        except (RuntimeError, NotImplementedError, TypeError) as problem:
+            if not _needs_numbers(problem):
+                raise
+            return torch.tensor([1])
+        if isinstance(result, torch.Tensor) and result.device.type != "meta":
+            raise Unmet(f"The inputs were on the device 'meta', and your result is on {result.device.type!r}.")
+        return torch.tensor([1])
+
+    return Aspect(
+        "any device",
+        points,
+        probe,
+        side=True,
+        missed=(
+            "Your code works on the CPU only: it makes a tensor without saying where, and the new tensor "
+            "does not meet the input on its device. Pass device=x.device to torch.zeros, torch.arange, "
+            "torch.tensor and their like."
+        ),
+    )
+
+
+def parameters(points: float, via: Via) -> Aspect:
+    """The module has parameters of the right names and shapes."""
+
+    def probe(answer, draw):
+        lines = [f"{name} {tuple(p.shape)}" for name, p in via(answer, draw).named_parameters()]
+        text = "\n".join(sorted(lines))
+        return {"names and shapes": torch.tensor(list(text.encode()[:4000]), dtype=torch.uint8)}
+
+    return Aspect("parameters", points, probe, side=True)
+
+
+def raises(
+    points: float,
+    inputs: Inputs,
+    kind: type[Exception],
+    *,
+    name: str,
+    via: Via = as_is,
+    missed: str,
+    mentions: tuple[str, ...] = (),
+) -> Aspect:
+    """Bad arguments are refused with the right kind of error.
+
+    mentions: words that its message must hold, such as the offending number. An error of the right kind that
+    something else raised by accident does not hold them.
+    """
+
+    def probe(answer, draw):
+        arguments = inputs(draw)
+        try:
+            via(answer, draw)(*arguments)
+        except kind as problem:
+            if isinstance(problem, NotImplementedError):
+                raise
+            absent = [word for word in mentions if word not in str(problem)]
+            if absent:
+                raise Unmet(
+                    f"Your code raises {type(problem).__name__}, as it should; its message does not mention "
+                    f"{' or '.join(absent)}, which is what somebody who meets it needs to read."
+                ) from None
+            return torch.tensor([1])
+        raise Unmet(missed)
+
+    return Aspect(name, points, probe, side=True, missed=missed)
+
+
+def renamed(aspect: Aspect, name: str, **policy) -> Aspect:
+    """The same aspect under another name."""
+    return dataclasses.replace(aspect, name=name, **policy)
+
+
+def _is_float(value) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def _requiring_grad(value):
+    return value.clone().requires_grad_() if _is_float(value) else value
+
+
+def _kind(value) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+class _AsBetweenRealDevices(TorchFunctionMode):
+    """Makes `meta` and the CPU get on with each other as two real devices do, where torch treats `meta` in a way of its own.
+
+    ``there[...] = here`` and ``there.copy_(here)`` from `meta` to the CPU do nothing, where torch would raise: between real
+    devices both copy. Without this, a tensor that was made on the CPU and then filled would fail for want of numbers and
+    look like code that reads them. And looking rows up in an embedding on `meta` by indices on the CPU raises, where torch
+    would let it pass.
+    """
+
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        if function in (torch.Tensor.__setitem__, torch.Tensor.copy_):
+            there, here = arguments[0], arguments[-1]
+            if isinstance(here, torch.Tensor) and here.is_meta and not there.is_meta:
+                return there
+        if function is torch.nn.functional.embedding:
+            indices, table = arguments[:2]
+            if table.is_meta and not indices.is_meta:
+                raise RuntimeError(
+                    "Expected all tensors to be on the same device, but the table is on meta and its indices are on"
+                    f" {indices.device.type}"
+                )
+        return function(*arguments, **(options or {}))
+
+
+def _needs_numbers(problem: Exception) -> bool:
+    """Did code on the meta device fail because it asked for numbers, and not for a device?"""
+    text = str(problem)
+    return any(
+        sign in text
+        for sign in (
+            "cannot be called on meta tensors",
+            "Cannot copy out of meta tensor",
+            "attempted to run this operator with Meta tensors",
+            "data-dependent",
+            "can't convert meta device",
+            "no data",
+            "nonzero",
+            "_local_scalar_dense",
+        )
+    )

@@ -1,0 +1,27 @@
+"""Reading what a check cell came to from the outputs that it left."""
+
+from __future__ import annotations
+
+import re
+
+from nbformat.notebooknode import NotebookNode
+
+from helpers.checking import answers
+from helpers.grading.judging import CheckRun, Why
+
+LONGEST = 300  # characters of an error's message that are kept
+
+
+def run_of(cell: NotebookNode) -> CheckRun:
+    """What an executed check cell came to, as far as its outputs tell: answers, an error, or nothing."""
+    sent = tuple(output.data[answers.MIME] for output in cell.outputs if answers.MIME in output.get("data", {}))
+    if sent:
+        return CheckRun(sent)
+    error = next((output for output in cell.outputs if output.output_type == "error"), None)
+    if error is None:
+        return CheckRun()
+    return CheckRun(why=Why.RAISED, says=_plain(error.evalue), error=str(error.ename)[:60])
+
+
+def _plain(text: object) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(text))[:LONGEST]

@@ -1,0 +1,68 @@
+"""The same batch on more than one machine: submissions are executed by dask.distributed's workers.
+
+The scheduler and the workers are the instructor's own and trust each other. What crosses is notebooks as JSON
+text; judging, the exam key's answers and the gradebook stay where the command was given. Each worker needs the
+course's environment and bubblewrap.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+
+from helpers.grading.execute.running import Executed, Limits, Runner
+
+_runners: dict[tuple, Runner] = {}  # in a worker's process: one for each kind of work it was given
+_making = threading.Lock()
+
+
+class NoCluster(Exception):
+    """dask.distributed is missing, or the scheduler does not answer. The text says what to do."""
+
+
+class Cluster:
+    """The workers behind a scheduler. `execute` may be called from several threads. threads: how many they have."""
+
+    def __init__(self, client, about: tuple):
+        self._client, self._about = client, about
+        self.threads = sum(client.nthreads().values())
+
+    def execute(self, notebook: NotebookNode) -> Executed:
+        task = self._client.submit(run_there, self._about, nbformat.writes(notebook), pure=False, retries=2)
+        text, flags, isolation, runs = task.result()
+        return Executed(nbformat.reads(text, as_version=4), tuple(flags), isolation, runs)
+
+
+@contextmanager
+def cluster(scheduler: str, lesson: str, seed: str, isolation: str, limits: Limits) -> Iterator[Cluster]:
+    """The workers that the scheduler at this address has. Raises NoCluster."""
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise NoCluster("dask.distributed is not installed: pip install 'dot-product-to-gpt2[cluster]'") from None
+    try:
+        client = Client(scheduler, timeout=20)
+    except (OSError, ValueError) as problem:
+        raise NoCluster(f"No scheduler answers at {scheduler}: {problem}") from None
+    with client:
+        found = Cluster(client, (lesson, seed, isolation, limits))
+        if not found.threads:
+            raise NoCluster(f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}")
+        yield found
+
+
+def run_there(about: tuple, text: str) -> tuple[str, list[str], str, dict]:
+    """In a worker: run a notebook that came as JSON text, and give it back so."""
+    with _making:
+        if about not in _runners:
+            lesson, seed, isolation, limits = about
+            runner = Runner(lesson, seed, isolation=isolation, limits=limits).__enter__()
+            atexit.register(runner.__exit__, None, None, None)
+            _runners[about] = runner
+    executed = _runners[about].execute(nbformat.reads(text, as_version=4))
+    return nbformat.writes(executed.notebook), list(executed.flags), executed.isolation, dict(executed.runs)

@@ -1,0 +1,221 @@
+"""Our batch and nbgrader's own, side by side: the same class, the same machine, one run.
+
+    python -m helpers.trials grading-speed [NN_topic] [--submissions 40]
+
+A course of its own is made in a temporary folder and graded twice: by ``nbgrader autograde`` with plain kernels,
+one submission after the other, and by ``python -m helpers.grading grade``, sandboxed, with as many side by side as
+there are cores. What is measured is the whole command, Python's start included.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+
+from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
+from helpers.authoring.mistakes import Mistake, Same
+
+SAMPLE = 0.25  # seconds between two looks at the memory
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One way to grade the class.
+
+    seconds: wall time. processor: seconds of all cores. memory: bytes, the peak of all processes together.
+    marks: by student, points by exercise.
+    """
+
+    seconds: float
+    processor: float
+    memory: int
+    marks: dict[str, dict[str, float | None]]
+
+
+def class_of(source: Source, count: int) -> Iterator[tuple[str, NotebookNode]]:
+    """Students by name and what they hand in: right, right in other ways, mistaken, half done, empty."""
+    answers, lesson = Answers(source), source.lesson
+    released = nbformat.read(ROOT / "notebooks" / source.name / f"{source.name}.ipynb", as_version=4)
+    cells = source.cells()
+    right = {exercise.name: cells[exercise.name] for exercise in lesson}
+    made = {kind: {n: [v for v in source.variants(kind) if v.exercise == n] for n in right} for kind in (Mistake, Same)}
+    for number in range(count):
+        kind = ("right", "mistaken", "mistaken", "half", "same", "mistaken", "right", "empty")[number % 8]
+        texts = dict(right)
+        if kind in ("mistaken", "same"):
+            found = made[Mistake if kind == "mistaken" else Same]
+            texts |= {n: answers.text(n, of[number % len(of)]) for n, of in found.items() if of}
+        elif kind == "half":
+            texts = dict(itertools.islice(right.items(), 1 + number % len(right)))
+        elif kind == "empty":
+            texts = {}
+        notebook = copy.deepcopy(released)
+        for cell in notebook.cells:
+            name = cell.metadata.get("nbgrader", {}).get("grade_id")
+            cell.source = texts.get(name, cell.source)
+        yield f"{kind}-{number:02}", notebook
+
+
+def make_course(folder: Path, source: Source, count: int) -> None:
+    """A course's folder with a class in it, an exam key, and nothing graded."""
+    for name in ("solutions", "notebooks"):
+        shutil.copytree(ROOT / name / source.name, folder / name / source.name)
+    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    for student, notebook in class_of(source, count):
+        path = folder / "submitted" / student / source.name / f"{source.name}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(nbformat.writes(notebook), encoding="utf-8")
+    _run(folder, "nbgrader", "generate_assignment", source.name, "--force")
+    _run(folder, "helpers.authoring", "exam-key", source.name)
+
+
+def _command(*words: str) -> list[str]:
+    return [sys.executable, "-m", *words]
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1"}
+
+
+def _run(folder: Path, *words: str) -> None:
+    done = subprocess.run(_command(*words), cwd=folder, env=_environment(), capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)} failed:\n{done.stderr[-3000:]}")
+
+
+def measure(folder: Path, lesson: str, *words: str) -> Measured:
+    """Grade with this command, and look on."""
+    begun, before = time.monotonic(), _processor()
+    process = subprocess.Popen(
+        _command(*words), cwd=folder, env=_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    watcher = _Watcher(process.pid)
+    watcher.start()
+    _, said = process.communicate()
+    seconds, processor = time.monotonic() - begun, _processor() - before
+    watcher.over.set(), watcher.join()
+    if process.returncode:
+        raise SystemExit(f"{' '.join(words)} failed:\n{said[-3000:]}")
+    return Measured(seconds, max(processor, watcher.processor), watcher.memory, marks(folder, lesson))
+
+
+def _processor() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class _Watcher(threading.Thread):
+    """Adds up, now and then, what a process and all that descend from it use.
+
+    The kernel's own account, which `_processor` reads, leaves out what a sandbox's first process did not wait
+    for; this one leaves out what ended since the last look. The larger of the two is nearer the truth.
+    """
+
+    def __init__(self, process: int):
+        super().__init__(daemon=True)
+        self.process, self.over = process, threading.Event()
+        self.memory, self.processor = 0, 0.0
+
+    def run(self) -> None:
+        while not self.over.wait(SAMPLE):
+            family = _family(self.process)
+            self.memory = max(self.memory, sum(map(_memory, family)))
+            self.processor = max(self.processor, sum(map(_seconds, family)))
+
+
+def _seconds(process: int) -> float:
+    """Processor time of a process and of those of its children that it has waited for."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def _family(process: int) -> list[int]:
+    found, rest = [], [process]
+    while rest:
+        found.append(rest.pop())
+        for children in Path(f"/proc/{found[-1]}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                rest += map(int, children.read_text().split())
+    return found
+
+
+def _memory(process: int) -> int:
+    """Bytes of memory, with what n processes share counted as 1/n."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return 1024 * int(line.split()[1])
+    return 0
+
+
+def marks(folder: Path, lesson: str) -> dict[str, dict[str, float | None]]:
+    """What the gradebook holds: by student, points by exercise."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        return {
+            submission.student.id: {
+                grade.name.removeprefix("check_"): grade.auto_score
+                for book in submission.notebooks
+                for grade in book.grades
+            }
+            for submission in gradebook.assignment_submissions(lesson)
+        }
+
+
+def bench(lesson: str, count: int = 40) -> int:
+    """Measure both, print a table, and return 0 where the marks agree."""
+    (source,) = sources([lesson])
+    with tempfile.TemporaryDirectory() as folder:
+        theirs, ours = Path(folder, "nbgrader"), Path(folder, "ours")
+        theirs.mkdir(), ours.mkdir()
+        make_course(theirs, source, count)
+        make_course(ours, source, count)
+        shutil.copytree(theirs / "exam", ours / "exam", dirs_exist_ok=True)
+        load = os.getloadavg()[0]
+        machine = f"{os.cpu_count()} cores, {platform.machine()}, load before {load:.1f}"
+        print(f"{count} submissions of {lesson}; {machine}", flush=True)
+        plain = measure(theirs, lesson, "nbgrader", "autograde", lesson, "--ExamExecute.isolation=none")
+        fast = measure(ours, lesson, "helpers.grading", "grade", lesson, "--no-bar")
+    return _report(plain, fast, count)
+
+
+def _report(plain: Measured, fast: Measured, count: int) -> int:
+    print(f"\n{'':24}{'nbgrader autograde':>20}{'make grade':>14}{'':>4}{'times':>6}")
+    rows = {
+        "wall time, s": (plain.seconds, fast.seconds),
+        "  per submission, s": (plain.seconds / count, fast.seconds / count),
+        "processor time, s": (plain.processor, fast.processor),
+        "peak memory, GB": (plain.memory / 1e9, fast.memory / 1e9),
+    }
+    for name, (left, right) in rows.items():
+        print(f"{name:24}{left:>20.2f}{right:>14.2f}{'':>4}{left / right:>6.1f}")
+    differ = [student for student in plain.marks if plain.marks[student] != fast.marks.get(student)]
+    print("\nmarks                   nbgrader autograde    make grade")
+    for student, found in plain.marks.items():
+        left, right = _sum(found), _sum(fast.marks.get(student, {}))
+        print(f"{student:24}{left:>18}{right:>14}{'   differ' if student in differ else ''}")
+    print(f"\n{len(plain.marks) - len(differ)} of {count} agree in every exercise.")
+    return 1 if differ or len(fast.marks) != count else 0
+
+
+def _sum(found: dict[str, float | None]) -> str:
+    return "none" if not found or None in found.values() else f"{sum(found.values()):g}"
