@@ -20,6 +20,8 @@ from helpers.exercises import load_lesson
 from helpers.grading.collect.restoring import restore
 from helpers.grading.execute import sandbox
 from helpers.grading.execute.running import Limits, NoSandbox, Runner, SandboxFailed
+from helpers.grading.judging import judge_submission
+from helpers.notebooks import sources_of
 from helpers.trials.attacks import ATTACKS, EXERCISE, LEAK, Attack, Surroundings
 
 pytestmark = pytest.mark.slow

@@ -296,16 +296,16 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
 
 def test_the_demo_class_comes_and_goes(tmp_path):
     course = Course(tmp_path, FIRST)
-    done = course.run("helpers.grading", "demo-class", FIRST)
+    done = course.run("helpers.trials", "demo-class", FIRST)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "submitted").iterdir())) == 30
-    assert course.run("helpers.grading", "demo-class", FIRST, "--remove").returncode == 0
+    assert course.run("helpers.trials", "demo-class", FIRST, "--remove").returncode == 0
     assert list((tmp_path / "submitted").iterdir()) == [] and course.marks() == {}
 
 
 def test_the_demo_class_stays_away_from_a_real_one(tmp_path):
     course = Course(tmp_path, FIRST)
     course.submit("ada", answer_notebook(FIRST))
-    done = course.run("helpers.grading", "demo-class", FIRST)
+    done = course.run("helpers.trials", "demo-class", FIRST)
     assert done.returncode and "a real class" in done.stderr
     assert [path.name for path in (tmp_path / "submitted").iterdir()] == ["ada"]

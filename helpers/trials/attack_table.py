@@ -32,7 +32,8 @@ from helpers.course import SHOWS_ONLY, Limits
 from helpers.grading.collect.restoring import restore
 from helpers.grading.execute import sandbox
 from helpers.grading.execute.running import Runner
-from helpers.notebooks import check_id, grade_id
+from helpers.grading.judging import judge_submission
+from helpers.notebooks import check_id, grade_id, sources_of
 from helpers.trials.attacks import ATTACKS, EXERCISE, LEAK, LESSON, Attack, Surroundings
 from helpers.trials.grading_speed import marks
 

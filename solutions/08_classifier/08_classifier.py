@@ -42,7 +42,7 @@ from torch import nn
 
 from helpers import plots
 from helpers.data.recorded import recorded
-from helpers.data.sources import classifier_reviews
+from helpers.data.datasets import classifier_reviews
 from helpers.device import device
 from helpers.lesson import in_exam, start
 from helpers.parts.blocks import Transformer

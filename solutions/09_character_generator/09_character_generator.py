@@ -39,7 +39,7 @@ from torch import nn
 
 from helpers import plots
 from helpers.data.recorded import recorded
-from helpers.data.sources import generator_text
+from helpers.data.datasets import generator_text
 from helpers.device import device
 from helpers.lesson import in_exam, start
 from helpers.parts.blocks import Transformer

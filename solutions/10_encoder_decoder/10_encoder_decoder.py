@@ -41,7 +41,7 @@ from torch import nn
 from helpers import plots
 from helpers.data.numerals import read_english
 from helpers.data.recorded import recorded
-from helpers.data.sources import translation_pairs
+from helpers.data.datasets import translation_pairs
 from helpers.device import device
 from helpers.lesson import in_exam, start
 from helpers.parts.blocks import FeedForward, LayerNorm, SelfAttention, TransformerBlock

@@ -43,7 +43,7 @@ from torch import nn
 from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.data.reference import reference
-from helpers.data.sources import gpt2_files
+from helpers.data.datasets import gpt2_files
 from helpers.data.text import manual
 from helpers.device import device
 from helpers.lesson import in_exam, start
