@@ -29,7 +29,7 @@ from helpers.grading.execute.check_runs import run_of
 from helpers.grading.execute.running import GRACE, RESTARTS, error
 from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, UNSAFE_LABEL, why_not
 from helpers.grading.judging import CheckRun, Why, judge_submission
-from helpers.grading.records import PLAIN
+from helpers.grading.records import PLAIN, write_verdicts
 from helpers.notebooks import exercise_of, sources_of
 
 STARTS = 3  # how many kernels are tried before a submission is given up
