@@ -28,7 +28,7 @@ from helpers.grading.exam import load_exam_key
 from helpers.grading.execute.sandbox import why_not
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Busy, Journal
-from helpers.grading.records import fingerprint, recorded
+from helpers.grading.records import digest_of_wrong, recorded
 from helpers.trials import demo_class
 
 FULL = {"masked_squared_error": 4, "raw_weights": 3, "row_softmax": 4, "self_attention": 3, "equivariance_gap": 4}
@@ -277,13 +277,13 @@ def test_the_summary_says_what_was_done(course):
     assert "eve  the file is cut off: it ends in the middle" in text
 
 
-def test_the_same_mistake_has_one_fingerprint_and_different_ones_have_several(first_lesson, first_answers):
+def test_the_same_mistake_has_one_digest_and_different_ones_have_several(first_lesson, first_answers):
     key = load_key(first_lesson.lesson, shipped_path(FIRST), "")
 
     def made(variant):
         exercise = first_lesson.lesson[variant.exercise]
         answer = answers.run(exercise, first_answers.make(exercise.name, variant), key.seed)
-        return fingerprint(answer, judge(exercise, answer, key[exercise.name]))
+        return digest_of_wrong(answer, judge(exercise, answer, key[exercise.name]))
 
     mistakes = {(v.exercise, v.slug): made(v) for v in first_lesson.variants(Mistake)}
     assert len(set(mistakes.values())) == len(mistakes)

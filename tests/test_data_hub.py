@@ -628,7 +628,7 @@ def test_real_tables_have_the_rows_that_are_pinned(name):
     if not path.exists():
         pytest.skip(f"the data folder has no {name}: make data fetches it")
     kinds = {"text": str, "label": int} if name.startswith("imdb") else {"en": str, "de": str}
-    assert store.fingerprint(store.read_table(path, kinds)) == store.ROWS[name]
+    assert store.digest_of_rows(store.read_table(path, kinds)) == store.ROWS[name]
 
 
 @pytest.mark.parametrize("name", sorted(store.SHA256))

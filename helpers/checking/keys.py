@@ -62,7 +62,7 @@ def shipped_path(lesson: str) -> Path:
     return KEYS / f"{lesson}.safetensors"
 
 
-def fingerprint(lesson: Lesson) -> str:
+def digest_of_asked(lesson: Lesson) -> str:
     """Changes whenever a key for this lesson has to be made again because what is asked changed."""
     asked = [[e.name, [[a.name, a.points, a.side] for a in e.aspects]] for e in lesson]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
@@ -84,7 +84,7 @@ def save_key(key: AnswerKey, lesson: Lesson, path: Path) -> None:
         "format": FORMAT,
         "lesson": key.lesson,
         "seed": key.seed,
-        "fingerprint": fingerprint(lesson),
+        "fingerprint": digest_of_asked(lesson),
         "exercises": exercises,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def load_key(lesson: Lesson, path: Path, remedy: str) -> AnswerKey:
         raise BadKey(f"The answer key {path.name} is damaged and cannot be read. {remedy}") from problem
     if found[1] != lesson.name:
         raise BadKey(f"The answer key {path.name} belongs to {found[1]}, not to {lesson.name}. {remedy}")
-    if found[0] != FORMAT or found[2] != fingerprint(lesson):
+    if found[0] != FORMAT or found[2] != digest_of_asked(lesson):
         raise BadKey(f"The answer key {path.name} was made for another version of {lesson.name}. {remedy}")
     try:
         exercises = {e.name: _exercise_key(e, about["exercises"][e.name], tensors) for e in lesson}

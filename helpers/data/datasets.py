@@ -331,7 +331,7 @@ def _odd(names, parts) -> str:
     """A remark for the line, where rows are not those that were published: a school may use its own, but knowingly."""
     for name, part in zip(names, parts):
         columns = dict(enumerate(part)) if isinstance(part, Labelled) else dict(enumerate(zip(*part)))
-        if store.fingerprint(columns) != store.ROWS[name]:
+        if store.digest_of_rows(columns) != store.ROWS[name]:
             return " (other rows than those published)"
     return ""
 

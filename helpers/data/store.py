@@ -20,7 +20,7 @@ from .hub import Unavailable, sha256
 
 ENWIK8_BYTES = 4_154_399
 
-# Published files, by their place in the data folder. IMDb and Multi30k are here by their rows (see `fingerprint`): the
+# Published files, by their place in the data folder. IMDb and Multi30k are here by their rows (see `digest_of_rows`): the
 # same rows make other bytes in every version of every writer.
 SHA256 = {
     f"enwik8/enwik8.first-{ENWIK8_BYTES}-bytes": "d502ac7ecb9dd47a062e7d19b8dcd3c753b07c142e48b13dcd521cb747116bdd",
@@ -126,7 +126,7 @@ def checked(columns: dict[str, list], kinds: dict[str, type], name: str) -> dict
     return columns
 
 
-def fingerprint(columns: dict[str, list]) -> str:
+def digest_of_rows(columns: dict[str, list]) -> str:
     """SHA-256 of a table's rows, whatever their order and whatever file they were in. Hexadecimal.
 
     Each row is hashed as its values in the columns' order, a zero byte after each; the hashes are sorted and hashed.
