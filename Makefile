@@ -15,7 +15,7 @@ PYTHON :=
 # A full checkout holds the solutions; a student's copy does not, and needs fewer packages.
 FULL   := $(wildcard solutions tests)
 comma  := ,
-EXTRAS := $(if $(FULL),[author$(comma)cluster$(comma)site$(comma)test])
+EXTRAS := $(if $(FULL),[author$(comma)cluster$(comma)grading$(comma)site$(comma)test])
 
 # An active conda environment of the course is used as it is; otherwise the environment is .venv.
 ifneq (,$(CONDA_PREFIX))
