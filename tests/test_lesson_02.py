@@ -10,7 +10,7 @@ from torch import nn
 from helpers.authoring.inspecting import misjudged
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.checking import desk
+from helpers.checking import check
 from helpers.checking.answers import run
 from helpers.checking.syntax import forbidden_use
 from helpers.checking.verdicts import RIGHT, judge
@@ -174,7 +174,7 @@ def test_phrases_are_drawn_from_the_lists_and_the_same_each_time():
 
 def told(name, written):
     """What the desk says of an answer, by aspect."""
-    verdict = desk.start(NAME).verdict(name, written)
+    verdict = check.start(NAME).verdict(name, written)
     return {aspect.name: aspect.says for aspect in verdict.aspects}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from . import hub, sources, store
+from . import datasets, hub, store
 
 ALL = ("imdb", "enwik8", "multi30k", "gpt2")
 GPT2S = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2")
@@ -61,13 +61,13 @@ def _one(name: str) -> tuple[bool, str]:
 def _how(name: str):
     """(the function that a lesson calls, the function that fetches)."""
     if name in GPT2S:
-        return partial(sources.gpt2_files, name, say=_nothing), partial(sources.fetch_gpt2, name=name)
+        return partial(datasets.gpt2_files, name, say=_nothing), partial(datasets.fetch_gpt2, name=name)
     load = {
-        "imdb": sources.classifier_reviews,
-        "enwik8": sources.generator_text,
-        "multi30k": sources.translation_pairs,
+        "imdb": datasets.classifier_reviews,
+        "enwik8": datasets.generator_text,
+        "multi30k": datasets.translation_pairs,
     }[name]
-    return partial(load, say=_nothing), getattr(sources, f"fetch_{name}")
+    return partial(load, say=_nothing), getattr(datasets, f"fetch_{name}")
 
 
 def _nothing(line: str) -> None:
