@@ -250,4 +250,5 @@ def _ours(runner: Runner, notebook: nbformat.NotebookNode, attack: Attack, key, 
     right = {e.name: e.points for e in lesson} | ({} if attack.keeps else {EXERCISE: 0})
     leaked = _leaked(executed.notebook)
     said = [_marked("attacker", points), *([leaked] if leaked else []), f"{seconds:.1f} s"]
-    return "; ".join(said), points == right and not leaked
+    holds = points == right or attack.spoils and all(points[name] <= right[name] for name in right)
+    return "; ".join(said), holds and not leaked

@@ -592,10 +592,10 @@ class Outputs:
             self.channel.send({"type": "stream", "name": name, "text": text[: self._room]})
             self._took(len(text))
 
-    def data(self, kind: str, data: dict, metadata: dict | None, **more) -> None:
+    def data(self, kind: str, data: dict, **more) -> None:
         self.settle()
         data = {name: _text_of(value) for name, value in data.items()}
-        message = {"type": kind, "data": data, "metadata": metadata or {}, **more}
+        message = {"type": kind, "data": data, **more}
         if self._answer in data:
             self.channel.send(message)
         elif self._counted():
@@ -689,7 +689,7 @@ def make_shell():
     class Publisher(DisplayPublisher):
         def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **kwargs):
             kind = "update_display_data" if update else "display_data"
-            self.shell.outputs.data(kind, data, metadata, display_id=(transient or {}).get("display_id"))
+            self.shell.outputs.data(kind, data, display_id=(transient or {}).get("display_id"))
 
         def clear_output(self, wait=False):
             self.shell.outputs.clear(bool(wait))
@@ -699,7 +699,7 @@ def make_shell():
             pass
 
         def write_format_data(self, format_dict, md_dict=None):
-            self.shell.outputs.data("execute_result", format_dict, md_dict, count=self.prompt_count)
+            self.shell.outputs.data("execute_result", format_dict, count=self.prompt_count)
 
         def finish_displayhook(self):
             self._is_active = False
