@@ -178,7 +178,9 @@ def test_all_that_a_submission_sends_takes_the_grader_no_more_than_its_limits(ru
 
 
 HOARDS = {
-    "shared": "import mmap, time\nhoard = mmap.mmap(-1, 1 << 30)\nfor _ in range(32):\n    hoard.write(bytes(16 << 20))\n",
+    "shared": (
+        "import mmap, time\nhoard = mmap.mmap(-1, 1 << 30)\nfor _ in range(32):\n    hoard.write(bytes(16 << 20))\n"
+    ),
     "by-children": (
         "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n"
         "        hoard = bytearray(b'x') * (100 << 20)\n        time.sleep(60)\n"

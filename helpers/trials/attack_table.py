@@ -205,8 +205,11 @@ def _nbgrader(course: Path, *words: str) -> bool:
     command += [f"--course-dir={course}", f"--config={course}/nbgrader_config.py"]
     process = subprocess.Popen(
         sandbox.wrapped(command, environment={}, writable=[course.parent], start=course),
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         process.wait(timeout=PATIENCE)
         return True
