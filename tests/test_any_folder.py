@@ -159,7 +159,7 @@ def test_a_virtual_environment_that_is_the_course_itself_shows_nothing_of_it(tmp
     listed = subprocess.run(
         sandbox.wrapped(["/bin/ls", str(course)], environment={}), capture_output=True, text=True
     ).stdout.split()
-    assert set(listed) <= {"bin", "lib", "lib64", "pyvenv.cfg"}
+    assert set(listed) <= {"bin", "lib", "lib64", "include", "pyvenv.cfg"}
 
 
 def test_where_python_does_not_find_torch_inside_grading_refuses_and_says_so(tmp_path, monkeypatch):

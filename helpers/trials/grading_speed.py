@@ -3,8 +3,8 @@
     python -m helpers.trials grading-speed [NN_topic] [--submissions 40]
 
 A course of its own is made in a temporary folder and graded twice: by ``nbgrader autograde`` with nbgrader's own
-Execute, a plain kernel for one submission after the other, and by ``python -m helpers.grading grade``, sandboxed, with as many side by side as
-there are cores. What is measured is the whole command, Python's start included.
+Execute, a plain kernel for one submission after the other, and by ``python -m helpers.grading grade``, sandboxed,
+with as many side by side as there are cores. What is measured is the whole command, Python's start included.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from helpers.grading.harmless import plain
 
 LONGEST_LINE = 12 << 20  # bytes; the largest answer there may be and what is around it
-MOST_VALUES = 10_000  # brackets and commas of one message, outside of its strings
+MOST_VALUES = 10_000  # brackets, commas and strings of one message
 DEEPEST = 30  # brackets within brackets
 CELL_BYTES, NOTEBOOK_BYTES = 16 << 20, 64 << 20  # of all messages; nothing honest comes near
 CELL_MESSAGES = 20_000

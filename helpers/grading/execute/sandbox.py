@@ -32,7 +32,7 @@ HOME, WORK = f"{SCRATCH}/home", f"{SCRATCH}/work"
 SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
 
 # Of a folder that Python is installed in: a virtual environment may be the course's own folder, or a whole home
-PARTS_OF_PYTHON = ("bin", "lib", "lib64", "pyvenv.cfg")
+PARTS_OF_PYTHON = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
 
 TRY = """
 import importlib.util, sys
