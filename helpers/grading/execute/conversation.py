@@ -129,6 +129,11 @@ class Conversation:
         self._at_end()
         return report
 
+    def leave(self) -> None:
+        """Have it killed, and do not wait for it: to take its namespaces down takes the system a while."""
+        self._channel.close(), self._orders.close()
+        self._at_end()
+
     def _report(self) -> str:
         self._orders.settimeout(10)
         line = b""

@@ -178,7 +178,7 @@ class _Execution:
                             self.runs[exercise_of(cell)] = why or run_of(cell)
         finally:
             if self._talk is not None:
-                self._talk.end()
+                self._talk.leave()
         flags = self.flags[:MOST_FLAGS]
         if len(self.flags) > MOST_FLAGS:
             flags.append(f"and {len(self.flags) - MOST_FLAGS} more of the kind")
