@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
+from graded import FULL, NONE, WRONG, batch, copied, hand_in_a_few
 from nbconvert import HTMLExporter
 from stand_in import ISOLATION, StandIn
 
@@ -32,50 +33,11 @@ from helpers.grading.journal import Busy, Journal
 from helpers.grading.records import digest_of_wrong, recorded
 from helpers.trials import demo_class
 
-FULL = {"masked_squared_error": 4, "raw_weights": 3, "row_softmax": 4, "self_attention": 3, "equivariance_gap": 4}
-NONE = dict.fromkeys(FULL, 0)
-WRONG = "def raw_weights(x):\n    return torch.softmax(x @ x.mT, -1)"
-
 
 def needs_sandbox():
     problem = why_not()
     if problem:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(problem)
-
-
-@pytest.fixture(scope="module")
-def pattern(tmp_path_factory):
-    """A course with an exam key and a gradebook that knows the lesson, to be copied."""
-    course = Course(tmp_path_factory.mktemp("pattern"), FIRST)
-    course.nbgrader("generate_assignment", FIRST, "--force")
-    assert course.run("helpers.authoring", "exam-key", FIRST).returncode == 0
-    return course
-
-
-@pytest.fixture
-def course(pattern, tmp_path, monkeypatch):
-    return copied(pattern, tmp_path / "course", monkeypatch)
-
-
-def copied(pattern, folder, monkeypatch=None):
-    shutil.copytree(pattern.folder, folder)
-    made = object.__new__(Course)
-    made.folder, made.lesson = folder, pattern.lesson
-    (folder / "submitted").mkdir(exist_ok=True)
-    if monkeypatch:
-        monkeypatch.chdir(folder)
-    return made
-
-
-def batch(course, execute=None, jobs=2):
-    seed = load_exam_key(FIRST, course.folder).seed
-    return Batch(course.folder, FIRST, execute or StandIn(FIRST, seed).execute, jobs, bar=False)
-
-
-def hand_in_a_few(course):
-    course.submit("ada", answer_notebook(FIRST, **solved(FIRST)))
-    course.submit("ben", answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": WRONG}))
-    course.submit("eve", answer_notebook(FIRST)).write_bytes(b'{"cells": [')
 
 
 # --------------------------------------------------------------------------------------------- one batch

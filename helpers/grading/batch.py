@@ -120,6 +120,7 @@ class Batch:
         self._asked, self._key = load_lesson(lesson), load_exam_key(lesson, root)
         self._execute, self._jobs, self._bar, self._everywhere = execute, jobs, bar, everywhere
         self._slots = threading.Semaphore(jobs)
+        self._finish: Callable[[NotebookNode], bytes] = lambda notebook: b""  # where nothing is to be written
         path = root / "notebooks" / lesson / f"{lesson}.ipynb"
         self._released = nbformat.read(path, as_version=4)
         self._digests = {"released": _digest(path), "key": _digest(exam_key_path(lesson, root))}
@@ -250,6 +251,18 @@ class Batch:
             seconds=seconds,
             probe=probe,
         )
+
+
+def require_machine(root: Path, lesson: str, execute: Execute) -> list[str]:
+    """Grade the reference solution and an empty submission, and nothing else: for `nbgrader autograde`.
+
+    Returns what to know, in words. Raises preflight.MachineWrong.
+    """
+    batch = Batch(root, lesson, execute, bar=False)
+    summary = Summary(lesson)
+    for probe in batch._probes(summary):
+        preflight.require(batch._outcome((_as_submission(probe), probe)))
+    return summary.flags
 
 
 @dataclass

@@ -8,6 +8,8 @@ own process.
 from __future__ import annotations
 
 import copy
+import functools
+import sys
 from pathlib import Path
 
 import nbformat
@@ -22,13 +24,15 @@ from traitlets.config import Application
 from helpers.checking.keys import BadKey
 from helpers.course import EXAM_SEED, SHOWS_ONLY
 from helpers.exercises import UnknownLesson, load_lesson
+from helpers.grading.batch import require_machine
 from helpers.grading.collect.restoring import restore
 from helpers.grading.exam import load_exam_key
 from helpers.grading.execute import provisioner
 from helpers.grading.execute.check_runs import run_of
-from helpers.grading.execute.running import GRACE, RESTARTS, error
+from helpers.grading.execute.running import GRACE, RESTARTS, NoSandbox, Runner, error
 from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, UNSAFE_LABEL, why_not
 from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.preflight import MachineWrong
 from helpers.grading.records import PLAIN, write_verdicts
 from helpers.notebooks import exercise_of, sources_of
 
@@ -49,6 +53,19 @@ def require_exam_key(assignment: str, student: str, notebooks: list) -> None:
         problem = why_not("--ExamExecute.isolation=none")
         if problem:
             raise SystemExit(f"\n{problem}\n")
+    _require_machine(assignment, Path.cwd())
+
+
+@functools.cache
+def _require_machine(lesson: str, root: Path) -> None:
+    """The reference solution goes first, once for each run of nbgrader: see `preflight`."""
+    seed = load_exam_key(lesson, root).seed
+    try:
+        with Runner(lesson, seed, isolation=_isolation()) as runner:
+            for flag in require_machine(root, lesson, runner.execute):
+                print(f"{lesson}: {flag}", file=sys.stderr)
+    except (MachineWrong, NoSandbox) as problem:
+        raise SystemExit(f"\n{problem}\n") from None
 
 
 def _isolation() -> str:

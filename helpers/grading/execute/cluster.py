@@ -32,10 +32,23 @@ class Cluster:
         self._client, self._about = client, about
         self.threads = sum(client.nthreads().values())
 
+    def everywhere(self, notebook: NotebookNode) -> list[Executed]:
+        """The notebook, run once by each worker: a machine among them that is wrong would be found by chance otherwise."""
+        text = nbformat.writes(notebook)
+        tasks = [
+            self._client.submit(run_there, self._about, text, pure=False, workers=[worker], allow_other_workers=False)
+            for worker in self._client.nthreads()
+        ]
+        return [_executed(task.result()) for task in tasks]
+
     def execute(self, notebook: NotebookNode) -> Executed:
         task = self._client.submit(run_there, self._about, nbformat.writes(notebook), pure=False, retries=2)
-        text, flags, isolation, runs = task.result()
-        return Executed(nbformat.reads(text, as_version=4), tuple(flags), isolation, runs)
+        return _executed(task.result())
+
+
+def _executed(told: tuple) -> Executed:
+    text, flags, isolation, runs = told
+    return Executed(nbformat.reads(text, as_version=4), tuple(flags), isolation, runs)
 
 
 @contextmanager
