@@ -1,4 +1,4 @@
-"""A course with a few submissions in it, and a batch that grades it with the stand-in: what the tests of grading share."""
+"""A course with a few submissions in it, and a batch that grades it with the stand-in."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import FIRST, Course, answer_notebook, solved
+from conftest import FIRST, answer_notebook, solved
 from graded import FULL, NONE, WRONG, batch, copied, hand_in_a_few
 from nbconvert import HTMLExporter
 from stand_in import ISOLATION, StandIn
@@ -25,7 +25,7 @@ from helpers.authoring.mistakes import Alias, Mistake
 from helpers.checking import answers
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
-from helpers.grading.batch import NOTHING_RAN, Batch, UnknownStudent, as_text
+from helpers.grading.batch import NOTHING_RAN, UnknownStudent, as_text
 from helpers.grading.exam import load_exam_key
 from helpers.grading.execute.sandbox import why_not
 from helpers.grading.gradebook import Marks

@@ -33,7 +33,7 @@ class Cluster:
         self.threads = sum(client.nthreads().values())
 
     def everywhere(self, notebook: NotebookNode) -> list[Executed]:
-        """The notebook, run once by each worker: a machine among them that is wrong would be found by chance otherwise."""
+        """The notebook, run once by each worker: one among them that is wrong would be found by chance otherwise."""
         text = nbformat.writes(notebook)
         tasks = [
             self._client.submit(run_there, self._about, text, pure=False, workers=[worker], allow_other_workers=False)
