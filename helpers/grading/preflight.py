@@ -148,9 +148,9 @@ def require(outcome: Outcome, midway: bool = False) -> None:
 
 def _told(outcome: Outcome, wrong: list[dict], midway: bool) -> str:
     name = outcome.probe.name
-    wanted = "full marks" if name == REFERENCE else "no points"
+    came_to = "does not get full marks" if name == REFERENCE else "gets points" if wrong else "cannot be graded"
     begin = "Grading was stopped" if midway else "Nothing was graded"
-    lines = [f"{begin}: {name} of this lesson, graded by the same route, does not get {wanted} on this machine."]
+    lines = [f"{begin}: {name} of this lesson, graded by the same route, {came_to} on this machine."]
     if outcome.problem:
         lines.append(f"    {plain(outcome.problem)}")
     width = max((len(r["exercise"]) for r in wrong), default=0)
@@ -170,7 +170,7 @@ def _says(record: dict) -> str:
 
 
 def _what_to_do(outcome: Outcome, wrong: list[dict]) -> str:
-    if outcome.probe.name == EMPTY:
+    if outcome.probe.name == EMPTY and wrong:
         return (
             "The released notebook holds answers already, or the exam key is wrong: run `make check`, make both anew."
         )
