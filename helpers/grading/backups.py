@@ -72,11 +72,11 @@ def back_up(root: Path, gradebook: Path) -> Path | None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """By SQLite's own means: a whole state, also while others write."""
+    """By SQLite's own means: a whole state, also while others write, or where somebody was killed while writing."""
     target.unlink(missing_ok=True)
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     with (
-        contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as here,
+        contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as here,
         contextlib.closing(sqlite3.connect(target)) as there,
     ):
         here.backup(there)

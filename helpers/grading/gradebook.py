@@ -279,7 +279,8 @@ def _look_over(address: str) -> None:
     path = sqlite_file(address)
     if path is None or not path.is_file() or not path.stat().st_size:
         return
-    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+    # Not read-only: SQLite may have to take back what a process that was killed left half written
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as database:
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and not tables & {"grade", "assignment", "alembic_version"}:
             raise Trouble(another_version(address, f"it holds other tables: {', '.join(sorted(tables)[:3])}"))

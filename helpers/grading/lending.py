@@ -18,7 +18,7 @@ class Rows:
     """
 
     def __init__(self, gradebook: Gradebook, lesson: str, student: str):
-        self.db = gradebook.db
+        self.session = gradebook.db
         self.notebook: SubmittedNotebook = gradebook.find_submission_notebook(lesson, lesson, student)
         self.grades: dict[str, Grade] = self._by_cell(Grade)
         self.comments: dict[str, Comment] = self._by_cell(Comment)
@@ -26,12 +26,19 @@ class Rows:
     def _by_cell(self, kind: type) -> dict:
         # Not what the session may still remember: the formgrader writes to these rows, too
         found = (
-            self.db.query(kind, BaseCell.name)
+            self.session.query(kind, BaseCell.name)
             .join(BaseCell, BaseCell.id == kind.cell_id)
             .filter(kind.notebook_id == self.notebook.id)
             .populate_existing()
         )
         return {name: row for row, name in found}
+
+    @property
+    def db(self) -> Rows:
+        return self
+
+    def commit(self) -> None:
+        """What nbgrader calls after every cell. All rows are written together, when their transaction ends."""
 
     def find_grade(self, cell: str, *_: str) -> Grade:
         return _found(self.grades, cell)
@@ -89,7 +96,7 @@ class Penalties(_Lent, AssignLatePenalties):
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         self.init_plugin()
-        session, notebook = self.gradebook.db, self.gradebook.find_submission_notebook()
+        session, notebook = self.gradebook.session, self.gradebook.find_submission_notebook()
         late = self.gradebook.find_submission().total_seconds_late
         penalty = None
         if late > 0:

@@ -135,7 +135,7 @@ def is_doubtful(outcome: Outcome) -> bool:
 def _is_doubtful(exercise: str, run: CheckRun) -> bool:
     if run.sent or run.why is Why.NOTHING_TO_RUN:
         return False
-    return not (run.why is Why.RAISED and run.error == "NameError" and exercise in run.says)
+    return not (run.why is Why.RAISED and run.error == "NameError" and f"'{exercise}'" in run.says)
 
 
 def require(outcome: Outcome, midway: bool = False) -> None:
