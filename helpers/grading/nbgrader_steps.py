@@ -7,8 +7,10 @@ SaveAutoGrades finds a number that was computed here, in the grader's own proces
 
 from __future__ import annotations
 
+import functools
 import glob
 import os
+import sys
 from pathlib import Path
 
 import nbformat
@@ -21,16 +23,17 @@ from traitlets.config import Application
 
 from helpers.checking.keys import BadKey
 from helpers.exercises import UnknownLesson, load_lesson
-from helpers.grading.batch import NOTHING_RAN
+from helpers.grading.batch import NOTHING_RAN, require_machine
 from helpers.grading.collect.intake import _read_plain as read_plain
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unreadable, screen
 from helpers.grading.exam import load_exam_key
 from helpers.grading.execute.check_runs import run_of
-from helpers.grading.execute.running import kept_runner
+from helpers.grading.execute.running import NoSandbox, kept_runner
 from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, why_not
 from helpers.grading.harmless import plain
 from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.preflight import MachineWrong
 from helpers.grading.records import PLAIN, write_verdicts
 from helpers.notebooks import exercise_of, sources_of
 
@@ -50,7 +53,20 @@ def require_exam_key(assignment: str, student: str, notebooks: list) -> None:
         problem = why_not("--ExamExecute.isolation=none")
         if problem:
             raise SystemExit(f"\n{problem}\n")
+    _require_machine(assignment, Path.cwd())
     _leave_other_files(notebooks)
+
+
+@functools.cache
+def _require_machine(lesson: str, root: Path) -> None:
+    """The reference solution goes first, once for each run of nbgrader: see `preflight`."""
+    seed = load_exam_key(lesson, root).seed
+    try:
+        runner = kept_runner(lesson, seed, _isolation())
+        for flag in require_machine(root, lesson, runner.execute):
+            print(f"{lesson}: {flag}", file=sys.stderr)
+    except (MachineWrong, NoSandbox) as problem:
+        raise SystemExit(f"\n{problem}\n") from None
 
 
 def _isolation() -> str:

@@ -27,12 +27,25 @@ class Cluster:
         self._client, self._about = client, about
         self.threads = sum(client.nthreads().values())
 
+    def everywhere(self, notebook: NotebookNode, seed: str | None = None) -> list[Executed]:
+        """The notebook, run once by each worker: one among them that is wrong would be found by chance otherwise."""
+        tasks = [
+            self._submit(notebook, seed, workers=[worker], allow_other_workers=False)
+            for worker in self._client.nthreads()
+        ]
+        return [_executed(task.result()) for task in tasks]
+
     def execute(self, notebook: NotebookNode, seed: str | None = None) -> Executed:
         """As Runner.execute."""
-        text = nbformat.writes(notebook)
-        task = self._client.submit(run_there, self._about, text, seed, pure=False, retries=2)
-        text, flags, isolation, runs = task.result()
-        return Executed(nbformat.reads(text, as_version=4), tuple(flags), isolation, runs)
+        return _executed(self._submit(notebook, seed, retries=2).result())
+
+    def _submit(self, notebook: NotebookNode, seed: str | None, **where):
+        return self._client.submit(run_there, self._about, nbformat.writes(notebook), seed, pure=False, **where)
+
+
+def _executed(told: tuple) -> Executed:
+    text, flags, isolation, runs = told
+    return Executed(nbformat.reads(text, as_version=4), tuple(flags), isolation, runs)
 
 
 @contextmanager
