@@ -52,9 +52,12 @@ else:
         "nbconvert.preprocessors.ClearMetadataPreprocessor",
         "nbgrader.preprocessors.LimitOutput",
         "nbgrader.preprocessors.SaveAutoGrades",
+        "helpers.grading.lateness.DueDates",
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
+    # By deadlines.csv; without that table nothing is taken off
+    c.AssignLatePenalties.plugin_class = "helpers.grading.lateness.LateDays"
     c.ExamExecute.timeout = 30
     # A kernel on this machine's own loopback need not warn that it is not encrypted
     c.ExamExecute.extra_arguments = ["--IPKernelApp.log_level=ERROR", "--HistoryManager.hist_file=:memory:"]

@@ -54,6 +54,7 @@ def _run(asked: argparse.Namespace) -> int | None:
         return commands.collect(asked.lesson, asked.place)
     if asked.command == "grade":
         return commands.grade(asked)
+    commands.settle(asked.lesson)
     if asked.command == "feedback":
         from helpers.grading.tell.feedback import write_feedback
 

@@ -87,8 +87,8 @@ class Batch:
         with journal.held(), Marks(self.root, self.lesson) as marks:
             marks.require_lesson()
             self._released = marks.released(self._released)
-            intake = take_in(self.root / "submitted", self.lesson)
-            summary = Summary(self.lesson, flags=list(intake.flags))
+            intake = take_in(self.root / "submitted", self.lesson, self.root)
+            summary = Summary(self.lesson, flags=[*intake.notes, *intake.flags])
             done, todo = journal.read(), []
             for submission in _only(intake.submissions, only):
                 entry = done.get(submission.student.id)
@@ -100,6 +100,7 @@ class Batch:
                 self._grade(todo, marks, journal, summary)
             except KeyboardInterrupt:
                 summary.stopped = True
+            summary.flags += marks.settle_lateness()
         summary.seconds = time.monotonic() - begun
         return summary
 
@@ -186,6 +187,7 @@ class Batch:
             verdicts=verdicts,
             seconds=round(seconds, 2),
             platform=submission.student.platform,
+            number=submission.student.number,
         )
 
 

@@ -32,6 +32,7 @@ from nbgrader.preprocessors import (
 )
 from traitlets.config import Config
 
+from helpers.grading import lateness
 from helpers.grading.collect.intake import Student
 
 PICTURES = ("image/png", "image/jpeg")
@@ -59,6 +60,7 @@ class Marks:
     def __init__(self, root: Path, lesson: str):
         self.root, self.lesson = root, lesson
         self._config = course_config(root)
+        self._config.LateDays.root = str(root)
         with _inside(root):
             self.course = CourseDirectory(config=self._config, root=str(root))
         self.gradebook: Gradebook | None = None  # open between entering and leaving
@@ -116,9 +118,15 @@ class Marks:
         digest = self._write(student.id, judged, timestamp)
         with _shared(self.gradebook, one_transaction=True):
             self._reset(student, timestamp)
+            lateness.enter_dates(self.gradebook, lateness.deadlines_of(self.root), self.lesson, student.id)
             for step in (SaveAutoGrades, AssignLatePenalties):
                 step(config=self._config, log=QUIET).preprocess(judged, resources)
         return digest
+
+    def settle_lateness(self) -> list[str]:
+        """Put every lesson's penalties right by the table of deadlines as it is now; in words, whose changed."""
+        found = lateness.settle(self.gradebook, self._config, self.root)
+        return [*found, *lateness.strangers(self.gradebook, self.root)]
 
     def remove(self, student: str) -> None:
         """Take a student and all their marks out of the gradebook."""
@@ -138,11 +146,15 @@ class Marks:
 
     def _reset(self, student: Student, timestamp: str) -> None:
         """Make the submission, or forget the automatic points of an earlier one."""
-        about = {"first_name": student.first_name, "last_name": student.last_name, "lms_user_id": student.number}
+        about = {
+            "first_name": student.first_name,
+            "last_name": student.last_name,
+            "lms_user_id": student.number,
+            "email": student.email,
+        }
         self.gradebook.update_or_create_student(student.id, **{k: v for k, v in about.items() if v})
-        when = {"timestamp": timestamp} if timestamp else {}
         with self.gradebook.db.no_autoflush:  # nbgrader builds a submission's rows before it adds them
-            self.gradebook.update_or_create_submission(self.lesson, student.id, **when)
+            self.gradebook.update_or_create_submission(self.lesson, student.id, timestamp=timestamp or None)
         notebook = self.gradebook.find_submission_notebook(self.lesson, self.lesson, student.id)
         for grade in notebook.grades:
             grade.auto_score = None

@@ -7,16 +7,18 @@ table is `deadlines.csv` (`collect.deadlines`); without it nothing is taken off.
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Assignment, Gradebook, MissingEntry, SubmittedAssignment
 from nbgrader.plugins import BasePlugin
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
+from sqlalchemy.orm import Session
 from traitlets import Unicode
+from traitlets.config import Config
 
 from helpers.checking.panel import number
-from helpers.grading.collect.csv_files import BadTable
 from helpers.grading.collect.deadlines import FILE, Deadlines, days_begun, read_deadlines
 from helpers.grading.collect.roster import roster
 from helpers.grading.harmless import plain
@@ -32,7 +34,7 @@ class LateDays(BasePlugin):
         deadlines, lesson = deadlines_of(Path(self.root or Path.cwd())), self.parent.assignment_id
         if deadlines is None or lesson not in deadlines.due:
             return None
-        left = days_left(self.parent.gradebook, deadlines, lesson, student_id)
+        left = days_left(self.parent.gradebook.db, deadlines, lesson, student_id)
         days = max(0, days_begun(total_seconds_late) - left)
         return deadlines.cost(lesson, days, score) or None
 
@@ -78,15 +80,67 @@ def enter_dates(gradebook: Gradebook, deadlines: Deadlines | None, lesson: str, 
             gradebook.db.commit()
 
 
-def days_left(gradebook: Gradebook, deadlines: Deadlines, lesson: str, student: str) -> int:
+def days_left(session: Session, deadlines: Deadlines, lesson: str, student: str) -> int:
     """How many of a student's late days the lessons that were due earlier have left."""
-    left = deadlines.budget(student)
-    for earlier in deadlines.before(lesson):
-        if left <= 0:
-            return 0
-        with suppress(MissingEntry):
-            left -= days_begun(gradebook.find_submission(earlier, student).total_seconds_late)
+    left, earlier = deadlines.budget(student), deadlines.before(lesson)
+    if not left or not earlier:
+        return left
+    found = session.query(SubmittedAssignment).join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+    for submission in found.filter(SubmittedAssignment.student_id == student, Assignment.name.in_(earlier)):
+        left -= days_begun(submission.total_seconds_late)
     return max(0, left)
+
+
+def settle(gradebook: Gradebook, config: Config, root: Path) -> list[str]:
+    """Put every penalty right by the table as it is now, and say whose changed. Nothing is run, no mark by hand touched.
+
+    A penalty follows from more than the submission that it is for: the table may have changed, points may have been
+    given by hand, an earlier lesson may have used up late days.
+    """
+    deadlines, told = deadlines_of(root), []
+    order = sorted(gradebook.assignments, key=lambda found: (found.duedate or datetime.max, found.name))
+    for assignment in order:
+        lesson = assignment.name
+        for student in {*_extended(assignment)} | {
+            s for name, s in (deadlines.extended if deadlines else ()) if name == lesson
+        }:
+            enter_dates(gradebook, deadlines, lesson, student)
+        enter_dates(gradebook, deadlines, lesson)
+        step = _Again(config=_with_root(config, root))
+        step.gradebook, step.assignment_id = gradebook, lesson
+        for submission in assignment.submissions:
+            if submission.total_seconds_late > 0 or submission.late_submission_penalty:
+                told += step.again(submission)
+    gradebook.db.commit()
+    return told
+
+
+class _Again(AssignLatePenalties):
+    """nbgrader's own step, for marks that stand in the gradebook already: by the same plugin, within the same bounds."""
+
+    def again(self, submission: SubmittedAssignment) -> list[str]:
+        self.init_plugin()
+        told, late = [], submission.total_seconds_late
+        for notebook in submission.notebooks:
+            self.gradebook.db.refresh(notebook)
+            before = notebook.late_submission_penalty or 0.0
+            asked = (
+                self.plugin_inst.late_submission_penalty(submission.student.id, notebook.score, late) if late else None
+            )
+            after = None if asked is None else self._check_late_penalty(notebook, asked)
+            if abs((after or 0.0) - before) > 1e-9:
+                notebook.late_submission_penalty = after
+                told.append(changed(self.assignment_id, submission.student.id, before, after or 0.0))
+        self.gradebook.db.flush()
+        return told
+
+
+def _extended(assignment: Assignment) -> list[str]:
+    return [submission.student.id for submission in assignment.submissions if submission.extension is not None]
+
+
+def _with_root(config: Config, root: Path) -> Config:
+    return Config(config, LateDays={**config.get("LateDays", {}), "root": str(root)})
 
 
 def strangers(gradebook: Gradebook, root: Path) -> list[str]:
@@ -105,6 +159,3 @@ def strangers(gradebook: Gradebook, root: Path) -> list[str]:
 def changed(lesson: str, student: str, before: float, after: float) -> str:
     """What a change of the table, of points given by hand, or of late days left, did to somebody's penalty."""
     return f"{plain(student)}: lateness costs {number(after)} points in {lesson}, not {number(before)}"
-
-
-__all__ = ["BadTable", "DueDates", "LateDays", "changed", "days_left", "deadlines_of", "enter_dates", "strangers"]
