@@ -14,6 +14,7 @@ from pathlib import Path
 from nbgrader.api import Assignment, Gradebook, MissingEntry, SubmittedAssignment
 from nbgrader.plugins import BasePlugin
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
+from sqlalchemy import ColumnElement, false, or_
 from sqlalchemy.orm import Session
 from traitlets import Unicode
 from traitlets.config import Config
@@ -92,51 +93,57 @@ def days_left(session: Session, deadlines: Deadlines, lesson: str, student: str)
 
 
 def settle(gradebook: Gradebook, config: Config, root: Path) -> list[str]:
-    """Put every penalty right by the table as it is now, and say whose changed. Nothing is run, no mark by hand touched.
+    """Put every penalty right by the table as it is now, and say whose changed. Nothing is run; marks by hand stay.
 
     A penalty follows from more than the submission that it is for: the table may have changed, points may have been
     given by hand, an earlier lesson may have used up late days.
     """
-    deadlines, told = deadlines_of(root), []
-    order = sorted(gradebook.assignments, key=lambda found: (found.duedate or datetime.max, found.name))
-    for assignment in order:
-        lesson = assignment.name
-        for student in {*_extended(assignment)} | {
-            s for name, s in (deadlines.extended if deadlines else ()) if name == lesson
-        }:
-            enter_dates(gradebook, deadlines, lesson, student)
+    deadlines, assignments = deadlines_of(root), {found.name: found for found in gradebook.assignments}
+    for lesson, assignment in assignments.items():
         enter_dates(gradebook, deadlines, lesson)
-        step = _Again(config=_with_root(config, root))
-        step.gradebook, step.assignment_id = gradebook, lesson
-        for submission in assignment.submissions:
-            if submission.total_seconds_late > 0 or submission.late_submission_penalty:
-                told += step.again(submission)
+        named = {student for name, student in (deadlines.extended if deadlines else ()) if name == lesson}
+        extended = _of(gradebook, assignment, SubmittedAssignment.extension.is_not(None))
+        for student in {submission.student_id for submission in extended} | named:
+            enter_dates(gradebook, deadlines, lesson, student)
+    told = []
+    for lesson in sorted(assignments, key=lambda name: (assignments[name].duedate or datetime.max, name)):
+        step, assignment = _Again(gradebook, lesson, config=_with_root(config, root)), assignments[lesson]
+        due = assignment.duedate
+        late = SubmittedAssignment.timestamp > due if due else false()
+        for submission in _of(gradebook, assignment, or_(late, SubmittedAssignment.late_submission_penalty > 0)):
+            told += step.again(submission)
     gradebook.db.commit()
     return told
 
 
 class _Again(AssignLatePenalties):
-    """nbgrader's own step, for marks that stand in the gradebook already: by the same plugin, within the same bounds."""
+    """nbgrader's own step for marks that stand in the gradebook already: by the same plugin, within the same bounds."""
+
+    def __init__(self, gradebook: Gradebook, lesson: str, **more: object):
+        super().__init__(**more)
+        self.gradebook, self.assignment_id = gradebook, lesson
+        self.init_plugin()
 
     def again(self, submission: SubmittedAssignment) -> list[str]:
-        self.init_plugin()
-        told, late = [], submission.total_seconds_late
+        """Write the penalty of a submission; in words, what it was and is, if it is another."""
+        told, late, student = [], submission.total_seconds_late, submission.student_id
         for notebook in submission.notebooks:
             self.gradebook.db.refresh(notebook)
-            before = notebook.late_submission_penalty or 0.0
-            asked = (
-                self.plugin_inst.late_submission_penalty(submission.student.id, notebook.score, late) if late else None
-            )
-            after = None if asked is None else self._check_late_penalty(notebook, asked)
+            before, after = notebook.late_submission_penalty or 0.0, None
+            if late:
+                after = self.plugin_inst.late_submission_penalty(student, notebook.score, late)
+            after = after and self._check_late_penalty(notebook, after)
             if abs((after or 0.0) - before) > 1e-9:
                 notebook.late_submission_penalty = after
-                told.append(changed(self.assignment_id, submission.student.id, before, after or 0.0))
+                told.append(changed(self.assignment_id, student, before, after or 0.0))
         self.gradebook.db.flush()
         return told
 
 
-def _extended(assignment: Assignment) -> list[str]:
-    return [submission.student.id for submission in assignment.submissions if submission.extension is not None]
+def _of(gradebook: Gradebook, assignment: Assignment, such: ColumnElement[bool]) -> list[SubmittedAssignment]:
+    """The submissions of a lesson of which this holds, as they are in the database now."""
+    asked = gradebook.db.query(SubmittedAssignment).filter(SubmittedAssignment.assignment_id == assignment.id, such)
+    return asked.order_by(SubmittedAssignment.student_id).populate_existing().all()
 
 
 def _with_root(config: Config, root: Path) -> Config:

@@ -97,7 +97,7 @@ class Outermost:
 
 
 def platform_name(name: str) -> Outermost | None:
-    """What this name says if Canvas or Moodle gave it, read from the left: what stands on the right is the student's."""
+    """What a name says if Canvas or Moodle gave it, read from the left: what stands on the right is the student's."""
     if match := MOODLE.match(name):
         return Outermost(Owner("moodle", match["name"].strip(), match["id"]), match["rest"] or "")
     if match := ANONYMOUS.match(name):

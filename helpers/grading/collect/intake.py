@@ -113,9 +113,10 @@ class _Sorter:
             return
         candidate = self._candidate(piece)
         plain_name = piece.name == f"{self._lesson.name}.ipynb"
+        meant = bool(piece.owner.platform) and self._lesson.name in piece.name and not candidate.of
         if candidate.of:
             self._votes[piece.container][piece.owner].add(candidate.of)
-        if candidate.hits or laid_out and (candidate.problem or plain_name):
+        if candidate.hits or meant or (laid_out and (candidate.problem or plain_name)):
             self._ours[piece.owner].append(candidate)
         elif candidate.problem:
             if not any(other in name for name in piece.parts for other in self._others):
@@ -188,7 +189,7 @@ class _Sorter:
         return Submission(student, best.piece, best.digest, "", tuple(dict.fromkeys(flags)), late)
 
     def _order(self, candidate: _Candidate) -> tuple:
-        """What counts stands last: whole, of this lesson, newest by what the platform or the disk says, then by name."""
+        """What counts comes last: whole, of this lesson, newest by what the platform or the disk says, then by name."""
         piece = candidate.piece
         return (
             not candidate.problem,
