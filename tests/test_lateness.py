@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import sys
 import zipfile
 from datetime import datetime, timedelta
 
@@ -287,8 +288,10 @@ ABOUT = {"assignment": FIRST, "notebook": FIRST, "student": "ada"}
 
 
 @pytest.fixture
-def book(tmp_path):
+def book(tmp_path, monkeypatch):
     """A gradebook with three lessons of ten points, in which ada and ben have seven each."""
+    # nbgrader calls alembic by its bare name
+    monkeypatch.setenv("PATH", os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
     url = f"sqlite:///{tmp_path}/gradebook.db"
     with Gradebook(url) as gradebook:
         for student in ("ada", "ben"):

@@ -7,7 +7,7 @@ table is `deadlines.csv` (`collect.deadlines`); without it nothing is taken off.
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 
@@ -86,9 +86,13 @@ def days_left(session: Session, deadlines: Deadlines, lesson: str, student: str)
     left, earlier = deadlines.budget(student), deadlines.before(lesson)
     if not left or not earlier:
         return left
-    found = session.query(SubmittedAssignment).join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-    for submission in found.filter(SubmittedAssignment.student_id == student, Assignment.name.in_(earlier)):
-        left -= days_begun(submission.total_seconds_late)
+    found = session.query(SubmittedAssignment.timestamp, Assignment.duedate, SubmittedAssignment.extension)
+    found = found.join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+    for handed_in, due, extension in found.filter(
+        SubmittedAssignment.student_id == student, Assignment.name.in_(earlier)
+    ):
+        if handed_in and due:
+            left -= days_begun((handed_in - due - (extension or timedelta())).total_seconds())
     return max(0, left)
 
 
@@ -128,7 +132,7 @@ class _Again(AssignLatePenalties):
         """Write the penalty of a submission; in words, what it was and is, if it is another."""
         told, late, student = [], submission.total_seconds_late, submission.student_id
         for notebook in submission.notebooks:
-            self.gradebook.db.refresh(notebook)
+            self.gradebook.db.refresh(notebook, ["score", "late_submission_penalty"])
             before, after = notebook.late_submission_penalty or 0.0, None
             if late:
                 after = self.plugin_inst.late_submission_penalty(student, notebook.score, late)
@@ -136,7 +140,6 @@ class _Again(AssignLatePenalties):
             if abs((after or 0.0) - before) > 1e-9:
                 notebook.late_submission_penalty = after
                 told.append(changed(self.assignment_id, student, before, after or 0.0))
-        self.gradebook.db.flush()
         return told
 
 
