@@ -366,6 +366,15 @@ def test_a_loose_file_is_never_added_to_a_student_s_folder(tmp_path):
     assert "kept apart as ada-" in flags_of(tmp_path, "ada")
 
 
+def test_a_table_inside_a_student_s_folder_gives_nobody_s_number(tmp_path):
+    table = f"lesson,student,platform,number\n{FIRST},mallory,canvas,77\n{FIRST},{FIRST},canvas,77\n".encode()
+    put(tmp_path, f"mallory/{FIRST}/{FIRST}.ipynb", PLAIN)
+    put(tmp_path, f"mallory/{FIRST}/collected.csv", table)
+    put(tmp_path, "mallory/collected.csv", table)
+    put(tmp_path, "class.zip", zipped(("collected.csv", table), (f"doe_1_2_{FIRST}.ipynb", PLAIN)))
+    assert {s.student.number for s in take_in(tmp_path, FIRST).submissions} == {"", "1"}
+
+
 def test_what_make_collect_copied_and_the_zip_it_came_from_are_one_student(tmp_path):
     canvas_class(tmp_path)
     put(tmp_path, f"doejane_77/{FIRST}/{FIRST}.ipynb", SOLVED)

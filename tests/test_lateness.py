@@ -257,6 +257,8 @@ def test_make_collect_writes_the_time_where_nbgrader_reads_it_and_loses_nothing(
     folder = tmp_path / "submitted" / "doe_77" / FIRST
     assert (folder / "timestamp.txt").read_text() == "2026-03-02 23:59:01 UTC\n"
     assert times(tmp_path) == {"doe_77": "2026-03-02 23:59:01"}
+    (student,) = (s.student for s in take_in(tmp_path / "submitted", FIRST, tmp_path).submissions)
+    assert (student.platform, student.number, student.last_name) == ("canvas", "77", "doe"), "the export needs them"
     data = zipped(f"doe_77_200_{FIRST}-1.ipynb", content=PLAIN + b"\n")
     (tmp_path / "d.zip").write_bytes(data)
     later = datetime(2026, 3, 9).timestamp()

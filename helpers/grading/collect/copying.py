@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from helpers.course import write_whole
+from helpers.grading.collect.collected import remember
 from helpers.grading.collect.intake import Submission, take_in
 from helpers.grading.collect.untrusted import Unreadable
 from helpers.grading.collect.walking import STAMP
@@ -28,6 +29,7 @@ class Copied:
 def copy_into(folder: Path, place: Path, lesson: str, root: Path) -> Copied:
     """Copy every student's notebook of a zip or a folder to folder/STUDENT/LESSON/. Raises BadTable and OSError."""
     intake, copied = take_in(place, lesson, root), Copied()
+    remember(folder, lesson, (submission.student for submission in intake.submissions))
     for submission in intake.submissions:
         flags = list(submission.flags)
         copied.students += _copy(submission, folder / submission.student.id / lesson, lesson, flags)

@@ -207,7 +207,9 @@ def _settle(made: Identified, taken: dict[str, Identified]) -> None:
     """Keep two apart who would have the same id: the later one gets another."""
     owner, wished = made.owners[0], made.student.id
     if wished in taken:
-        mark = hashlib.sha256(f"{owner.kind}\0{owner.name}\0{owner.number}".encode("utf-8", "replace")).hexdigest()
+        mark = hashlib.sha256(
+            f"{owner.kind}\0{owner.name}\0{owner.number}".encode("utf-8", "surrogatepass")
+        ).hexdigest()
         apart = next(
             f"{wished[:90]}-{mark[:size]}" for size in range(4, 64) if f"{wished[:90]}-{mark[:size]}" not in taken
         )

@@ -18,6 +18,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import parse_utc
 
 from helpers.exercises import Lesson, load_lesson
+from helpers.grading.collect.collected import read_collected, recall
 from helpers.grading.collect.identity import FOLDER, PACKED, Identified, Owner, Student, identify, lessons
 from helpers.grading.collect.names import slug
 from helpers.grading.collect.roster import roster
@@ -73,7 +74,9 @@ def take_in(place: Path, lesson: str, root: Path | None = None) -> Intake:
     walk, sorter = Walk(), _Sorter(load_lesson(lesson))
     for piece in walk.through(place):
         sorter.sort(piece)
-    submissions = sorter.submissions(walk.refused, identify(sorter.owners(walk.refused), people), times)
+    students = identify(sorter.owners(walk.refused), people)
+    recall(students, read_collected(place), lesson)
+    submissions = sorter.submissions(walk.refused, students, times)
     own = {flag for submission in submissions for flag in submission.flags}
     left_out = [refused.says for refused in walk.refused if refused.says not in own]
     return Intake(submissions, [*left_out, *sorter.flags, *times.flags], walk.notes)
