@@ -460,6 +460,19 @@ def test_marks_and_comments_by_hand_survive_a_regrade_with_another_penalty(cours
         assert open_marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ada").manual_comment == "See me"
 
 
+def test_nbgrader_autograde_takes_the_same_points(course):
+    written(course.folder, TABLE)
+    for student in ("cem", "dea"):
+        path = course.submit(student, answer_notebook(FIRST, **solved(FIRST)))
+        (path.parent / "timestamp.txt").write_text("2026-03-04 12:00 UTC")
+    course.nbgrader("autograde", FIRST, "--student", "cem", "--ExamExecute.isolation=none")
+    with Marks(course.folder, FIRST) as open_marks:
+        found = open_marks.gradebook.find_submission(FIRST, "cem")
+        assert (found.score, found.late_submission_penalty) == (18, pytest.approx(3.6))
+        assert str(found.duedate) == "2026-03-02 23:59:00"
+    assert graded(course)[1]["dea"] == (18, pytest.approx(3.6))
+
+
 def test_a_bad_table_stops_before_anything_is_graded_and_says_what_to_write(course):
     written(course.folder, TABLE + f"{FIRST},ada,soon,,,,\n")
     for command in ("grade", "report", "feedback", "export"):
