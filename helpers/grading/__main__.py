@@ -61,6 +61,7 @@ def _run(asked: argparse.Namespace) -> int | None:
         return commands.grade(asked)
     if asked.command == "restore-gradebook":
         return commands.restore_gradebook(asked.backup)
+    commands.settle(asked.lesson)
     if asked.command == "feedback":
         from helpers.grading.tell.feedback import write_feedback
 
