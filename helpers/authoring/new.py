@@ -103,7 +103,7 @@ check(doubled)
 # ## What you can do now
 #
 # ...
-'''
+'''  # noqa: E501 - jupytext keeps a cell's metadata on one line
 
 MISTAKES = '''"""What students get wrong in lesson {number}, and what to tell them."""
 
@@ -115,7 +115,8 @@ VARIANTS = [
     Mistake("doubled", "tripled", edit=("2 * x", "3 * x"),
             title="three times", says="Your vectors are three times as long; twice is asked."),
     Mistake("doubled", "in-place", edit=("2 * x", "x.mul_(2)"),
-            title="the input changed in place", says="Your numbers are right, and they are written over the caller's input."),
+            title="the input changed in place",
+            says="Your numbers are right, and they are written over the caller's input."),
     Same("doubled", "sum", edit=("2 * x", "x + x")),
 ]
 '''

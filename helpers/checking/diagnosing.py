@@ -81,7 +81,10 @@ def _related(yours, mine, goal, axes, aspect) -> str:
                         return (
                             "Your numbers are the right ones with the last two axes exchanged: you have the transpose."
                         )
-                    return f"Your numbers are the right ones with the axes {names[0]} and {names[1]} exchanged: you have the transpose."
+                    return (
+                        f"Your numbers are the right ones with the axes {names[0]} and {names[1]} exchanged:"
+                        " you have the transpose."
+                    )
     if as_double(-mine, goal):
         return "Your numbers are the right ones with the sign turned round."
     size = size_of(goal)
@@ -146,7 +149,7 @@ def _loose(aspect: Aspect):
 
 def _place(index: list[int], axes: list[str]) -> str:
     if len(axes) == len(index) and len(set(axes)) == len(axes):
-        return "[" + ", ".join(f"{axis}={i}" for axis, i in zip(axes, index)) + "]"
+        return "[" + ", ".join(f"{axis}={i}" for axis, i in zip(axes, index, strict=True)) + "]"
     return "[" + ", ".join(map(str, index)) + "]"
 
 

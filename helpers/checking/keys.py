@@ -123,7 +123,7 @@ def load_key(lesson: Lesson, path: Path, remedy: str) -> AnswerKey:
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {})["key"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - an opened file is no dict
         found = (about["format"], about["lesson"], about["fingerprint"])
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as problem:
         raise BadKey(f"The answer key {path.name} is damaged and cannot be read. {remedy}") from problem

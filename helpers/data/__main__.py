@@ -1,4 +1,6 @@
-"""Fetch what the lessons use from the Hub into the data folder: ``make data``, or ``python -m helpers.data [name ...]``.
+"""Fetch what the lessons use from the Hub into the data folder: ``make data``.
+
+Or ``python -m helpers.data [name ...]``.
 
 Names are imdb, enwik8, multi30k, gpt2, gpt2-medium, gpt2-large, gpt2-xl and distilgpt2; the first four by default.
 Stop it when you like: the next call goes on from there. What is there already, and whole, is not fetched again.

@@ -6,10 +6,9 @@
     texts, labels = train
 
 Each looks in the data folder ($COURSE_DATA, by default the folder `data` of the course), then on the Hugging Face Hub,
-then takes the embedded default. What came from the Hub stays in the data folder, or is kept for the user alone where that
-folder may not be written. `places` leaves steps out: `classifier_reviews(places="embedded")`; the environment variable
-COURSE_PLACES=embedded does so for a whole lesson.
-Nothing here unpickles anything.
+then takes the embedded default. What came from the Hub stays in the data folder, or is kept for the user alone where
+that folder may not be written. `places` leaves steps out: `classifier_reviews(places="embedded")`; the environment
+variable COURSE_PLACES=embedded does so for a whole lesson. Nothing here unpickles anything.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import hashlib
 import logging
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -146,7 +146,7 @@ def translation_pairs(places=None, say=print) -> Pairs:
     names = [f"multi30k/{split}.parquet" for split in ("train", "validation", "test")]
 
     def real(folder):
-        return [list(zip(*_table(folder, name, {"en": str, "de": str}).values())) for name in names]
+        return [list(zip(*_table(folder, name, {"en": str, "de": str}).values(), strict=True)) for name in names]
 
     def embedded():
         from .numerals import numerals
@@ -252,8 +252,9 @@ def fetch_gpt2(folder: Path, name="gpt2", weights=True) -> None:
 def _take(needed, real, fetch, embedded, words, places, say):
     """Try the places in turn. Returns (what was asked for, Taken), and says in one line which it is and why.
 
-    needed: files of the data folder, a tuple where one of several will do. real(folder) reads them and raises Unavailable;
-    fetch(folder) gets them from the Hub; embedded() makes the default; words(result, place) names a result.
+    needed: files of the data folder, a tuple where one of several will do. real(folder) reads them and
+    raises Unavailable; fetch(folder) gets them from the Hub; embedded() makes the default;
+    words(result, place) names a result.
     """
     places, why = _places(places), []
     for place in places:
@@ -329,8 +330,8 @@ def _table(folder: Path, name: str, kinds: dict[str, type]) -> dict[str, list]:
 
 def _odd(names, parts) -> str:
     """A remark for the line, where rows are not those that were published: a school may use its own, but knowingly."""
-    for name, part in zip(names, parts):
-        columns = dict(enumerate(part)) if isinstance(part, Labelled) else dict(enumerate(zip(*part)))
+    for name, part in zip(names, parts, strict=True):
+        columns = dict(enumerate(part)) if isinstance(part, Labelled) else dict(enumerate(zip(*part, strict=True)))
         if store.digest_of_rows(columns) != store.ROWS[name]:
             return " (other rows than those published)"
     return ""
@@ -342,8 +343,10 @@ def _require_enwik8(data: bytes, name: str) -> None:
 
 
 def _require_whole_safetensors(path: Path) -> None:
-    """Raise Unavailable where a safetensors file is not whole, by its own table of contents: half a second saved a
-    checksum of half a gigabyte. Opening it runs no code."""
+    """Raise Unavailable where a safetensors file is not whole, by its own table of contents.
+
+    Half a second saved a checksum of half a gigabyte. Opening it runs no code.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -373,7 +376,7 @@ def _fetch_tables(repository, patterns, folder, name, kinds) -> None:
     repository, splits = _find(repository, patterns)
     files = [file for split in splits.values() for file in split]
     with _downloaded(repository, files, folder) as paths:
-        where = dict(zip(files, paths))
+        where = dict(zip(files, paths, strict=True))
         tables = {split: _columns([where[f] for f in chosen], kinds, name) for split, chosen in splits.items()}
         for split, columns in tables.items():
             store.write_table(folder / name / f"{split}.parquet", columns)
@@ -393,14 +396,15 @@ class _downloaded:
         # A full disk is no fault of these files; one that cannot be read would be no better the next time.
         if kind is None or issubclass(kind, Unavailable):
             shutil.rmtree(self.folder, ignore_errors=True)
-            try:
+            with suppress(OSError):  # another data set is on its way
                 self.folder.parent.rmdir()
-            except OSError:
-                pass  # another data set is on its way
 
 
 def _columns(paths, kinds: dict[str, type], name: str) -> dict[str, list]:
-    """The columns of a data set's files, whatever format the Hub has them in, through `datasets`. Raises Unavailable."""
+    """The columns of a data set's files, whatever format the Hub has them in, through `datasets`.
+
+    Raises Unavailable.
+    """
     import datasets
 
     form = "parquet" if paths[0].suffix == ".parquet" else "json"

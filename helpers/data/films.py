@@ -84,8 +84,9 @@ def film_ratings(viewers=200, seen=0.3, seed=0):
     """What `viewers` people thought of 24 well-known films, each film seen with probability `seen`.
 
     Returns FilmRatings(ratings (viewers, 24), seen (viewers, 24), names, features (24, 2)). A rating is the dot product
-    of the viewer's taste and the film's two features, plus noise. Viewers differ more about romance and action than about
-    light and serious films: that is the leading direction to find. The same seed gives the same table on every machine.
+    of the viewer's taste and the film's two features, plus noise. Viewers differ more about romance and
+    action than about light and serious films: that is the leading direction to find. The same seed gives
+    the same table on every machine.
     """
     random = np.random.RandomState(seed)
     features = np.array(list(_FILMS.values()))

@@ -102,7 +102,10 @@ _GERMAN_VALUES = (
 
 
 def _read(words: list[str], values: dict[str, int], spell) -> int:
-    """Add the words up; hundred and thousand multiply what stands before them. Then see whether the number is spelled so."""
+    """Add the words up; hundred and thousand multiply what stands before them.
+
+    Then see whether the number is spelled so.
+    """
     total = group = 0
     for word in words:
         if word not in values:

@@ -5,9 +5,10 @@ import torch
 KINDS = {
     "article": "the each every this any another".split(),
     "adjective": "new empty local global built-in mutable immutable nested special custom abstract generic".split(),
-    "noun": "function method class module object list string tuple loop expression statement exception iterator generator "
-    "dictionary operator".split(),
-    "verb": "returns raises yields calls contains defines uses allows provides evaluates fails matches supports succeeds".split(),
+    "noun": """function method class module object list string tuple loop expression statement exception iterator
+        generator dictionary operator""".split(),
+    "verb": """returns raises yields calls contains defines uses allows provides evaluates fails matches supports
+        succeeds""".split(),
 }
 
 # The position that each of the four words has a question for. Article and adjective: which thing? The noun. The

@@ -22,7 +22,9 @@ class Reference(NamedTuple):
     """One text through the model."""
 
     ids: torch.Tensor  # (1, t)
-    stages: list  # of tensors: what enters the first block and what leaves each block, (1, t, e); after the last norm; logits (1, t, n)
+    stages: list[
+        torch.Tensor
+    ]  # what enters the first block and leaves each, (1, t, e); after the norm; logits (1, t, n)
     text: str
     told: str  # by what it was computed, and how to compute it anew
 
@@ -33,7 +35,10 @@ def checksum(folder) -> str:
 
 
 def reference(folder, path=FILE) -> Reference:
-    """The recorded numbers for the weights of this folder. LookupError when there are none, or none for these weights."""
+    """The recorded numbers for the weights of this folder.
+
+    LookupError when there are none, or none for these weights.
+    """
     from safetensors import safe_open
 
     remedy = "`python -m helpers.training.gpt2_reference` records them."

@@ -20,8 +20,8 @@ from .hub import Unavailable, sha256
 
 ENWIK8_BYTES = 4_154_399
 
-# Published files, by their place in the data folder. IMDb and Multi30k are here by their rows (see `digest_of_rows`): the
-# same rows make other bytes in every version of every writer.
+# Published files, by their place in the data folder. IMDb and Multi30k are here by their rows (see `digest_of_rows`):
+# the same rows make other bytes in every version of every writer.
 SHA256 = {
     f"enwik8/enwik8.first-{ENWIK8_BYTES}-bytes": "d502ac7ecb9dd47a062e7d19b8dcd3c753b07c142e48b13dcd521cb747116bdd",
     "gpt2/vocab.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
@@ -131,7 +131,7 @@ def digest_of_rows(columns: dict[str, list]) -> str:
 
     Each row is hashed as its values in the columns' order, a zero byte after each; the hashes are sorted and hashed.
     """
-    rows = zip(*columns.values())
+    rows = zip(*columns.values(), strict=True)
     digests = sorted(hashlib.sha256(b"".join(f"{value}\0".encode() for value in row)).digest() for row in rows)
     return hashlib.sha256(b"".join(digests)).hexdigest()
 

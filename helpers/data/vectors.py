@@ -15,10 +15,10 @@ def word_vectors(count=1000, width=40, window=5):
     Returns (names, vectors): a list of n words and a float tensor (n, e), e = width. Every vector has length 2, so the
     dot product of a word with itself is 4, and with another word 4 times the cosine of their angle.
 
-    How: count which words occur within `window` words of each other (near ones count more, 1/distance), compare each count
-    with what chance would give (positive pointwise mutual information), and keep the leading singular vectors of that
-    table. Levy and Goldberg, "Neural word embedding as implicit matrix factorization" (2014), show that word2vec does
-    much the same by gradient descent.
+    How: count which words occur within `window` words of each other (near ones count more, 1/distance), compare each
+    count with what chance would give (positive pointwise mutual information), and keep the leading singular vectors of
+    that table. Levy and Goldberg, "Neural word embedding as implicit matrix factorization" (2014), show that word2vec
+    does much the same by gradient descent.
     """
     text = [words(sentence) for sentence in sentences(manual())]
     frequency = Counter(word for sentence in text for word in sentence)

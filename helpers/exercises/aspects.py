@@ -85,7 +85,7 @@ def gradient(points: float, inputs: Inputs, *, name: str = "gradient", via: Via 
         grads = torch.autograd.grad((result * draws).sum(), leaves, allow_unused=True)
         return {
             f"gradient {place}": torch.zeros_like(leaf) if grad is None else grad
-            for place, (leaf, grad) in enumerate(zip(leaves, grads))
+            for place, (leaf, grad) in enumerate(zip(leaves, grads, strict=True))
         }
 
     policy.setdefault("rtol", 1e-3)
@@ -218,12 +218,12 @@ def _kind(value) -> str:
 
 
 class _AsBetweenRealDevices(TorchFunctionMode):
-    """Makes `meta` and the CPU get on with each other as two real devices do, where torch treats `meta` in a way of its own.
+    """Makes `meta` and the CPU get on as two real devices do, where torch treats `meta` in a way of its own.
 
-    ``there[...] = here`` and ``there.copy_(here)`` from `meta` to the CPU do nothing, where torch would raise: between real
-    devices both copy. Without this, a tensor that was made on the CPU and then filled would fail for want of numbers and
-    look like code that reads them. And looking rows up in an embedding on `meta` by indices on the CPU raises, where torch
-    would let it pass.
+    ``there[...] = here`` and ``there.copy_(here)`` from `meta` to the CPU do nothing, where torch would raise: between
+    real devices both copy. Without this, a tensor that was made on the CPU and then filled would fail for want of
+    numbers and look like code that reads them. And looking rows up in an embedding on `meta` by indices on the CPU
+    raises, where torch would let it pass.
     """
 
     def __torch_function__(self, function, types, arguments=(), options=None):

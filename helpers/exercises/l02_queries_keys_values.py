@@ -135,8 +135,10 @@ LESSON = Lesson(
             ),
             forbidden={
                 "finished_attention": FINISHED,
-                "scaled_dot_product_attention": "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
-                "not to). Write the two products and the softmax yourself, here and once.",
+                "scaled_dot_product_attention": (
+                    "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
+                    "not to). Write the two products and the softmax yourself, here and once."
+                ),
             },
         ),
         Exercise(

@@ -12,17 +12,19 @@ from helpers.exercises.exercise import Aspect, Exercise, Lesson
 # A measurement has no one right value: whoever draws k before q, or pair after pair, gets other numbers from the same
 # generator. So the probe turns statistics into something that a key can hold.
 #
-# The aspect "values" asks for the variance at three drawn widths. With n pairs of normal vectors the estimate s² scatters around d
-# with a variance of d² · (2/(n−1) + (6/d)/n): the first term is that of any normal sample, and 6/d is the excess kurtosis of a sum of
-# d products of two normal numbers. n is chosen such that one standard error is STANDARD_ERROR · d. A value within five of them
-# (for a right answer, all but about one in a million are) is reported as d itself; any other as it is, so that a message can say by
-# how much it is off. The aspect's own tolerance is the same five standard errors: it recognises a known mistake, which scatters too.
+# The aspect "values" asks for the variance at three drawn widths. With n pairs of normal vectors the estimate s²
+# scatters around d with a variance of d² · (2/(n−1) + (6/d)/n): the first term is that of any normal sample, and 6/d is
+# the excess kurtosis of a sum of d products of two normal numbers. n is chosen such that one standard error is
+# STANDARD_ERROR · d. A value within five of them (for a right answer, all but about one in a million are) is reported
+# as d itself; any other as it is, so that a message can say by how much it is off. The aspect's own tolerance is the
+# same five standard errors: it recognises a known mistake, which scatters too.
 #
-# `return float(d)` would then pass, and it measured nothing. So before any value counts, answers from many seeds have to
-# scatter at least a tenth as much as honest ones would, and the number of pairs has to make a difference.
+# `return float(d)` would then pass, and it measured nothing. So before any value counts, answers from many seeds have
+# to scatter at least a tenth as much as honest ones would, and the number of pairs has to make a difference.
 #
 # The generator lives on the CPU on every machine: numbers drawn with it, with or without device=generator.device, work
-# everywhere. There is no input that could lie on another device, and torch has no generator for `meta`: so no "any device" here.
+# everywhere. There is no input that could lie on another device, and torch has no generator for
+# `meta`: so no "any device" here.
 
 STANDARD_ERROR = 0.02
 FIVE = 5 * STANDARD_ERROR
@@ -69,13 +71,13 @@ def near_the_width(answer, draw):
     found = [measured(answer, d, pairs_needed(d), first + d) for d in widths]
     return {
         "variance at three widths": torch.tensor(
-            [banded(value, d) for value, d in zip(found, widths)], dtype=torch.float64
+            [banded(value, d) for value, d in zip(found, widths, strict=True)], dtype=torch.float64
         )
     }
 
 
 def banded(value, d):
-    """d for a value within five standard errors of it, 0 for one that is within five of the *mean* of the scores, else the value."""
+    """The value, or d itself for one within five standard errors of d, or 0 for one as near to the scores' *mean*."""
     if abs(value - d) <= FIVE * d:
         return float(d)
     return 0.0 if abs(value) <= 5 * math.sqrt(d / pairs_needed(d)) else value

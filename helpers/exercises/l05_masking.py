@@ -101,7 +101,10 @@ def whole_sentences(draw):
 
 
 def used(answer, draw):
-    """The module after one call: the stub brings its parameters along, and they are worth nothing before something is done with them."""
+    """The module after one call.
+
+    The stub brings its parameters along, and they are worth nothing before something is done with them.
+    """
     module = ATTENTION(answer, draw)
     module(*whole_sentences(draw))
     return module
@@ -112,7 +115,7 @@ def long_sentences(draw):
 
 
 def padded_sentences(draw):
-    """One padded in front, one at its end, one that lacks a word: the first two positions of the first may see nothing."""
+    """One padded in front, one at its end, one that lacks a word: the first's first two positions may see nothing."""
     real = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 1, 1]], dtype=torch.bool, device=draw.device)
     return draw.normal(3, 5, 8), real.unsqueeze(1)
 
@@ -124,8 +127,9 @@ class Mixer(torch.nn.Module):
     """A model whose dependence is known: y_i = Σ_j p_ij Σ_a q_a· sin(2 x_ja).
 
     How much output i depends on input j is |p_ij| times something that differs from j to j; there are zeros in p, in no
-    pattern. The columns of q add up to 0: whoever adds up an output's components before differentiating sees no dependence.
-    The last column but one is the largest, beyond the width of the input: whoever stops there, or keeps the last only, misses it.
+    pattern. The columns of q add up to 0: whoever adds up an output's components before differentiating sees no
+    dependence. The last column but one is the largest, beyond the width of the input: whoever stops there, or
+    keeps the last only, misses it.
     """
 
     def __init__(self, draw, t=4, e=3, width=5):

@@ -9,7 +9,8 @@ from helpers.parts.positions import sinusoidal_encoding
 # ------------------------------------------------------------------------------------------- PositionEmbedding
 #
 # A row that a table does not have is an IndexError on the CPU; on a GPU it kills the kernel's whole session with the
-# device. So what goes up to the end of a table, and past it, is tried on the CPU; all else has room for a slip by a few rows.
+# device. So what goes up to the end of a table, and past it, is tried on the CPU; all else has room for a slip by a few
+# rows.
 
 EMBEDDING = built(11, 6)  # t_max = 11, e = 6
 

@@ -94,7 +94,10 @@ def both_orders(answer, draw, *sizes, training=False, **options):
 
 
 def masked(*sizes):
-    """With time masked, and with padding masked, in both orders. Copies of x go in: changing it in place is another aspect's business."""
+    """With time masked, and with padding masked, in both orders.
+
+    Copies of x go in: changing it in place is another aspect's business.
+    """
 
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
@@ -110,7 +113,7 @@ def masked(*sizes):
 
 
 def dropped(*sizes):
-    """In training with a chance of 1, every layer's output is dropped and the shortcuts are left: nothing is left to luck.
+    """In training with a chance of 1: every layer's output is dropped, the shortcuts are left, and nothing is luck.
 
     With a chance of 0 nothing is dropped: whoever takes the chance of keeping for the chance of dropping shows here.
     """
@@ -195,7 +198,7 @@ LESSON = Lesson(
                 input_left_alone(0.5, vectors, via=NORM),
                 any_device(0.5, vectors, via=NORM),
             ),
-            forbidden={name: PYTORCHS for name in ("LayerNorm", "layer_norm", "native_layer_norm")}
+            forbidden=dict.fromkeys(("LayerNorm", "layer_norm", "native_layer_norm"), PYTORCHS)
             | {"FinishedNorm": "The finished norm is there for the exercises that build on this one."},
         ),
         Exercise(
@@ -251,13 +254,11 @@ LESSON = Lesson(
             stars=1,
             minutes=6,
             aspects=(Aspect("count", 2, several_sizes, accepts="number", rtol=0, atol=1e-9),),
-            forbidden={
-                name: (
-                    "Count on paper, layer by layer, and return a formula in e and h; the cell below holds it against a"
-                    " real block."
-                )
-                for name in ("FinishedBlock", "TransformerBlock", "numel")
-            },
+            forbidden=dict.fromkeys(
+                ("FinishedBlock", "TransformerBlock", "numel"),
+                "Count on paper, layer by layer, and return a formula in e and h; the cell below holds it against a"
+                " real block.",
+            ),
         ),
     ),
 )

@@ -1,6 +1,7 @@
 """Lesson 8: a transformer that says whether a review is kind."""
 
 import collections.abc
+from itertools import pairwise
 
 import torch
 
@@ -15,15 +16,18 @@ RAW = ["Film", "dull,", "good.", "The", "<PAD>", "i", "n't"]  # what other ways 
 
 
 def texts_with(counts, draw, pieces=4):
-    """Texts in which word k of WORDS stands counts[k] times, shuffled, with capitals, and punctuation without a space before it."""
-    words = [word for word, count in zip(WORDS, counts) for _ in range(count)]
+    """Texts in which word k of WORDS stands counts[k] times.
+
+    Shuffled, with capitals, and punctuation without a space before it.
+    """
+    words = [word for word, count in zip(WORDS, counts, strict=True) for _ in range(count)]
     words = [words[place] for place in draw.permutation(len(words)).tolist()]
     capitals = draw.mask(0.3, len(words)).tolist()
     ends = [0, *sorted((draw.permutation(len(words) - 1)[: pieces - 1] + 1).tolist()), len(words)]
     texts = []
-    for start, end in zip(ends, ends[1:]):
+    for start, end in pairwise(ends):
         text = ""
-        for word, capital in zip(words[start:end], capitals[start:end]):
+        for word, capital in zip(words[start:end], capitals[start:end], strict=True):
             text += (" " if word[0].isalpha() else "") + (word.capitalize() if capital else word)
         texts.append(text.strip())
     return texts
@@ -78,7 +82,7 @@ def some_texts(lengths, draw, unknown=0.0):
     for length in lengths:
         words = [KNOWN[place] for place in draw.integers(2, len(KNOWN), length).tolist()]
         strange = draw.mask(unknown, length).tolist()
-        words = ["zebra" if other else word for word, other in zip(words, strange)]
+        words = ["zebra" if other else word for word, other in zip(words, strange, strict=True)]
         if unknown and length:
             words[length // 2] = "zebra"
         texts.append(" ".join(words).replace(" .", ".").capitalize())
@@ -88,7 +92,7 @@ def some_texts(lengths, draw, unknown=0.0):
 def a_vocabulary(draw):
     """<pad> is 0 and <unk> is 1; the others are in a drawn order."""
     order = (draw.named("vocabulary").permutation(len(KNOWN) - 2) + 2).tolist()
-    return {"<pad>": 0, "<unk>": 1} | {word: place for word, place in zip(KNOWN[2:], order)}
+    return {"<pad>": 0, "<unk>": 1} | dict(zip(KNOWN[2:], order, strict=True))
 
 
 def short_texts(draw):
@@ -179,8 +183,9 @@ def as_many_texts_as_positions(draw):
 class Judge(torch.nn.Module):
     """A small classifier with known weights, called as the lesson's: words to vectors, a bend, the mean, three scores.
 
-    In training it adds fixed numbers of its own to the vectors, where dropout would put drawn ones: whoever forgets to say
-    which mode is meant gets other numbers, the same ones every time. `seen` notes for each call the mode and whether gradients were on.
+    In training it adds fixed numbers of its own to the vectors, where dropout would put drawn ones: whoever
+    forgets to say which mode is meant gets other numbers, the same ones every time. `seen` notes for each call the
+    mode and whether gradients were on.
     """
 
     def __init__(self, draw, n=9, e=4, c=3):
@@ -263,12 +268,14 @@ BATCHES = (7, 6, 2)  # texts in each: the last one is short
 
 @torch.no_grad()
 def model_and_batches(draw):
-    """A model, and batches of three sizes. Labels are what it says in evaluation, but for some that are changed: a larger share in the
-    short batch. Drawn again until as many answers as possible would be others in training, and the share another.
+    """A model, and batches of three sizes.
+
+    Labels are what it says in evaluation, but for some that are changed: a larger share in the short batch. Drawn again
+    until as many answers as possible would be others in training, and the share another.
     """
     for attempt in range(50):
         model, batches, right = Judge(draw.named(f"model {attempt}")).eval(), [], 0
-        for place, (b, wrong) in enumerate(zip(BATCHES, (1, 2, 1))):
+        for place, (b, wrong) in enumerate(zip(BATCHES, (1, 2, 1), strict=True)):
             ids, mask, _ = a_batch(draw.named(f"batch {place} of {attempt}"), b=b)
             labels = model.eval()(ids, mask).argmax(dim=-1)
             labels[:wrong] = (labels[:wrong] + 1) % 3
@@ -371,7 +378,7 @@ LESSON = Lesson(
                 parameters(1, via=CLASSIFIER),
                 any_device(1, padded_texts, via=CLASSIFIER),
             ),
-            forbidden={name: PYTORCHS for name in ("TransformerEncoder", "TransformerEncoderLayer")},
+            forbidden=dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer"), PYTORCHS),
         ),
         Exercise(
             "train_step",

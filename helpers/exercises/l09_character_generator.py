@@ -12,7 +12,7 @@ FINISHED = "The finished function is there for the exercise that builds on this 
 
 
 def within(counts, chances, draws, errors=5):
-    """Which counts lie within so many standard errors of draws · chances. Where fewer than 30 are to be expected, nothing is said.
+    """Which counts lie within so many standard errors of draws · chances; all do where fewer than 30 are expected.
 
     counts, chances: of one shape. Returns booleans of that shape.
     """
@@ -143,7 +143,10 @@ def longest(answer, draw):
 
 
 def log_chances(function, logits, *rest):
-    """The logarithms of the probabilities that the new logits mean: a constant added to all logits of a row changes nothing."""
+    """The logarithms of the probabilities that the new logits mean.
+
+    A constant added to all logits of a row changes nothing.
+    """
     result = function(logits.clone(), *rest)
     return (
         result.float().log_softmax(dim=-1)
@@ -153,7 +156,10 @@ def log_chances(function, logits, *rest):
 
 
 def chances(function, logits, *rest):
-    """The probabilities that the new logits mean. What is left out has 0, whether it was given −∞ or another number far below."""
+    """The probabilities that the new logits mean.
+
+    What is left out has 0, whether it was given −∞ or another number far below.
+    """
     result = function(logits.clone(), *rest)
     if isinstance(result, torch.Tensor) and result.shape == logits.shape and result.is_floating_point():
         return result.softmax(dim=-1)
@@ -204,7 +210,10 @@ def kept(*counts):
 
 
 def ties(keep, draw):
-    """Nine logits: two above, three alike at the border, four below. Of the five largest the last three are alike, and k is 3 and 4."""
+    """Nine logits: two above, three alike at the border, four below.
+
+    Of the five largest the last three are alike, and k is 3 and 4.
+    """
     worth = torch.tensor([3.0, 2.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.0, -1.0], device=draw.device)
     logits = torch.stack([worth[draw.permutation(9)] for _ in range(4)])
     return {f"k = {k}": chances(keep, logits, k) for k in (3, 4)}
@@ -222,10 +231,13 @@ def after_top_k(keep, draw):
 
 
 class Chain(torch.nn.Module):
-    """A stand-in for a trained model. What it predicts depends on the token at a position, on the first token of the window, and on the place in the window.
+    """A stand-in for a trained model.
 
-    draw: where its tables come from. n: tokens. t_max: longest window; longer ones are refused, as by any model with learned positions. While it is in training
-    mode its predictions are others, and `modes` keeps what mode it was called in.
+    What it predicts depends on the token at a position, on the first token of the window, and on the place in it.
+
+    draw: where its tables come from. n: tokens. t_max: longest window; longer ones are refused, as by any
+    model with learned positions. While it is in training mode its predictions are others, and `modes`
+    keeps what mode it was called in.
     """
 
     def __init__(self, draw, n, t_max, std=1.0):
@@ -325,7 +337,10 @@ def which_come_up(generate, draw, rows=2000):
 
 
 def modes(call):
-    """Was the model in training mode while it was used, and is it afterwards? For a model that comes in training mode, and one that does not."""
+    """Was the model in training mode while it was used, and is it afterwards?
+
+    For a model that comes in training mode, and one that does not.
+    """
 
     def probe(answer, draw):
         told = {}

@@ -66,7 +66,10 @@ def two_sequences(draw):
 
 
 def seen_whole(draw):
-    """Nothing is hidden; but with a mask, code that mixes up the two lengths meets an error. Without one, PyTorch's fast attention would read past the shorter."""
+    """Nothing is hidden; but with a mask, code that mixes up the two lengths meets an error.
+
+    Without one, PyTorch's fast attention would read past the shorter.
+    """
     return *two_sequences(draw), torch.ones(3, 1, 6, dtype=torch.bool, device=draw.device)
 
 
@@ -197,10 +200,11 @@ def extreme_predictions(draw):
 
 
 class Scripted(torch.nn.Module):
-    """A stand-in for a trained model: what comes next is looked up in drawn tables, and it counts how often it has to read.
+    """A stand-in for a trained model: what comes next is looked up in drawn tables. It counts how often it reads.
 
-    The logits at position i depend on i, on all tokens up to there and on their order, and on the source. With `urgent`, the stop token is
-    next for certain when the translation has become as long as the source, and neither before nor after.
+    The logits at position i depend on i, on all tokens up to there and on their order, and on the source.
+    With `urgent`, the stop token is next for certain when the translation has become as long as the
+    source, and neither before nor after.
     """
 
     def __init__(self, draw, n, pad, stop, urgent, calm=1.0):
@@ -274,8 +278,9 @@ def a_sentence(draw, n, urgent):
 def searched(widths, n, limit, urgent):
     """What is found for many sentences, each with tables of its own; (sentences, limit), −1 behind the end.
 
-    With `urgent` all beams finish together. There are several customs for beams that finish before the others (its place stays empty, is
-    filled again, or it may be pushed out by others later), and all of them find the same then; and with room for every candidate.
+    With `urgent` all beams finish together. There are several customs for beams that finish before the others (its
+    place stays empty, is filled again, or it may be pushed out by others later), and all of them find the same then;
+    and with room for every candidate.
     """
 
     def probe(answer, draw):

@@ -109,7 +109,7 @@ def from_pairs_that_tie(learn, draw):
 
 
 def from_repeated_words(learn, draw):
-    """One pair is in many different words that are rare, others in one word that is everywhere, and one four times in a word."""
+    """One pair is in many rare words, another in one word that is everywhere, and one four times in a word."""
     rare = ["q" + "bcdefgh"[i] + "xy" for i in draw.permutation(7)[:5].tolist()]
     often = ["zw"] * draw.number(7, 10) + ["vu"] * draw.number(10, 13)
     return pairs_as_text(learn, rare + 2 * ["jkjkjkjk"] + often, 3)
@@ -134,7 +134,7 @@ def a_tokenizer(draw, letters, count, words=90):
         merges.setdefault(left + right, (left, right))  # what a second way makes is there already
     merges = dict(list(merges.items())[:count])
     everything = [*table.values(), *merges]
-    return list(merges.values()), dict(zip(everything, draw.permutation(len(everything)).tolist()))
+    return list(merges.values()), dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
 
 
 def drawn_text(draw, letters=LETTERS, words=10):
@@ -159,7 +159,7 @@ def merges_across_words(encode, draw):
     merges = [("a", space), ("a" + space, "b"), ("b", space), (space, "a"), ("a", "b")]
     table = byte_alphabet()
     everything = [*table.values(), *(left + right for left, right in merges)]
-    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist()))
+    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
     return a_list_of_ids(encode(drawn_text(draw, "ab", 9), merges, vocabulary))
 
 
@@ -217,14 +217,17 @@ CONFIG = Config(n=19, t_max=11, e=12, h=3, depth=2)
 
 
 def own_names(module):
-    """The parameters by name. A head that is the token table itself goes by the table's name, once, in whatever order they were made."""
+    """The parameters by name.
+
+    A head that is the token table itself goes by the table's name, once, in whatever order they were made.
+    """
     found = dict(module.named_parameters(remove_duplicate=False))
     table = found.get("tokens.weight")
     return {name: p for name, p in found.items() if p is not table or name == "tokens.weight"}
 
 
 def strong(module, draw):
-    """Drawn weights by name, large enough that attention is sharp and that the two GELUs differ; norms that are no identity."""
+    """Drawn weights by name: attention is sharp, the two GELUs differ, and norms are no identity."""
     with torch.no_grad():
         for name, parameter in own_names(module).items():
             numbers = draw.named(name).normal(*parameter.shape) / (
@@ -283,7 +286,7 @@ def flat_vectors(draw):
 
 
 def numbers(draw):
-    """From −4 to 4, where the two GELUs differ by up to 0.0005; with negative ones, where they differ most for their size."""
+    """From −4 to 4, where the GELUs differ by up to 0.0005; negative ones, where they differ most for their size."""
     return (draw.uniform(-4, 4, 6, 9),)
 
 
@@ -316,7 +319,10 @@ def full_windows(draw):
 
 
 def published(draw, prefix="", head=False, buffers=True):
-    """A state under the published names, in drawn sizes that fit nothing but the eye. Blocks 0 and 10, whose names begin alike."""
+    """A state under the published names, in drawn sizes that fit nothing but the eye.
+
+    Blocks 0 and 10, whose names begin alike.
+    """
     e, n, t_max = 3, 7, 5
     shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
     for block in ("h.0.", "h.10."):
@@ -614,7 +620,7 @@ LESSON = Lesson(
                 Aspect("gradient", 0.5, slopes),
                 any_device(0.5, numbers),
             ),
-            forbidden=NO_GPT2 | {"finished_gelu": FINISHED} | {name: PYTORCHS for name in ("gelu", "GELU")},
+            forbidden=NO_GPT2 | {"finished_gelu": FINISHED} | dict.fromkeys(("gelu", "GELU"), PYTORCHS),
         ),
         Exercise(
             "GPT2Block",

@@ -32,8 +32,9 @@ class SingleHeadAttention(nn.Module):
         self.to_values = nn.Linear(e, d, bias=False)
 
     def forward(self, x, context=None):
-        """x: (b, t, e), the positions that ask. context: (b, s, e), the positions that are asked; x itself when it
-        is None. Returns (b, t, d), one output for each position of x.
+        """x: (b, t, e), the positions that ask. Returns (b, t, d), one output for each of them.
+
+        context: (b, s, e), the positions that are asked; x itself when it is None.
 
         With a context this is the attention between decoder and encoder of section 3.2.3.
         """

@@ -1,9 +1,9 @@
 """The transformer block and the stack of blocks (lesson 7).
 
-A. Vaswani et al., "Attention is all you need" (2017), section 3.1 and figure 1 for the block, 3.3 for the network in it,
-5.4 for dropout. J. Ba, J. Kiros and G. Hinton, "Layer normalization" (2016), section 3 for the norm. The order "norm first" is
-that of A. Radford et al., "Language models are unsupervised multitask learners" (GPT-2, 2019), section 2.3, and is
-studied in R. Xiong et al., "On layer normalization in the transformer architecture" (2020), section 3.
+A. Vaswani et al., "Attention is all you need" (2017), section 3.1 and figure 1 for the block, 3.3 for the network in
+it, 5.4 for dropout. J. Ba, J. Kiros and G. Hinton, "Layer normalization" (2016), section 3 for the norm. The order
+"norm first" is that of A. Radford et al., "Language models are unsupervised multitask learners" (GPT-2, 2019), section
+2.3, and is studied in R. Xiong et al., "On layer normalization in the transformer architecture" (2020), section 3.
 
 b batch, t positions, e width of the model, h heads, d = e/h width of one head.
 """
@@ -18,8 +18,8 @@ from .multi_head import merge_heads, split_heads
 class LayerNorm(nn.Module):
     """Every vector by itself: shifted to mean 0, divided by its standard deviation, then times `weight` plus `bias`.
 
-    "Layer normalization", section 3. The variance is the mean square (divided by e, not e − 1), and epsilon is added to the
-    variance, under the root: a vector of equal components comes out as `bias`, with finite gradients.
+    "Layer normalization", section 3. The variance is the mean square (divided by e, not e − 1), and epsilon is added to
+    the variance, under the root: a vector of equal components comes out as `bias`, with finite gradients.
     """
 
     def __init__(self, e, epsilon=1e-5):
@@ -57,9 +57,10 @@ class FeedForward(nn.Module):
 class SelfAttention(nn.Module):
     """Multi-head self-attention with an optional mask.
 
-    "Attention is all you need", sections 3.2.1 to 3.2.3. Heads, scaling and masks are those of lessons 3 to 5, and the parameters have
-    the names and shapes of lesson 4's MultiHeadAttention; softmax(q kᵀ / √d) v is left to PyTorch's own function, which gives
-    the same numbers in less time and memory. bias: give the three projections a bias too, as GPT-2 does.
+    "Attention is all you need", sections 3.2.1 to 3.2.3. Heads, scaling and masks are those of lessons 3 to 5,
+    and the parameters have the names and shapes of lesson 4's MultiHeadAttention; softmax(q kᵀ / √d) v is left
+    to PyTorch's own function, which gives the same numbers in less time and memory. bias: give the three
+    projections a bias too, as GPT-2 does.
     """
 
     def __init__(self, e, h, bias=False):
@@ -73,7 +74,7 @@ class SelfAttention(nn.Module):
         self.unify = nn.Linear(e, e)
 
     def forward(self, x, mask=None):
-        """x: (b, t, e). mask: (t, t), (b, 1, t) or (b, t, t), booleans, True where position i may look at position j; None: everywhere.
+        """x: (b, t, e). mask: (t, t), (b, 1, t) or (b, t, t), booleans, True where i may look at j; None: everywhere.
 
         Returns (b, t, e). A position that may look nowhere gets the bias of `unify`.
         """
@@ -87,8 +88,10 @@ class TransformerBlock(nn.Module):
     """Attention and a feed-forward network, each with a shortcut around it and a norm.
 
     pre_norm=False, "Attention is all you need", section 3.1: norm(x + layer(x)), for both layers.
-    pre_norm=True, GPT-2, section 2.3: x + layer(norm(x)), for both layers; whoever stacks such blocks adds a norm at the end.
-    dropout: chance with which a component of a layer's output is dropped before it is added to x, in training (section 5.4).
+    pre_norm=True, GPT-2, section 2.3: x + layer(norm(x)), for both layers; whoever stacks such blocks adds a norm at
+    the end.
+    dropout: chance with which a component of a layer's output is dropped before it is added to x, in training (section
+    5.4).
     hidden, activation: for the feed-forward network. bias: for the projections of the attention.
     """
 
@@ -113,9 +116,9 @@ class TransformerBlock(nn.Module):
 class Transformer(nn.Module):
     """A stack of blocks, each with weights of its own: what is between the embeddings and the output layer of a model.
 
-    depth: how many blocks. pre_norm, dropout and the other options: as TransformerBlock takes them. With pre_norm nothing
-    has normalised the sum that leaves the last block, so there is one more norm at the end, `norm` (GPT-2, section 2.3).
-    Without it the last block ends in a norm, and `norm` is None.
+    depth: how many blocks. pre_norm, dropout and the other options: as TransformerBlock takes them. With pre_norm
+    nothing has normalised the sum that leaves the last block, so there is one more norm at the end, `norm` (GPT-2,
+    section 2.3). Without it the last block ends in a norm, and `norm` is None.
     """
 
     def __init__(self, e, h, depth, pre_norm=False, dropout=0.0, **options):

@@ -23,8 +23,8 @@ def mean_pool(x, mask):
 class Classifier(nn.Module):
     """Words to vectors, positions, blocks, the mean over the real positions, and a linear map to classes.
 
-    n: size of the vocabulary. c: classes. t_max: longest text. The blocks normalise first (GPT-2's order). dropout: in training, on the
-    embeddings and in the blocks.
+    n: size of the vocabulary. c: classes. t_max: longest text. The blocks normalise first (GPT-2's order). dropout: in
+    training, on the embeddings and in the blocks.
     """
 
     def __init__(self, n, c, e, h, depth, t_max, dropout=0.0):
@@ -36,7 +36,7 @@ class Classifier(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids, mask):
-        """ids: (b, t), int64. mask: (b, t), booleans, True where there is a word. Returns scores (b, c), for a softmax to come.
+        """ids: (b, t), int64. mask: (b, t), booleans, True where there is a word. Returns scores (b, c), no softmax.
 
         ValueError when t is larger than t_max: there are no positions for the words beyond.
         """
@@ -48,8 +48,8 @@ class Classifier(nn.Module):
 def train_step(model, batch, optimiser):
     """One step of gradient descent on one batch.
 
-    batch: (ids (b, t), mask (b, t), labels (b,)). The model may come in evaluation mode, and with gradients from something else: neither
-    makes a difference. Returns the cross-entropy before the step, a number.
+    batch: (ids (b, t), mask (b, t), labels (b,)). The model may come in evaluation mode, and with gradients from
+    something else: neither makes a difference. Returns the cross-entropy before the step, a number.
     """
     ids, mask, labels = batch
     model.train()
@@ -64,8 +64,9 @@ def train_step(model, batch, optimiser):
 def accuracy(model, batches):
     """The share of texts that the model puts into the right class, over all batches.
 
-    batches: an iterable of (ids (b, t), mask (b, t), labels (b,)), b not always the same. Returns a number between 0 and 1. In evaluation
-    mode, without gradients, each text counted once; afterwards the model is in the mode it was in before.
+    batches: an iterable of (ids (b, t), mask (b, t), labels (b,)), b not always the same. Returns a
+    number between 0 and 1. In evaluation mode, without gradients, each text counted once; afterwards the
+    model is in the mode it was in before.
     """
     training = model.training
     model.eval()

@@ -18,7 +18,8 @@ from .positions import PositionEmbedding
 def sample_batch(data, batch, t, generator=None):
     """Random slices of a text, and the same slices one position later.
 
-    data: (length,), integers. Returns inputs and targets, both (batch, t), int64. Every start from 0 to length − t − 1 is equally likely.
+    data: (length,), integers. Returns inputs and targets, both (batch, t), int64. Every start from 0 to
+    length − t − 1 is equally likely.
     """
     starts = torch.randint(len(data) - t, (batch,), generator=generator)
     places = (starts.unsqueeze(-1) + torch.arange(t + 1)).to(data.device)  # (batch, t + 1)
@@ -55,7 +56,8 @@ class CharTransformer(nn.Module):
 def apply_temperature(logits, temperature):
     """Logits divided by the temperature: below 1 sharper, above 1 flatter; 0 leaves only the largest possible (greedy).
 
-    logits: (..., n). Returns (..., n). At temperature 0 the first of the largest stays as it is and all others are −∞. ValueError when temperature is negative.
+    logits: (..., n). Returns (..., n). At temperature 0 the first of the largest stays as it is and all others are −∞.
+    ValueError when temperature is negative.
     """
     if temperature < 0:
         raise ValueError(f"A temperature cannot be negative, and this one is {temperature}.")
@@ -68,7 +70,8 @@ def apply_temperature(logits, temperature):
 def keep_top_k(logits, k):
     """The k largest logits stay, all others become −∞. Whatever ties with the k-th largest stays too.
 
-    Fan, Lewis and Dauphin, "Hierarchical neural story generation" (2018), section 5.1. logits: (..., n). k: at least 1; more than n keeps all.
+    Fan, Lewis and Dauphin, "Hierarchical neural story generation" (2018), section 5.1. logits: (..., n). k: at
+    least 1; more than n keeps all.
     """
     lowest = logits.topk(min(k, logits.shape[-1]), dim=-1).values[..., -1:]
     return logits.masked_fill(logits < lowest, -torch.inf)
@@ -91,8 +94,9 @@ def keep_top_p(logits, p):
 def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, generator=None):
     """Go on with a text, one token after the other.
 
-    prompt: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max tokens. Temperature comes first, then
-    top-k, then top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
+    prompt: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last
+    t_max tokens. Temperature comes first, then top-k, then top-p. The model is in evaluation mode meanwhile, and
+    afterwards in the mode it was in before.
     """
     tokens = prompt
     with _evaluating(model):
@@ -108,9 +112,10 @@ def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, gene
 
 @torch.no_grad()
 def sliding_window_bits(model, data, t, batch=32):
-    """Bits per byte when every byte is predicted from the t bytes before it (fewer at the beginning, where there are no more).
+    """Bits per byte when every byte is predicted from the t bytes before it (from fewer at the beginning).
 
-    data: (length,), integers. Bytes 1 to length − 1 are predicted; the first has nothing before it. batch: how many windows go through the model at once.
+    data: (length,), integers. Bytes 1 to length − 1 are predicted; the first has nothing before it. batch: how many
+    windows go through the model at once.
     """
     data = data.long()
     head = data[: t + 1].unsqueeze(0)  # the first window predicts all of its bytes

@@ -1,6 +1,7 @@
 """GPT-2 (lesson 11): the model, its published weights, and writing with it.
 
-A. Radford et al., "Language models are unsupervised multitask learners" (2019), section 2.3, and the code published with it.
+A. Radford et al., "Language models are unsupervised multitask learners" (2019), section 2.3, and the code published
+with it.
 
 b batch, t positions (queries), s positions (keys and values), e width of the model, h heads, d = e/h width of one head,
 n size of the vocabulary.
@@ -38,9 +39,9 @@ _PUBLISHED = {  # width, heads, blocks
 class Config:
     """How large a GPT-2 is.
 
-    n: size of the vocabulary. t_max: longest window. e: width, divisible by h. h: heads. depth: how many blocks. epsilon: of
-    the norms. hidden: width of the hidden layer of the feed-forward networks, 4e when it is None. dropout: chance with which
-    a component is dropped in training, of the embeddings and of what the layers add.
+    n: size of the vocabulary. t_max: longest window. e: width, divisible by h. h: heads. depth: how many blocks.
+    epsilon: of the norms. hidden: width of the hidden layer of the feed-forward networks, 4e when it is None. dropout:
+    chance with which a component is dropped in training, of the embeddings and of what the layers add.
     """
 
     n: int
@@ -72,7 +73,10 @@ class Config:
 
     @classmethod
     def from_json(cls, path):
-        """Read a config.json as the Hub has it. ValueError where it is damaged, or is not a GPT-2 as this module builds it."""
+        """Read a config.json as the Hub has it.
+
+        ValueError where it is damaged, or is not a GPT-2 as this module builds it.
+        """
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"A model needs config.json, and {path.parent} has none.")
@@ -140,7 +144,7 @@ _ONLY = {
 
 
 class Conv1D(nn.Module):
-    """A linear layer whose weight is stored as (n_in, n_out), the transpose of nn.Linear's: so GPT-2's weights were published."""
+    """A linear layer whose weight is stored as (n_in, n_out), as GPT-2's were published: nn.Linear's, transposed."""
 
     def __init__(self, n_in, n_out):
         super().__init__()
@@ -154,7 +158,7 @@ class Conv1D(nn.Module):
 
 
 def gelu_tanh(x):
-    """x·Φ(x), Φ the normal distribution function, by an approximation with tanh: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))).
+    """x·Φ(x), Φ the normal distribution function, approximated: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))).
 
     D. Hendrycks and K. Gimpel, "Gaussian error linear units" (2016), section 2. x: any shape, which the result has too.
     """
@@ -162,7 +166,10 @@ def gelu_tanh(x):
 
 
 class CausalAttention(nn.Module):
-    """Multi-head self-attention in which nobody looks ahead. One layer makes queries, keys and values, in this order, side by side."""
+    """Multi-head self-attention in which nobody looks ahead.
+
+    One layer makes queries, keys and values, in this order, side by side.
+    """
 
     def __init__(self, e, h):
         super().__init__()
@@ -171,7 +178,10 @@ class CausalAttention(nn.Module):
         self.unify = Conv1D(e, e)
 
     def forward(self, x, past=None):
-        """x: (b, t, e). past: keys and values of earlier positions, a LayerCache, to which those of x are added. Returns (b, t, e)."""
+        """x: (b, t, e). past: keys and values of earlier positions, a LayerCache, to which those of x are added.
+
+        Returns (b, t, e).
+        """
         q, k, v = self._project(x)  # (b, h, t, d)
         if past is not None:
             k, v = past.append(k, v)  # (b, h, s, d), s = earlier positions + t
@@ -222,7 +232,9 @@ class GPT2Block(nn.Module):
 
 
 class GPT2(nn.Module):
-    """Predicts, at every position, the next token. The table of tokens serves twice: at the entrance, and as the output layer ("tied").
+    """Predicts, at every position, the next token.
+
+    The table of tokens serves twice: at the entrance, and as the output layer ("tied").
 
     Weights start as N(0, 0.02), those of the layers that are added to x as N(0, 0.02/√(2·depth)), biases as 0.
     """
@@ -254,7 +266,8 @@ class GPT2(nn.Module):
     def forward(self, ids, cache=None, last_only=False):
         """ids: (b, t), int64. cache: a KeyValueCache of the positions before these, to which these are added.
 
-        Returns logits (b, t, n): at position i those of token i + 1. With last_only those of the last position alone, (b, 1, n).
+        Returns logits (b, t, n): at position i those of token i + 1. With last_only those of the last position alone,
+        (b, 1, n).
         """
         x = self.embed(ids, 0 if cache is None else cache.length)
         for i, block in enumerate(self.blocks):
@@ -263,7 +276,10 @@ class GPT2(nn.Module):
         return F.linear(x, self.tokens.weight)  # (b, t, e) times (e, n): the tied head, which has no bias
 
     def attention_weights(self, ids):
-        """Who looks at whom in every block and head, for pictures. ids: (b, t). Returns (depth, b, h, t, t), without gradients."""
+        """Who looks at whom in every block and head, for pictures. ids: (b, t).
+
+        Returns (depth, b, h, t, t), without gradients.
+        """
         with torch.no_grad():
             x, weights = self.embed(ids), []
             for block in self.blocks:
@@ -293,7 +309,7 @@ class LayerCache:
 
 
 class KeyValueCache:
-    """The keys and values of all blocks for the positions that a model has read, so that they need not be computed again.
+    """The keys and values of all blocks for the positions that a model has read: they need not be computed again.
 
     depth: how many blocks. size: for how many positions there is room. For generation, without gradients.
     """
@@ -314,9 +330,9 @@ class KeyValueCache:
 def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, generator=None):
     """Go on with a text, one token after the other, computing the whole window anew for each.
 
-    ids: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max tokens,
-    the first of them at position 0. Temperature (0: the most probable token) comes first, then top-k, then top-p. The model
-    is in evaluation mode meanwhile, and afterwards in the mode it was in before.
+    ids: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max
+    tokens, the first of them at position 0. Temperature (0: the most probable token) comes first, then top-k, then
+    top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
     """
     training = model.training
     model.eval()
@@ -332,8 +348,8 @@ def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, generat
 def generate_cached(model, ids, count, temperature=1.0, top_k=None, top_p=None, generator=None):
     """The same tokens as `generate`, with keys and values kept: each new token goes through the model alone.
 
-    Once the window is full every token moves to another position at every step, so what is kept no longer holds: from then on
-    the window is computed anew, as in `generate`.
+    Once the window is full every token moves to another position at every step, so what is kept no longer holds: from
+    then on the window is computed anew, as in `generate`.
     """
     training = model.training
     model.eval()
@@ -361,12 +377,14 @@ def _draw(logits, temperature, top_k, top_p, generator):
 
 @torch.no_grad()
 def perplexity(model, ids, stride=None):
-    """e to the mean cross-entropy of every token but the first: as if the model hesitated between so many equally likely tokens.
+    """e to the mean cross-entropy of every token but the first.
 
-    ids: (length,), int64, at least two. The text goes through in windows of t_max tokens that start every `stride` tokens,
-    t_max when it is None: then they do not overlap, and the first predictions of a window are made from little. With a
-    smaller stride only those of a window count that no window before has made, so that each (past the first window) is made
-    from at least t_max − stride + 1 tokens. Returns a number.
+    As if the model hesitated between so many equally likely tokens.
+
+    ids: (length,), int64, at least two. The text goes through in windows of t_max tokens that start every `stride`
+    tokens, t_max when it is None: then they do not overlap, and the first predictions of a window are made from little.
+    With a smaller stride only those of a window count that no window before has made, so that each (past the first
+    window) is made from at least t_max − stride + 1 tokens. Returns a number.
     """
     stride = model.t_max if stride is None else stride
     if ids.dim() != 1 or len(ids) < 2:
@@ -409,10 +427,10 @@ _PREFIX, _HEAD = "transformer.", "lm_head.weight"
 def rename_weights(published):
     """The published tensors under this module's names.
 
-    published: dict from name to tensor, as the Hub's files have them, with or without "transformer." before the names. The
-    masks that older files hold (attn.bias, attn.masked_bias) are left out, and so is lm_head.weight, which must equal the
-    table of tokens. Returns a dict, the tensors as they are. ValueError for names that GPT-2 does not have, all of them
-    named.
+    published: dict from name to tensor, as the Hub's files have them, with or without "transformer." before the
+    names. The masks that older files hold (attn.bias, attn.masked_bias) are left out, and so is lm_head.weight,
+    which must equal the table of tokens. Returns a dict, the tensors as they are. ValueError for names that GPT-2
+    does not have, all of them named.
     """
     renamed, problems = _rename(published)
     if problems:
@@ -463,9 +481,9 @@ def _published_name(name):
 def load(folder, device=None):
     """A model from a folder as the Hub has it: config.json, and model.safetensors or the older pytorch_model.bin.
 
-    Nothing in a file is run, whatever it holds: a .bin is read by PyTorch's loader for weights alone. Weights become float32.
-    The model is in evaluation mode. FileNotFoundError where a file is missing; ValueError where one is damaged, or where a
-    tensor is missing, unexpected or of the wrong shape (the message names each).
+    Nothing in a file is run, whatever it holds: a .bin is read by PyTorch's loader for weights alone. Weights become
+    float32. The model is in evaluation mode. FileNotFoundError where a file is missing; ValueError where one is
+    damaged, or where a tensor is missing, unexpected or of the wrong shape (the message names each).
     """
     folder = Path(folder)
     config = Config.from_json(folder / "config.json")
@@ -535,7 +553,7 @@ def _first_line(problem):
 
 
 def save(model, folder):
-    """Write config.json and model.safetensors as the Hub has them: `transformers` loads the folder, and so does `load`."""
+    """Write config.json and model.safetensors as the Hub has them: `transformers` and `load` read the folder."""
     from safetensors.torch import save_file
 
     folder = Path(folder)

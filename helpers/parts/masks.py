@@ -32,7 +32,8 @@ def masked_softmax(scores, mask):
     """Softmax over the last axis, over the entries that may be seen and no others.
 
     scores: (..., t, s). mask: booleans that broadcast to the shape of the scores. Returns (..., t, s), in the scores'
-    own precision. A hidden entry gets exactly 0. So does every entry of a row that may see nothing, and such a row sends back a gradient of 0.
+    own precision. A hidden entry gets exactly 0. So does every entry of a row that may see nothing, and such a
+    row sends back a gradient of 0.
 
     The fill is the lowest finite number and not −∞: a whole row of −∞ is 0/0. The rows that it leaves uniform are
     cleared by the second fill, which stops their gradients too.
@@ -53,8 +54,8 @@ def next_token_pairs(tokens):
 class CausalSelfAttention(nn.Module):
     """Multi-head self-attention in which nobody looks ahead.
 
-    "Attention is all you need", section 3.2: scaled dot products (3.2.1), h heads of width d = e / h (3.2.2), masked (3.2.3).
-    The parameters have the names and shapes of lesson 4's multi-head attention.
+    "Attention is all you need", section 3.2: scaled dot products (3.2.1), h heads of width d = e / h (3.2.2), masked
+    (3.2.3). The parameters have the names and shapes of lesson 4's multi-head attention.
     """
 
     def __init__(self, e, h):

@@ -31,7 +31,8 @@ def merge_heads(x):
 class MultiHeadAttention(nn.Module):
     """h heads of width d = e/h each, as in the paper: 4e² + e parameters, whatever h is.
 
-    e: width of the model, divisible by h (ValueError otherwise). Head k uses rows k·d to (k+1)·d of each projection's weight.
+    e: width of the model, divisible by h (ValueError otherwise). Head k uses rows k·d to (k+1)·d of each projection's
+    weight.
     """
 
     def __init__(self, e, h):

@@ -10,8 +10,9 @@ from torch import nn
 def sinusoidal_encoding(t, e, device=None):
     """One fixed vector for each position: e/2 clock hands, each slower than the one before.
 
-    "Attention is all you need" (Vaswani et al., 2017), section 3.5. Returns (t, e): entry [p, 2j] is sin(p / 10000^(2j/e)) and
-    entry [p, 2j + 1] is the cosine of the same angle. ValueError when e is odd: hands need two numbers.
+    "Attention is all you need" (Vaswani et al., 2017), section 3.5. Returns (t, e): entry [p, 2j] is sin(p /
+    10000^(2j/e)) and entry [p, 2j + 1] is the cosine of the same angle. ValueError when e is odd: hands need two
+    numbers.
     """
     _check_even(e)
     angles = _angles(torch.arange(t, device=device), e, torch.get_default_dtype())  # (t, e/2)
@@ -44,9 +45,9 @@ class PositionEmbedding(nn.Module):
 def relative_bias(table, t):
     """One learned number for each distance, to be added to the scores before the softmax.
 
-    Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer" (2020), section 2.1, without
-    their sharing of numbers among far distances. table: (2·t_max − 1,), the number for distance 0 in its middle. Returns (t, t), t ≤ t_max: entry [i, j] is
-    the number for i − j. ValueError when t is larger than t_max.
+    Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer" (2020), section
+    2.1, without their sharing of numbers among far distances. table: (2·t_max − 1,), the number for distance 0 in its
+    middle. Returns (t, t), t ≤ t_max: entry [i, j] is the number for i − j. ValueError when t is larger than t_max.
     """
     t_max = (len(table) + 1) // 2
     if t > t_max:
@@ -59,10 +60,10 @@ def relative_bias(table, t):
 def rotate(x, positions):
     """Turn every vector by its position, so that products of turned vectors depend on i − j alone.
 
-    Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), sections 3.2.2 and 3.4.2. x: (..., t, d), queries
-    or keys, such as (b, h, t, d). positions: (t,), integers. Returns (..., t, d), in x's own precision: components 2j and 2j + 1 are turned
-    together, by the angle p / 10000^(2j/d). Angles are computed in 32 bits or more, for half precision cannot tell far positions apart.
-    ValueError when d is odd.
+    Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), sections 3.2.2 and 3.4.2. x:
+    (..., t, d), queries or keys, such as (b, h, t, d). positions: (t,), integers. Returns (..., t, d), in x's own
+    precision: components 2j and 2j + 1 are turned together, by the angle p / 10000^(2j/d). Angles are computed in 32
+    bits or more, for half precision cannot tell far positions apart. ValueError when d is odd.
     """
     d = x.shape[-1]
     _check_even(d)

@@ -1,6 +1,7 @@
 """Lesson 3: dot products that keep their size, however wide the vectors are.
 
-Source: A. Vaswani et al., "Attention is all you need" (2017), section 3.2.1, equation 1 and the footnote on the variance of a dot product.
+Source: A. Vaswani et al., "Attention is all you need" (2017), section 3.2.1, equation 1 and the footnote on
+the variance of a dot product.
 """
 
 import math

@@ -14,15 +14,16 @@ _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)*|[.,;:!?]")
 
 
 def split_words(text):
-    """The words of a text in lower case, and its punctuation marks: "It isn't dull." -> ["it", "isn't", "dull", "."]."""
+    """The words of a text in lower case, and its punctuation: "It isn't dull." -> ["it", "isn't", "dull", "."]."""
     return _WORD.findall(text.lower().replace("<br />", " ").replace("’", "'"))
 
 
 def build_vocabulary(texts, size):
     """The ids of the most frequent words.
 
-    texts: list of str. size: how many entries there may be, the two special ones included. Returns a dict from word to id: <pad> is 0,
-    <unk> is 1, then the words by falling frequency, and in alphabetical order where two are equally frequent.
+    texts: list of str. size: how many entries there may be, the two special ones included. Returns a dict
+    from word to id: <pad> is 0, <unk> is 1, then the words by falling frequency, and in alphabetical order
+    where two are equally frequent.
     """
     counts = Counter(word for text in texts for word in split_words(text))
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
@@ -32,8 +33,8 @@ def build_vocabulary(texts, size):
 def encode_batch(texts, vocabulary, length):
     """Texts as one rectangle of ids, and which of them are words.
 
-    Each text is cut after `length` words; shorter ones are padded to the longest of the batch. Returns ids (b, t), int64, and mask
-    (b, t), booleans, True where there is a word; t is at most `length` and at least 1.
+    Each text is cut after `length` words; shorter ones are padded to the longest of the batch. Returns ids (b, t),
+    int64, and mask (b, t), booleans, True where there is a word; t is at most `length` and at least 1.
     """
     unknown, pad = vocabulary[UNKNOWN], vocabulary[PAD]
     rows = [[vocabulary.get(word, unknown) for word in split_words(text)[:length]] for text in texts]

@@ -12,7 +12,8 @@ def alignment(above, below, links, crossing=(), ax=None):
 
     above, below  lists of words.
     links         pairs (i, j): word i above belongs to word j below.
-    crossing      those of the links that are to stand out: they are drawn thick, in colour, and solid; the others are thin and grey.
+    crossing      those of the links that are to stand out: they are drawn thick, in colour, and solid; the others
+                  are thin and grey.
     """
     ax = ax or plt.subplots(figsize=(WIDTH, 1.9))[1]
     places = [[(k + 0.5) / len(words) for k in range(len(words))] for words in (above, below)]
@@ -21,7 +22,7 @@ def alignment(above, below, links, crossing=(), ax=None):
         colour, width = (COLOURS[1], 2.4) if strong else (_PLAIN, 1.2)
         ax.plot([places[0][i], places[1][j]], [0.8, 0.2], color=colour, linewidth=width, linestyle="-")
     for words, spots, height in ((above, places[0], 0.9), (below, places[1], 0.1)):
-        for word, spot in zip(words, spots):
+        for word, spot in zip(words, spots, strict=True):
             ax.text(spot, height, word, ha="center", va="center", fontsize=9)
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.set_axis_off()

@@ -16,7 +16,7 @@ def bars(shares, names, xlabel="weight", ylabel="key", mark=None, axes=None):
     count = len(shares)
     if axes is None:
         axes = plt.subplots(1, count, figsize=(WIDTH, 0.9 + 0.27 * len(names)), sharey=True, squeeze=False)[1][0]
-    for ax, (title, values) in zip(axes, shares.items()):
+    for ax, (title, values) in zip(axes, shares.items(), strict=True):
         values = as_array(values)
         if values.shape != (len(names),):
             raise ValueError(f"{len(names)} names for shares of shape {values.shape}")

@@ -68,8 +68,10 @@ def fold(panels, e, d, titles=None):
     """How the numbers of a tensor are cut into heads. Each cell says whose it is: "2c" is component c of position 2.
 
     panels  a list of tensors (rows, columns) or (h, rows, columns), drawn one below the other; the h blocks of a panel
-            stand beside each other. Entries are position·e + component: torch.arange(t * e).view(t, e), and what became of it.
-    e, d    width of a position and of a head: a cell's colour is the head that its component belongs to, component // d.
+            stand beside each other. Entries are position·e + component: torch.arange(t * e).view(t, e), and what
+            became of it.
+    e, d    width of a position and of a head: a cell's colour is the head that its component belongs to,
+            component // d.
     """
     blocks = [values[None] if values.ndim == 2 else values for values in map(as_array, panels)]
     wide = max(b.shape[0] * b.shape[2] + 0.7 * (b.shape[0] - 1) for b in blocks)
@@ -77,7 +79,7 @@ def fold(panels, e, d, titles=None):
     figure, axes = plt.subplots(
         len(blocks), 1, figsize=(WIDTH, 0.31 * sum(high) + 0.42 * len(blocks)), height_ratios=high, squeeze=False
     )
-    for k, (ax, panel) in enumerate(zip(axes[:, 0], blocks)):
+    for k, (ax, panel) in enumerate(zip(axes[:, 0], blocks, strict=True)):
         for head, block in enumerate(panel):
             left = head * (block.shape[1] + 0.7)
             for (i, j), mark in np.ndenumerate(block):

@@ -20,7 +20,7 @@ def mask_row(masks, rows=None, columns=None, titles=None, row_label=ROWS, column
     own = axes is None
     if own:
         _, axes = plt.subplots(1, len(masks), figsize=(WIDTH, WIDTH), layout="compressed", squeeze=False)
-    for place, (ax, mask) in enumerate(zip(np.ravel(axes), masks)):
+    for place, (ax, mask) in enumerate(zip(np.ravel(axes), masks, strict=True)):
         values = np.atleast_2d(as_array(mask))
         ax.imshow(np.ma.masked_equal(values, 0), cmap=ListedColormap([COLOURS[0]]), aspect="equal")
         ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)

@@ -163,7 +163,7 @@ def hull_picture(inputs, outputs, names=None, title=None, ax=None):
         linestyle="-",
         label="convex hull of the inputs",
     )
-    for start, end in zip(inputs, outputs):
+    for start, end in zip(inputs, outputs, strict=True):
         ax.annotate(
             "",
             end,
@@ -189,8 +189,9 @@ def hull_picture(inputs, outputs, names=None, title=None, ax=None):
         ax.set_title(title)
     _legend(ax, own, 3)
     if names is not None:
-        edges = zip(convex_hull(inputs), np.roll(convex_hull(inputs), -1, axis=0))
-        lines = [np.linspace(start, end, 40) for start, end in [*zip(inputs, outputs), *edges]]
+        hull = convex_hull(inputs)
+        edges = zip(hull, np.roll(hull, -1, axis=0), strict=True)
+        lines = [np.linspace(start, end, 40) for start, end in [*zip(inputs, outputs, strict=True), *edges]]
         label_points(ax, inputs, names, avoid=np.vstack([outputs, *lines]))
 
 

@@ -100,7 +100,10 @@ _RC = {
 
 
 def use_course_style():
-    """Set the style, and make notebooks store small pictures, with the same bytes each time. Call it once, at the top."""
+    """Set the style, and make notebooks store small pictures, with the same bytes each time.
+
+    Call it once, at the top.
+    """
     for colours in (WEIGHTS, SIGNED):
         if colours.name not in matplotlib.colormaps:
             matplotlib.colormaps.register(colours)
@@ -139,12 +142,12 @@ def png(figure=None):
 
 
 def in_grey(picture):
-    """A picture as grey print shows it. picture: (rows, columns, 3 or 4) in [0, 1]. Returns (rows, columns) in [0, 1]."""
+    """(rows, columns) in [0, 1]: a picture, (rows, columns, 3 or 4) in [0, 1], as grey print shows it."""
     return lightness(picture) / 100
 
 
 def as_array(values):
-    """Numbers as a float array that matplotlib can draw: from a tensor on any device, with or without gradients, or a list."""
+    """A float array that matplotlib can draw: from a tensor on any device, with or without gradients, or a list."""
     if isinstance(values, torch.Tensor):
         values = values.detach().float().cpu().numpy()
     elif not isinstance(values, np.ndarray):

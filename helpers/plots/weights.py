@@ -41,7 +41,8 @@ def heat(
     blank_zeros   hatch the cells that are exactly 0 and write nothing into them: 0.001 and 0 look different then.
     bar           draw the colour scale beside the map.
 
-    Cells that hold no number are hatched: NaN says so; infinities do where cells are annotated (a mask is full of them).
+    Cells that hold no number are hatched: NaN says so; infinities do where cells are annotated (a mask is full of
+    them).
     """
     values = _matrix(matrix)
     own = ax is None
@@ -110,7 +111,7 @@ def heat_pair(left, right, rows=None, columns=None, titles=(None, None), same_sc
     if same_scale:
         both = np.concatenate([matrix[np.isfinite(matrix)] for matrix in pair])
         options = {"scale": np.abs(both).max(initial=0), "signed": bool((both < 0).any()), **options}
-    for side, (ax, matrix) in enumerate(zip(axes, pair)):
+    for side, (ax, matrix) in enumerate(zip(axes, pair, strict=True)):
         heat(matrix, row_names[side], column_names[side], title=titles[side], ax=ax, **options)
     if pair[0].shape[0] == pair[1].shape[0]:
         axes[1].set_ylabel("")
@@ -118,7 +119,7 @@ def heat_pair(left, right, rows=None, columns=None, titles=(None, None), same_sc
             axes[1].set_yticklabels([])
     if own:
         _trim_height(axes[0].figure)
-    for ax, matrix in zip(axes, pair):
+    for ax, matrix in zip(axes, pair, strict=True):
         _fit_numbers(ax, matrix.shape[1])
 
 
@@ -144,7 +145,7 @@ def _cell_text(value, digits, annotate):
 
 
 def _fit_numbers(ax, columns):
-    """The largest type, up to 9 points, with which every number stays inside its cell; ".43" for "0.43" where that is small."""
+    """The largest type, up to 9 points, with which numbers stay inside their cells; ".43" for "0.43" in small ones."""
     if not ax.texts:
         return
     ax.figure.draw_without_rendering()  # settles the layout: only now is the width of a cell known

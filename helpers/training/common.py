@@ -20,7 +20,7 @@ from helpers.device import device
 
 
 def arguments() -> argparse.Namespace:
-    """The command line: --steps N (0 where the recorded number is wanted), --try (thirty steps and no record), --to FOLDER."""
+    """The command line: --steps N (0: as many as recorded), --try (thirty steps and no record), --to FOLDER."""
     parser = argparse.ArgumentParser(description="Trains a lesson's model on real data, and records the run.")
     parser.add_argument(
         "--steps", type=int, default=0, help="how many steps to train (default: as in the recorded run)"
@@ -35,9 +35,10 @@ def arguments() -> argparse.Namespace:
 class Optimiser:
     """Muon for the matrices of the blocks, AdamW for everything else, and one schedule for both.
 
-    Muon (K. Jordan et al., 2024) replaces the update of a matrix by the nearest matrix whose directions all have the same strength. It needs fewer steps than AdamW on models as small as these; its
-    updates are scaled to the size of AdamW's (J. Liu et al., "Muon is scalable for LLM training", 2025, section 2.2), so that one learning rate serves for both.
-    Norms, biases and embeddings are not decayed.
+    Muon (K. Jordan et al., 2024) replaces the update of a matrix by the nearest matrix whose directions all have the
+    same strength. It needs fewer steps than AdamW on models as small as these; its updates are scaled to the size of
+    AdamW's (J. Liu et al., "Muon is scalable for LLM training", 2025, section 2.2), so that one learning rate serves
+    for both. Norms, biases and embeddings are not decayed.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Optimiser:
     def step(self) -> None:
         """One step down the gradients, which are cut at a norm of 1, and cleared afterwards."""
         nn.utils.clip_grad_norm_(self._parameters, 1.0)
-        for part, schedule in zip(self._parts, self._schedules):
+        for part, schedule in zip(self._parts, self._schedules, strict=True):
             part.step()
             schedule.step()
             part.zero_grad(set_to_none=True)
@@ -75,7 +76,10 @@ class Optimiser:
 
 @torch.no_grad()
 def initialise(model: nn.Module, std: float = 0.02) -> nn.Module:
-    """Small normal numbers for every matrix, zeros for every bias, as GPT-2 begins (Radford et al., 2019, section 2.3): what is added to a shortcut is scaled by one over the root of how many such additions there are."""
+    """Small normal numbers for every matrix, zeros for every bias, as GPT-2 begins (Radford et al., 2019, section 2.3).
+
+    What is added to a shortcut is scaled by one over the root of how many such additions there are.
+    """
     additions = [name for name, p in model.named_parameters() if name.endswith(("unify.weight", "narrow.weight"))]
     for name, parameter in model.named_parameters():
         if parameter.dim() == 2:
@@ -88,14 +92,14 @@ def initialise(model: nn.Module, std: float = 0.02) -> nn.Module:
 
 
 def up_and_down(step: int, steps: int, warmup: int) -> float:
-    """The share of the full learning rate at a step: up in a line for `warmup` steps, then down along half a cosine, to 0."""
+    """The share of the full learning rate at a step: up in a line for `warmup` steps, then down half a cosine to 0."""
     if step < warmup:
         return (step + 1) / warmup
     return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))
 
 
 def precision() -> contextlib.AbstractContextManager:
-    """bfloat16 for matrix products where this machine multiplies faster in it, which is tried; else float32 throughout."""
+    """bfloat16 for matrix products where this machine is found to multiply faster in it; else float32 throughout."""
     where = device().type
     return torch.autocast(where, torch.bfloat16, enabled=_bfloat16_is_faster(where))
 
@@ -123,7 +127,8 @@ def _seconds(where: str, dtype: torch.dtype) -> float:
 class Record:
     """Keeps the time and the curve of a training, and writes them down.
 
-    name: of the file. data: what was learned from, with its checksum. settings: whatever one needs to know to repeat it.
+    name: of the file. data: what was learned from, with its checksum. settings: whatever one needs to know to repeat
+    it.
     """
 
     def __init__(self, name: str, data: dict, settings: dict):

@@ -11,6 +11,7 @@ import hashlib
 import lzma
 import math
 from collections import Counter
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -29,10 +30,11 @@ PROMPTS = ["In the year ", "'''Mathematics''' is ", "==External links==\n", "The
 
 @torch.no_grad()
 def held_out_bits(model, data, t: int, stride: int) -> float:
-    """Bits per byte when every byte is predicted from at least t − stride bytes before it (fewer at the very beginning).
+    """Bits per byte when each byte is predicted from at least t − stride before it (fewer at the very beginning).
 
-    data: (length,), integers. Windows of t bytes start every `stride` bytes, and of each only the last `stride` predictions count; of the first, all. With stride = t the windows do not overlap, and
-    their first bytes are predicted from next to nothing.
+    data: (length,), integers. Windows of t bytes start every `stride` bytes, and of each only the last `stride`
+    predictions count; of the first, all. With stride = t the windows do not overlap, and their first bytes are
+    predicted from next to nothing.
     """
     model.eval()
     nats = count = 0
@@ -54,9 +56,13 @@ def held_out_bits(model, data, t: int, stride: int) -> float:
 
 
 def landmarks(train: bytes, held_out: bytes) -> dict[str, float]:
-    """Bits per byte to hold a model against: the entropies of the training part, of single bytes and of a byte given the one before it; and what packers that have seen the training part need for
-    the held-out part, which is how much longer the whole is, packed, than the training part alone."""
-    pairs = Counter(zip(train, train[1:]))
+    """Bits per byte to hold a model against.
+
+    The entropies of the training part, of single bytes and of a byte given the one before it; and what packers that
+    have seen the training part need for the held-out part: how much longer the whole is, packed, than the training
+    part alone.
+    """
+    pairs = Counter(pairwise(train))
     alone = entropy(Counter(train))
     packers = {
         "gzip -9": lambda data: len(gzip.compress(data, 9)),

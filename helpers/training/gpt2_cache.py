@@ -1,6 +1,7 @@
-"""Times one more token with and without a cache, at GPT-2's smallest published shape: python -m helpers.training.gpt2_cache
+"""Times one more token with and without a cache: python -m helpers.training.gpt2_cache
 
-For lesson 11. The weights are random: how long they take does not depend on what they are.
+For lesson 11, at GPT-2's smallest published shape. The weights are random: how long they take does not depend on what
+they are.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ def fastest(call: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 @torch.no_grad()
 def one_more(model: GPT2, length: int) -> dict:
-    """Processor seconds for the token after `length` others: all of them through the model, and only the last beside a cache of the others."""
+    """Processor seconds for the token after `length` others.
+
+    All of them through the model, and only the last beside a cache of the others.
+    """
     ids = torch.randint(model.config.n, (1, length))
 
     def cached() -> float:

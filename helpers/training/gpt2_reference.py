@@ -17,7 +17,10 @@ TEXT = "If the condition is false, the loop ends and the value of the name is No
 
 
 def stages_of_transformers(folder, ids: torch.Tensor) -> list[torch.Tensor]:
-    """What enters the first block and leaves each block, (b, t, e); after the last norm; logits (b, t, n): by GPT2LMHeadModel in float32."""
+    """What GPT2LMHeadModel has in float32 from end to end.
+
+    What enters the first block and leaves each block, (b, t, e); after the last norm; logits (b, t, n).
+    """
     from transformers import GPT2LMHeadModel
 
     model = GPT2LMHeadModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()

@@ -1,7 +1,8 @@
 """Lesson 8's model on IMDb: python -m helpers.training.imdb
 
-25,000 film reviews to train on and 25,000 to test on (Maas et al., "Learning word vectors for sentiment analysis", 2011). About a quarter of an hour on two cores. One review in ten of the training
-part is kept apart, to look at during the training; nothing is chosen by the test part.
+25,000 film reviews to train on and 25,000 to test on (Maas et al., "Learning word vectors for sentiment analysis",
+2011). About a quarter of an hour on two cores. One review in ten of the training part is kept apart, to look at during
+the training; nothing is chosen by the test part.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ TOKENS, EPOCHS, RATE, EMBEDDING_RATE, WARMUP = 8_192, 4, 4e-3, 2e-3, 100
 
 
 def as_rows(texts: list[str], vocabulary: dict[str, int]) -> list[list[int]]:
-    """Ids of each text: its beginning and its end, where it is longer than LENGTH; reviewers tend to conclude at the end."""
+    """Ids of each text: beginning and end of one longer than LENGTH, for reviewers tend to conclude at the end."""
     rows = []
     for text in texts:
         ids = [vocabulary.get(word, vocabulary[UNKNOWN]) for word in split_words(text)]
@@ -36,7 +37,10 @@ def as_rows(texts: list[str], vocabulary: dict[str, int]) -> list[list[int]]:
 
 
 def batches(rows: list, labels: torch.Tensor, pad: int, generator: torch.Generator | None = None):
-    """Batches of reviews of about equal length, so that little padding is computed: (ids, mask, labels), TOKENS ids in each, in random order."""
+    """Batches of reviews of about equal length, so that little padding is computed.
+
+    (ids, mask, labels), TOKENS ids in each, in random order.
+    """
     lengths = torch.tensor([len(row) for row in rows], dtype=torch.float32)
     if generator is not None:
         lengths = lengths + 10 * torch.rand(len(rows), generator=generator)  # other neighbours in every epoch
@@ -65,7 +69,8 @@ def share_right(model, rows: list, labels: torch.Tensor, pad: int) -> float:
 def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: torch.Tensor, n: int) -> float:
     """Accuracy of a logistic regression on tf-idf weights of the same words: what can be known without their order.
 
-    Weights (1 + log count) · log(documents / documents with the word), each review scaled to length 1; the regression is fitted by L-BFGS with a penalty on the squares.
+    Weights (1 + log count) · log(documents / documents with the word), each review scaled to length 1; the regression
+    is fitted by L-BFGS with a penalty on the squares.
     """
     seen = Counter(word for row in train for word in set(row))
     rarity = torch.tensor([math.log((1 + len(train)) / (1 + seen[word])) + 1 for word in range(n)])
@@ -179,10 +184,10 @@ def main() -> None:
 
 @torch.no_grad()
 def some_reviews(model, rows: list, texts: list[str], labels: torch.Tensor, pad: int) -> list[dict]:
-    """Six short reviews of the test part, the first three that were judged right and the first three that were judged wrong."""
+    """Six short reviews of the test part: the first three judged right, and the first three judged wrong."""
     model.eval()
     found: dict[bool, list] = {True: [], False: []}
-    for row, text, label in zip(rows, texts, labels.tolist()):
+    for row, text, label in zip(rows, texts, labels.tolist(), strict=True):
         if len(text) > 400:
             continue
         ids, mask = pad_rows([row], pad)

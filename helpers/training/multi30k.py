@@ -1,7 +1,9 @@
 """Lesson 10's model on Multi30k, English to German: python -m helpers.training.multi30k
 
-29,000 descriptions of pictures to train on, 1,014 to look at meanwhile and 1,000 to test on, the test set of 2016 (Elliott et al., "Multi30K: multilingual English-German image descriptions", 2016). Words are cut into
-pieces by byte-pair encoding, learned from the training part. BLEU by sacrebleu (pip install sacrebleu), on the text as it was published. Less than half an hour on two cores.
+29,000 descriptions of pictures to train on, 1,014 to look at meanwhile and 1,000 to test on, the test set of 2016
+(Elliott et al., "Multi30K: multilingual English-German image descriptions", 2016). Words are cut into pieces by
+byte-pair encoding, learned from the training part. BLEU by sacrebleu (pip install sacrebleu), on the text as it was
+published. Less than half an hour on two cores.
 """
 
 from __future__ import annotations
@@ -183,7 +185,7 @@ def main() -> None:
         "chrf": round(sacrebleu.CHRF().corpus_score(best, [german]).score, 2),
     }
     print(result)
-    scores = [sacrebleu.sentence_bleu(mine, [theirs]).score for mine, theirs in zip(best, german)]
+    scores = [sacrebleu.sentence_bleu(mine, [theirs]).score for mine, theirs in zip(best, german, strict=True)]
     ranked = sorted(range(len(test)), key=lambda k: -scores[k])
     places = [
         0,

@@ -59,9 +59,9 @@ def as_ids(runs: list[str], tokenizer: Tokenizer) -> torch.Tensor:
 class SideBySide(nn.Module):
     """Three matrices that are trained apart, and used as one.
 
-    Muon gives every direction of a matrix the same strength. In one matrix of 3e columns the values' gradients, the largest by far at the
-    beginning, would take the e directions there are, and leave queries and keys next to none. (Apart, they do move; the heads of so
-    short a training stay broad all the same.)
+    Muon gives every direction of a matrix the same strength. In one matrix of 3e columns the values' gradients, the
+    largest by far at the beginning, would take the e directions there are, and leave queries and keys next to none.
+    (Apart, they do move; the heads of so short a training stay broad all the same.)
     """
 
     def forward(self, q, k, v):
@@ -72,7 +72,10 @@ class SideBySide(nn.Module):
 
 
 def fresh_model(config: gpt2.Config) -> gpt2.GPT2:
-    """A model to train, its matrices √(768/e) times as wide as N(0, 0.02): products as large as in the smallest published model."""
+    """A model to train, its matrices √(768/e) times as wide as N(0, 0.02).
+
+    Products are then as large as in the smallest published model.
+    """
     model = gpt2.GPT2(config)
     with torch.no_grad():
         for block in model.blocks:

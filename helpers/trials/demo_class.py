@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from itertools import zip_longest
 from pathlib import Path
@@ -25,13 +26,14 @@ from helpers.grading.journal import Journal
 
 MARK = "demo-"  # how the ids of these students begin
 
-NAMES = (
-    "Amaru Quellwasser", "Bente Sandvoort", "Cosima Aldergate", "Dario Fennimore", "Edda Moosbrugg", "Farid Lanterne",
-    "Greta Ostrander", "Hanno Vidalis", "Imke Talbrook", "Jorin Castellane", "Kaia Birkholt", "Lior Marchetti-Vane",
-    "Mirela Sundgaard", "Nilo Farraday", "Oona Kesselring", "Pavel Thornquist", "Quirin Ashdown", "Runa Delacroix-Lind",
-    "Soraya Whitlock", "Tamsin Orlovsky", "Ulani Greenholm", "Veit Carrowmore", "Wanda Ilmarinen", "Xenia Pellworm",
-    "Yorick Almstad", "Zelda Hohenfels", "Arvid Montclair", "Briony Eastergaard", "Cyprian Wolde", "Dilara Stormont",
-)  # fmt: skip
+NAMES = re.split(
+    r",\s*",
+    """Amaru Quellwasser, Bente Sandvoort, Cosima Aldergate, Dario Fennimore, Edda Moosbrugg, Farid Lanterne,
+    Greta Ostrander, Hanno Vidalis, Imke Talbrook, Jorin Castellane, Kaia Birkholt, Lior Marchetti-Vane,
+    Mirela Sundgaard, Nilo Farraday, Oona Kesselring, Pavel Thornquist, Quirin Ashdown, Runa Delacroix-Lind,
+    Soraya Whitlock, Tamsin Orlovsky, Ulani Greenholm, Veit Carrowmore, Wanda Ilmarinen, Xenia Pellworm,
+    Yorick Almstad, Zelda Hohenfels, Arvid Montclair, Briony Eastergaard, Cyprian Wolde, Dilara Stormont""",
+)
 
 RIGHT, OTHERWISE, HALF, EMPTY, BROKEN = 3, 4, 3, 2, 2
 
@@ -123,7 +125,8 @@ def _otherwise(answers: Answers, source: Source) -> list[dict[str, str]]:
 def _mistaken(answers: Answers, source: Source, count: int, chance: random.Random) -> list[dict[str, str]]:
     """Every known mistake once, and the first of each exercise again and again: classes are like that.
 
-    count: how many students, if that many are enough for every mistake to be made. One is left over, to have everything right.
+    count: how many students, if that many are enough for every mistake to be made. One is left over, to have everything
+    right.
     """
     by_exercise = _by_exercise(source, Mistake)
     count = min(max(count, *map(len, by_exercise.values())), len(NAMES) - EMPTY - BROKEN - 1)
