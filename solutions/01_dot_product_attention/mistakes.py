@@ -10,7 +10,8 @@ FILMS, RAW, SOFTMAX, SELF, GAP = (
     "equivariance_gap",
 )
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ------------------------------------------------------------------------------- masked_squared_error
     Mistake(FILMS, "unseen-too", edit=("errors[seen]", "errors"), title="averaged over unseen ratings too",
@@ -203,6 +204,7 @@ VARIANTS = [
         positions = order.tolist()
         moved = torch.stack([x[:, p] for p in positions], dim=1)
         y = attention(x)
-        return torch.linalg.vector_norm(attention(moved) - torch.stack([y[:, p] for p in positions], 1), ord=float("inf"))
+        difference = attention(moved) - torch.stack([y[:, p] for p in positions], 1)
+        return torch.linalg.vector_norm(difference, ord=float("inf"))
     """),
 ]

@@ -4,7 +4,8 @@ from helpers.authoring import Alias, Mistake, Same, Shortcut
 
 LOOKUP, SHARPEN, PROJECT, ATTENTION, HEAD = "soft_lookup", "sharpen", "project", "attention", "SingleHeadAttention"
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ---------------------------------------------------------------------------------------- soft_lookup
     Mistake(LOOKUP, "winner-takes-all", instead="return values[(keys @ query).argmax()]",
@@ -171,7 +172,8 @@ VARIANTS = [
             title="softmax over the queries (t) instead of the keys (s)",
             says="In your weights each column adds up to 1: the queries share out each key among them. A query's own "
                  "weights have to add up to 1, so the softmax runs over s, the last axis of (b, t, s)."),
-    # swapped roles whose weights are turned round until the shapes fit: each key's weights over the queries, the same numbers
+    # swapped roles whose weights are turned round until the shapes fit: each key's weights over the queries,
+    # the same numbers
     Alias(ATTENTION, "swapped-and-turned", of="over-queries",
           edit=(("q @ k.transpose(1, 2)", "k @ q.transpose(1, 2)"), ("weights @ v ", "weights.transpose(1, 2) @ v "))),
     Mistake(ATTENTION, "swapped", edit=("q @ k.transpose(1, 2)", "k @ q.transpose(1, 2)"),

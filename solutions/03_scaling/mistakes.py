@@ -11,7 +11,8 @@ VARIANCE, SCORES, EARLY, JACOBIAN, ENTROPY, LARGEST = (
     "largest_gradient",
 )
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ------------------------------------------------------------------------------------- score_variance
     Mistake(VARIANCE, "formula", instead="return torch.tensor(float(d))", title="the formula, not a measurement",
@@ -279,8 +280,8 @@ VARIANTS = [
     """),
     Same(EARLY, "loops", instead="""
         r = q.shape[-1] ** 0.25
-        rows = [torch.stack([(q[..., i, :] / r * (k[..., j, :] / r)).sum(-1) for j in range(k.shape[-2])], dim=-1) for i in range(q.shape[-2])]
-        return torch.stack(rows, dim=-2)
+        row = lambda one: torch.stack([(one * (k[..., j, :] / r)).sum(-1) for j in range(k.shape[-2])], dim=-1)
+        return torch.stack([row(q[..., i, :] / r) for i in range(q.shape[-2])], dim=-2)
     """),
     # ----------------------------------------------------------------------------------- softmax_jacobian
     Mistake(JACOBIAN, "plus", edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p) + outer"),
@@ -369,7 +370,8 @@ VARIANTS = [
     Same(JACOBIAN, "autograd", instead="""
         flat = p.reshape(-1, p.shape[-1])
         one = lambda z: torch.softmax(z, dim=-1)
-        return torch.stack([torch.autograd.functional.jacobian(one, row.log()) for row in flat]).reshape(*p.shape, p.shape[-1])
+        matrices = [torch.autograd.functional.jacobian(one, row.log()) for row in flat]
+        return torch.stack(matrices).reshape(*p.shape, p.shape[-1])
     """),
     # ---------------------------------------------------------------------------------- attention_entropy
     Mistake(ENTROPY, "nan", edit=("torch.xlogy(weights, weights)", "weights * weights.log()"),

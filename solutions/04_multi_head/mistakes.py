@@ -33,7 +33,8 @@ def cut(how):
     )
 
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ---------------------------------------------------------------------------------------- split_heads
     Mistake(SPLIT, "no-transpose-view", edit=(CUT, "return x.reshape(b, h, t, e // h)"),
@@ -129,13 +130,9 @@ VARIANTS = [
                  "finished_split does both."),
     # a fold that goes straight to (b·h, t, d) reads memory in the same order, and merges it back in the same order
     Alias(NARROW, "scrambled-by-folding", of="scrambled",
-          edit=cut("{}.reshape(x.shape[0] * self.h, x.shape[1], -1)")
-               + (
-                   (
-                       "finished_merge(weights @ v)",
-                       "finished_merge((weights @ v).reshape(x.shape[0], self.h, x.shape[1], -1))",
-                   ),
-               )),
+          edit=(*cut("{}.reshape(x.shape[0] * self.h, x.shape[1], -1)"),
+               ("finished_merge(weights @ v)",
+                "finished_merge((weights @ v).reshape(x.shape[0], self.h, x.shape[1], -1))"))),
     Mistake(NARROW, "merge-scrambled", edit=("finished_merge(weights @ v)", "(weights @ v).reshape(x.shape)"),
             title="merged without exchanging axes",
             says="Your heads are right until they are merged. (b, h, t, d) reshaped straight to (b, t, e) puts one "
@@ -182,13 +179,10 @@ VARIANTS = [
                  "position its heads look at each other, and no position ever sees another. Positions have to be on "
                  "the last axis but one."),
     Mistake(NARROW, "batch-mixed",
-            edit=cut("finished_split({}, self.h).transpose(0, 1).reshape(-1, x.shape[1], x.shape[2] // self.h)")
-                 + (
-                     (
-                         "finished_merge(weights @ v)",
-                         "finished_merge((weights @ v).reshape(x.shape[0], self.h, x.shape[1], -1))",
-                     ),
-                 ), title="heads mixed with the batch",
+            edit=(*cut("finished_split({}, self.h).transpose(0, 1).reshape(-1, x.shape[1], x.shape[2] // self.h)"),
+                  ("finished_merge(weights @ v)",
+                   "finished_merge((weights @ v).reshape(x.shape[0], self.h, x.shape[1], -1))")),
+            title="heads mixed with the batch",
             says="You fold as (h·b, t, d) and unfold as (b, h, t, d): the number of rows fits, so pieces of one "
                  "sentence land in another. Folding and unfolding need the same order of the two axes."),
     Mistake(NARROW, "interleaved", edit=cut("{}.reshape(*x.shape[:2], -1, self.h).permute(0, 3, 1, 2)"),
@@ -223,15 +217,12 @@ VARIANTS = [
             title="unify without its bias",
             says="Your unify has no bias. The three projections go without; unify has one."),
     Mistake(NARROW, "shared-projections",
-            edit=(
-                     ("self.to_queries = nn.Linear(e, e,", "self.to_queries = nn.Linear(e // h, e // h,"),
-                     ("self.to_keys = nn.Linear(e, e,", "self.to_keys = nn.Linear(e // h, e // h,"),
-                     ("self.to_values = nn.Linear(e, e,", "self.to_values = nn.Linear(e // h, e // h,"),
-                 )
-                 + tuple(
-                     (line, f"{line[0]} = self.to_{whole}(finished_split(x, self.h))")
-                     for line, whole in ((QUERY, "queries"), (KEY, "keys"), (VALUE, "values"))
-                 ), title="one small matrix for all heads",
+            edit=(("self.to_queries = nn.Linear(e, e,", "self.to_queries = nn.Linear(e // h, e // h,"),
+                  ("self.to_keys = nn.Linear(e, e,", "self.to_keys = nn.Linear(e // h, e // h,"),
+                  ("self.to_values = nn.Linear(e, e,", "self.to_values = nn.Linear(e // h, e // h,"),
+                  *((line, f"{line[0]} = self.to_{whole}(finished_split(x, self.h))")
+                    for line, whole in ((QUERY, "queries"), (KEY, "keys"), (VALUE, "values")))),
+            title="one small matrix for all heads",
             says="You cut x into heads first and send each piece through the same (d, d) matrix. That is another "
                  "convention, which this lesson comes to in exercise 6. Here each projection is (e, e): every head "
                  "sees the whole vector, through a matrix of its own. Project first, then split."),
@@ -390,7 +381,8 @@ VARIANTS = [
     """),
     Same(FUSE, "parameters", instead="""
         with torch.no_grad():
-            rows = [nn.Parameter(torch.cat(list(layers), 0)) for layers in zip(*[[p for p in head.parameters()] for head in heads])]
+            alike = zip(*[[p for p in head.parameters()] for head in heads])
+            rows = [nn.Parameter(torch.cat(list(layers), 0)) for layers in alike]
         return rows
     """),
     # ----------------------------------------------------------------------------- WideMultiHeadAttention
@@ -442,11 +434,8 @@ VARIANTS = [
             title="projections with a bias",
             says="Your three projections have a bias. As in exercise 3, only unify has one."),
     Mistake(WIDE, "one-head-for-all",
-            edit=(
-                     ("self.to_queries = nn.Linear(e, h * e, bias=False)", "self.to_queries = nn.Linear(e, e, bias=False)"),
-                     ("self.to_keys = nn.Linear(e, h * e, bias=False)", "self.to_keys = nn.Linear(e, e, bias=False)"),
-                     ("self.to_values = nn.Linear(e, h * e, bias=False)", "self.to_values = nn.Linear(e, e, bias=False)"),
-                 )
+            edit=tuple((f"self.to_{role} = nn.Linear(e, h * e, bias=False)",
+                        f"self.to_{role} = nn.Linear(e, e, bias=False)") for role in ("queries", "keys", "values"))
                  + cut("{}.unsqueeze(1).expand(-1, self.h, -1, -1)"), title="one wide head, h times",
             says="Your projections lead from e to e, and all heads get the same queries, keys and values. h heads of "
                  "width e need h·e outputs."),
@@ -458,7 +447,8 @@ VARIANTS = [
                  "among the heads: every head is e wide, and any h will do."),
     Same(WIDE, "by-hand", instead=("", """
         b, t, e = x.shape
-        q, k, v = (to(x).view(b, t, self.h, e).transpose(1, 2) for to in (self.to_queries, self.to_keys, self.to_values))
+        layers = self.to_queries, self.to_keys, self.to_values
+        q, k, v = (to(x).view(b, t, self.h, e).transpose(1, 2) for to in layers)
         y = torch.nn.functional.softmax(q.matmul(k.mT) / e ** 0.5, dim=3).matmul(v)
         return self.unify(y.permute(0, 2, 1, 3).reshape(b, t, self.h * e))
     """)),

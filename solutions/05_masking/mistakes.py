@@ -11,7 +11,8 @@ PAIRS, CAUSAL, PADDING, SOFTMAX, ATTENTION, LEAK = (
     "leak_map",
 )
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ----------------------------------------------------------------------------------- next_token_pairs
     Mistake(PAIRS, "not-shifted", edit=("tokens[:, 1:]", "tokens[:, :-1]"), title="targets not shifted",
@@ -543,8 +544,8 @@ VARIANTS = [
         for sentence in x:
             own = sentence.detach().clone().unsqueeze(0).requires_grad_(True)
             y = model(own)[0]
-            rows = [torch.stack([torch.autograd.grad(part, own, retain_graph=True)[0][0].abs().max(-1).values for part in output]).max(0).values
-                    for output in y]
+            one = lambda part: torch.autograd.grad(part, own, retain_graph=True)[0][0].abs().max(-1).values
+            rows = [torch.stack([one(part) for part in output]).max(0).values for output in y]
             maps.append(torch.stack(rows))
         return torch.stack(maps).max(dim=0).values
     """),

@@ -11,7 +11,8 @@ EMBEDDING, SINUSOIDS, SHIFT, BIAS, ROTATE, ROTARY = (
     "rotary_attention",
 )
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ---------------------------------------------------------------------------------- PositionEmbedding
     Mistake(EMBEDDING, "swapped", edit=("nn.Embedding(t_max, e)", "nn.Embedding(e, t_max)"),
@@ -143,7 +144,8 @@ VARIANTS = [
     Mistake(SINUSOIDS, "exponent-4j", edit=("(pairs / e)", "(2 * pairs / e)"), title="exponent 4j/e instead of 2j/e",
             says="Your hands slow down twice as fast as they should. Numbers that already go up in steps of 2 must not "
                  "be doubled once more: they are the 2j."),
-    # the published form of the doubled exponent: the loop variable goes in steps of 2 and is doubled, and the cosine gets a step of its own
+    # the published form of the doubled exponent: the loop variable goes in steps of 2 and is doubled, and the cosine
+    # gets a step of its own
     Mistake(SINUSOIDS, "doubled-and-apart",
             edit=("torch.stack([angles.sin(), angles.cos()], dim=-1)",
                   "torch.stack([(positions / 10000 ** (2 * pairs / e)).sin(), (positions / 10000 ** (2 * (pairs + 1) / "
@@ -214,7 +216,8 @@ VARIANTS = [
         return torch.view_as_real(torch.polar(torch.ones_like(angles), angles)).flip(-1).reshape(t, e)
     """),
     Same(SINUSOIDS, "list", instead="""
-        rows = [[(math.cos if c % 2 else math.sin)(p / 10000 ** ((c // 2) * 2 / e)) for c in range(e)] for p in range(t)]
+        wave = lambda c: math.cos if c % 2 else math.sin
+        rows = [[wave(c)(p / 10000 ** ((c // 2) * 2 / e)) for c in range(e)] for p in range(t)]
         return torch.tensor(rows, device=device)
     """),
     Shortcut(SINUSOIDS, "finished-part", instead="return finished.sinusoidal_encoding(t, e, device)"),
@@ -509,7 +512,8 @@ VARIANTS = [
     """),
     Same(ROTATE, "slices", instead="""
         d = x.shape[-1]
-        angles = positions.view(1, 1, -1, 1) * torch.exp(-math.log(10000.0) * torch.arange(0, d, 2, device=x.device) / d)
+        speeds = torch.exp(-math.log(10000.0) * torch.arange(0, d, 2, device=x.device) / d)
+        angles = positions.view(1, 1, -1, 1) * speeds
         y = torch.empty_like(x)
         y[..., ::2] = x[..., ::2] * angles.cos() - x[..., 1::2] * angles.sin()
         y[..., 1::2] = x[..., ::2] * angles.sin() + x[..., 1::2] * angles.cos()
@@ -538,7 +542,8 @@ VARIANTS = [
             title="keys turned the other way",
             says="You turn queries one way and keys the other. The product of two vectors compares their angles, so "
                  "that turning both the *same* way leaves the difference; like this you get i + j."),
-    # the sum of the angles once more, the other way round: cosines are the same only when no pair is turned, so it is not an Alias
+    # the sum of the angles once more, the other way round: cosines are the same only when no pair is turned, so it is
+    # not an Alias
     Mistake(ROTARY, "opposite-queries", edit=("finished.rotate(q, positions)", "finished.rotate(q, -positions)"),
             title="queries turned the other way",
             says="You turn queries one way and keys the other, and the product then depends on i + j. Turn both the "

@@ -11,7 +11,8 @@ GRADIENT, NORM, NETWORK, BLOCK, STACK, COUNT = (
     "block_parameters",
 )
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ---------------------------------------------------------------------------------- gradient_by_depth
     Mistake(GRADIENT, "piles-up", instead="""
@@ -103,7 +104,8 @@ VARIANTS = [
     Same(GRADIENT, "numbers", instead="""
         model.zero_grad(set_to_none=True)
         loss.backward()
-        return torch.tensor([sum(p.grad.square().sum().item() for p in block.parameters()) ** 0.5 for block in model.blocks], device=x.device)
+        squares = [sum(p.grad.square().sum().item() for p in block.parameters()) for block in model.blocks]
+        return torch.tensor([square ** 0.5 for square in squares], device=x.device)
     """),
     Same(GRADIENT, "clipping", instead="""
         model.zero_grad()
@@ -216,12 +218,14 @@ VARIANTS = [
         for sequence in x:
             for vector in sequence:
                 centred = vector - vector.mean()
-                rows.append(self.weight * centred / (torch.dot(centred, centred) / len(vector) + self.epsilon) ** 0.5 + self.bias)
+                spread = (torch.dot(centred, centred) / len(vector) + self.epsilon) ** 0.5
+                rows.append(self.weight * centred / spread + self.bias)
         return torch.stack(rows).reshape(x.shape)
     """),
     Same(NORM, "std-squared", instead="""
         std = x.std(dim=-1, keepdim=True, unbiased=False)
-        return torch.einsum("bte,e->bte", (x - x.mean(dim=-1, keepdim=True)) / torch.sqrt(std ** 2 + self.epsilon), self.weight) + self.bias
+        normal = (x - x.mean(dim=-1, keepdim=True)) / torch.sqrt(std ** 2 + self.epsilon)
+        return torch.einsum("bte,e->bte", normal, self.weight) + self.bias
     """),
     Shortcut(NORM, "pytorchs",
              instead="return torch.nn.functional.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.epsilon)"),
@@ -331,7 +335,8 @@ VARIANTS = [
                  "the *sum*: shortcut and layer together."),
     Mistake(BLOCK, "side-by-side", instead=("", """
         if self.pre_norm:
-            return x + self.dropout(self.attention(self.norm1(x), mask)) + self.dropout(self.feed_forward(self.norm2(x)))
+            y = x + self.dropout(self.attention(self.norm1(x), mask))
+            return y + self.dropout(self.feed_forward(self.norm2(x)))
         x = self.norm1(x + self.dropout(self.attention(x, mask)))
         return self.norm2(x + self.dropout(self.feed_forward(x)))
     """), title="both layers read the same x",

@@ -11,7 +11,8 @@ VOCABULARY, ENCODE, POOL, CLASSIFIER, STEP, ACCURACY = (
     "accuracy",
 )
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ----------------------------------------------------------------------------------- build_vocabulary
     Mistake(VOCABULARY, "alphabetical",
@@ -215,7 +216,8 @@ VARIANTS = [
         return ids, mask
     """),
     Same(ENCODE, "pad-sequence", instead="""
-        rows = [torch.tensor([vocabulary.get(w, vocabulary["<unk>"]) for w in split_words(text)[:length]], dtype=torch.long) for text in texts]
+        id_of = lambda word: vocabulary.get(word, vocabulary["<unk>"])
+        rows = [torch.tensor([id_of(w) for w in split_words(text)[:length]], dtype=torch.long) for text in texts]
         ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=vocabulary["<pad>"])
         return ids, ids != vocabulary["<pad>"]
     """),

@@ -27,7 +27,8 @@ LOOP = """
     return tokens[:, prompt.shape[1]:]
 """
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # --------------------------------------------------------------------------------------- sample_batch
     Mistake(BATCH, "last-start-missing", edit=("len(data) - t, (batch,)", "max(1, len(data) - t - 1), (batch,)"),
@@ -211,7 +212,8 @@ VARIANTS = [
         return self.to_logits(self.transformer(x, mask))
     """)),
     Same(MODEL, "block-by-block", instead=("", """
-        x, mask = self.positions(self.tokens(ids)), torch.ones(len(ids), ids.shape[1], ids.shape[1], device=ids.device).tril().bool()
+        b, t = ids.shape
+        x, mask = self.positions(self.tokens(ids)), torch.ones(b, t, t, device=ids.device).tril().bool()
         for block in self.transformer.blocks:
             x = block(x, mask)
         return F.linear(self.transformer.norm(x), self.to_logits.weight, self.to_logits.bias)
@@ -387,7 +389,8 @@ VARIANTS = [
     """),
     Same(TOP_K, "row-by-row", instead="""
         rows = logits.reshape(-1, logits.shape[-1])
-        kept = [row.where(row >= row.topk(min(k, len(row))).values.min(), torch.tensor(-torch.inf, device=row.device)) for row in rows]
+        no = torch.tensor(-torch.inf, device=logits.device)
+        kept = [row.where(row >= row.topk(min(k, len(row))).values.min(), no) for row in rows]
         return torch.stack(kept).view(logits.shape)
     """),
     # ----------------------------------------------------------------------------------------- keep_top_p
@@ -478,7 +481,8 @@ VARIANTS = [
     """),
     Same(TOP_P, "one-by-one", instead="""
         result = torch.full_like(logits, -torch.inf)
-        for row, chances, new in zip(logits.flatten(0, -2), logits.softmax(-1).flatten(0, -2), result.view(-1, logits.shape[-1])):
+        rows, chances_of = logits.flatten(0, -2), logits.softmax(-1).flatten(0, -2)
+        for row, chances, new in zip(rows, chances_of, result.view(-1, logits.shape[-1])):
             total = 0.0
             for place in chances.argsort(descending=True).tolist():
                 new[place] = row[place]

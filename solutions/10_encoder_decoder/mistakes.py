@@ -13,7 +13,8 @@ MASKS, CROSS, BLOCK, MODEL, LOSS, RATE, GREEDY, BEAM = (
     "beam_search",
 )
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ----------------------------------------------------------------------------------------- make_masks
     # as a widely watched tutorial has it
@@ -121,8 +122,10 @@ VARIANTS = [
             says='You show what is to be hidden and hide the rest. True means "may look", here and in '
                  "F.scaled_dot_product_attention."),
     Mistake(CROSS, "mask-after-softmax",
-            edit=("y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)", """w = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
-        y = (w if mask is None else w * mask) @ v"""), title="the mask after the softmax",
+            edit=("y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+                  "w = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)\n"
+                  "        y = (w if mask is None else w * mask) @ v"),
+            title="the mask after the softmax",
             says="You clear weights after the softmax, so what is left of a row no longer adds up to 1. Hide scores "
                  "before it."),
     Mistake(CROSS, "not-scaled", edit=("attn_mask=mask", "attn_mask=mask, scale=1.0"), title="scores not divided by √d",
@@ -147,7 +150,8 @@ VARIANTS = [
             title="a shortcut inside the layer",
             says="You add x to the result. The shortcut belongs to the block, which would then add x twice."),
     Same(CROSS, "by-hand", instead="""
-        q, k, v = (split_heads(to(y), self.h) for to, y in ((self.to_queries, x), (self.to_keys, memory), (self.to_values, memory)))
+        layers = (self.to_queries, x), (self.to_keys, memory), (self.to_values, memory)
+        q, k, v = (split_heads(to(y), self.h) for to, y in layers)
         scores = torch.einsum("bhtd,bhsd->bhts", q, k) / q.shape[-1] ** 0.5
         if mask is not None:
             scores = scores.masked_fill(~mask[:, None], float("-inf"))
@@ -172,7 +176,8 @@ VARIANTS = [
         v = self.to_values(memory).view(b, -1, self.h, e // self.h).transpose(1, 2)
         bias = None
         if mask is not None:
-            bias = torch.zeros(b, 1, 1, mask.shape[-1], device=x.device).masked_fill(~mask.unsqueeze(1), torch.finfo(x.dtype).min)
+            bias = torch.zeros(b, 1, 1, mask.shape[-1], device=x.device)
+            bias = bias.masked_fill(~mask.unsqueeze(1), torch.finfo(x.dtype).min)
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
         return self.unify(y.transpose(1, 2).reshape(b, t, e))
     """),
@@ -688,9 +693,11 @@ VARIANTS = [
             says="You stop as soon as a beam has finished. One of the others may still be better; go on until no place "
                  "is left."),
     Mistake(BEAM, "best-of-each-beam",
-            edit=("scores, places = totals.topk(min(width, totals.numel()))", """each = log_p.topk(min(width, n) if many == 1 else 1).indices
-        places = (torch.arange(many, device=source.device).unsqueeze(-1) * n + each).flatten()[:width]
-        scores = totals[places]"""), title="each beam keeps its own best token",
+            edit=("scores, places = totals.topk(min(width, totals.numel()))",
+                  "each = log_p.topk(min(width, n) if many == 1 else 1).indices\n"
+                  "        places = torch.arange(many, device=source.device).unsqueeze(-1) * n + each\n"
+                  "        places = places.flatten()[:width]\n        scores = totals[places]"),
+            title="each beam keeps its own best token",
             says="After the first step each of your beams goes its own way. The best candidates are chosen among those "
                  "of *all* beams: a good beam may have several descendants, and a poor one none."),
     Mistake(BEAM, "beams-not-reordered",

@@ -16,7 +16,8 @@ ALPHABET, LEARN, ENCODE, DECODE, CONV, GELU, BLOCK, MODEL, RENAME, CACHED, PERPL
     "perplexity",
 )
 
-# fmt: off # entries are paragraphs: an edit, its name, the words; a field a line would triple the length
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # -------------------------------------------------------------------------------------- byte_alphabet
     Mistake(ALPHABET, "every-byte-itself", instead="return {byte: chr(byte) for byte in range(256)}",
@@ -760,7 +761,8 @@ VARIANTS = [
                 name = name.replace(theirs, OURS[theirs])
             return name[1:]
 
-        keep = lambda name: not name.startswith("lm_head") and name.split(".")[-2:] not in [["attn", "bias"], ["attn", "masked_bias"]]
+        masks = [["attn", "bias"], ["attn", "masked_bias"]]
+        keep = lambda name: not name.startswith("lm_head") and name.split(".")[-2:] not in masks
         return {ours(name): tensor.detach() for name, tensor in published.items() if keep(name)}
     """),
     Shortcut(RENAME, "finished-part", instead="return finished_gpt2.rename_weights(published)"),
