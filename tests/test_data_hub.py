@@ -402,7 +402,7 @@ def test_a_process_that_is_killed_leaves_its_part_and_the_next_one_goes_on(serve
 
     server.faults["model.safetensors"] = [stall]
     command = [sys.executable, "-m", "helpers.data", "gpt2-medium"]
-    process = subprocess.Popen(command, cwd=store.COURSE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     part = data_folder() / f"gpt2-medium/model.safetensors.{hashlib.sha256(WEIGHTS).hexdigest()[:12]}.part"
     assert reached.wait(60)
     while not part.exists() or part.stat().st_size < 700_000:
@@ -613,7 +613,7 @@ def test_make_data_knows_its_names(capsys):
 
 def test_it_all_works_by_environment_alone_in_a_fresh_process(server):
     code = "from helpers.data.datasets import classifier_reviews as r; print(len(r().train.texts))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=store.COURSE, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=100)
     assert done.returncode == 0, done.stderr
     line, count = done.stdout.splitlines()
     assert count == "40" and "from the Hub" in line

@@ -12,10 +12,11 @@ import time
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from helpers.course import write_whole
 from helpers.data.recorded import FOLDER
-from helpers.data.store import written_whole
 from helpers.device import device
 
 
@@ -72,6 +73,13 @@ class Optimiser:
             part.step()
             schedule.step()
             part.zero_grad(set_to_none=True)
+
+
+def next_token_loss(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of the model's logits, (), in nats. inputs, targets: (b, t), ids, brought to the device."""
+    with precision():
+        logits = model(inputs.to(device()))
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.to(device()).flatten())
 
 
 @torch.no_grad()
@@ -160,6 +168,7 @@ class Record:
         self._clock = self.clock()
 
     def write(self, folder: Path, result: dict, samples: list) -> Path:
+        """Write NAME.json, in the form that `helpers.data.recorded` reads, and say so. Call `stop` before."""
         seconds, processor = self._clock
         record = {
             "command": f"python -m helpers.training.{self.name}",
@@ -173,9 +182,7 @@ class Record:
             "samples": samples,
         }
         path = Path(folder) / f"{self.name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(path) as temporary:
-            temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(path, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
         print(f"Recorded in {path.name}.")
         return path
 

@@ -15,12 +15,12 @@ from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
-from tqdm.auto import tqdm
 
 from helpers.data.datasets import generator_text
 from helpers.device import device
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
-from helpers.training.common import Optimiser, Record, arguments, initialise, precision
+from helpers.training import loop
+from helpers.training.common import Optimiser, Record, arguments, initialise, next_token_loss, precision
 
 HELD_OUT = 1 / 20
 MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4, "t_max": 256}
@@ -118,20 +118,18 @@ def main() -> None:
         },
         settings,
     )
-    running = None
-    for step in tqdm(range(steps), desc="training", mininterval=10):
-        inputs, targets = (part.to(device()) for part in sample_batch(train, BATCH, t, generator))
-        with precision():
-            logits = model(inputs)
-        loss = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
-        loss.backward()
-        optimiser.step()
-        running = loss.item() if running is None else 0.95 * running + 0.05 * loss.item()
-        if (step + 1) % max(1, steps // 20) == 0 or step + 1 == steps:
-            with record.aside():
-                bits = held_out_bits(model, look_at, t, t)
-            record.look(step=step + 1, training_bits=bits_per_byte(running), held_out_bits=bits)
-    record.stop()
+    loop.train(
+        loop.again_and_again(lambda: [sample_batch(train, BATCH, t, generator)]),
+        lambda batch: next_token_loss(model, *batch),
+        optimiser,
+        record,
+        steps=steps,
+        every=max(1, steps // 20),
+        look=lambda loss: {
+            "training_bits": bits_per_byte(loss),
+            "held_out_bits": held_out_bits(model, look_at, t, t),
+        },
+    )
 
     result = {
         "held_out_bits": round(held_out_bits(model, held_out, t, t // 4), 4),

@@ -13,12 +13,13 @@ from collections import Counter
 
 import torch
 import torch.nn.functional as F
-from tqdm.auto import tqdm
+from torch import nn
 
 from helpers.data.datasets import classifier_reviews
 from helpers.device import device
 from helpers.parts.classifier import Classifier
 from helpers.parts.words import PAD, UNKNOWN, build_vocabulary, pad_rows, split_words
+from helpers.training import loop
 from helpers.training.common import Optimiser, Record, arguments, initialise, precision
 
 VOCABULARY, LENGTH = 20_000, 224
@@ -52,6 +53,15 @@ def batches(rows: list, labels: torch.Tensor, pad: int, generator: torch.Generat
     for k in torch.randperm(len(groups), generator=generator).tolist():
         ids, mask = pad_rows([rows[place] for place in groups[k]], pad)
         yield ids.to(device()), mask.to(device()), labels[groups[k]].to(device())
+
+
+def loss_of(model: nn.Module, ids: torch.Tensor, mask: torch.Tensor, truth: torch.Tensor, unknown: int) -> torch.Tensor:
+    """Cross-entropy, (), where some words are forgotten: one in ten is `unknown`. ids, mask: (b, t). truth: (b,)."""
+    forgotten = torch.rand(ids.shape, device=ids.device) < WORD_DROPOUT
+    ids = ids.masked_fill(forgotten & mask, unknown)
+    with precision():
+        scores = model(ids, mask)
+    return F.cross_entropy(scores.float(), truth)
 
 
 @torch.no_grad()
@@ -152,27 +162,16 @@ def main() -> None:
         },
         settings,
     )
-    step, running, bar = 0, None, tqdm(total=steps, desc="training", mininterval=10)
-    while step < steps:
-        for ids, mask, truth in batches(train, train_labels, pad, generator):
-            forgotten = torch.rand(ids.shape, device=ids.device) < WORD_DROPOUT
-            ids = ids.masked_fill(forgotten & mask, vocabulary[UNKNOWN])
-            with precision():
-                scores = model(ids, mask)
-            loss = F.cross_entropy(scores.float(), truth)
-            loss.backward()
-            optimiser.step()
-            running = loss.item() if running is None else 0.98 * running + 0.02 * loss.item()
-            step += 1
-            bar.update()
-            if step % max(1, per_epoch // 2) == 0 or step == steps:
-                with record.aside():
-                    right = share_right(model, held, held_labels, pad)
-                record.look(step=step, loss=running, accuracy=right)
-            if step == steps:
-                break
-    bar.close()
-    record.stop()
+    loop.train(
+        loop.again_and_again(lambda: batches(train, train_labels, pad, generator)),
+        lambda batch: loss_of(model, *batch, vocabulary[UNKNOWN]),
+        optimiser,
+        record,
+        steps=steps,
+        every=max(1, per_epoch // 2),
+        look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, held_labels, pad)},
+        memory=0.98,
+    )
     result = {"test_accuracy": round(share_right(model, test, test_labels, pad), 4)}
     print(result)
     if chosen.attempt:

@@ -19,6 +19,7 @@ from helpers.device import device
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.encoder_decoder import EncoderDecoder, beam_search, greedy_decode, smoothed_loss
 from helpers.parts.words import pad_rows
+from helpers.training import loop
 from helpers.training.common import Optimiser, Record, arguments, initialise, precision
 
 PIECES = 3_000
@@ -69,10 +70,8 @@ def loss_of(model, translator: Translator, pairs: list, smoothing: float) -> tor
     """Teacher forcing: the decoder reads the right translation, one token behind."""
     source = translator.source([en for en, _ in pairs])
     target = translator.target([de for _, de in pairs])
-    with (
-        precision(),
-        sdpa_kernel(SDPBackend.MATH),
-    ):  # on a processor, sentences as short as these are faster without tiles
+    # on a processor, sentences as short as these are faster without tiles
+    with precision(), sdpa_kernel(SDPBackend.MATH):
         logits = model(source, target[:, :-1])
     return smoothed_loss(logits.float(), target[:, 1:], smoothing, translator.pad)
 
@@ -154,23 +153,16 @@ def main() -> None:
         },
         settings,
     )
-    step, running, bar = 0, None, tqdm(total=steps, desc="training", mininterval=10)
-    while step < steps:
-        for pairs in batches(train, generator):
-            loss = loss_of(model, translator, pairs, SMOOTHING)
-            loss.backward()
-            optimiser.step()
-            running = loss.item() if running is None else 0.97 * running + 0.03 * loss.item()
-            step += 1
-            bar.update()
-            if step % per_epoch == 0 or step == steps:
-                with record.aside():
-                    nats = mean_loss(model, translator, validation)
-                record.look(step=step, loss=running, validation_nats=nats)
-            if step == steps:
-                break
-    bar.close()
-    record.stop()
+    loop.train(
+        loop.again_and_again(lambda: batches(train, generator)),
+        lambda pairs: loss_of(model, translator, pairs, SMOOTHING),
+        optimiser,
+        record,
+        steps=steps,
+        every=per_epoch,
+        look=lambda loss: {"loss": loss, "validation_nats": mean_loss(model, translator, validation)},
+        memory=0.97,
+    )
     english, german = ([pair[k] for pair in test] for k in (0, 1))
     bleu = sacrebleu.BLEU()
     greedy = greedily(model, translator, english)
@@ -187,16 +179,8 @@ def main() -> None:
     print(result)
     scores = [sacrebleu.sentence_bleu(mine, [theirs]).score for mine, theirs in zip(best, german, strict=True)]
     ranked = sorted(range(len(test)), key=lambda k: -scores[k])
-    places = [
-        0,
-        1,
-        2,
-        3,
-        *(len(test) * k // 10 for k in (2, 4, 6, 8)),
-        len(test) - 2,
-        len(test) - 1,
-    ]  # the first four of the set, then some from good to bad
-    shown = places[:4] + [ranked[k] for k in places[4:]]
+    # the first four of the set, then some from good to bad
+    shown = [*range(4), *(ranked[len(test) * k // 10] for k in (2, 4, 6, 8)), ranked[-2], ranked[-1]]
     samples = [
         {"english": english[k], "reference": german[k], "translation": best[k], "sentence_bleu": round(scores[k], 1)}
         for k in shown
