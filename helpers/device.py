@@ -6,7 +6,7 @@ import os
 import torch
 
 
-def device():
+def device() -> torch.device:
     """The torch.device that the whole course computes on.
 
     The best one this machine has: cuda, else mps (Apple's), else cpu. The environment variable

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+import torch
+
 from helpers.data.datasets import gpt2_files
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.gpt2 import GPT2, load
 
 
-def from_pretrained(name: str = "gpt2", places=None, say=print, device=None) -> tuple[GPT2, Tokenizer]:
+def from_pretrained(
+    name: str = "gpt2",
+    places: Sequence[str] | None = None,
+    say: Callable[[str], object] = print,
+    device: torch.device | str | None = None,
+) -> tuple[GPT2, Tokenizer]:
     """A published GPT-2 and its tokenizer.
 
     name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or "distilgpt2", with or without the owner before it

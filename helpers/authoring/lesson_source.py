@@ -35,14 +35,17 @@ class Source:
 
     @property
     def script(self) -> Path:
+        """The text that the author edits."""
         return self.folder / f"{self.name}.py"
 
     @property
     def notebook(self) -> Path:
+        """The same, executed."""
         return self.folder / f"{self.name}.ipynb"
 
     @property
     def lesson(self) -> Lesson:
+        """What its exercises ask."""
         return load_lesson(self.name)
 
     def variants(self, kind: type[Variant] = Variant) -> list[Variant]:

@@ -48,9 +48,8 @@ MARKDOWN_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^()\s]+)\)")
 MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(")
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 HTML_ALT = re.compile(r"""\balt\s*=\s*(?:"\s*[^"\s]|'\s*[^'\s])""", re.IGNORECASE)
-CARD_STYLE = re.compile(
-    r"""(<div class="card")\s+style="[^"]*\""""
-)  # JupyterLab needs it; here it would defeat dark mode
+# JupyterLab needs it; here it would defeat dark mode
+CARD_STYLE = re.compile(r"""(<div class="card")\s+style="[^"]*\"""")
 SOLUTION_MARK = re.compile(r"^[ \t]*### (?:BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
 CSS_ADDRESS = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
 
@@ -70,6 +69,7 @@ class Lesson:
 
     @property
     def number(self) -> int:
+        """Which lesson it is: 3 for 03_scaling."""
         return int(self.name.split("_")[0])
 
 

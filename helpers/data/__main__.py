@@ -17,7 +17,7 @@ ALL = ("imdb", "enwik8", "multi30k", "gpt2")
 GPT2S = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2")
 
 
-def main(names) -> int:
+def main(names: list[str]) -> int:
     """Fetch these, and say how each went. Returns the number of those that are missing now."""
     names = list(dict.fromkeys(names)) or list(ALL)
     unknown = [name for name in names if name not in (*ALL, *GPT2S)]

@@ -17,6 +17,7 @@ import hashlib
 import logging
 import os
 import shutil
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -54,12 +55,16 @@ class Labelled(NamedTuple):
 
 
 class Reviews(NamedTuple):
+    """Texts with labels, to train on and to test on."""
+
     train: Labelled
     test: Labelled
     taken: Taken
 
 
 class Text(NamedTuple):
+    """Bytes to learn from."""
+
     data: bytes  # UTF-8; a published part may end inside a character
     taken: Taken
 
@@ -74,6 +79,8 @@ class Pairs(NamedTuple):
 
 
 class GPT2Files(NamedTuple):
+    """A folder with the files of a GPT-2."""
+
     folder: Path  # holds vocab.json and merges.txt, and unless only the tokenizer was asked for config.json and weights
     taken: Taken
 
@@ -81,7 +88,7 @@ class GPT2Files(NamedTuple):
 ##### For lessons
 
 
-def classifier_reviews(places=None, say=print) -> Reviews:
+def classifier_reviews(places: Sequence[str] | None = None, say: Callable[[str], object] = print) -> Reviews:
     """Film reviews with labels: IMDb's 25,000 + 25,000, or the generated ones of `helpers.data.reviews`.
 
     Maas et al., "Learning word vectors for sentiment analysis" (2011). Returns Reviews(train, test, taken).
@@ -110,7 +117,7 @@ def classifier_reviews(places=None, say=print) -> Reviews:
     return Reviews(train, test, taken)
 
 
-def generator_text(places=None, say=print) -> Text:
+def generator_text(places: Sequence[str] | None = None, say: Callable[[str], object] = print) -> Text:
     """English text to imitate: the first 4,154,399 bytes of enwik8, or the prose of Python's reference manual.
 
     enwik8 is the beginning of the English Wikipedia of March 2006, with its markup (Mahoney's Large Text Compression
@@ -137,7 +144,7 @@ def generator_text(places=None, say=print) -> Text:
     return Text(*_take([(_ENWIK8, "enwik8/enwik8")], real, fetch_enwik8, embedded, words, places, say))
 
 
-def translation_pairs(places=None, say=print) -> Pairs:
+def translation_pairs(places: Sequence[str] | None = None, say: Callable[[str], object] = print) -> Pairs:
     """English sentences and their German translations: Multi30k's, or numerals.
 
     Elliott et al., "Multi30K: multilingual English-German image descriptions" (2016). Returns Pairs(train, validation,
@@ -162,7 +169,9 @@ def translation_pairs(places=None, say=print) -> Pairs:
     return Pairs(*parts, taken)
 
 
-def gpt2_files(name="gpt2", weights=True, places=None, say=print) -> GPT2Files:
+def gpt2_files(
+    name: str = "gpt2", weights: bool = True, places: Sequence[str] | None = None, say: Callable[[str], object] = print
+) -> GPT2Files:
     """A published GPT-2's files: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2", or the pocket model.
 
     name may also be a folder that holds such files, which is then taken as it is. weights=False asks for the tokenizer
@@ -228,7 +237,7 @@ def fetch_enwik8(folder: Path) -> None:
         temporary.write_bytes(data)
 
 
-def fetch_gpt2(folder: Path, name="gpt2", weights=True) -> None:
+def fetch_gpt2(folder: Path, name: str = "gpt2", weights: bool = True) -> None:
     """Fetch a GPT-2 from the Hub into folder/name: only what is missing there, or damaged. Raises Unavailable."""
     repository = Repository(f"{GPT2_OWNER.get(name, 'openai-community')}/{name}", "model")
     offered = {file.path: file for file in hub.listing(repository)}

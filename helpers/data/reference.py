@@ -8,6 +8,8 @@
 `python -m helpers.training.gpt2_reference` writes the file; that command needs `transformers`, reading it does not.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from pathlib import Path
@@ -29,12 +31,12 @@ class Reference(NamedTuple):
     told: str  # by what it was computed, and how to compute it anew
 
 
-def checksum(folder) -> str:
+def checksum(folder: str | Path) -> str:
     """The SHA-256 of a folder's weights."""
     return hashlib.sha256((Path(folder) / "model.safetensors").read_bytes()).hexdigest()
 
 
-def reference(folder, path=FILE) -> Reference:
+def reference(folder: str | Path, path: str | Path = FILE) -> Reference:
     """The recorded numbers for the weights of this folder.
 
     LookupError when there are none, or none for these weights.

@@ -81,7 +81,9 @@ _AFTER = [
 ]
 
 
-def reviews(train=20_000, test=2_000, seed=0):
+def reviews(
+    train: int = 20_000, test: int = 2_000, seed: int = 0
+) -> tuple[tuple[list[str], list[int]], tuple[list[str], list[int]]]:
     """((texts, labels) to train on, (texts, labels) to test on): lists of str and of int, 0 unkind and 1 kind.
 
     Half of each part is kind. Reviews are distinct, and what a test review says of the film is never said in the same

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def own_folder() -> Path:
 
 
 @contextmanager
-def written_whole(path: Path):
+def written_whole(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes `path` when the block ends well, and vanishes when it does not."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")

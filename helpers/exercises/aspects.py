@@ -13,22 +13,22 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Aspect
+from helpers.exercises.exercise import Answer, Aspect
 
 Inputs = Callable[[Draw], tuple]
-Via = Callable[[object, Draw], Callable]
+Via = Callable[[Answer, Draw], Callable]
 
 
 class Unmet(Exception):
     """A probe saw that the student's code does not do what it must. The text is for the student."""
 
 
-def as_is(answer, draw: Draw):
+def as_is(answer: Answer, draw: Draw) -> Callable:
     """A function is called as it stands."""
     return answer
 
 
-def built(*sizes, **options) -> Via:
+def built(*sizes: object, **options: object) -> Via:
     """Make a module with these arguments and fill its parameters with drawn numbers, by name.
 
     Two modules with parameters of the same names and shapes get the same weights, in whatever order
@@ -53,7 +53,7 @@ def fill(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
     return module
 
 
-def values(points: float, inputs: Inputs, *, name: str = "values", via: Via = as_is, **policy) -> Aspect:
+def values(points: float, inputs: Inputs, *, name: str = "values", via: Via = as_is, **policy: object) -> Aspect:
     """The result on drawn inputs is the right one."""
 
     def probe(answer, draw):
@@ -62,7 +62,7 @@ def values(points: float, inputs: Inputs, *, name: str = "values", via: Via = as
     return Aspect(name, points, probe, **policy)
 
 
-def gradient(points: float, inputs: Inputs, *, name: str = "gradient", via: Via = as_is, **policy) -> Aspect:
+def gradient(points: float, inputs: Inputs, *, name: str = "gradient", via: Via = as_is, **policy: object) -> Aspect:
     """Gradients flow back to the inputs, and are the right ones.
 
     The result is multiplied with drawn numbers of its own shape and summed, so that every entry counts.
@@ -200,7 +200,7 @@ def raises(
     return Aspect(name, points, probe, side=True, missed=missed)
 
 
-def renamed(aspect: Aspect, name: str, **policy) -> Aspect:
+def renamed(aspect: Aspect, name: str, **policy: object) -> Aspect:
     """The same aspect under another name."""
     return dataclasses.replace(aspect, name=name, **policy)
 

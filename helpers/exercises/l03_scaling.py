@@ -1,11 +1,14 @@
 """Lesson 3: why divide by √d."""
 
+from __future__ import annotations
+
 import math
 
 import torch
 
 from helpers.exercises.aspects import Unmet, any_device, input_left_alone, values
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
 
 # ------------------------------------------------------------------------------------------ score_variance
 #
@@ -30,12 +33,12 @@ STANDARD_ERROR = 0.02
 FIVE = 5 * STANDARD_ERROR
 
 
-def pairs_needed(d):
+def pairs_needed(d: int) -> int:
     """How many pairs make one standard error of the measured variance STANDARD_ERROR · d."""
     return round((2 + 6 / d) / STANDARD_ERROR**2)
 
 
-def measured(answer, d, samples, generator):
+def measured(answer: Answer, d: int, samples: int, generator: int | torch.Generator) -> float:
     """One measurement as a Python number. generator: a torch.Generator, or the seed of a new one."""
     if isinstance(generator, int):
         generator = torch.Generator().manual_seed(generator)
@@ -52,7 +55,7 @@ def measured(answer, d, samples, generator):
         raise Unmet(f"One number is needed, the measured variance. Your function returns {kind}") from None
 
 
-def near_the_width(answer, draw):
+def near_the_width(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The variance at three widths, each reported as the width itself when it is within five standard errors of it."""
     first = draw.number(1, 10**6)
     few = torch.tensor([measured(answer, 8, 30 + place, first + place) for place in range(40)], dtype=torch.float64)
@@ -76,14 +79,14 @@ def near_the_width(answer, draw):
     }
 
 
-def banded(value, d):
+def banded(value: float, d: int) -> float:
     """The value, or d itself for one within five standard errors of d, or 0 for one as near to the scores' *mean*."""
     if abs(value - d) <= FIVE * d:
         return float(d)
     return 0.0 if abs(value) <= 5 * math.sqrt(d / pairs_needed(d)) else value
 
 
-def from_the_generator(answer, draw):
+def from_the_generator(answer: Answer, draw: Draw) -> torch.Tensor:
     """The same seed gives the same number; another seed, or the same generator once more, another one."""
     seed = draw.number(1, 10**6)
     generator = torch.Generator().manual_seed(seed)
@@ -110,17 +113,17 @@ def from_the_generator(answer, draw):
 # ------------------------------------------------------------------------------------------- scaled scores
 
 
-def queries_and_keys(draw):
+def queries_and_keys(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """No two sizes are alike, and none is the root of another: a root of the wrong size shows."""
     return draw.normal(2, 3, 7), draw.normal(2, 5, 7)
 
 
-def with_heads(draw):
+def with_heads(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """4 heads, each 7 wide, in a model that is 28 wide."""
     return draw.normal(2, 4, 3, 7), draw.normal(2, 4, 5, 7)
 
 
-def large_halves(draw):
+def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Half precision, 64 wide, entries between 36 and 50: every q·k is beyond 65,504, every q·k/8 well below.
 
     Each vector has one sign, drawn, so that scores of both signs occur.
@@ -136,16 +139,17 @@ def large_halves(draw):
 # -------------------------------------------------------------------------------- Jacobian, entropy, norm
 
 
-def weights(draw):
+def weights(draw: Draw) -> tuple[torch.Tensor]:
     """Rows that sum to 1, neither flat nor saturated."""
     return (torch.softmax(1.5 * draw.normal(2, 3, 5), dim=-1),)
 
 
-def one_row_of_weights(draw):
+def one_row_of_weights(draw: Draw) -> tuple[torch.Tensor]:
+    """A distribution (6,), no batch."""
     return (torch.softmax(1.5 * draw.normal(6), dim=-1),)
 
 
-def weights_with_zeros(draw):
+def weights_with_zeros(draw: Draw) -> tuple[torch.Tensor]:
     """Some weights exactly 0, as after a mask; one row has all its weight on one position."""
     scores = 1.5 * draw.normal(2, 3, 5)
     for row in range(3):
@@ -154,15 +158,17 @@ def weights_with_zeros(draw):
     return (torch.softmax(scores, dim=-1),)
 
 
-def scores(draw):
+def scores(draw: Draw) -> tuple[torch.Tensor]:
+    """Scores (2, 3, 5)."""
     return (1.5 * draw.normal(2, 3, 5),)
 
 
-def one_row_of_scores(draw):
+def one_row_of_scores(draw: Draw) -> tuple[torch.Tensor]:
+    """Scores (6,), no batch."""
     return (1.5 * draw.normal(6),)
 
 
-def large_scores(draw):
+def large_scores(draw: Draw) -> tuple[torch.Tensor]:
     """Differences as in any row, far from 0: near +10,000 and near −10,000."""
     offsets = torch.tensor([10_000.0, -10_000.0, 0.0], device=draw.device).reshape(1, 3, 1)
     return ((1.5 * draw.normal(2, 3, 5)).round() + offsets,)

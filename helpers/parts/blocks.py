@@ -8,6 +8,10 @@ it, 5.4 for dropout. J. Ba, J. Kiros and G. Hinton, "Layer normalization" (2016)
 b batch, t positions, e width of the model, h heads, d = e/h width of one head.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -22,13 +26,13 @@ class LayerNorm(nn.Module):
     the variance, under the root: a vector of equal components comes out as `bias`, with finite gradients.
     """
 
-    def __init__(self, e, epsilon=1e-5):
+    def __init__(self, e: int, epsilon: float = 1e-5):
         super().__init__()
         self.epsilon = epsilon
         self.weight = nn.Parameter(torch.ones(e))
         self.bias = nn.Parameter(torch.zeros(e))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (..., e). Returns (..., e)."""
         centred = x - x.mean(dim=-1, keepdim=True)
         variance = centred.square().mean(dim=-1, keepdim=True)  # (..., 1): one number for each vector
@@ -42,14 +46,14 @@ class FeedForward(nn.Module):
     ReLU in the paper; GPT-2 takes GELU.
     """
 
-    def __init__(self, e, hidden=None, activation=F.relu):
+    def __init__(self, e: int, hidden: int | None = None, activation: Callable[[torch.Tensor], torch.Tensor] = F.relu):
         super().__init__()
         hidden = 4 * e if hidden is None else hidden
         self.widen = nn.Linear(e, hidden)
         self.narrow = nn.Linear(hidden, e)
         self.activation = activation
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (..., e). Returns (..., e)."""
         return self.narrow(self.activation(self.widen(x)))
 
@@ -63,7 +67,7 @@ class SelfAttention(nn.Module):
     projections a bias too, as GPT-2 does.
     """
 
-    def __init__(self, e, h, bias=False):
+    def __init__(self, e: int, h: int, bias: bool = False):
         super().__init__()
         if e % h:
             raise ValueError(f"A width of e = {e} cannot be divided evenly among h = {h} heads.")
@@ -73,7 +77,7 @@ class SelfAttention(nn.Module):
         self.to_values = nn.Linear(e, e, bias=bias)
         self.unify = nn.Linear(e, e)
 
-    def forward(self, x, mask=None):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """x: (b, t, e). mask: (t, t), (b, 1, t) or (b, t, t), booleans, True where i may look at j; None: everywhere.
 
         Returns (b, t, e). A position that may look nowhere gets the bias of `unify`.
@@ -95,7 +99,16 @@ class TransformerBlock(nn.Module):
     hidden, activation: for the feed-forward network. bias: for the projections of the attention.
     """
 
-    def __init__(self, e, h, pre_norm=False, dropout=0.0, hidden=None, activation=F.relu, bias=False):
+    def __init__(
+        self,
+        e: int,
+        h: int,
+        pre_norm: bool = False,
+        dropout: float = 0.0,
+        hidden: int | None = None,
+        activation: Callable[[torch.Tensor], torch.Tensor] = F.relu,
+        bias: bool = False,
+    ):
         super().__init__()
         self.pre_norm = pre_norm
         self.attention = SelfAttention(e, h, bias=bias)
@@ -104,7 +117,7 @@ class TransformerBlock(nn.Module):
         self.norm2 = LayerNorm(e)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x, mask=None):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """x: (b, t, e). mask: as SelfAttention takes it. Returns (b, t, e)."""
         if self.pre_norm:
             x = x + self.dropout(self.attention(self.norm1(x), mask))
@@ -121,12 +134,12 @@ class Transformer(nn.Module):
     section 2.3). Without it the last block ends in a norm, and `norm` is None.
     """
 
-    def __init__(self, e, h, depth, pre_norm=False, dropout=0.0, **options):
+    def __init__(self, e: int, h: int, depth: int, pre_norm: bool = False, dropout: float = 0.0, **options: object):
         super().__init__()
         self.blocks = nn.ModuleList([TransformerBlock(e, h, pre_norm, dropout, **options) for _ in range(depth)])
         self.norm = LayerNorm(e) if pre_norm else None
 
-    def forward(self, x, mask=None):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """x: (b, t, e). mask: as SelfAttention takes it, the same in every block. Returns (b, t, e)."""
         for block in self.blocks:
             x = block(x, mask)

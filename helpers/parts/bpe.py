@@ -8,6 +8,8 @@ A text is cut into pieces (about a word each, with the space before it), a piece
 printable character, and then neighbours are merged, again and again, in the order in which the merges were learned.
 """
 
+from __future__ import annotations
+
 import functools
 import heapq
 import json
@@ -15,6 +17,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,7 +34,7 @@ def _alphabet():
     return {byte: chr(byte) for byte in printable} | {byte: chr(256 + place) for place, byte in enumerate(others)}
 
 
-def byte_alphabet():
+def byte_alphabet() -> dict[int, str]:
     """A printable character for each byte, so that vocabularies can be read: OpenAI's table.
 
     Bytes that are visible characters of Latin-1 stand for themselves; the other 68, in order, get the characters from
@@ -41,7 +44,7 @@ def byte_alphabet():
     return dict(_alphabet())
 
 
-def split_pieces(text):
+def split_pieces(text: str) -> list[str]:
     """Cut a text into the pieces that are encoded one by one; joined they are the text again.
 
     A piece is an English contraction's end ('s, 't, 're, 've, 'm, 'll, 'd), or a run of letters, of numbers or of other
@@ -87,7 +90,7 @@ def _ranges(category, later):
 ##### Learning
 
 
-def learn_merges(words, count):
+def learn_merges(words: Iterable[str], count: int) -> list[tuple[str, str]]:
     """Merge the most frequent pair of neighbours, again and again.
 
     words: list of str in the byte alphabet, as `split_pieces` and `byte_alphabet` give them, each as often as it
@@ -123,7 +126,7 @@ def _count_pairs(word, symbols, times, frequency, places):
             places[pair].add(word)
 
 
-def merge_pair(symbols, pair):
+def merge_pair(symbols: list[str], pair: tuple[str, str]) -> list[str]:
     """Join a pair wherever it stands, from left to right: (["a", "a", "a"], ("a", "a")) -> ["aa", "a"]."""
     merged, i = [], 0
     while i < len(symbols):
@@ -136,7 +139,7 @@ def merge_pair(symbols, pair):
 ##### Encoding and decoding
 
 
-def encode(text, merges, vocabulary):
+def encode(text: str, merges: Sequence[tuple[str, str]], vocabulary: dict[str, int]) -> list[int]:
     """The ids of a text.
 
     merges: list of pairs (left, right), the first learned first. vocabulary: dict from token to id. In every piece the
@@ -147,7 +150,7 @@ def encode(text, merges, vocabulary):
     return [vocabulary[symbol] for piece in split_pieces(_whole(text)) for symbol in _merged(_spell(piece), ranks)]
 
 
-def decode(ids, vocabulary):
+def decode(ids: Iterable[int], vocabulary: dict[str, int]) -> str:
     """The text of ids. Bytes that are no whole character (a token may end inside one) become U+FFFD, "�".
 
     ids: integers, a list or a tensor (t,). vocabulary: dict from token to id. ValueError for an id that is not in it.
@@ -244,7 +247,7 @@ class Tokenizer:
     megabyte of text takes seconds. end_of_text: the id of "<|endoftext|>", None where the vocabulary has none.
     """
 
-    def __init__(self, vocabulary, merges):
+    def __init__(self, vocabulary: dict[str, int], merges: Sequence[tuple[str, str]]):
         self.vocabulary, self.merges = dict(vocabulary), [tuple(pair) for pair in merges]
         self.end_of_text = self.vocabulary.get(END_OF_TEXT)
         self._tokens = {place: token for token, place in self.vocabulary.items()}
@@ -256,7 +259,7 @@ class Tokenizer:
         return len(self.vocabulary)
 
     @classmethod
-    def from_folder(cls, folder):
+    def from_folder(cls, folder: str | Path) -> Tokenizer:
         """Read vocab.json and merges.txt. FileNotFoundError where one is missing, ValueError where one is damaged."""
         vocabulary, merges = _read_vocabulary(Path(folder) / "vocab.json"), _read_merges(Path(folder) / "merges.txt")
         for left, right in merges:
@@ -269,7 +272,7 @@ class Tokenizer:
         return cls(vocabulary, merges)
 
     @classmethod
-    def learn(cls, text, size):
+    def learn(cls, text: str, size: int) -> Tokenizer:
         """A vocabulary of at most `size` tokens.
 
         The 256 bytes, what `learn_merges` finds in the text, and "<|endoftext|>" as the last.
@@ -282,7 +285,7 @@ class Tokenizer:
         tokens = dict.fromkeys([*_alphabet().values(), *(left + right for left, right in merges), END_OF_TEXT])
         return cls({token: place for place, token in enumerate(tokens)}, merges)
 
-    def encode(self, text, special=False):
+    def encode(self, text: str, special: bool = False) -> list[int]:
         """The ids of a text, a list of int. ValueError for half a surrogate pair.
 
         special: "<|endoftext|>" in the text becomes its one id. Otherwise, as in OpenAI's own code, it is
@@ -309,18 +312,18 @@ class Tokenizer:
             self._known[piece] = ids
         return ids
 
-    def decode(self, ids):
+    def decode(self, ids: Iterable[int]) -> str:
         """The text of ids, a list or a tensor (t,).
 
         Bytes that are no whole character become U+FFFD. ValueError for an unknown id.
         """
         return _decoded(ids, self._tokens)
 
-    def token(self, place):
+    def token(self, place: int) -> str:
         """One token as it reads in a picture: "·" for a space, what cannot be printed as in the byte alphabet."""
         return self._tokens[int(place)].replace("Ġ", "·")
 
-    def save(self, folder):
+    def save(self, folder: str | Path) -> None:
         """Write vocab.json and merges.txt as the published tokenizer has them."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,11 @@ Vinyals and Q. Le, "Sequence to sequence learning with neural networks" (2014), 
 b batch, t positions of the target, s positions of the source, e width of the model, h heads, d = e/h.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +23,7 @@ from .multi_head import merge_heads, split_heads
 from .positions import sinusoidal_encoding
 
 
-def make_masks(source, target, pad):
+def make_masks(source: torch.Tensor, target: torch.Tensor, pad: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Who may look at whom, in the three attentions of a model.
 
     "Attention is all you need", section 3.2.3. source: (b, s), target: (b, t), ids. Returns three
@@ -39,7 +42,7 @@ class CrossAttention(nn.Module):
     "Attention is all you need", section 3.2.3. Parameters as in `SelfAttention`.
     """
 
-    def __init__(self, e, h, bias=False):
+    def __init__(self, e: int, h: int, bias: bool = False):
         super().__init__()
         if e % h:
             raise ValueError(f"A width of e = {e} cannot be divided evenly among h = {h} heads.")
@@ -49,7 +52,7 @@ class CrossAttention(nn.Module):
         self.to_values = nn.Linear(e, e, bias=bias)
         self.unify = nn.Linear(e, e)
 
-    def forward(self, x, memory, mask=None):
+    def forward(self, x: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """x: (b, t, e), asks. memory: (b, s, e), is asked. Returns (b, t, e).
 
         mask: (b, 1, s) or (b, t, s), True where position i of x may look at position j of memory; None: everywhere.
@@ -60,7 +63,7 @@ class CrossAttention(nn.Module):
             mask = mask.unsqueeze(-3)
         return self.unify(merge_heads(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)))
 
-    def weights(self, x, memory, mask=None):
+    def weights(self, x: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """Who looks at what: (b, h, t, s), each row adding up to 1."""
         q, k = split_heads(self.to_queries(x), self.h), split_heads(self.to_keys(memory), self.h)
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
@@ -76,7 +79,7 @@ class DecoderBlock(nn.Module):
     training.
     """
 
-    def __init__(self, e, h, dropout=0.0, pre_norm=False, hidden=None):
+    def __init__(self, e: int, h: int, dropout: float = 0.0, pre_norm: bool = False, hidden: int | None = None):
         super().__init__()
         self.pre_norm = pre_norm
         self.self_attention = SelfAttention(e, h)
@@ -87,7 +90,13 @@ class DecoderBlock(nn.Module):
         self.norm3 = LayerNorm(e)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x, memory, self_mask=None, cross_mask=None):
+    def forward(
+        self,
+        x: torch.Tensor,
+        memory: torch.Tensor,
+        self_mask: torch.Tensor | None = None,
+        cross_mask: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """x: (b, t, e). memory: (b, s, e), what the encoder makes of the source. Masks: from `make_masks`, or None.
 
         Returns (b, t, e).
@@ -111,7 +120,18 @@ class EncoderDecoder(nn.Module):
     """
 
     def __init__(
-        self, n_source, n_target, e, h, depth, t_max, pad, dropout=0.0, pre_norm=False, hidden=None, share=False
+        self,
+        n_source: int,
+        n_target: int,
+        e: int,
+        h: int,
+        depth: int,
+        t_max: int,
+        pad: int,
+        dropout: float = 0.0,
+        pre_norm: bool = False,
+        hidden: int | None = None,
+        share: bool = False,
     ):
         super().__init__()
         self.pad = pad
@@ -127,7 +147,7 @@ class EncoderDecoder(nn.Module):
             self.to_logits.weight = self.source_tokens.weight
         self.dropout = nn.Dropout(dropout)
 
-    def embed(self, tokens, ids):
+    def embed(self, tokens: nn.Embedding, ids: torch.Tensor) -> torch.Tensor:
         """ids: (b, t). Returns (b, t, e)."""
         t, e = ids.shape[1], self.positions.shape[1]
         if t > len(self.positions):
@@ -136,7 +156,7 @@ class EncoderDecoder(nn.Module):
             )
         return self.dropout(tokens(ids) * math.sqrt(e) + self.positions[:t])
 
-    def encode(self, source):
+    def encode(self, source: torch.Tensor) -> torch.Tensor:
         """source: (b, s), ids. Returns memory (b, s, e). Once a sentence is enough."""
         mask = (source != self.pad).unsqueeze(1)  # (b, 1, s)
         x = self.embed(self.source_tokens, source)
@@ -144,7 +164,7 @@ class EncoderDecoder(nn.Module):
             x = block(x, mask)
         return self.encoder_norm(x)
 
-    def decode(self, target, memory, source):
+    def decode(self, target: torch.Tensor, memory: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
         """target: (b, t), ids that begin with the start token. memory: of `encode`. source: (b, s), for its padding.
 
         Returns logits (b, t, n_target).
@@ -155,14 +175,14 @@ class EncoderDecoder(nn.Module):
             x = block(x, memory, self_mask, cross_mask)
         return self.to_logits(self.decoder_norm(x))
 
-    def forward(self, source, target):
+    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """source: (b, s), target: (b, t), ids.
 
         Returns logits (b, t, n_target): at position i those of target token i + 1.
         """
         return self.decode(target, self.encode(source), source)
 
-    def loss(self, source, sentence, smoothing=0.0):
+    def loss(self, source: torch.Tensor, sentence: torch.Tensor, smoothing: float = 0.0) -> torch.Tensor:
         """Teacher forcing: at every position the right beginning is given, and the next token asked for.
 
         source: (b, s), sentence: (b, t + 1), ids from the start token to the stop token, then padding. Returns
@@ -171,7 +191,7 @@ class EncoderDecoder(nn.Module):
         return smoothed_loss(self(source, sentence[:, :-1]), sentence[:, 1:], smoothing, self.pad)
 
 
-def warmup_rate(step, e, warmup):
+def warmup_rate(step: int, e: int, warmup: int) -> float:
     """The learning rate at a step: up in a straight line for `warmup` steps, then down with the root of the step.
 
     "Attention is all you need", section 5.3, equation 3. Steps count from 1; step 0 is taken as step 1.
@@ -180,7 +200,7 @@ def warmup_rate(step, e, warmup):
     return e**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-def smoothed_loss(logits, targets, smoothing, pad):
+def smoothed_loss(logits: torch.Tensor, targets: torch.Tensor, smoothing: float, pad: int) -> torch.Tensor:
     """Cross-entropy against targets that are smoothed.
 
     They keep 1 − smoothing for the right token and share the rest among all others but the padding.
@@ -198,7 +218,7 @@ def smoothed_loss(logits, targets, smoothing, pad):
     return losses[real].mean()
 
 
-def without_training(decode):
+def without_training(decode: Callable) -> Callable:
     """For a function whose first argument is a model: it runs without gradients and in evaluation mode.
 
     Afterwards, also when it raises, the model is in the mode it was in before.
@@ -218,7 +238,7 @@ def without_training(decode):
 
 
 @without_training
-def greedy_decode(model, source, start, stop, limit):
+def greedy_decode(model: EncoderDecoder, source: torch.Tensor, start: int, stop: int, limit: int) -> torch.Tensor:
     """Write the most probable token, again and again.
 
     source: (b, s), ids. start, stop: ids of the two special tokens. Returns (b, t), ids, t ≤ limit: what
@@ -239,7 +259,15 @@ def greedy_decode(model, source, start, stop, limit):
 
 
 @without_training
-def beam_search(model, source, start, stop, limit, width, length_penalty=0.0):
+def beam_search(
+    model: EncoderDecoder,
+    source: torch.Tensor,
+    start: int,
+    stop: int,
+    limit: int,
+    width: int,
+    length_penalty: float = 0.0,
+) -> torch.Tensor:
     """Keep the `width` most probable beginnings of a translation, and lengthen each by one token at a time.
 
     source: (1, s), ids of one sentence. Returns (t,), ids, t ≤ limit: what the best beam wrote after `start`, `stop`

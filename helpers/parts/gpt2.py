@@ -7,6 +7,8 @@ b batch, t positions (queries), s positions (keys and values), e width of the mo
 n size of the vocabulary.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os
@@ -64,7 +66,7 @@ class Config:
             raise ValueError(f"A width of e = {self.e} cannot be divided evenly among h = {self.h} heads.")
 
     @classmethod
-    def published(cls, name):
+    def published(cls, name: str) -> Config:
         """The sizes that were published: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", and "distilgpt2"."""
         if name not in _PUBLISHED:
             raise ValueError(f"The published sizes are {', '.join(_PUBLISHED)}; not {name!r}.")
@@ -72,7 +74,7 @@ class Config:
         return cls(n=50257, t_max=1024, e=e, h=h, depth=depth)
 
     @classmethod
-    def from_json(cls, path):
+    def from_json(cls, path: str | Path) -> Config:
         """Read a config.json as the Hub has it.
 
         ValueError where it is damaged, or is not a GPT-2 as this module builds it.
@@ -105,7 +107,7 @@ class Config:
         except (TypeError, ValueError) as problem:
             raise ValueError(f"{path.name} is damaged: {problem}") from None
 
-    def to_json(self):
+    def to_json(self) -> dict[str, object]:
         """The settings as the Hub's config.json has them, a dict."""
         return {
             "architectures": ["GPT2LMHeadModel"],
@@ -146,18 +148,18 @@ _ONLY = {
 class Conv1D(nn.Module):
     """A linear layer whose weight is stored as (n_in, n_out), as GPT-2's were published: nn.Linear's, transposed."""
 
-    def __init__(self, n_in, n_out):
+    def __init__(self, n_in: int, n_out: int):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(n_in, n_out))
         self.bias = nn.Parameter(torch.zeros(n_out))
         nn.init.normal_(self.weight, std=0.02)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (..., n_in). Returns (..., n_out)."""
         return F.linear(x, self.weight.T, self.bias)
 
 
-def gelu_tanh(x):
+def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
     """x·Φ(x), Φ the normal distribution function, approximated: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))).
 
     D. Hendrycks and K. Gimpel, "Gaussian error linear units" (2016), section 2. x: any shape, which the result has too.
@@ -171,13 +173,13 @@ class CausalAttention(nn.Module):
     One layer makes queries, keys and values, in this order, side by side.
     """
 
-    def __init__(self, e, h):
+    def __init__(self, e: int, h: int):
         super().__init__()
         self.h = h
         self.to_qkv = Conv1D(e, 3 * e)
         self.unify = Conv1D(e, e)
 
-    def forward(self, x, past=None):
+    def forward(self, x: torch.Tensor, past: LayerCache | None = None) -> torch.Tensor:
         """x: (b, t, e). past: keys and values of earlier positions, a LayerCache, to which those of x are added.
 
         Returns (b, t, e).
@@ -192,7 +194,7 @@ class CausalAttention(nn.Module):
             out = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(s, x.device)[s - t :])  # (t, s)
         return self.unify(merge_heads(out))
 
-    def weights(self, x):
+    def weights(self, x: torch.Tensor) -> torch.Tensor:
         """Who looks at whom, for pictures. x: (b, t, e). Returns (b, h, t, t)."""
         q, k, _ = self._project(x)
         return masked_softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), causal_mask(x.shape[1], x.device))
@@ -204,12 +206,12 @@ class CausalAttention(nn.Module):
 class FeedForward(nn.Module):
     """A network with one hidden layer and tanh-GELU, the same at every position."""
 
-    def __init__(self, e, hidden):
+    def __init__(self, e: int, hidden: int):
         super().__init__()
         self.widen = Conv1D(e, hidden)
         self.narrow = Conv1D(hidden, e)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (b, t, e). Returns (b, t, e)."""
         return self.narrow(gelu_tanh(self.widen(x)))
 
@@ -217,7 +219,7 @@ class FeedForward(nn.Module):
 class GPT2Block(nn.Module):
     """Attention and a feed-forward network, each with a norm before it and a shortcut around both."""
 
-    def __init__(self, config):
+    def __init__(self, config: Config):
         super().__init__()
         self.norm1 = nn.LayerNorm(config.e, eps=config.epsilon)
         self.attention = CausalAttention(config.e, config.h)
@@ -225,7 +227,7 @@ class GPT2Block(nn.Module):
         self.feed_forward = FeedForward(config.e, config.hidden or 4 * config.e)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x, past=None):
+    def forward(self, x: torch.Tensor, past: LayerCache | None = None) -> torch.Tensor:
         """x: (b, t, e). past: as CausalAttention takes it. Returns (b, t, e)."""
         x = x + self.dropout(self.attention(self.norm1(x), past))
         return x + self.dropout(self.feed_forward(self.norm2(x)))
@@ -239,7 +241,7 @@ class GPT2(nn.Module):
     Weights start as N(0, 0.02), those of the layers that are added to x as N(0, 0.02/√(2·depth)), biases as 0.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: Config):
         super().__init__()
         self.config, self.t_max = config, config.t_max
         self.tokens = nn.Embedding(config.n, config.e)
@@ -253,7 +255,7 @@ class GPT2(nn.Module):
             for layer in (block.attention.unify, block.feed_forward.narrow):
                 nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * config.depth))
 
-    def embed(self, ids, start=0):
+    def embed(self, ids: torch.Tensor, start: int = 0) -> torch.Tensor:
         """What enters the first block. ids: (b, t), the tokens at positions start to start + t − 1. Returns (b, t, e).
 
         ValueError where a position is t_max or more.
@@ -263,7 +265,7 @@ class GPT2(nn.Module):
             raise ValueError(f"A window of {start + t} tokens is too long: this model has {self.t_max} positions.")
         return self.dropout(self.tokens(ids) + self.positions(torch.arange(start, start + t, device=ids.device)))
 
-    def forward(self, ids, cache=None, last_only=False):
+    def forward(self, ids: torch.Tensor, cache: KeyValueCache | None = None, last_only: bool = False) -> torch.Tensor:
         """ids: (b, t), int64. cache: a KeyValueCache of the positions before these, to which these are added.
 
         Returns logits (b, t, n): at position i those of token i + 1. With last_only those of the last position alone,
@@ -275,7 +277,7 @@ class GPT2(nn.Module):
         x = self.norm(x[:, -1:] if last_only else x)
         return F.linear(x, self.tokens.weight)  # (b, t, e) times (e, n): the tied head, which has no bias
 
-    def attention_weights(self, ids):
+    def attention_weights(self, ids: torch.Tensor) -> torch.Tensor:
         """Who looks at whom in every block and head, for pictures. ids: (b, t).
 
         Returns (depth, b, h, t, t), without gradients.
@@ -291,11 +293,11 @@ class GPT2(nn.Module):
 class LayerCache:
     """The keys and values that one block has computed so far, in memory for `size` positions that is set aside once."""
 
-    def __init__(self, size):
+    def __init__(self, size: int):
         self.size, self.length = size, 0
         self.keys = self.values = None  # (b, h, size, d), once there are some
 
-    def append(self, k, v):
+    def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """k, v: (b, h, t, d), of the next t positions. Returns those of all positions so far, (b, h, s, d)."""
         b, h, t, d = k.shape
         if self.keys is None:
@@ -314,11 +316,11 @@ class KeyValueCache:
     depth: how many blocks. size: for how many positions there is room. For generation, without gradients.
     """
 
-    def __init__(self, depth, size):
+    def __init__(self, depth: int, size: int):
         self.layers = [LayerCache(size) for _ in range(depth)]
 
     @property
-    def length(self):
+    def length(self) -> int:
         """How many positions have been read."""
         return self.layers[0].length
 
@@ -327,7 +329,15 @@ class KeyValueCache:
 
 
 @torch.no_grad()
-def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, generator=None):
+def generate(
+    model: GPT2,
+    ids: torch.Tensor,
+    count: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
     """Go on with a text, one token after the other, computing the whole window anew for each.
 
     ids: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max
@@ -345,8 +355,18 @@ def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, generat
 
 
 @torch.no_grad()
-def generate_cached(model, ids, count, temperature=1.0, top_k=None, top_p=None, generator=None):
+def generate_cached(
+    model: GPT2,
+    ids: torch.Tensor,
+    count: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
     """The same tokens as `generate`, with keys and values kept: each new token goes through the model alone.
+
+    ids: (b, t), int64, t ≥ 1. Returns (b, count). The other arguments are those of `generate`.
 
     Once the window is full every token moves to another position at every step, so what is kept no longer holds: from
     then on the window is computed anew, as in `generate`.
@@ -357,9 +377,8 @@ def generate_cached(model, ids, count, temperature=1.0, top_k=None, top_p=None, 
     cache = KeyValueCache(model.config.depth, min(model.t_max, t + count))
     for _ in range(count):
         if tokens.shape[1] <= model.t_max:
-            logits = model(tokens[:, cache.length :], cache, last_only=True)[
-                :, -1
-            ]  # the prompt first, then one token at a time
+            # the prompt first, then one token at a time
+            logits = model(tokens[:, cache.length :], cache, last_only=True)[:, -1] token at a time
         else:
             logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]
         tokens = torch.cat([tokens, _draw(logits, temperature, top_k, top_p, generator)], dim=1)
@@ -376,7 +395,7 @@ def _draw(logits, temperature, top_k, top_p, generator):
 
 
 @torch.no_grad()
-def perplexity(model, ids, stride=None):
+def perplexity(model: GPT2, ids: torch.Tensor, stride: int | None = None) -> float:
     """e to the mean cross-entropy of every token but the first.
 
     As if the model hesitated between so many equally likely tokens.
@@ -424,7 +443,7 @@ _OF_BLOCK = {
 _PREFIX, _HEAD = "transformer.", "lm_head.weight"
 
 
-def rename_weights(published):
+def rename_weights(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The published tensors under this module's names.
 
     published: dict from name to tensor, as the Hub's files have them, with or without "transformer." before the
@@ -478,7 +497,7 @@ def _published_name(name):
     return next(theirs for theirs, ours in _OF_MODEL.items() if ours == name)
 
 
-def load(folder, device=None):
+def load(folder: str | Path, device: torch.device | str | None = None) -> GPT2:
     """A model from a folder as the Hub has it: config.json, and model.safetensors or the older pytorch_model.bin.
 
     Nothing in a file is run, whatever it holds: a .bin is read by PyTorch's loader for weights alone. Weights become
@@ -552,7 +571,7 @@ def _first_line(problem):
     return (str(problem).strip() or type(problem).__name__).splitlines()[0][:300]
 
 
-def save(model, folder):
+def save(model: GPT2, folder: str | Path) -> None:
     """Write config.json and model.safetensors as the Hub has them: `transformers` and `load` read the folder."""
     from safetensors.torch import save_file
 

@@ -1,13 +1,24 @@
 """Which word of one sentence belongs to which of another."""
 
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
 from .style import COLOURS, WIDTH
 
 _PLAIN = "#8a8a8a"
 
 
-def alignment(above, below, links, crossing=(), ax=None):
+def alignment(
+    above: Sequence[str],
+    below: Sequence[str],
+    links: Iterable[tuple[int, int]],
+    crossing: Collection[tuple[int, int]] = (),
+    ax: Axes | None = None,
+) -> None:
     """Two sentences, one over the other, with lines between the words that belong together.
 
     above, below  lists of words.

@@ -1,11 +1,23 @@
 """Shares of one whole, as bars: attention weights, probabilities of the next token."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
-from .style import COLOURS, WIDTH, as_array
+from .style import COLOURS, WIDTH, Numbers, as_array
 
 
-def bars(shares, names, xlabel="weight", ylabel="key", mark=None, axes=None):
+def bars(
+    shares: dict[str, Numbers],
+    names: Sequence[str],
+    xlabel: str = "weight",
+    ylabel: str = "key",
+    mark: Iterable[int] | None = None,
+    axes: Sequence[Axes] | None = None,
+) -> None:
     """One panel of bars for each set of shares, beside each other, so that one can watch them change.
 
     shares  {title: (n,)}, numbers from 0 to 1, such as the weights of n keys at several temperatures.

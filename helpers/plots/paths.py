@@ -1,15 +1,19 @@
 """How a signal gets from one position to another."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
 from .style import COLOURS, WIDTH
 
 _FAINT, _NODE = "#b8b8b8", "#444444"
 
 
-def path_row(t=7, reach=2, axes=None):
+def path_row(t: int = 7, reach: int = 2, axes: Sequence[Axes] | None = None) -> None:
     """A recurrent network, convolutions and self-attention, with the path from the first position to the last.
 
     t      positions.

@@ -9,6 +9,7 @@ import math
 import os
 import platform
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -150,7 +151,7 @@ class Record:
         return time.perf_counter() - self._start - self._apart[0], time.process_time() - self._used - self._apart[1]
 
     @contextlib.contextmanager
-    def aside(self):
+    def aside(self) -> Iterator[None]:
         """What happens in here is not training: looks at the held-out part."""
         before = time.perf_counter(), time.process_time()
         yield

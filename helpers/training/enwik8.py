@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from helpers.data.datasets import generator_text
 from helpers.device import device
@@ -29,7 +30,7 @@ PROMPTS = ["In the year ", "'''Mathematics''' is ", "==External links==\n", "The
 
 
 @torch.no_grad()
-def held_out_bits(model, data, t: int, stride: int) -> float:
+def held_out_bits(model: nn.Module, data: torch.Tensor, t: int, stride: int) -> float:
     """Bits per byte when each byte is predicted from at least t − stride before it (fewer at the very beginning).
 
     data: (length,), integers. Windows of t bytes start every `stride` bytes, and of each only the last `stride`
@@ -82,6 +83,7 @@ def entropy(counts: Counter) -> float:
 
 
 def main() -> None:
+    """The whole run: data, training, test, samples, record."""
     chosen = arguments()
     steps = chosen.steps or STEPS
     torch.manual_seed(0)

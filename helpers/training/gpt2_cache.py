@@ -48,6 +48,7 @@ def one_more(model: GPT2, length: int) -> dict:
 
 
 def main() -> None:
+    """The whole measurement, and its record."""
     record = Record(
         "gpt2_cache",
         {"name": "random weights and tokens", "sha256": ""},

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
@@ -37,7 +38,9 @@ def as_rows(texts: list[str], vocabulary: dict[str, int]) -> list[list[int]]:
     return rows
 
 
-def batches(rows: list, labels: torch.Tensor, pad: int, generator: torch.Generator | None = None):
+def batches(
+    rows: list, labels: torch.Tensor, pad: int, generator: torch.Generator | None = None
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Batches of reviews of about equal length, so that little padding is computed.
 
     (ids, mask, labels), TOKENS ids in each, in random order.
@@ -65,7 +68,7 @@ def loss_of(model: nn.Module, ids: torch.Tensor, mask: torch.Tensor, truth: torc
 
 
 @torch.no_grad()
-def share_right(model, rows: list, labels: torch.Tensor, pad: int) -> float:
+def share_right(model: nn.Module, rows: list, labels: torch.Tensor, pad: int) -> float:
     """Accuracy over all rows."""
     model.eval()
     right = 0
@@ -115,6 +118,7 @@ def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: tor
 
 
 def main() -> None:
+    """The whole run: data, training, test, samples, record."""
     chosen = arguments()
     torch.manual_seed(0)
     (texts, given), (test_texts, test_given), taken = classifier_reviews(places=("folder", "kept", "hub"))
@@ -182,7 +186,7 @@ def main() -> None:
 
 
 @torch.no_grad()
-def some_reviews(model, rows: list, texts: list[str], labels: torch.Tensor, pad: int) -> list[dict]:
+def some_reviews(model: nn.Module, rows: list, texts: list[str], labels: torch.Tensor, pad: int) -> list[dict]:
     """Six short reviews of the test part: the first three judged right, and the first three judged wrong."""
     model.eval()
     found: dict[bool, list] = {True: [], False: []}

@@ -17,7 +17,8 @@ Batch = TypeVar("Batch")
 class Steps(Protocol):
     """What walks down the gradients: `common.Optimiser`, or any like it."""
 
-    def step(self) -> None: ...
+    def step(self) -> None:
+        """One step down the gradients, which are cleared afterwards."""
 
 
 def train(

@@ -9,6 +9,7 @@ published. Less than half an hour on two cores.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -56,7 +57,7 @@ class Translator:
         return self.pieces.decode(written).strip()
 
 
-def batches(pairs: list, generator: torch.Generator):
+def batches(pairs: list, generator: torch.Generator) -> Iterator[list]:
     """Lists of PAIRS pairs of about equal length, in random order."""
     lengths = torch.tensor([float(len(en) + len(de)) for en, de in pairs]) + 10 * torch.rand(
         len(pairs), generator=generator
@@ -66,7 +67,7 @@ def batches(pairs: list, generator: torch.Generator):
         yield [pairs[place] for place in groups[k].tolist()]
 
 
-def loss_of(model, translator: Translator, pairs: list, smoothing: float) -> torch.Tensor:
+def loss_of(model: EncoderDecoder, translator: Translator, pairs: list, smoothing: float) -> torch.Tensor:
     """Teacher forcing: the decoder reads the right translation, one token behind."""
     source = translator.source([en for en, _ in pairs])
     target = translator.target([de for _, de in pairs])
@@ -77,7 +78,7 @@ def loss_of(model, translator: Translator, pairs: list, smoothing: float) -> tor
 
 
 @torch.no_grad()
-def mean_loss(model, translator: Translator, pairs: list) -> float:
+def mean_loss(model: EncoderDecoder, translator: Translator, pairs: list) -> float:
     """Nats a token, without smoothing, over sentences."""
     model.eval()
     parts = [pairs[place : place + 200] for place in range(0, len(pairs), 200)]
@@ -86,7 +87,7 @@ def mean_loss(model, translator: Translator, pairs: list) -> float:
     return sum(losses) / len(pairs)
 
 
-def greedily(model, translator: Translator, texts: list[str]) -> list[str]:
+def greedily(model: EncoderDecoder, translator: Translator, texts: list[str]) -> list[str]:
     """Translations by the most probable token each time."""
     written = []
     for place in range(0, len(texts), 100):
@@ -98,7 +99,7 @@ def greedily(model, translator: Translator, texts: list[str]) -> list[str]:
     return written
 
 
-def by_beams(model, translator: Translator, texts: list[str]) -> list[str]:
+def by_beams(model: EncoderDecoder, translator: Translator, texts: list[str]) -> list[str]:
     """Translations by beam search."""
     found = []
     for text in tqdm(texts, desc="translating", mininterval=10):
@@ -110,6 +111,7 @@ def by_beams(model, translator: Translator, texts: list[str]) -> list[str]:
 
 
 def main() -> None:
+    """The whole run: data, training, test, samples, record."""
     import sacrebleu
 
     chosen = arguments()

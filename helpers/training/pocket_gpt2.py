@@ -63,10 +63,11 @@ class SideBySide(nn.Module):
     (Apart, they do move; the heads of so short a training stay broad all the same.)
     """
 
-    def forward(self, q, k, v):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return torch.cat([q, k, v], dim=1)
 
-    def right_inverse(self, weight):
+    def right_inverse(self, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """One matrix as the three that it is made of."""
         return tuple(part.contiguous() for part in weight.chunk(3, dim=1))
 
 
@@ -97,6 +98,7 @@ def finished(model: gpt2.GPT2) -> gpt2.GPT2:
 
 
 def main() -> None:
+    """The whole run: data, training, test, samples, record."""
     chosen = arguments()
     steps = chosen.steps or STEPS
     torch.manual_seed(0)
