@@ -3,6 +3,7 @@
 import ast
 import functools
 import re
+
 import pytest
 
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS, ROOT

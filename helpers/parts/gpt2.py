@@ -378,7 +378,7 @@ def generate_cached(
     for _ in range(count):
         if tokens.shape[1] <= model.t_max:
             # the prompt first, then one token at a time
-            logits = model(tokens[:, cache.length :], cache, last_only=True)[:, -1] token at a time
+            logits = model(tokens[:, cache.length :], cache, last_only=True)[:, -1]
         else:
             logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]
         tokens = torch.cat([tokens, _draw(logits, temperature, top_k, top_p, generator)], dim=1)
