@@ -22,6 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from helpers.course import written_whole
+
 from . import hub, store
 from .hub import Repository, Unavailable
 
@@ -233,7 +235,7 @@ def fetch_enwik8(folder: Path) -> None:
         text = "".join(_columns(files, {"text": str}, "enwik8")["text"])
         data = text[: store.ENWIK8_BYTES].encode()[: store.ENWIK8_BYTES]
     _require_enwik8(data, "enwik8, as the Hub has it,")
-    with store.written_whole(folder / _ENWIK8) as temporary:
+    with written_whole(folder / _ENWIK8) as temporary:
         temporary.write_bytes(data)
 
 

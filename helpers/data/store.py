@@ -11,11 +11,9 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from helpers.course import ROOT
+from helpers.course import ROOT, written_whole
 
 from .hub import Unavailable, sha256
 
@@ -63,26 +61,6 @@ def own_folder() -> Path:
     """Where the course keeps what it fetched for one user: a cache, safe to delete."""
     base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.environ.get("LOCALAPPDATA", "").strip() or "~/.cache"
     return Path(base).expanduser() / "dot-product-to-gpt2"
-
-
-##### Whole or not at all
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; it becomes `path` when the block ends well, and vanishes when it does not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())  # or a power cut could leave the name without the bytes
-        os.chmod(temporary, 0o644)  # readable for a class, where mkstemp's is for its owner alone
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 ##### Tables

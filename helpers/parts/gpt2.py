@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import pickle
 import re
 import warnings
@@ -21,6 +20,8 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from helpers.course import write_whole, written_whole
 
 from .generator import apply_temperature, keep_top_k, keep_top_p
 from .masks import causal_mask, masked_softmax
@@ -448,8 +449,8 @@ def rename_weights(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor
 
     published: dict from name to tensor, as the Hub's files have them, with or without "transformer." before the
     names. The masks that older files hold (attn.bias, attn.masked_bias) are left out, and so is lm_head.weight,
-    which must equal the table of tokens. Returns a dict, the tensors as they are. ValueError for names that GPT-2
-    does not have, all of them named.
+    which must equal the table of tokens. Returns a dict, the tensors (...) as they are. ValueError for names that
+    GPT-2 does not have, all of them named.
     """
     renamed, problems = _rename(published)
     if problems:
@@ -576,10 +577,7 @@ def save(model: GPT2, folder: str | Path) -> None:
     from safetensors.torch import save_file
 
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     weights = {_published_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    unfinished = folder / "model.safetensors.part"
-    save_file(weights, unfinished, metadata={"format": "pt"})
-    os.chmod(unfinished, 0o644)  # readable for a class, where safetensors makes it its owner's alone
-    os.replace(unfinished, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(model.config.to_json(), indent=2) + "\n", encoding="utf-8")
+    with written_whole(folder / "model.safetensors") as unfinished:
+        save_file(weights, unfinished, metadata={"format": "pt"})
+    write_whole(folder / "config.json", json.dumps(model.config.to_json(), indent=2) + "\n")

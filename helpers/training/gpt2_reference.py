@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
+from helpers.course import written_whole
 from helpers.data.datasets import gpt2_files
 from helpers.data.reference import FILE, checksum
-from helpers.data.store import written_whole
 
 TEXT = "If the condition is false, the loop ends and the value of the name is None."
 
