@@ -25,6 +25,7 @@ import torch
 from pyarrow import parquet
 from safetensors.torch import save
 
+from helpers.course import ROOT
 from helpers.data import __main__ as make_data
 from helpers.data import datasets, hub, reviews, store
 
@@ -597,10 +598,10 @@ def test_make_data_says_what_is_missing_and_goes_on_the_next_time(server, capsys
 
 
 def test_make_data_stops_when_asked_to(server, monkeypatch, capsys):
-    def stop(folder):
+    def stop(self, folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(datasets, "fetch_enwik8", stop)
+    monkeypatch.setattr(datasets.Enwik8, "fetch", stop)
     assert make_data.main([]) == 3
     out = capsys.readouterr().out
     assert "Stopped" in out and "1 of 4 there" in out

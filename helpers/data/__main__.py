@@ -63,13 +63,13 @@ def _one(name: str) -> tuple[bool, str]:
 def _how(name: str):
     """(the function that a lesson calls, the function that fetches)."""
     if name in GPT2S:
-        return partial(datasets.gpt2_files, name, say=_nothing), partial(datasets.fetch_gpt2, name=name)
-    load = {
-        "imdb": datasets.classifier_reviews,
-        "enwik8": datasets.generator_text,
-        "multi30k": datasets.translation_pairs,
+        return partial(datasets.gpt2_files, name, say=_nothing), datasets.PublishedGPT2(name).fetch
+    load, kind = {
+        "imdb": (datasets.classifier_reviews, datasets.IMDb),
+        "enwik8": (datasets.generator_text, datasets.Enwik8),
+        "multi30k": (datasets.translation_pairs, datasets.Multi30k),
     }[name]
-    return partial(load, say=_nothing), getattr(datasets, f"fetch_{name}")
+    return partial(load, say=_nothing), kind().fetch
 
 
 def _nothing(line: str) -> None:
