@@ -27,7 +27,8 @@ from safetensors.torch import save
 
 from helpers.course import ROOT
 from helpers.data import __main__ as make_data
-from helpers.data import datasets, hub, reviews, store
+from helpers.data import datasets, hub, store
+from helpers.data.toy import reviews
 
 REVIEWS = {"text": [f"Review {i}: a film, né?" for i in range(40)], "label": [i % 2 for i in range(40)]}
 PAIRS = [{"en": f"A dog and {i} men.", "de": f"Ein Hund und {i} Männer."} for i in range(30)]

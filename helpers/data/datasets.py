@@ -90,7 +90,7 @@ class GPT2Files(NamedTuple):
 
 
 def classifier_reviews(places: Sequence[str] | None = None, say: Callable[[str], object] = print) -> Reviews:
-    """Film reviews with labels: IMDb's 25,000 + 25,000, or the generated ones of `helpers.data.reviews`.
+    """Film reviews with labels: IMDb's 25,000 + 25,000, or the generated ones of `helpers.data.toy.reviews`.
 
     Maas et al., "Learning word vectors for sentiment analysis" (2011). Returns Reviews(train, test, taken).
     """
@@ -219,7 +219,7 @@ class IMDb(DataSet):
 
     def embedded(self) -> list[Labelled]:
         """Reviews of a small grammar."""
-        from .reviews import reviews
+        from .toy.reviews import reviews
 
         return [Labelled(*split) for split in reviews()]
 
@@ -284,7 +284,7 @@ class Multi30k(DataSet):
 
     def embedded(self) -> list[list[tuple[str, str]]]:
         """Numbers in words."""
-        from .numerals import numerals
+        from .toy.numerals import numerals
 
         return list(numerals())
 
