@@ -24,8 +24,9 @@ INSTRUCTORS_ROOMS = ("authoring", "grading", "trials")
 STUB = "write this"  # the message of the NotImplementedError in a released notebook
 SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs
 
-# The environment of a kernel: an exam's seed stands in the first, nbgrader's Validate button sets the second
+# The environment of a kernel: an exam's seed stands in the first, nbgrader's Validate button sets the last
 EXAM_SEED = "COURSE_EXAM_SEED"
+DEVICE = "COURSE_DEVICE"  # overrides the choice of `helpers.device`
 VALIDATING = "NBGRADER_VALIDATING"
 
 

@@ -23,6 +23,7 @@ from helpers.grading.commands import Stop, register
 from helpers.grading.exam import exam_key_path
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Journal
+from helpers.notebooks import filled_in, without_marks
 
 MARK = "demo-"  # how the ids of these students begin
 
@@ -149,17 +150,7 @@ def _by_exercise(source: Source, kind: type[Variant]) -> dict[str, list[Variant]
 
 def _notebook(source: Source, answers: dict[str, str]) -> NotebookNode:
     notebook = nbformat.read(NOTEBOOKS / source.name / f"{source.name}.ipynb", as_version=4)
-    for cell in notebook.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if name in answers:
-            cell.source = _without_marks(answers[name])
-    return notebook
-
-
-def _without_marks(text: str) -> str:
-    return "\n".join(
-        line for line in text.splitlines() if line.strip() not in ("### BEGIN SOLUTION", "### END SOLUTION")
-    )
+    return filled_in(notebook, {name: without_marks(text) for name, text in answers.items()})
 
 
 def _as_bytes(notebook: NotebookNode) -> bytes:
