@@ -2,10 +2,16 @@
 
 import ast
 import functools
+import os
 import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from helpers.authoring import new
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS, ROOT
 
 # What a room of helpers may import, besides itself and the modules at the root that no room's code stands in.
@@ -217,3 +223,21 @@ def test_these_tests_see_what_they_look_for():
     assert HELPERS / "data" / "hub.py" in MODULES
     assert all(SHAPE.search(shape) for shape in ("(b, t, e)", "(t,)", "()", "(..., n)", "(2·t_max − 1,)"))
     assert not SHAPE.search("(see below: there is none)")
+
+
+RUFF = shutil.which("ruff", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+@pytest.mark.skipif(RUFF is None, reason="ruff is not installed")
+def test_a_new_lesson_begins_with_files_that_are_well_kept(tmp_path):
+    """The pattern's exercises and mistakes, by the project's own linter and formatter, and with labelled doors."""
+    words = {"name": "99_doubling", "number": 99, "title": "Doubling"}
+    for place, pattern in (("helpers/exercises", new.EXERCISES), ("solutions/99_doubling", new.MISTAKES)):
+        path = tmp_path / place / "new_lesson.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(pattern.format(**words), encoding="utf-8")
+        for command in (["check"], ["format", "--check"]):
+            settings = ["--config", str(ROOT / "pyproject.toml"), "--no-cache"]
+            done = subprocess.run([RUFF, *command, *settings, str(path)], capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert [who for who, node in doors(path) if bare(node) or not ast.get_docstring(node)] == []
