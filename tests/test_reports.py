@@ -281,9 +281,7 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
             broken += 1
     assert broken == 2
     answers = Answers(source)
-    made = {
-        (v.exercise, v.slug): without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)
-    }
+    made = {(v.exercise, v.slug): without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)}
     room = (
         len(demo_class.NAMES) - demo_class.EMPTY - demo_class.BROKEN - 1
     )  # a student makes one mistake in each exercise, and one makes none
