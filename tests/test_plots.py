@@ -15,7 +15,7 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from helpers import plots  # noqa: E402
-from helpers.data.films import film_ratings  # noqa: E402
+from helpers.data.toy.films import film_ratings  # noqa: E402
 from helpers.plots.style import lightness  # noqa: E402
 
 WORDS = "the loop terminates when the function raises an exception".split()
@@ -282,7 +282,7 @@ def test_no_new_dependencies():
     """The pictures need matplotlib, numpy, torch and Pillow (which matplotlib needs too), and start fast."""
     import subprocess
 
-    code = "import sys, helpers.plots, helpers.data.films, helpers.data.vectors; print(*{m.split('.')[0] for m in sys.modules})"
+    code = "import sys, helpers.plots, helpers.data.toy.films, helpers.data.vectors; print(*{m.split('.')[0] for m in sys.modules})"
     loaded = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True
     ).stdout

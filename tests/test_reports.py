@@ -33,6 +33,7 @@ from helpers.grading.tell.report import (
 )
 from helpers.grading.tell.results import Result, results
 from helpers.grading.tell.tables import as_csv
+from helpers.notebooks import without_marks
 from helpers.trials import demo_class
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
@@ -307,9 +308,7 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
             broken += 1
     assert broken == 2
     answers = Answers(source)
-    made = {
-        (v.exercise, v.slug): demo_class._without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)
-    }
+    made = {(v.exercise, v.slug): without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)}
     room = (
         len(demo_class.NAMES) - demo_class.EMPTY - demo_class.BROKEN - 1
     )  # a student makes one mistake in each exercise, and one makes none
@@ -317,7 +316,7 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
         own = [text for (name, _), text in made.items() if name == exercise.name]
         there = sum(any(text in cells for cells in texts) for text in own)
         assert there >= min(len(own), room), f"not every mistake in {exercise.name} is made"
-    right = {demo_class._without_marks(answers.text(exercise.name)) for exercise in source.lesson}
+    right = {without_marks(answers.text(exercise.name)) for exercise in source.lesson}
     assert any(right <= cells for cells in texts), "somebody has everything right"
 
 
