@@ -72,6 +72,7 @@ def _run(asked: argparse.Namespace) -> int | None:
         return write_report(asked.lesson)
     from helpers.grading.tell.export import write_exports
 
+    commands.open_gradebook()  # nbgrader, which writes the first table, would tell its troubles by tracebacks
     return write_exports(asked.lesson)
 
 

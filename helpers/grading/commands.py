@@ -51,6 +51,14 @@ def grade(asked: argparse.Namespace) -> int:
     return 1 if summary.failed or summary.stopped or summary.halted else 0
 
 
+def open_gradebook() -> None:
+    """Raises Trouble where the gradebook cannot be used."""
+    from helpers.grading.gradebook import Marks
+
+    with Marks(Path.cwd(), ""):
+        return
+
+
 def restore_gradebook(backup: str) -> None:
     """List the gradebook's backups, or bring one back."""
     from helpers.grading.backups import ON_A_SERVER, NoBackup, listed, restore
