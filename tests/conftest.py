@@ -10,11 +10,40 @@ import sys
 from pathlib import Path
 
 import nbformat
+import needs
 import pytest
 
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 
 FIRST = "01_dot_product_attention"
+
+
+# ------------------------------------------------------------------------------------ what a machine lacks
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "needs(component, *files): see tests/needs.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Before any fixture is made: a class that cannot be graded here need not be made up either."""
+    for mark in item.iter_markers("needs"):
+        found = needs.problem(*mark.args)
+        if found:
+            needs.leave_out(mark.args[0], found)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter):
+    """After everything else: what was left out, and what would include it."""
+    yield
+    skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", []))
+    for line in needs.closing_lines(str(why[2]) for why in skipped if isinstance(why, (tuple, list))):
+        terminalreporter.write_line(line, yellow=True)
+
+
+# ------------------------------------------------------------------------------------ lessons and classes
 
 
 def answer_notebook(lesson: str, **answers: str) -> nbformat.NotebookNode:

@@ -13,7 +13,6 @@ from collections import Counter
 
 import pytest
 
-from helpers.authoring.lesson_source import ROOT
 from helpers.data import store
 from helpers.data.text import manual
 from helpers.parts import bpe
@@ -22,13 +21,8 @@ needs_tokenizers = pytest.mark.skipif(
     importlib.util.find_spec("tokenizers") is None and not os.environ.get("CI"),
     reason="the package tokenizers, of the test extra, is not installed: nothing to compare the ids with",
 )
-PLACES = [store.folder() / "gpt2", ROOT.parent / "shared/data/gpt2"]
-OPENAI = next(
-    (place for place in PLACES if (place / "vocab.json").is_file() and (place / "merges.txt").is_file()), None
-)
-needs_files = pytest.mark.skipif(
-    OPENAI is None, reason="OpenAI's vocab.json and merges.txt are not in the data folder: make data"
-)
+OPENAI = store.folder() / "gpt2"
+needs_files = pytest.mark.needs("real data", "gpt2/vocab.json", "gpt2/merges.txt")
 
 
 @pytest.fixture(scope="session")

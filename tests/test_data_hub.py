@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+import needs
 import pyarrow
 import pytest
 import torch
@@ -622,18 +623,19 @@ def test_it_all_works_by_environment_alone_in_a_fresh_process(server):
 # The real files, where there are some
 
 
+def real(name):
+    needs.require("real data", needs.problem("real data", name))
+    return store.folder() / name
+
+
 @pytest.mark.parametrize("name", sorted(store.ROWS))
 def test_real_tables_have_the_rows_that_are_pinned(name):
-    path = store.folder() / name
-    if not path.exists():
-        pytest.skip(f"the data folder has no {name}: make data fetches it")
+    path = real(name)
     kinds = {"text": str, "label": int} if name.startswith("imdb") else {"en": str, "de": str}
     assert store.digest_of_rows(store.read_table(path, kinds)) == store.ROWS[name]
 
 
 @pytest.mark.parametrize("name", sorted(store.SHA256))
 def test_real_files_have_the_checksums_that_are_pinned(name):
-    path = store.folder() / name
-    if not path.exists():
-        pytest.skip(f"the data folder has no {name}: make data fetches it")
+    path = real(name)
     store.require_published(name, path)

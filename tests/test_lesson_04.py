@@ -232,4 +232,4 @@ def test_sentences_say_who_gave_what_to_whom():
 
 
 def test_the_lessons_sentence_can_be_said():
-    assert [WORDS[i] for i in word_ids("mary gave roses to susan")[0]] == "mary gave roses to susan".split()
+    assert [WORDS[i] for i in word_ids("mary gave roses to susan")[0]] == ["mary", "gave", "roses", "to", "susan"]

@@ -18,7 +18,7 @@ from helpers import plots  # noqa: E402
 from helpers.data.films import film_ratings  # noqa: E402
 from helpers.plots.style import lightness  # noqa: E402
 
-WORDS = "the loop terminates when the function raises an exception".split()
+WORDS = ["the", "loop", "terminates", "when", "the", "function", "raises", "an", "exception"]
 
 FALL = (-torch.arange(300) / 60).exp()
 
@@ -199,7 +199,7 @@ def test_heads_share_their_scale_and_unused_places_are_empty():
 def test_a_fold_says_whose_number_stands_where():
     plots.fold([torch.arange(12).view(2, 6).reshape(2, 2, 3)], e=6, d=3)
     cells = [text.get_text() for text in plt.gca().texts if not text.get_text().startswith("head")]
-    assert cells == "1a 1b 1c 1d 1e 1f 2a 2b 2c 2d 2e 2f".split()
+    assert cells == ["1a", "1b", "1c", "1d", "1e", "1f", "2a", "2b", "2c", "2d", "2e", "2f"]
 
 
 def test_heads_are_told_apart_in_grey():
