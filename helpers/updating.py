@@ -25,8 +25,9 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path, PurePosixPath
@@ -40,7 +41,7 @@ BACKUPS = "backups"  # for other files than notebooks that somebody had changed
 MUST_HOLD = ("Makefile", "pyproject.toml", "constraints.txt", "helpers/course.py", "helpers/lesson.py")
 # What belongs to the person who works here, whatever a zip says
 NEVER_TOUCHED = (".git", ".venv", "data", "submitted", "exam", "gradebook.db", BACKUPS, UNFINISHED)
-LARGEST = 1 << 30  # bytes, unpacked: a release has some 20 MB
+LARGEST = 256 << 20  # bytes, unpacked: a release has some 20 MB
 
 
 class CannotUpdate(Exception):
@@ -164,7 +165,9 @@ def _begun(cell: Mapping, before: Mapping[str, str] | None) -> bool:
 
 def _as_own(cell: Mapping, taken: Mapping[str, object]) -> dict:
     made = copy.deepcopy(dict(cell))
-    made["metadata"] = {key: value for key, value in (made.get("metadata") or {}).items() if key != "nbgrader"}
+    metadata = made.get("metadata")
+    metadata = metadata.items() if isinstance(metadata, Mapping) else ()
+    made["metadata"] = {key: value for key, value in metadata if key != "nbgrader"}
     if made.get("cell_type") == "code":
         made["outputs"], made["execution_count"] = [], None
     return made
@@ -203,7 +206,7 @@ def read_release(path: Path) -> dict[str, bytes]:
         raise CannotUpdate(f"There is no file {path}.") from None
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as problem:
         raise CannotUpdate(f"{path} is no zip, or a broken one ({problem}). Fetch it again.") from None
-    except zipfile.zlib.error as problem:
+    except zlib.error as problem:
         raise CannotUpdate(f"{path} is broken ({problem}). Fetch it again.") from None
     except OSError as problem:
         raise CannotUpdate(f"{path} cannot be read: {problem.strerror or problem}.") from None
@@ -268,7 +271,9 @@ def update_from(path: Path, course: Path) -> list[str]:
     nothing, and one that is interrupted after that is finished by the next `make`, whatever it is to make.
     """
     files = read_release(path)
-    with _in_words(course):
+    if (course / UNFINISHED / PLAN).is_file():
+        finish(course)
+    with _in_words():
         plan = _prepare(files, course)
         return finish(course) if plan.write or plan.remove else _nothing_to_do(files, course)
 
@@ -280,60 +285,75 @@ def _nothing_to_do(files: Mapping[str, bytes], course: Path) -> list[str]:
 
 def _prepare(files: Mapping[str, bytes], course: Path) -> Plan:
     """Decide, and put all that is to be written into UNFINISHED; the plan's file comes last, and makes it count."""
-    stage = course / UNFINISHED
+    stage, plan = course / UNFINISHED, Plan()
     shutil.rmtree(stage, ignore_errors=True)
-    old = _release_in(_bytes(course / RELEASE))
-    known, cells = old.get("files", {}), old.get("cells", {})
-    plan, merges = Plan(), {}
+    old, release = _release_in(_bytes(course / RELEASE)), _release_in(files.get(RELEASE))
+    plan.says.append(f"This copy is now the release of {release['date']}." if release else "This copy is updated.")
     for name, data in files.items():
-        there = course / name
-        if there.is_symlink() or not there.is_file():
-            if there.is_dir() and not there.is_symlink():
-                raise CannotUpdate(f"{name} is a folder here, and a file of the course. Move it away.")
-            if is_lesson(name) and not there.is_symlink():
-                plan.says.append(f"New: {name}")
-        elif (was := there.read_bytes()) == data:
+        _require_room_for(name, course)
+        was = _bytes(course / name)
+        if was == data:
             continue
-        elif is_lesson(name):
-            merged = _merged_lesson(was, data, None if not old else dict(_pairs(cells.get(name, {}))))
-            merges[name] = merged
-            if merged is None or merged.worked_in:
-                plan.keep[name] = _kept_beside(course, name)
-                plan.says += _told(name, merged, plan.keep[name])
-            if merged is not None:
-                data = write_notebook(merged.notebook) if merged.worked_in else data
-                if data == was:
-                    plan.keep.pop(name, None)
-                    continue
-        elif known and _digest(was) != known.get(name):
+        if is_lesson(name):
+            data = _with_the_answers(name, was, data, old, course, plan)
+        elif was is not None and old and _digest(was) != old["files"].get(name):
             plan.keep[name] = f"{BACKUPS}/{date.today()}/{name}"
             plan.says.append(f"You had changed {name}. As it was: {plan.keep[name]}")
-        write_whole(stage / "new" / name, data)
-        plan.write.append(name)
-    for name in sorted(known.keys() - files.keys() - {RELEASE}):
-        if _bytes(course / name) is None or not _is_inside(name):
-            continue
-        if _digest(_bytes(course / name)) == known[name]:
-            plan.remove.append(name)
-        elif is_lesson(name):
-            plan.says.append(f"{name} is no longer part of the course. You have worked in it, so it stays.")
-        else:
-            plan.keep[name] = f"{BACKUPS}/{date.today()}/{name}"
-            plan.remove.append(name)
-            plan.says.append(f"{name} is no longer part of the course. As you had changed it: {plan.keep[name]}")
-    if not old:
-        gone = [name for name in _lessons_here(course) if name not in files]
-        plan.says += [f"{name} is not in this release. It stays." for name in gone]
-    release = _release_in(files.get(RELEASE))
-    plan.says.insert(0, f"This copy is now the release of {release['date']}." if release else "This copy is updated.")
+        if was != data:
+            write_whole(stage / "new" / name, data)
+            plan.write.append(name)
+    _plan_for_what_is_gone(files, old, course, plan)
+    plan.write.sort(key=lambda name: name == RELEASE)  # last: what it says of a copy holds from then on
     _stage_the_engine(stage)
     write_whole(stage / PLAN, json.dumps(vars(plan)))
     return plan
 
 
-def _merged_lesson(was: bytes, data: bytes, before: Mapping[str, str] | None) -> Merged | None:
+def _require_room_for(name: str, course: Path) -> None:
+    for path in (course / name, *(course / name).parents):
+        if path == course:
+            return
+        if path.is_dir() if path == course / name else path.exists() and not path.is_dir():
+            kind = "folder" if path.is_dir() else "file"
+            raise CannotUpdate(f"{path.relative_to(course)} is a {kind} here, and not in the course. Move it away.")
+
+
+def _with_the_answers(name: str, was: bytes | None, data: bytes, old: dict, course: Path, plan: Plan) -> bytes:
+    """The new bytes of a notebook; the plan keeps the old ones where there is anything in them."""
+    if was is None:
+        plan.says.append(f"New: {name}")
+        return data
     mine, release = read_notebook(was), read_notebook(data)
-    return merge(mine, release, before) if mine is not None and release is not None else None
+    merged = merge(mine, release, old.get("cells", {}).get(name, {}) if old else None) if mine else None
+    new = write_notebook(merged.notebook) if merged and merged.worked_in else data
+    if new != was and _touched(name, was, mine, merged, old):
+        plan.keep[name] = _kept_beside(course, name)
+        plan.says += _told(name, merged, plan.keep[name])
+    return new
+
+
+def _touched(name: str, was: bytes, mine: Mapping | None, merged: Merged | None, old: dict) -> bool:
+    if old:
+        return _digest(was) != old["files"].get(name)
+    return merged is None or merged.worked_in or any(cell.get("outputs") for cell in mine["cells"])
+
+
+def _plan_for_what_is_gone(files: Mapping[str, bytes], old: dict, course: Path, plan: Plan) -> None:
+    """Files of the old release that are not in the new one go; what somebody has changed stays, or is kept."""
+    known = old.get("files", {})
+    for name in sorted(known.keys() - files.keys() - {RELEASE}):
+        was = _bytes(course / name) if _is_inside(name) else None
+        if was is None:
+            continue
+        if is_lesson(name) and _digest(was) != known[name]:
+            plan.says.append(f"{name} is no longer part of the course. You have worked in it, so it stays.")
+            continue
+        if _digest(was) != known[name]:
+            plan.keep[name] = f"{BACKUPS}/{date.today()}/{name}"
+            plan.says.append(f"{name} is no longer part of the course. As you had changed it: {plan.keep[name]}")
+        plan.remove.append(name)
+    if not old:
+        plan.says += [f"{name} is not in this release. It stays." for name in _lessons_in(course) if name not in files]
 
 
 def _told(name: str, merged: Merged | None, kept: str) -> list[str]:
@@ -359,7 +379,7 @@ def finish(course: Path) -> list[str]:
     """Do what the plan says, from wherever it was interrupted. Returns what to tell the student."""
     stage = course / UNFINISHED
     plan = Plan(**json.loads((stage / PLAN).read_text(encoding="utf-8")))
-    with _in_words(course), _not_interrupted():
+    with _in_words(), _not_interrupted():
         for name in plan.write:
             staged = stage / "new" / name
             if not staged.exists():
@@ -407,7 +427,7 @@ def _stage_the_engine(stage: Path) -> None:
         write_whole(stage / "engine" / "helpers" / name, (here / name).read_bytes())
 
 
-def _lessons_here(course: Path) -> list[str]:
+def _lessons_in(course: Path) -> list[str]:
     return sorted(
         f"notebooks/{p.parent.name}/{p.name}" for p in course.glob("notebooks/*/*.ipynb") if p.stem == p.parent.name
     )
@@ -418,11 +438,8 @@ def _release_in(data: bytes | None) -> dict:
         about = json.loads(data or b"{}")
     except ValueError:
         return {}
-    return about if isinstance(about, dict) and isinstance(about.get("files"), dict) and "date" in about else {}
-
-
-def _pairs(cells: object) -> Iterable[tuple[str, str]]:
-    return cells.items() if isinstance(cells, Mapping) else ()
+    whole = isinstance(about, dict) and "date" in about and isinstance(about.get("files"), dict)
+    return {**about, "cells": about.get("cells") or {}} if whole else {}
 
 
 def _is_inside(name: str) -> bool:
@@ -456,13 +473,13 @@ def _not_interrupted():
 
 
 @contextmanager
-def _in_words(course: Path):
+def _in_words():
     try:
         yield
     except OSError as problem:
         where = f" ({problem.filename})" if problem.filename else ""
         raise CannotUpdate(
-            f"The update stopped: {problem.strerror or problem}{where}. Mend that; then make update again. No answer is lost."
+            f"The update stopped: {problem.strerror or problem}{where}. No answer is lost: mend that, and update again."
         ) from None
 
 
@@ -493,19 +510,21 @@ def update_checkout(course: Path) -> list[str]:
             says.append(f"{name}: your answers are kept. As it was: {kept}")
     with tempfile.TemporaryDirectory() as scratch, _lesson_driver(course):
         _stage_the_engine(Path(scratch))
-        engine = f"PYTHONPATH='{scratch}/engine' '{sys.executable}' -m helpers.updating --merge %O %A %B"
+        releases = Path(scratch) / "releases"
+        write_whole(releases, _git(course, "ls-tree", "-r", upstream, "--", "notebooks"))
+        engine = f"cd '{scratch}/engine' && '{sys.executable}' -m helpers.updating --releases '{releases}'"
+        here = '"$OLDPWD"'
+        engine += f" --merge {here}/%O {here}/%A {here}/%B"
         driver = ("-c", "merge.lesson.name=answers stay", "-c", f"merge.lesson.driver={engine}")
-        _git(
-            course,
-            *driver,
-            "merge",
-            "--quiet",
-            "--no-edit",
-            "--autostash",
-            upstream,
-            told=(
-                "git could not merge; it says why above. What you had changed is where it was, or in `git stash list`."
-            ),
+        try:
+            said = _git(course, *driver, "merge", "--no-edit", "--autostash", upstream)
+        except CannotUpdate as problem:
+            with suppress(CannotUpdate):  # where git did not begin there is nothing to take back
+                _git(course, *driver, "merge", "--abort")
+            raise CannotUpdate(f"git could not merge, and nothing was changed. It says:\n{problem}") from None
+    if "conflict" in said.lower():
+        says.append(
+            "Some of your own changes do not fit what is new. They are safe in `git stash list`; git says:\n" + said
         )
     head = _git(course, "show", "-s", "--format=%h of %cs", "HEAD").strip()
     return [f"This checkout is now at {head}.", *says]
@@ -527,24 +546,19 @@ def _lesson_driver(course: Path):
             write_whole(path, before)
 
 
-def merge_files(base: Path, ours: Path, theirs: Path) -> int:
-    """git's question about a notebook: the answer goes to `ours`. Of two new versions, the one with answers is mine."""
-    read = [read_notebook(path.read_bytes()) for path in (base, ours, theirs)]
-    if any(notebook is None for notebook in read):
+def merge_files(base: Path, ours: Path, theirs: Path, releases: str) -> int:
+    """git's question about a notebook; the answer goes to `ours`. releases: the blobs of the notebooks that come in.
+
+    What comes in is `theirs` while git merges, and `ours` once it brings back what was not committed.
+    """
+    before, left, right = (read_notebook(path.read_bytes()) for path in (base, ours, theirs))
+    if before is None or left is None or right is None:
         return 1
-    before, left, right = read
-    known = cell_digests(before)
-    # git calls the checkout's side `ours` when it merges, and `theirs` when it brings back what was set aside
-    mine, release = (left, right) if _worked_in(left, known) >= _worked_in(right, known) else (right, left)
-    write_whole(ours, write_notebook(merge(mine, release, known).notebook))
+    data = theirs.read_bytes()
+    coming = hashlib.sha1(f"blob {len(data)}\0".encode() + data).hexdigest() in releases
+    mine, release = (left, right) if coming else (right, left)
+    write_whole(ours, write_notebook(merge(mine, release, cell_digests(before)).notebook))
     return 0
-
-
-def _worked_in(notebook: Mapping, before: Mapping[str, str]) -> tuple[int, int]:
-    """How many answers are begun in it, and how many cells were run: what a release never has."""
-    known = set(before.values())
-    begun = sum(_asks(cell) and cell_digest(cell) not in known for cell in notebook["cells"])
-    return begun, sum(bool(cell.get("outputs") or cell.get("execution_count")) for cell in notebook["cells"])
 
 
 def _git(course: Path, *command: str, told: str = "") -> str:
@@ -554,7 +568,7 @@ def _git(course: Path, *command: str, told: str = "") -> str:
         raise CannotUpdate("This is a git checkout, and git is not installed.") from None
     if done.returncode:
         raise CannotUpdate(f"{(done.stderr or done.stdout).strip()}\n{told}".strip())
-    return done.stdout
+    return done.stdout + (done.stderr if "merge" in command else "")
 
 
 # ---------------------------------------------------------------------------------------------- the command
@@ -565,10 +579,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("zip", nargs="?", type=Path, help="the newer release; none for a git checkout")
     parser.add_argument("--course", type=Path, default=ROOT, help=argparse.SUPPRESS)
     parser.add_argument("--finish", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--releases", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--merge", nargs=3, type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.merge:
-        return merge_files(*asked.merge)
+        return merge_files(*asked.merge, asked.releases.read_text(encoding="utf-8"))
     try:
         says = finish(asked.course) if asked.finish else _update(asked.zip, asked.course)
     except CannotUpdate as problem:

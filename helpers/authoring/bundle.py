@@ -101,7 +101,7 @@ def _about(commit: Commit, files: dict[str, bytes]) -> bytes:
         "commit": commit.short,
         "date": f"{commit.date:%Y-%m-%d}",
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
-        "cells": {name: sorted(set(cell_digests(json.loads(files[name])))) for name in files if is_lesson(name)},
+        "cells": {name: cell_digests(json.loads(files[name])) for name in files if is_lesson(name)},
     }
     return json.dumps(about, indent=1, sort_keys=True).encode() + b"\n"
 
