@@ -270,7 +270,9 @@ def test_an_embedding_with_its_arguments_exchanged_passes_when_both_are_equal():
     """Which is why the check takes sizes that are all different."""
     right, swapped = nn.Embedding(6, 6), nn.Embedding(6, 6)
     assert right.weight.shape == swapped.weight.shape
-    entry = next(m for m in load_key(LESSON, shipped_path(LESSON.name), "")["PositionEmbedding"].mistakes if m.slug == "swapped")
+    entry = next(
+        m for m in load_key(LESSON, shipped_path(LESSON.name), "")["PositionEmbedding"].mistakes if m.slug == "swapped"
+    )
     assert "size" in entry.outcomes["values"].says
 
 

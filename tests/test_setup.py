@@ -185,14 +185,40 @@ def test_a_students_copy_needs_no_tools_of_authors(copy):
     assert result.returncode != 0 and "not a student's copy" in result.stdout
 
 
-def test_an_unknown_lesson_lists_those_there_are(copy):
-    (copy / "notebooks/01_dot_product_attention").mkdir(parents=True)
-    (copy / ".venv/bin").mkdir(parents=True)
-    (copy / ".venv/bin/python").touch(mode=0o755)
-    stamp_the_set_up(copy)
-    result = make("lab", "LESSON=99_nothing", folder=copy)
+@pytest.mark.parametrize("jobs", [(), ("-j4",)], ids=["one by one", "-j4"])
+@pytest.mark.parametrize("target", ["lab", "build", "exam-key", "grade", "report", "bench-grading", "export"])
+def test_an_unknown_lesson_lists_those_there_are_before_any_set_up(copy, target, jobs):
+    rooms = ("notebooks",) if target == "lab" else ("notebooks", "solutions")
+    for room in rooms:
+        (copy / room / "01_dot_product_attention").mkdir(parents=True)
+    result = make(target, "LESSON=99_nothing", *jobs, folder=copy)
     assert result.returncode != 0
     assert "no lesson called 99_nothing" in result.stdout and "01_dot_product_attention" in result.stdout
+    assert not (copy / ".venv").exists() and "Making" not in result.stdout
+
+
+def test_a_file_to_collect_from_that_is_not_there_is_told_before_any_set_up(copy):
+    (copy / "solutions/01_dot_product_attention").mkdir(parents=True)
+    result = make("collect", "LESSON=01_dot_product_attention", "FROM=none at all.zip", folder=copy)
+    assert result.returncode != 0 and "no file none at all.zip" in result.stdout
+    assert not (copy / ".venv").exists()
+
+
+def test_a_students_copy_asked_for_the_tests_says_where_they_are_before_any_set_up(copy):
+    result = make("test", folder=copy)
+    assert result.returncode == 0 and "course's repository" in result.stdout
+    assert not (copy / ".venv").exists()
+    for target in ("quick", "lint"):
+        result = make(target, folder=copy)
+        assert result.returncode != 0 and "not a student's copy" in result.stdout
+        assert not (copy / ".venv").exists()
+
+
+def test_tests_run_side_by_side_with_one_thread_each():
+    plan = make("-n", "test").stdout.splitlines()[-1]
+    assert "OMP_NUM_THREADS=1" in plan and "-n logical" in plan and "--dist loadgroup" in plan
+    assert "tests solutions" in plan
+    assert "-n 0 " in make("-n", "quick", "JOBS=0").stdout and '-m "not slow"' in make("-n", "quick").stdout
 
 
 # The files
