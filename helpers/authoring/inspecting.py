@@ -28,17 +28,13 @@ FRESH_SEEDS = ("fresh-1", "fresh-2", "fresh-3")
 
 def inspect(source: Source) -> list[str]:
     """Everything that is wrong with a lesson's generated files, points, cards and mistakes."""
-    looks = (
-        stale_notebook,
-        stale_release,
-        leaks,
-        points,
-        variants_missing,
-        key_and_variants,
-        outputs,
-        wide_code,
-    )
+    looks = (*QUICK_LOOKS, key_and_variants)
     return [f"{source.name}: {finding}" for look in looks for finding in look(source)]
+
+
+def inspect_quickly(source: Source) -> list[str]:
+    """What `inspect` finds without running an answer."""
+    return [f"{source.name}: {finding}" for look in QUICK_LOOKS for finding in look(source)]
 
 
 def inspect_course() -> list[str]:
@@ -266,6 +262,9 @@ def wide_code(source: Source) -> Iterator[str]:
 
 def _alt(cell: nbformat.NotebookNode) -> str:
     return cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+
+
+QUICK_LOOKS = (stale_notebook, stale_release, leaks, points, variants_missing, outputs, wide_code)
 
 
 def _rebuild(source: Source) -> str:
