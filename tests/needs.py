@@ -71,7 +71,7 @@ def _no_data(*names: str) -> str:
     return f"{store.folder_name()} has no {lacking[0]}" if lacking else ""
 
 
-# By the name of the package that apt has it in. Real data come by `make data`; CI may do without, for they are not ours.
+# By the name of the package that apt has it in. Real data come by `make data`; CI may do without what is not ours.
 COMPONENTS: dict[str, Callable[..., str]] = {
     "bubblewrap": _no_bubblewrap,
     "chromium": _no_chromium,

@@ -1,6 +1,6 @@
-"""Data from the folder, from the Hub and from what is embedded: over a real server on the loopback that speaks the Hub's API.
+"""Data from the folder, from the Hub and what is embedded, over a server on the loopback that speaks the Hub's API.
 
-The server serves files that the tests make, in the layouts that the published data sets have, and misbehaves when told to.
+It serves files that the tests make, in the layouts of the published data sets, and misbehaves when told to.
 """
 
 import errno
@@ -125,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
         start = int(self.headers.get("Range", "bytes=0-")[6:-1]) if self.server.ranges else 0
         if start >= len(body) > 0:
             return self.answer(416, b"")
-        self.answer(206 if start else 200, body[start:])
+        return self.answer(206 if start else 200, body[start:])
 
     def listing(self, path):
         fault = (self.server.faults.get("listing") or [None]).pop(0)
@@ -143,7 +143,7 @@ class Handler(BaseHTTPRequestHandler):
             if len(body) > 1000:
                 entry["lfs"] = {"sha256": hashlib.sha256(body).hexdigest(), "size": len(body), "pointerSize": 130}
             siblings.append(entry)
-        self.answer(200, json.dumps({"id": f"{owner}/{name}", "sha": "0" * 40, "siblings": siblings}).encode())
+        return self.answer(200, json.dumps({"id": f"{owner}/{name}", "sha": "0" * 40, "siblings": siblings}).encode())
 
     def answer(self, status, body, **headers):
         self.send_response(status)

@@ -1,4 +1,4 @@
-"""Lesson 5: masks, the softmax that obeys them, causal self-attention and the leak map, against oracles that are not ours."""
+"""Lesson 5: masks, the softmax that obeys them, causal attention, the leak map, against oracles that are not ours."""
 
 import inspect
 import math
@@ -29,7 +29,7 @@ def seeded():
 
 @pytest.fixture(params=["solution", "part"])
 def written(request):
-    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
     return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(masks, name)
 
 
@@ -140,7 +140,9 @@ def test_causal_attention_is_pytorchs(written, kind, b, t, e, h):
     cotangent = torch.randn_like(y)
     wanted = [x, *layer.parameters()]
     for ours, other in zip(
-        torch.autograd.grad((y * cotangent).sum(), wanted), torch.autograd.grad((theirs * cotangent).sum(), wanted)
+        torch.autograd.grad((y * cotangent).sum(), wanted),
+        torch.autograd.grad((theirs * cotangent).sum(), wanted),
+        strict=True,
     ):
         near(ours, other)
 

@@ -30,7 +30,7 @@ def seeded():
 
 @pytest.fixture(params=["solution", "part"])
 def written(request):
-    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
     return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(positions, name)
 
 
@@ -244,7 +244,9 @@ def test_rotary_attention_is_pytorchs_attention_on_turned_queries_and_keys(kind,
     theirs = F.scaled_dot_product_attention(turned_as_complex(q, places), turned_as_complex(k, places), v)
     near(ours, theirs)
     cotangent = torch.randn_like(ours)
-    for mine, other in zip(*(torch.autograd.grad((y * cotangent).sum(), [q, k, v]) for y in (ours, theirs))):
+    for mine, other in zip(
+        *(torch.autograd.grad((y * cotangent).sum(), [q, k, v]) for y in (ours, theirs)), strict=True
+    ):
         near(mine, other)
 
 

@@ -92,8 +92,8 @@ def test_notebook_stores_the_same_bytes(tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     root = Path(__file__).parents[1]
     cells = [
-        "import sys; sys.path.insert(0, %r)\nfrom helpers import plots\nimport torch\nplots.use_course_style()"
-        % str(root),
+        f"import sys; sys.path.insert(0, {str(root)!r})\n"
+        "from helpers import plots\nimport torch\nplots.use_course_style()",
         "plots.heat(torch.eye(4))",
         "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
     ]
@@ -158,7 +158,7 @@ def test_numbers_stay_in_their_cells():
 def test_text_contrast():
     plots.heat(numbers(10, 10))
     (image,) = plt.gca().images
-    for text, colour in zip(plt.gca().texts, image.to_rgba(image.get_array()).reshape(-1, 4)):
+    for text, colour in zip(plt.gca().texts, image.to_rgba(image.get_array()).reshape(-1, 4), strict=True):
         ink, paper = (
             ((lightness(c) + 16) / 116) ** 3 + 0.05 for c in (matplotlib.colors.to_rgba(text.get_color()), colour)
         )
@@ -282,7 +282,10 @@ def test_no_new_dependencies():
     """The pictures need matplotlib, numpy, torch and Pillow (which matplotlib needs too), and start fast."""
     import subprocess
 
-    code = "import sys, helpers.plots, helpers.data.films, helpers.data.vectors; print(*{m.split('.')[0] for m in sys.modules})"
+    code = (
+        "import sys, helpers.plots, helpers.data.films, helpers.data.vectors; "
+        "print(*{m.split('.')[0] for m in sys.modules})"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True
     ).stdout

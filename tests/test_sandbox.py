@@ -90,9 +90,13 @@ def test_the_provisioner_can_be_found_by_its_name():
 @needs_walls
 def test_the_sandbox_holds_no_room_that_students_do_not_have(tmp_path):
     listed = subprocess.run(
-        sandbox.wrapped(["/bin/sh", "-c", "ls /course/helpers / /sandbox; id -u; touch /tmp/ok /usr/no /course/no 2>&1"], environment={}),
-        capture_output=True, text=True,
-    ).stdout  # fmt: skip
+        sandbox.wrapped(
+            ["/bin/sh", "-c", "ls /course/helpers / /sandbox; id -u; touch /tmp/ok /usr/no /course/no 2>&1"],
+            environment={},
+        ),
+        capture_output=True,
+        text=True,
+    ).stdout
     assert "checking" in listed and "grading" not in listed and "authoring" not in listed
     assert "home" not in listed.split() and listed.count("cannot touch") == 2
 

@@ -52,7 +52,8 @@ def python_that_is(folder, version, fits, venv_fails=False):
     path = folder / "some-python"
     path.write_text(
         "#!/bin/sh\n"
-        f'case "$1" in --version) echo "Python {version}";; -m) exit {int(venv_fails)};; *) exit {int(not fits)};; esac\n'
+        f'case "$1" in --version) echo "Python {version}";; '
+        f"-m) exit {int(venv_fails)};; *) exit {int(not fits)};; esac\n"
     )
     path.chmod(0o755)
     return path
@@ -251,3 +252,41 @@ def test_exam_keys_and_a_class_stay_out_of_the_repository():
     for name in ("exam/01_dot_product_attention.safetensors", "gradebook.db", "submitted/someone/notebook.ipynb"):
         command = ["git", "check-ignore", "--quiet", name]
         assert subprocess.run(command, cwd=ROOT).returncode == 0, f"{name} is not ignored"
+
+
+def test_every_place_that_contributing_names_is_there():
+    named = re.findall(r"`([\w./-]+/[\w./-]*)`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert len(named) > 20
+    for name in named:
+        if not re.search(r"NN_topic|^\.venv", name):
+            assert (ROOT / name).exists(), f"CONTRIBUTING.md sends its reader to {name}"
+
+
+def test_workflows_name_the_version_of_every_action_and_ask_for_few_rights():
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        flow = yaml.safe_load(path.read_text())
+        assert flow["permissions"] == {"contents": "read"}
+        for job in flow["jobs"].values():
+            assert job["timeout-minutes"] <= 60 if len(job["steps"]) > 1 else True
+            for step in job["steps"]:
+                assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/none@v1")), step
+
+
+def test_commits_and_make_lint_call_the_same_tool():
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    called = {" ".join(hook["entry"].split()[1:4]) for hook in local["hooks"]}
+    assert called == {"-m ruff check", "-m ruff format"}
+    assert all(f"{command}" in make("-n", "lint").stdout for command in called)
+
+
+def test_the_citation_names_what_the_project_declares():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0" and citation["type"] == "software" and citation["message"]
+    assert citation["version"] == PROJECT["version"] and citation["license"] in PROJECT["license"]
+    assert citation["title"] and all(set(author) == {"name"} for author in citation["authors"])
+
+
+def test_ci_looks_at_style_and_runs_every_test():
+    script = (ROOT / ".ci/run").read_text()
+    assert re.search(r"^make lint\b", script, re.M) and re.search(r"^make test$", script, re.M)
+    assert "export CI=true" in script

@@ -99,17 +99,30 @@ def sample_cells() -> list[nbformat.NotebookNode]:
         {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "  0%|          | 0/100"}
     )
     return [
-        new_markdown_cell("# Sample · a lesson for the tests\n\nSee [the notation](../../site/notation.md) and lesson "
-                          "[97](../97_nowhere/97_nowhere.ipynb)."),
+        new_markdown_cell(
+            "# Sample · a lesson for the tests\n\nSee [the notation](../../site/notation.md) and lesson "
+            "[97](../97_nowhere/97_nowhere.ipynb)."
+        ),
         new_markdown_cell(f"## Wide things\n\n{WIDE_FORMULA}\n\n{WIDE_TABLE}"),
         new_markdown_cell(CARD),
         code(SOLUTION, nbgrader=nbgrader("twice", solution=True, grade=False)),
-        code("check(twice)", verdict, exam_answer, tags=["hide-input"], nbgrader=nbgrader("check_twice", solution=False, grade=True)),
-        code("a_long_line = " + " + ".join(f"term_{i}" for i in range(40)), new_output("stream", name="stderr", text="noise")),
+        code(
+            "check(twice)",
+            verdict,
+            exam_answer,
+            tags=["hide-input"],
+            nbgrader=nbgrader("check_twice", solution=False, grade=True),
+        ),
+        code(
+            "a_long_line = " + " + ".join(f"term_{i}" for i in range(40)),
+            new_output("stream", name="stderr", text="noise"),
+        ),
         code("show(1)", *two_pictures),
-        code("show(2)", shown({"image/png": png(900, 62)}), progress, mystnb={"image": {"alt": "one text for the cell"}}),
+        code(
+            "show(2)", shown({"image/png": png(900, 62)}), progress, mystnb={"image": {"alt": "one text for the cell"}}
+        ),
         code("hidden_from_readers()", tags=["remove-on-site"]),
-    ]  # fmt: skip
+    ]
 
 
 def write_lesson(solutions: Path, name: str, cells: list[nbformat.NotebookNode]) -> None:
@@ -323,11 +336,25 @@ class Browser:
 
         # An address that is not this machine's cannot even be looked up.
         self.process = subprocess.Popen(
-            [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
-             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", f"--user-data-dir={profile}", "about:blank"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                chromium,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--remote-debugging-port=0",
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+                f"--user-data-dir={profile}",
+                "about:blank",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         port = self._port(profile / "DevToolsActivePort")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
             target = next(entry for entry in json.load(answer) if entry["type"] == "page")
@@ -433,7 +460,9 @@ def address(site):
     server.server_close()
 
 
-CUT_OFF = """[...document.querySelectorAll("article pre, article table, article div.math, article img")].filter(thing => {
+CUT_OFF = """[...document.querySelectorAll(
+    "article pre, article table, article div.math, article img"
+)].filter(thing => {
     for (let box = thing; box.tagName !== "ARTICLE"; box = box.parentElement)
         if (["auto", "scroll"].includes(getComputedStyle(box).overflowX)) return false;
     return thing.scrollWidth > thing.clientWidth + 1 || thing.getBoundingClientRect().right > innerWidth;
