@@ -137,7 +137,7 @@ update: ## Take a newer release, and keep every answer: FROM=new.zip, or none in
 ##### Instructors and authors
 
 # Side by side in as many processes as there are cores (JOBS=N: in so many, JOBS=0: in this one), each with one thread.
-PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest -n $(or $(JOBS),logical) --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest -n $(or $(JOBS),logical) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 test: $(if $(FULL),env) ## Run every test: the package's, and each solved lesson
 ifeq (,$(FULL))

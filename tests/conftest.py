@@ -17,7 +17,6 @@ import torch
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 
 FIRST = "01_dot_product_attention"
-LESSONS = [source.name for source in sources()]
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they start: they share the cores already
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -26,34 +25,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they st
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "needs(component, *files): see tests/needs.py")
-    config.addinivalue_line("markers", "xdist_group(name): what shares fixtures, and runs in one process")
 
 
 # ------------------------------------------------------------------------------------ side by side
 
 
 def pytest_collection_modifyitems(items):
-    """With xdist, what shares fixtures runs in one process: a file, a notebook, or the tests of one lesson in a file.
-
-    A test or a file may name another group (pytest.mark.xdist_group). Groups with slow tests come first, so that
-    none of them is left over at the end, when all other processes have nothing to do.
-    """
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
-    slow = {_group_of(item) for item in items if item.get_closest_marker("slow") or item.path.suffix == ".ipynb"}
-    items.sort(key=lambda item: _group_of(item) not in slow)
-
-
-def _group(item) -> str:
-    asked = getattr(item, "callspec", None)
-    lesson = asked.params.get("lesson", asked.params.get("source")) if asked else None
-    name = getattr(lesson, "name", lesson)
-    return f"{item.path.stem}-{name}" if name in LESSONS else item.path.stem
-
-
-def _group_of(item) -> str:
-    return item.get_closest_marker("xdist_group").args[0]
+    """Files with slow tests, and lessons, come first: so that none is left over when the other processes are done."""
+    slow = {item.path for item in items if item.get_closest_marker("slow") or item.path.suffix == ".ipynb"}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 # ------------------------------------------------------------------------------------ what a machine lacks

@@ -217,7 +217,7 @@ def test_a_students_copy_asked_for_the_tests_says_where_they_are_before_any_set_
 
 def test_tests_run_side_by_side_with_one_thread_each():
     plan = make("-n", "test").stdout.splitlines()[-1]
-    assert "OMP_NUM_THREADS=1" in plan and "-n logical" in plan and "--dist loadgroup" in plan
+    assert "OMP_NUM_THREADS=1" in plan and "-n logical" in plan and "--dist loadfile" in plan
     assert "tests solutions" in plan
     assert "-n 0 " in make("-n", "quick", "JOBS=0").stdout and '-m "not slow"' in make("-n", "quick").stdout
 
