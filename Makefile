@@ -54,11 +54,11 @@ export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .PHONY: help env lab data update test quick lint site build check new-lesson release exam-key assignment demo-class \
-        collect grade bench bench-grading compare-attacks feedback report export lock clean distclean \
-        .full .lesson .lesson-if-named .lab-lesson .name .from
+        collect grade bench bench-grading compare-attacks feedback report export \
+        restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .name .from
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 ##### The environment
 
@@ -181,8 +181,11 @@ demo-class: .full .lesson env ## Make thirty submissions to try grading on: LESS
 collect: .full .lesson .from env ## Copy a zip from Canvas or Moodle into submitted/: LESSON=NN_topic FROM=class.zip
 	$(PY) -m helpers.grading collect $(LESSON) "$(FROM)"
 
-grade: .full .lesson env ## Mark what is in submitted/: LESSON=NN_topic (ARGS="--only STUDENT --again --jobs N ...")
+grade: .full .lesson env ## Mark what is in submitted/: LESSON=NN_topic (ARGS="--only STUDENT --again --dry-run ...")
 	$(PY) -m helpers.grading grade $(LESSON) $(ARGS)
+
+restore-gradebook: .full env ## List the gradebook's backups, or bring one back (ARGS=latest, or its name)
+	$(PY) -m helpers.grading restore-gradebook $(ARGS)
 
 bench: .full env ## Measure the finished parts against other libraries, as ratios (ARGS="--quick --only gpt2|lessons")
 	$(PY) -m helpers.trials.parts_speed $(ARGS)

@@ -32,8 +32,8 @@ class Limits:
 
     cell_seconds: wall time of one cell. total_seconds: wall time of all. memory: bytes, of all its processes
     together, beyond what Python and torch take. processor_seconds: of each process. file_bytes: size of one
-    file, and of each of the two folders that can be written to. output_bytes: all outputs of a notebook,
-    answers apart, which have limits of their own.
+    file, and of everything in the folders that can be written to. output_bytes, outputs: size and number of all
+    outputs of a notebook, answers apart. answers_bytes: size of all answers of a notebook, as they are sent.
     """
 
     cell_seconds: float = 30
@@ -44,6 +44,8 @@ class Limits:
     open_files: int = 256
     file_bytes: int = 256 << 20
     output_bytes: int = 2 << 20
+    outputs: int = 2_000
+    answers_bytes: int = 32 << 20
 
 
 LIMITS = Limits()

@@ -129,3 +129,19 @@ def first_lesson():
 @pytest.fixture(scope="session")
 def first_answers(first_lesson):
     return Answers(first_lesson)
+
+
+@pytest.fixture(scope="session")
+def pattern(tmp_path_factory):
+    """A course with an exam key and a gradebook that knows the lesson, to be copied."""
+    course = Course(tmp_path_factory.mktemp("pattern"), FIRST)
+    course.nbgrader("generate_assignment", FIRST, "--force")
+    assert course.run("helpers.authoring", "exam-key", FIRST).returncode == 0
+    return course
+
+
+@pytest.fixture
+def course(pattern, tmp_path, monkeypatch):
+    from graded import copied
+
+    return copied(pattern, tmp_path / "course", monkeypatch)

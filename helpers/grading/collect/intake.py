@@ -25,7 +25,7 @@ from nbgrader.utils import parse_utc
 
 from helpers.exercises import Lesson, load_lesson
 from helpers.exercises.exercise import lesson_names
-from helpers.grading.collect.untrusted import LARGEST_FILE, Screened, Unreadable, screen
+from helpers.grading.collect.untrusted import LARGEST_FILE, Screened, Unopened, Unreadable, screen
 from helpers.notebooks import check_id
 
 MOST_MEMBERS = 20_000
@@ -227,7 +227,7 @@ def _read_plain(path: str) -> bytes:
                 raise Unreadable("is no plain file")
             return file.read(LARGEST_FILE + 1)
     except OSError:
-        raise Unreadable("cannot be opened") from None
+        raise Unopened("cannot be opened") from None
 
 
 def _modified(member: zipfile.ZipInfo) -> float:
