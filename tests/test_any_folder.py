@@ -26,7 +26,7 @@ from helpers.notebooks import sources_of
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(bool(sandbox.why_not()) and not os.environ.get("CI"), reason=sandbox.why_not() or "none"),
+    pytest.mark.needs("bubblewrap"),
 ]
 
 SEED = "a seed for any folder"

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-from glob import glob
 from pathlib import Path
 
 import nbformat
@@ -18,6 +17,7 @@ import pytest
 from conftest import FIRST, answer_notebook, solved
 from graded import FULL, NONE, WRONG, batch, copied, hand_in_a_few
 from nbconvert import HTMLExporter
+from needs import postgresql_programs
 from stand_in import ISOLATION, StandIn
 
 from helpers.authoring.lesson_source import ROOT, sources
@@ -27,17 +27,12 @@ from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
 from helpers.grading.batch import NOTHING_RAN, UnknownStudent, as_text
 from helpers.grading.exam import load_exam_key
-from helpers.grading.execute.sandbox import why_not
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Busy, Journal
 from helpers.grading.records import digest_of_wrong, recorded
 from helpers.trials import demo_class
 
-
-def needs_sandbox():
-    problem = why_not()
-    if problem:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(problem)
+needs_sandbox = pytest.mark.needs("bubblewrap")
 
 
 # --------------------------------------------------------------------------------------------- one batch
@@ -316,16 +311,16 @@ def test_a_batch_killed_at_twenty_moments_ends_as_if_left_alone(class_of_forty, 
 
 
 @pytest.mark.slow
+@needs_sandbox
 def test_a_batch_in_the_sandbox_killed_at_twenty_moments_ends_as_if_left_alone(class_of_forty, tmp_path):
-    needs_sandbox()
     assert_killed_is_as_good_as_whole(class_of_forty, tmp_path, "--real")
 
 
 # ------------------------------------------------------------------------------------ the command, for real
 
 
+@needs_sandbox
 def test_grade_gives_the_marks_of_nbgrader_autograde(pattern, tmp_path):
-    needs_sandbox()
     ours = copied(pattern, tmp_path / "ours")
     ours.submit("nothing", answer_notebook(FIRST))
     ours.submit("solved", answer_notebook(FIRST, **solved(FIRST)))
@@ -343,9 +338,9 @@ def test_grade_gives_the_marks_of_nbgrader_autograde(pattern, tmp_path):
     assert ",18.0,18.0" in (ours.folder / "grades.csv").read_text()
 
 
+@needs_sandbox
 @pytest.mark.parametrize("asked, told", [((), "make exam-key"), (("--only", "nobody"), "nobody has handed in nothing")])
 def test_grade_says_what_is_missing_and_shows_no_traceback(pattern, tmp_path, asked, told):
-    needs_sandbox()
     course = copied(pattern, tmp_path / "course")
     hand_in_a_few(course)
     if not asked:
@@ -361,12 +356,12 @@ def test_an_unknown_lesson_is_told_with_those_there_are(course, command):
     assert done.returncode and FIRST in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_cluster_gives_the_same_marks(course):
-    needs_sandbox()
+@needs_sandbox
+def test_a_cluster_gives_the_same_marks(course, monkeypatch):
     distributed = pytest.importorskip("distributed")
     hand_in_a_few(course)
     # The workers must find the course's package, as an instructor's do
-    os.environ["PYTHONPATH"] = str(ROOT)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers:
         done = course.run("helpers.grading", "grade", FIRST, "--scheduler", workers.scheduler_address)
     assert done.returncode == 0, done.stderr
@@ -385,10 +380,7 @@ def test_a_scheduler_that_is_not_there_is_told(course):
 @pytest.fixture
 def postgresql():
     """The URL of an empty database, on a server of our own on the loopback."""
-    found = sorted(glob("/usr/lib/postgresql/*/bin/initdb")) or [shutil.which("initdb")]
-    if not found[-1]:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("PostgreSQL is not installed: apt install postgresql")
-    programs, folder = Path(found[-1]).parent, Path(tempfile.mkdtemp(prefix="pg"))
+    programs, folder = postgresql_programs(), Path(tempfile.mkdtemp(prefix="pg"))
     as_user = {"user": "nobody"} if os.geteuid() == 0 else {}  # PostgreSQL does not run as root
     if as_user:
         shutil.chown(folder, "nobody")
@@ -411,6 +403,7 @@ def postgresql():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.needs("postgresql")
 def test_the_gradebook_may_be_a_postgresql_database(pattern, tmp_path, postgresql, monkeypatch):
     course = copied(pattern, tmp_path / "course", monkeypatch)
     (course.folder / "gradebook.db").unlink()

@@ -1,6 +1,6 @@
-"""Data from the folder, from the Hub and from what is embedded: over a real server on the loopback that speaks the Hub's API.
+"""Data from the folder, from the Hub and what is embedded, over a server on the loopback that speaks the Hub's API.
 
-The server serves files that the tests make, in the layouts that the published data sets have, and misbehaves when told to.
+It serves files that the tests make, in the layouts of the published data sets, and misbehaves when told to.
 """
 
 import errno
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+import needs
 import pyarrow
 import pytest
 import torch
@@ -126,7 +127,7 @@ class Handler(BaseHTTPRequestHandler):
         start = int(self.headers.get("Range", "bytes=0-")[6:-1]) if self.server.ranges else 0
         if start >= len(body) > 0:
             return self.answer(416, b"")
-        self.answer(206 if start else 200, body[start:])
+        return self.answer(206 if start else 200, body[start:])
 
     def listing(self, path):
         fault = (self.server.faults.get("listing") or [None]).pop(0)
@@ -144,7 +145,7 @@ class Handler(BaseHTTPRequestHandler):
             if len(body) > 1000:
                 entry["lfs"] = {"sha256": hashlib.sha256(body).hexdigest(), "size": len(body), "pointerSize": 130}
             siblings.append(entry)
-        self.answer(200, json.dumps({"id": f"{owner}/{name}", "sha": "0" * 40, "siblings": siblings}).encode())
+        return self.answer(200, json.dumps({"id": f"{owner}/{name}", "sha": "0" * 40, "siblings": siblings}).encode())
 
     def answer(self, status, body, **headers):
         self.send_response(status)
@@ -624,18 +625,19 @@ def test_it_all_works_by_environment_alone_in_a_fresh_process(server):
 # The real files, where there are some
 
 
+def real(name):
+    needs.require("real data", needs.problem("real data", name))
+    return store.folder() / name
+
+
 @pytest.mark.parametrize("name", sorted(store.ROWS))
 def test_real_tables_have_the_rows_that_are_pinned(name):
-    path = store.folder() / name
-    if not path.exists():
-        pytest.skip(f"the data folder has no {name}: make data fetches it")
+    path = real(name)
     kinds = {"text": str, "label": int} if name.startswith("imdb") else {"en": str, "de": str}
     assert store.digest_of_rows(store.read_table(path, kinds)) == store.ROWS[name]
 
 
 @pytest.mark.parametrize("name", sorted(store.SHA256))
 def test_real_files_have_the_checksums_that_are_pinned(name):
-    path = store.folder() / name
-    if not path.exists():
-        pytest.skip(f"the data folder has no {name}: make data fetches it")
+    path = real(name)
     store.require_published(name, path)

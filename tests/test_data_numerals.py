@@ -1,4 +1,4 @@
-"""Numerals in English and German: right for every number that is asked for, and never the same in training and in tests."""
+"""Numerals in English and German: right for every number, and never the same in training and in tests."""
 
 import random
 

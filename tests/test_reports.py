@@ -168,8 +168,18 @@ def test_who_wrote_nothing_and_who_sent_no_notebook_is_told_calmly(found):
 def test_a_panel_that_is_no_panel_is_not_let_in():
     verdict = start(FIRST).verdict("raw_weights", ANSWERS.make("raw_weights", COMMON))
     assert harmless(as_html(verdict))
-    for bad in ("<script>1</script>", "<p onclick=x>", "<img src=x>", "<a href=javascript:x>", "<div style='background:url(//x)'>",
-                "<svg><use href='#x'/></svg>", "<svg/onload=x>", "<!--[if IE]>", "<?php ?>", "<style>@import</style><link>"):  # fmt: skip
+    for bad in (
+        "<script>1</script>",
+        "<p onclick=x>",
+        "<img src=x>",
+        "<a href=javascript:x>",
+        "<div style='background:url(//x)'>",
+        "<svg><use href='#x'/></svg>",
+        "<svg/onload=x>",
+        "<!--[if IE]>",
+        "<?php ?>",
+        "<style>@import</style><link>",
+    ):
         assert not harmless(bad)
 
 

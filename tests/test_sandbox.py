@@ -14,9 +14,7 @@ from helpers.authoring.lesson_source import ROOT
 from helpers.grading.execute import sandbox
 from helpers.grading.records import recorded
 
-needs_walls = pytest.mark.skipif(
-    bool(sandbox.why_not()) and not os.environ.get("CI"), reason=sandbox.why_not() or "none"
-)
+needs_walls = pytest.mark.needs("bubblewrap")
 
 
 @needs_walls

@@ -67,9 +67,13 @@ def _new(arguments) -> int:
 
 
 def _release(arguments) -> int:
-    from helpers.authoring.bundle import make_bundle
+    from helpers.authoring.bundle import last_commit, make_bundle, uncommitted
 
-    print(f"Made {make_bundle()}")
+    path, commit, left_out = make_bundle(), last_commit(), uncommitted()
+    print(f"Made {path} of commit {commit.short}, {commit.date:%Y-%m-%d}")
+    if left_out:
+        print("Not in it, for they are not committed:")
+        print("\n".join(f"    {line}" for line in left_out))
     return 0
 
 
