@@ -23,10 +23,10 @@ WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a record's "de
 class Finding:
     """One thing for the instructor to look at.
 
-    rule: one of RULES. exercise: the one whose points wait for it. cell: the grade id of the cell, or "cell 7" for one that has
-    none, counted from 1 in the notebook as it was judged. line: in that cell, from 1; 0 where no line can be named.
-    excerpt: that line, or the cell's beginning, as the student wrote it: text that nobody has made harmless yet.
-    why: one sentence.
+    rule: one of RULES. exercise: the one that it concerns. cell: the grade id of the cell, or "cell 7" for one that
+    has none, counted from 1 in the notebook as it was judged. line: in that cell, from 1; 0 where no line can be named.
+    excerpt: that line, as the student wrote it: text that nobody has made harmless yet. why: one sentence.
+    holds: whether the exercise's points wait for somebody to look; False where it is only worth knowing.
     """
 
     rule: str
@@ -35,6 +35,7 @@ class Finding:
     line: int
     excerpt: str
     why: str
+    holds: bool = True
 
     def as_json(self) -> dict:
         return asdict(self)

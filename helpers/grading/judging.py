@@ -48,8 +48,9 @@ class CheckRun:
 class Judged:
     """The verdict on one exercise, and the answer that was judged; None where nothing could be.
 
-    look: what was found for the instructor. decision: "", or one of `findings`' WAITS, ACCEPTED and REFUSED. earned: the points
-    that the numbers earn, where the verdict's own wait for the instructor or were refused; None where they are the same.
+    look: what was found for the instructor. decision: "", or one of `findings`' WAITS, ACCEPTED and REFUSED. earned:
+    the points that the numbers earn, where the verdict's own wait for the instructor or were refused; None where they
+    are the same.
     """
 
     verdict: Verdict

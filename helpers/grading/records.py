@@ -35,10 +35,11 @@ def record(
 ) -> dict:
     """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was.
 
-    "look" in it: what was found for the instructor, a list of {"rule", "exercise", "cell", "line", "excerpt", "why"} (see
-    `findings.Finding`; the excerpt is a student's text). "decision": "" where nothing is to decide (nothing was found, or the
-    numbers earn nothing), else "waits", "accepted" or "refused". "points" are those that count: 0 while it waits and where it was
-    refused. "earned": those that the numbers earn, whatever was decided.
+    "look" in it: what was found for the instructor, a list of {"rule", "exercise", "cell", "line", "excerpt", "why",
+    "holds"} (see `findings.Finding`; the excerpt is a student's text). "decision": "" where nothing is to decide
+    (nothing was found that holds points up, or the numbers earn nothing), else "waits", "accepted" or "refused".
+    "points" are those that count: 0 while it waits and where it was refused. "earned": those that the numbers earn,
+    whatever was decided.
     """
     return {
         "format": FORMAT,
