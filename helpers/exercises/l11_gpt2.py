@@ -549,6 +549,7 @@ LESSON = Lesson(
                 ),
             ),
             forbidden=NO_BPE,
+            parts=("bpe.Tokenizer",),
         ),
         Exercise(
             "encode",
@@ -561,6 +562,7 @@ LESSON = Lesson(
                 Aspect("nothing to merge", 0.5, without_merges),
             ),
             forbidden=NO_BPE,
+            parts=("bpe.Tokenizer",),
         ),
         Exercise(
             "decode",
@@ -593,6 +595,7 @@ LESSON = Lesson(
                 ),
             ),
             forbidden=NO_BPE,
+            parts=("bpe.Tokenizer",),
         ),
         Exercise(
             "Conv1D",
