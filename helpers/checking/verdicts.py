@@ -18,6 +18,7 @@ SAME_CAUSE = "The same cause as above."
 WAITS = "Counts as soon as the values are right."
 
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
+LOOK = "to be looked at"  # the numbers earn something, and an instructor looks before it counts
 
 
 NAMES = "names and shapes"  # the tensor of the aspect `parameters`
@@ -49,7 +50,7 @@ class AspectVerdict:
 class Verdict:
     """What an answer is worth, and what to tell its author.
 
-    state: RIGHT, WRONG, NOT_STARTED, NO_ANSWER (nothing to judge; `says` tells why) or NOT_ALLOWED.
+    state: RIGHT, WRONG, NOT_STARTED, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or LOOK.
     mistakes: the slugs of the known mistakes that were recognised, the weightiest first; titles: their titles.
     """
 

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,9 @@ from traitlets.config import Config
 from helpers.course import write_whole
 from helpers.grading.collect.intake import Student
 from helpers.grading.defusing import defuse
+from helpers.grading.findings import WAITS
 from helpers.grading.lending import Overwrite, Penalties, Rows, SaveGrades
+from helpers.grading.records import recorded
 from helpers.grading.trouble import Trouble, another_version, in_words
 
 PATIENCE = 30  # seconds that a gradebook may be in use by others, or a server may take to answer
@@ -208,6 +210,7 @@ class Marks:
             rows = self._reset(student, timestamp)
             SaveGrades(rows, config=self._config, log=QUIET).preprocess(judged, resources)
             Penalties(rows, config=self._config, log=QUIET).preprocess(judged, resources)
+            keep_waiting(rows.grades, judged)
             self.gradebook.db.flush()
             if timestamp:
                 write_whole(self.folder(student.id) / "timestamp.txt", timestamp, 0o444)
@@ -242,6 +245,13 @@ class Marks:
         for grade in rows.grades.values():
             grade.auto_score = None
         return rows
+
+
+def keep_waiting(grades: Mapping[str, Grade], judged: NotebookNode) -> None:
+    """Mark for the formgrader the answers that an instructor is to look at first. grades: rows by check cell."""
+    for cell, about in recorded(judged):
+        if about.get("decision") == WAITS:
+            grades[cell.metadata.nbgrader["grade_id"]].needs_manual_grade = True
 
 
 def digest_of(file: bytes) -> str:

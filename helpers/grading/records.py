@@ -32,6 +32,7 @@ def record(
     look: Sequence[Finding] = (),
     decision: str = "",
     earned: float | None = None,
+    digest: str = "",
 ) -> dict:
     """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was.
 
@@ -39,7 +40,7 @@ def record(
     "holds"} (see `findings.Finding`; the excerpt is a student's text). "decision": "" where nothing is to decide
     (nothing was found that holds points up, or the numbers earn nothing), else "waits", "accepted" or "refused".
     "points" are those that count: 0 while it waits and where it was refused. "earned": those that the numbers earn,
-    whatever was decided.
+    whatever was decided. "digest": names what is decided about.
     """
     return {
         "format": FORMAT,
@@ -58,6 +59,7 @@ def record(
         "look": [finding.as_json() for finding in look],
         "decision": decision,
         "earned": verdict.points if earned is None else earned,
+        "digest": digest,
     }
 
 
@@ -87,7 +89,7 @@ def write_verdicts(notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, 
 
 
 def _of_judged(found: Judged, isolation: str) -> dict:
-    return record(found.verdict, found.answer, isolation, found.look, found.decision, found.earned)
+    return record(found.verdict, found.answer, isolation, found.look, found.decision, found.earned, found.digest)
 
 
 def recorded(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, dict]]:

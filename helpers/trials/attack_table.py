@@ -33,6 +33,7 @@ from helpers.grading.collect.restoring import restore
 from helpers.grading.execute import sandbox
 from helpers.grading.execute.running import Runner
 from helpers.grading.judging import judge_submission
+from helpers.grading.provenance import examine
 from helpers.notebooks import check_id, grade_id, sources_of
 from helpers.trials.attacks import ATTACKS, EXERCISE, LEAK, LESSON, Attack, Surroundings
 from helpers.trials.grading_speed import marks
@@ -247,8 +248,9 @@ def _ours(runner: Runner, notebook: nbformat.NotebookNode, attack: Attack, key, 
     released = nbformat.read(ROOT / "notebooks" / LESSON / f"{LESSON}.ipynb", as_version=4)
     begun = time.monotonic()
     executed = runner.execute(restore(notebook, released).notebook)
+    examined = examine(lesson, executed.notebook, released)
     seconds = time.monotonic() - begun
-    judged = judge_submission(lesson, key, executed.runs, sources_of(executed.notebook))
+    judged = judge_submission(lesson, key, executed.runs, sources_of(executed.notebook), examined)
     points = {name: found.verdict.points for name, found in judged.items()}
     right = {e.name: e.points for e in lesson} | ({} if attack.keeps else {EXERCISE: 0})
     leaked = _leaked(executed.notebook)
