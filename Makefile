@@ -43,7 +43,8 @@ export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .PHONY: help env lab data test site build check new-lesson release exam-key assignment demo-class collect grade \
-        restore-gradebook bench bench-grading compare-attacks feedback report export lock clean distclean .full .lesson .name .from
+        restore-gradebook bench bench-grading compare-attacks look accept refuse feedback report export lock clean \
+        distclean .full .lesson .name .from
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -174,6 +175,15 @@ bench-grading: .full env ## Measure the batch against nbgrader's own (LESSON=, A
 
 compare-attacks: .full env ## Try every known attack on plain nbgrader and here, and write the table
 	$(PY) -m helpers.trials compare-attacks $(ARGS)
+
+look: .full .lesson env ## List the answers that wait for you, with the cells that they wait for: LESSON=NN_topic
+	$(PY) -m helpers.grading look $(LESSON)
+
+accept: .full .lesson env ## Pay an answer that waited: LESSON=NN_topic ARGS="STUDENT EXERCISE"
+	$(PY) -m helpers.grading accept $(LESSON) $(ARGS)
+
+refuse: .full .lesson env ## Pay nothing for an answer that waited: LESSON=NN_topic ARGS="STUDENT EXERCISE"
+	$(PY) -m helpers.grading refuse $(LESSON) $(ARGS)
 
 feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_topic
 	$(PY) -m helpers.grading feedback $(LESSON) $(ARGS)

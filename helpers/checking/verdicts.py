@@ -10,7 +10,7 @@ from helpers.checking.answers import ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED, A
 from helpers.checking.comparing import same_outcome
 from helpers.checking.diagnosing import diagnose
 from helpers.checking.keys import ExerciseKey, KnownMistake
-from helpers.checking.syntax import forbidden_use
+from helpers.checking.syntax import forbidden_use, holds_stub
 from helpers.exercises import Exercise
 from helpers.exercises.exercise import Aspect
 
@@ -25,6 +25,11 @@ NAMES = "names and shapes"  # the tensor of the aspect `parameters`
 MISNAMED = (
     "The check fills your module with weights by their names, so the numbers cannot be right before the names and shapes of its "
     "parameters are."
+)
+
+UNWRITTEN = (
+    "The cell of this exercise still holds the stub, so whatever the check was given is not this cell's. Write the"
+    " answer into the cell of the exercise."
 )
 
 
@@ -85,6 +90,9 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = ""
     if all(outcomes[a.name].state == NOT_ATTEMPTED for a in exercise.aspects):
         lines = tuple(AspectVerdict(a.name, 0, a.points, False) for a in exercise.aspects)
         return Verdict(exercise.name, NOT_STARTED, 0, exercise.points, lines, says="Not attempted yet.")
+
+    if holds_stub(source, exercise.name):
+        return no_answer(exercise, UNWRITTEN)
 
     held = {a.name: same_outcome(outcomes[a.name], key.reference[a.name], a) for a in exercise.aspects}
     known = _recognise(exercise, outcomes, key, held)

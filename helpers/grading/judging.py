@@ -13,7 +13,7 @@ from enum import Enum
 from helpers.checking import answers
 from helpers.checking.answers import Answer
 from helpers.checking.keys import AnswerKey
-from helpers.checking.verdicts import LOOK, RIGHT, Verdict, judge, no_answer
+from helpers.checking.verdicts import LOOK, RIGHT, UNWRITTEN, Verdict, judge, no_answer
 from helpers.exercises import Exercise, Lesson
 from helpers.grading.findings import ACCEPTED, REFUSED, STUB, WAITS, Finding
 from helpers.grading.provenance import Examined, digest_of, entered
@@ -89,12 +89,6 @@ def judge_submission(
     return judged
 
 
-UNWRITTEN = (
-    "The cell of this exercise still holds the stub, so whatever the check was given is not this cell's. Write the"
-    " answer into the cell of the exercise."
-)
-
-
 def weigh(judged: Judged, exercise: Exercise, examined: Examined, decided: Decide) -> Judged:
     """What the numbers earn, weighed with where they come from.
 
@@ -103,7 +97,7 @@ def weigh(judged: Judged, exercise: Exercise, examined: Examined, decided: Decid
     """
     verdict, names = judged.verdict, judged.answer.entered if judged.answer else ()
     if examined.stub or examined.begun and verdict.state == RIGHT:
-        if verdict.points or verdict.state == RIGHT:
+        if verdict.points or verdict.says == UNWRITTEN:
             stub = Finding(STUB, exercise.name, exercise.name, 0, "", UNWRITTEN, holds=False)
             return Judged(no_answer(exercise, UNWRITTEN), judged.answer, (stub, *examined.findings))
         return replace(judged, look=examined.findings)
