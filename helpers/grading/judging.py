@@ -16,7 +16,7 @@ from helpers.checking.keys import AnswerKey
 from helpers.checking.verdicts import LOOK, RIGHT, UNWRITTEN, Verdict, judge, no_answer
 from helpers.exercises import Exercise, Lesson
 from helpers.grading.findings import ACCEPTED, REFUSED, STUB, WAITS, Finding
-from helpers.grading.provenance import Examined, digest_of, entered
+from helpers.grading.provenance import Examined, digest_of, entered_of
 
 
 class Why(Enum):
@@ -101,7 +101,7 @@ def weigh(judged: Judged, exercise: Exercise, examined: Examined, decided: Decid
             stub = Finding(STUB, exercise.name, exercise.name, 0, "", UNWRITTEN, holds=False)
             return Judged(no_answer(exercise, UNWRITTEN), judged.answer, (stub, *examined.findings))
         return replace(judged, look=examined.findings)
-    findings = [*examined.findings, *entered(exercise, names)]
+    findings = [*examined.findings, *entered_of(exercise, names)]
     if not verdict.points or not any(finding.holds for finding in findings):
         return replace(judged, look=tuple(findings))
     digest = digest_of(exercise.name, findings, examined.texts)
@@ -109,6 +109,11 @@ def weigh(judged: Judged, exercise: Exercise, examined: Examined, decided: Decid
     if decision != ACCEPTED:
         verdict = replace(verdict, state=LOOK, points=0, says=_held_up(decision, verdict.points, findings))
     return Judged(verdict, judged.answer, tuple(findings), decision, judged.verdict.points, digest)
+
+
+def earned(judged: Judged) -> float:
+    """The points that the numbers earn, whatever was decided about them."""
+    return judged.verdict.points if judged.earned is None else judged.earned
 
 
 def _held_up(decision: str, earned: float, findings: list[Finding]) -> str:

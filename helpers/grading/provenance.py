@@ -82,7 +82,7 @@ def examine(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> d
     return found
 
 
-def entered(exercise: Exercise, names: Iterable[str]) -> list[Finding]:
+def entered_of(exercise: Exercise, names: Iterable[str]) -> list[Finding]:
     """What the note that came with the answer gives to look at. Names that mean nothing for this exercise are left out."""
     functions = {f"torch.{name}" for name in equivalents(exercise.forbidden)}
     findings = []
