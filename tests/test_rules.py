@@ -21,7 +21,7 @@ from helpers.exercises import load_lesson
 from helpers.grading.decisions import Decision, Decisions
 from helpers.grading.findings import ACCEPTED, ELSEWHERE, ENTERED, REACHES, REFUSED, SHORTCUT, STUB, WAITS
 from helpers.grading.judging import CheckRun, judge_submission
-from helpers.grading.likeness import LONG_ENOUGH, alike_sources, known_shapes, shape_of, size_of_tree
+from helpers.grading.likeness import LONG_ENOUGH, alike_sources, given_sizes, known_shapes, shape_of, size_of_tree
 from helpers.grading.provenance import examine
 from helpers.grading.reaches import read
 from helpers.notebooks import filled_in, grade_id, sources_of, without_marks
@@ -288,7 +288,11 @@ HELPED = "def split_heads(x, h):\n    return mine(x, h)"
 
 @pytest.mark.parametrize(
     "helper",
-    ["mine = finished_split", "def mine(x, h): return tools[0](x, h)\ntools = [finished_split]", "mine = (lambda f: f)(finished_split)"],
+    [
+        "mine = finished_split",
+        "def mine(x, h): return tools[0](x, h)\ntools = [finished_split]",
+        "mine = (lambda f: f)(finished_split)",
+    ],
 )
 def test_a_helper_that_leans_on_the_finished_part_is_found(right, helper):
     notebook = filled_in(with_cell(right, helper, before="split_heads"), {"split_heads": HELPED})
@@ -336,7 +340,9 @@ def test_half_of_a_softmax_counts_and_is_shown():
     variant = next(v for v in source.variants(Same) if v.slug == "logsumexp")
     cells = solved(FIRST)
     cells["row_softmax"] = without_marks(variant.apply(cells["row_softmax"]))
-    found = judged(FIRST, filled_in(released(FIRST), cells), {"row_softmax": Answers(source).make("row_softmax", variant)})
+    found = judged(
+        FIRST, filled_in(released(FIRST), cells), {"row_softmax": Answers(source).make("row_softmax", variant)}
+    )
     about = found["row_softmax"]
     assert about.verdict.state == RIGHT and about.decision == ""
     assert [(f.rule, f.holds, f.line > 0) for f in about.look] == [(SHORTCUT, False, True)]
@@ -519,6 +525,15 @@ def test_alike_answers_are_grouped_only_where_likeness_means_something():
     handed_in = [("ada", "f", short), ("bob", "f", short), ("cleo", "beam_search", LONG), ("dan", "beam_search", LONG)]
     (group,) = alike_sources([*handed_in, ("eve", "beam_search", LONG.replace("scores", "numbers") + "\n# mine")])
     assert (group.exercise, group.students) == ("beam_search", ("cleo", "dan", "eve"))
+
+
+def test_what_was_given_makes_nobody_alike():
+    text = without_marks(solved("10_encoder_decoder")["DecoderBlock"])
+    given = given_sizes(released("10_encoder_decoder"))
+    pair = [("ada", "DecoderBlock", text), ("bob", "DecoderBlock", text)]
+    assert alike_sources(pair) and not alike_sources(pair, given=given)
+    long = [(who, "beam_search", LONG) for who in ("ada", "bob")]
+    assert alike_sources(long, given=given)
 
 
 def test_the_solution_and_the_finished_parts_are_known_by_their_shape():

@@ -70,7 +70,11 @@ def test_a_right_answer_in_unusual_style_gets_every_point(unusual):
     found = judge_submission(lesson, key, runs, sources_of(notebook), examine(lesson, notebook, released))
     about = found[exercise.name]
     lost = [(line.name, line.says) for line in about.verdict.aspects if not line.held]
-    assert (about.verdict.state, about.verdict.points) == (RIGHT, exercise.points), (about.verdict.says, lost, about.look)
+    assert (about.verdict.state, about.verdict.points) == (RIGHT, exercise.points), (
+        about.verdict.says,
+        lost,
+        about.look,
+    )
     assert about.decision == "" and not about.look
     assert not any(finding.holds for other in found.values() for finding in other.look)
 

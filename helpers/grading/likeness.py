@@ -15,14 +15,17 @@ from functools import cache
 from pathlib import Path
 
 import nbformat
+from nbformat.notebooknode import NotebookNode
 
 from helpers.checking.syntax import parsed
 from helpers.course import HELPERS, ROOT
 from helpers.notebooks import sources_of, without_marks
 
-# Nodes of a tree, from which on the same shape means something. Right answers that were written independently of each
-# other (each Same with a body of its own against the others of its exercise, lessons 1 to 11) shared a shape up to 65.
-LONG_ENOUGH = 90
+# Nodes of a tree beyond those that were given, from which on the same shape means something. Among the right answers of
+# lessons 1 to 11 (solutions, every Same, and those of tests/unusual_answers.py) two that were written apart have one
+# shape only once, with 21 nodes. A class has more people than that, and an exercise of three lines has one obvious
+# answer, so the bound is far above.
+LONG_ENOUGH = 60
 
 
 @dataclass(frozen=True)
@@ -54,18 +57,20 @@ def size_of_tree(source: str) -> int:
 
 
 def alike_sources(
-    handed_in: Iterable[tuple[str, str, str]], known: Mapping[tuple[str, str], tuple[str, ...]] | None = None
+    handed_in: Iterable[tuple[str, str, str]],
+    known: Mapping[tuple[str, str], tuple[str, ...]] | None = None,
+    given: Mapping[str, int] | None = None,
 ) -> list[Alike]:
     """The groups of answers that have one shape, the largest first.
 
     handed_in: (student, exercise, text of the solution cell). known: see `known_shapes`; an answer that has a known
-    shape is a group by itself.
+    shape is a group by itself. given: see `given_sizes`.
     """
     groups: dict[tuple[str, str], list[str]] = {}
     sizes: dict[tuple[str, str], int] = {}
     for student, exercise, source in handed_in:
         shape, size = _measured(source)
-        if shape and size >= LONG_ENOUGH:
+        if shape and size - (given or {}).get(exercise, 0) >= LONG_ENOUGH:
             groups.setdefault((exercise, shape), []).append(student)
             sizes[exercise, shape] = size
     found = [
@@ -81,6 +86,11 @@ def alike_sources(
 @cache
 def _measured(source: str) -> tuple[str, int]:
     return shape_of(source), size_of_tree(source)
+
+
+def given_sizes(released: NotebookNode) -> dict[str, int]:
+    """How many nodes of each solution cell were there when it was released."""
+    return {name: size_of_tree(source) for name, source in sources_of(released).items()}
 
 
 def known_shapes(lesson: str, root: Path = ROOT) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -52,18 +52,24 @@ def look(lesson: str) -> int:
     waiting = [one for one in every if one.record["decision"] == WAITS]
     for one in waiting:
         print(_told(one, lesson))
-    decided = [f"{one.student} {one.record['exercise']} {one.record['decision']}" for one in every if one not in waiting]
+    decided = [
+        f"{one.student} {one.record['exercise']} {one.record['decision']}" for one in every if one not in waiting
+    ]
     print(f"{len(waiting)} answers wait for you." + (f" Decided: {'; '.join(decided)}." if decided else ""))
     return 0
 
 
 def _told(one: Held, lesson: str) -> str:
     record = one.record
-    lines = [f"{one.student}: {record['exercise']}, {number(record['earned'])} of {number(record['out_of'])} points by the numbers"]
+    lines = [
+        f"{one.student}: {record['exercise']}, {number(record['earned'])} of {number(record['out_of'])} points by the numbers"
+    ]
     shown: set[str] = set()
     for finding in (f for f in record["look"] if f["holds"]):
         place = f"{finding['cell']}, line {finding['line']}" if finding["line"] else finding["cell"]
-        lines += textwrap.wrap(f"{place}: {harmless(finding['why'])}", 100, initial_indent="  ", subsequent_indent="    ")
+        lines += textwrap.wrap(
+            f"{place}: {harmless(finding['why'])}", 100, initial_indent="  ", subsequent_indent="    "
+        )
         if finding["rule"] not in shown:
             lines.append(f"    ({RULES.get(finding['rule'], '')})")
         shown |= {finding["rule"]}

@@ -65,7 +65,14 @@ DUNDERS = frozenset(
     " __lshift__ __rshift__ __bool__ __int__ __float__ __index__ __class__ __post_init__ __module__ __new__"
     " __config__ __annotations__ __slots__ __match_args__ __missing__ __reversed__ __length_hint__ __round__".split()
 )
-OWN_DUNDERS = DUNDERS | {"__setattr__", "__getattr__", "__getattribute__", "__delattr__", "__dict__", "__init_subclass__"}
+OWN_DUNDERS = DUNDERS | {
+    "__setattr__",
+    "__getattr__",
+    "__getattribute__",
+    "__delattr__",
+    "__dict__",
+    "__init_subclass__",
+}
 NAMES = {
     "eval": "runs text as code",
     "exec": "runs text as code",
@@ -400,7 +407,11 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Compare(self, node: ast.Compare) -> None:
         """``"model" in globals()`` only asks."""
-        asks = [n for n in node.comparators if isinstance(n, ast.Call) and dotted(n.func) in ("globals", "locals", "vars", "dir")]
+        asks = [
+            n
+            for n in node.comparators
+            if isinstance(n, ast.Call) and dotted(n.func) in ("globals", "locals", "vars", "dir")
+        ]
         if asks and all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops) and len(node.ops) == 1:
             self.visit(node.left)
             return
@@ -477,7 +488,12 @@ class _Reader(ast.NodeVisitor):
 
     def _opens(self, node: ast.Call) -> None:
         path = text_of(node.args[0]) if node.args else None
-        if path is None or path.startswith(("/", "~")) or ".." in path or path.endswith((".py", ".ipynb", ".pyc", ".so")):
+        if (
+            path is None
+            or path.startswith(("/", "~"))
+            or ".." in path
+            or path.endswith((".py", ".ipynb", ".pyc", ".so"))
+        ):
             self._reach(node, "It opens a file.", wide=False)
 
     def _magic(self, node: ast.Call) -> bool:

@@ -257,7 +257,9 @@ def _ours(runner: Runner, notebook: nbformat.NotebookNode, attack: Attack, key, 
     judged = judge_submission(lesson, key, executed.runs, sources_of(executed.notebook), examined)
     paid = {name: found.verdict.points for name, found in judged.items()}
     # what waits for the instructor is not lost: only the attacked exercise has to earn nothing by itself
-    points = {name: earned(found) for name, found in judged.items()} | ({} if attack.keeps else {EXERCISE: paid[EXERCISE]})
+    points = {name: earned(found) for name, found in judged.items()} | (
+        {} if attack.keeps else {EXERCISE: paid[EXERCISE]}
+    )
     right = {e.name: e.points for e in lesson} | ({} if attack.keeps else {EXERCISE: 0})
     leaked = _leaked(executed.notebook)
     waits = [name for name, found in judged.items() if found.decision == WAITS]
