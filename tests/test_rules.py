@@ -216,6 +216,15 @@ EVERYWHERE = {
     "the seed": "import os\nos.environ['COURSE_EXAM_SEED']",
     "a system call": "import os\nos.system('ls')",
     "check given another meaning": "check = print",
+    "private names of a library": "import random\nrandom._os.system('ls')",
+    "private names, imported": "from random import _os",
+    "a library's sys": "import enum\nenum.sys",
+    "the course's own sys": "import helpers.device as d\nd.sys",
+    "checks by another door": "from helpers.lesson import Check",
+    "a class of torch patched in a loop": "for kind in [nn.Linear]:\n    kind.forward = None",
+    "a hook for every module": "nn.modules.module.register_module_forward_hook(print)",
+    "a pattern that reads": "match torch:\n    case object(sys=s): pass",
+    "a format that reads": "'{0.lesson}'.format(check)",
     "unicode": "ｅｖａｌ('1')",
     "a magic that runs code": "%timeit eval('1')",
     "too deep": "x = " + "-" * 5000 + "1",
@@ -329,6 +338,7 @@ SOFTMAX = load_lesson(FIRST)["row_softmax"].forbidden
         "from torch import softmax as q; return q(s, -1)",
         "import torch.nn.functional as F; f = F.softmax; return f(s, -1)",
         "return vars(torch)['soft' 'max'](s, -1)",
+        "match torch:\n        case object(softmax=f): return f(s, -1)",
     ],
 )
 def test_softmax_by_another_name_is_softmax(line):
@@ -446,7 +456,8 @@ HONEST_CELLS = [
     "class Mine(nn.Module):\n    def __init__(self):\n        super().__init__()\n        for i in range(3):\n"
     "            setattr(self, f'head_{i}', nn.Linear(2, 2))\n    def forward(self, x):\n"
     "        return sum(getattr(self, f'head_{i}')(x) for i in range(3))",
-    "class P:\n    def __repr__(self):\n        return self.__class__.__name__\n    def __eq__(self, o):\n        return True",
+    "class P:\n    def __repr__(self):\n        return self.__class__.__name__\n"
+    "    def __eq__(self, o):\n        return True",
     "try:\n    split_heads(torch.ones(1, 2, 5), 3)\nexcept ValueError as e:\n    print(e)",
     "@torch.no_grad()\ndef look(x):\n    return x.softmax(-1)",
     "from dataclasses import dataclass\n@dataclass\nclass C:\n    e: int = 3",
@@ -554,7 +565,7 @@ def test_reading_is_bounded_for_what_cannot_be_read():
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """A course in which Ada's row_softmax waits, and nothing of Zoe's; graded by the batch, with a stand-in for the sandbox."""
+    """A course in which Ada's raw_weights waits, and nothing of Zoe's; graded with a stand-in for the sandbox."""
     from conftest import Course
     from stand_in import StandIn
 

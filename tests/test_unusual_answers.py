@@ -49,9 +49,9 @@ def run_until(notebook, exercise):
             if grade_id(cell) == check_id(exercise):
                 return names[exercise]
             shows = "show" in cell.metadata.get("tags", [])
-            if cell.cell_type == "code" and not shows and not grade_id(cell).startswith("check_"):
-                if grade_id(cell) in ("", SETUP, exercise) or grade_id(cell) in load_names(exercise):
-                    exec(compile(cell.source, f"<{grade_id(cell) or 'cell'}>", "exec"), names)
+            known = ("", SETUP, exercise, *load_names(exercise))
+            if cell.cell_type == "code" and not shows and grade_id(cell) in known:
+                exec(compile(cell.source, f"<{grade_id(cell) or 'cell'}>", "exec"), names)
     raise AssertionError("there is no such check")
 
 

@@ -1,4 +1,4 @@
-"""Right answers in unusual style: none may lose a point. Each is (lesson, exercise, the solution cell, cells added above it).
+"""Right answers in unusual style: none may lose a point.
 
 They are written for these tests and stand in no list of mistakes.py.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Unusual:
-    """lesson: its two digits. text: the solution cell. above, below: cells that the student added before it and after it."""
+    """lesson: its two digits. text: the solution cell. above, below: cells that were added before it and after it."""
 
     lesson: str
     exercise: str

@@ -1,4 +1,4 @@
-"""A note of what an answer entered while it ran: finished parts that answer the exercise, and forbidden torch functions.
+"""A note of what an answer entered while it ran: finished parts that answer the exercise, forbidden functions of torch.
 
 The note is taken beside the student's code, which can forge or empty it. It is a hint to look at, and no proof of
 innocence.
@@ -144,7 +144,7 @@ _HERE = 3.25  # stands in the constants of the code below where what is to be ca
 
 
 def _codes() -> tuple[CodeType, CodeType]:
-    """Code of functions that close over no name, and over one: it can only be exchanged for code that closes over as many.
+    """Code of functions that close over no name, and over one: code is exchanged for code that closes over as many.
 
     A method that says ``super()`` closes over ``__class__``.
     """

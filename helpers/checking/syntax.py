@@ -14,6 +14,12 @@ FINISHED = (
     " cell, you may use as its text says."
 )
 
+
+def words(text: str) -> list[str]:
+    """The words of a text, for tables of names that are long and read as lists."""
+    return text.split()
+
+
 # The same thing by other names: what forbids the first forbids all of them.
 _SOFTMAX = (
     "softmax softmax_ _softmax log_softmax _log_softmax softmin Softmax Softmax2d LogSoftmax Softmin gumbel_softmax"
@@ -32,16 +38,16 @@ _NORM = (
     " InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d batch_norm native_batch_norm BatchNorm1d"
 )
 FAMILIES = {
-    "softmax": f"{_SOFTMAX} {_ATTENTION}".split(),
-    "scaled_dot_product_attention": _ATTENTION.split(),
-    "MultiheadAttention": _ATTENTION.replace("scaled_dot_product_attention ", "", 1).split(),
-    "LayerNorm": _NORM.split(),
-    "gelu": "gelu gelu_ _gelu GELU".split(),
-    "Transformer": "Transformer TransformerEncoder TransformerDecoder TransformerDecoderLayer".split(),
-    "numel": "numel nelement".split(),
+    "softmax": words(f"{_SOFTMAX} {_ATTENTION}"),
+    "scaled_dot_product_attention": words(_ATTENTION),
+    "MultiheadAttention": words(_ATTENTION.replace("scaled_dot_product_attention ", "", 1)),
+    "LayerNorm": words(_NORM),
+    "gelu": words("gelu gelu_ _gelu GELU"),
+    "Transformer": words("Transformer TransformerEncoder TransformerDecoder TransformerDecoderLayer"),
+    "numel": words("numel nelement"),
 }
 # Half of the same thing. Whoever uses one still has to know the rest: it pays, and is shown to the instructor.
-NEAR = {"softmax": "logsumexp logaddexp logaddexp2 logcumsumexp _logcumsumexp".split()}
+NEAR = {"softmax": words("logsumexp logaddexp logaddexp2 logcumsumexp _logcumsumexp")}
 
 
 @cache
@@ -113,6 +119,8 @@ def names_in(node: ast.AST) -> list[str]:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         paths = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
         return [part for path in paths for part in path.split(".") if part]
+    if isinstance(node, ast.MatchClass):
+        return list(node.kwd_attrs)
     if isinstance(node, (ast.Constant, ast.BinOp, ast.JoinedStr)):
         spelled = text_of(node)
         return [spelled] if spelled else []

@@ -1,7 +1,7 @@
 """What the instructor has decided about answers that waited: accepted or refused, kept beside the journal.
 
-A decision belongs to a student, an exercise and a digest of the text that was looked at. It outlives any regrade; an answer
-that was changed waits again.
+A decision belongs to a student, an exercise and a digest of the text that was looked at. It outlives any regrade; an
+answer that was changed waits again.
 """
 
 from __future__ import annotations

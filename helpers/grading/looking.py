@@ -62,7 +62,8 @@ def look(lesson: str) -> int:
 def _told(one: Held, lesson: str) -> str:
     record = one.record
     lines = [
-        f"{one.student}: {record['exercise']}, {number(record['earned'])} of {number(record['out_of'])} points by the numbers"
+        f"{one.student}: {record['exercise']}, {number(record['earned'])} of {number(record['out_of'])} points"
+        " by the numbers"
     ]
     shown: set[str] = set()
     for finding in (f for f in record["look"] if f["holds"]):
@@ -122,7 +123,8 @@ def decide(asked: argparse.Namespace) -> int:
         what = ", ".join(sorted(missing)) or "nothing"
         waits = ", ".join(one.record["exercise"] for one in theirs) or "nothing"
         raise commands.Stop(
-            f"Of {asked.student} there is nothing to decide about {what if missing else 'in ' + asked.lesson}. There is: {waits}."
+            f"Of {asked.student} there is nothing to decide about {what if missing else 'in ' + asked.lesson}."
+            f" There is: {waits}."
             f" make look LESSON={asked.lesson} lists what waits."
         )
     decisions = Decisions(root)

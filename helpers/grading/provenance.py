@@ -2,8 +2,8 @@
 
     examine(lesson, notebook, released) -> {exercise: Examined}
 
-Everything is decided here, in the grader's own process, from the text of the notebook. The kernel is the student's: what
-it says of itself can add to what is found here, and takes nothing away.
+Everything is decided here, in the grader's own process, from the text of the notebook. The kernel is the student's:
+what it says of itself can add to what is found here, and takes nothing away.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def examine(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> d
 
 
 def entered_of(exercise: Exercise, names: Iterable[str]) -> list[Finding]:
-    """What the note that came with the answer gives to look at. Names that mean nothing for this exercise are left out."""
+    """What the note that came with the answer gives to look at. Names that mean nothing here are left out."""
     functions = {f"torch.{name}" for name in equivalents(exercise.forbidden)}
     findings = []
     for name in names:
@@ -98,7 +98,7 @@ def entered_of(exercise: Exercise, names: Iterable[str]) -> list[Finding]:
 
 
 def digest_of(exercise: str, findings: Iterable[Finding], texts: Mapping[str, str]) -> str:
-    """Names what somebody decides about: the answer's text, and what was found where. Another text is another matter."""
+    """Names what is decided about: the answer's text, and what was found where. Another text is another matter."""
     digest = hashlib.sha256(f"{exercise}\0{texts.get(exercise, '')}".encode("utf-8", "replace"))
     told = sorted({(f.rule, f.why, texts.get(f.cell, "")) for f in findings if f.holds})
     for words in told:
@@ -129,7 +129,7 @@ def _written(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> 
 
 
 def _support(own: _Cell | None, cells: list[_Cell], upto: int) -> list[tuple[_Cell, Statement]]:
-    """The statements of other cells that the solution cell leans on: those that bind names it uses, and what they use."""
+    """The statements of other cells that the solution cell leans on: those that bind names it uses, and so on."""
     if own is None:
         return []
     binders: dict[str, list[tuple[_Cell, Statement]]] = {}

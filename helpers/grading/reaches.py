@@ -1,4 +1,4 @@
-"""What a cell of a notebook reaches for, read from its text: names it binds and uses, and what no exercise needs.
+"""What a cell of a notebook reaches for, read from its text: names that it binds and uses, what no exercise needs.
 
 Reading text cannot find everything that a program may do. What is found is for somebody to look at; what is not found
 has still to return the right tensors for inputs that nobody has seen.
@@ -11,59 +11,74 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from helpers.checking.syntax import dotted, names_in, text_of
+from helpers.checking.syntax import dotted, names_in, text_of, words
 
-# Modules that an answer, a plot or a try of one's own may import, with what stands below them. All others are looked at.
+# Modules that an answer, a plot or a try of one's own may import, with what stands below them. Others are looked at.
 LIBRARIES = {
-    *"abc bisect calendar cmath collections colorsys copy csv dataclasses datetime decimal enum fractions".split(),
-    *"functools heapq itertools json locale math numbers operator pprint random re secrets statistics string".split(),
-    *"sys os textwrap time timeit typing typing_extensions unicodedata uuid warnings __future__ gzip lzma zlib".split(),
-    *"array keyword contextlib difflib hashlib base64 binascii struct platform getpass cycler pathlib".split(),
-    *"torch numpy matplotlib mpl_toolkits einops scipy sklearn pandas seaborn tqdm PIL IPython safetensors".split(),
-    *"jaxtyping opt_einsum plotly ipywidgets regex tiktoken transformers datasets tokenizers torchvision".split(),
+    *words("abc bisect calendar cmath collections colorsys copy csv dataclasses datetime decimal enum fractions"),
+    *words("functools heapq itertools json locale math numbers operator pprint random re secrets statistics string"),
+    *words("sys os textwrap time timeit typing typing_extensions unicodedata uuid warnings __future__ gzip lzma zlib"),
+    *words("array keyword contextlib difflib hashlib base64 binascii struct platform getpass cycler pathlib"),
+    *words("torch numpy matplotlib mpl_toolkits einops scipy sklearn pandas seaborn tqdm PIL IPython safetensors"),
+    *words("jaxtyping opt_einsum plotly ipywidgets regex tiktoken transformers datasets tokenizers torchvision"),
 }
 # Rooms of helpers that a notebook may import from. Of parts, those that answer no exercise of the lesson.
-ROOMS = ("helpers.data", "helpers.plots", "helpers.device", "helpers.lesson", "helpers.progress", "helpers.pretrained")
+ROOMS = (
+    "helpers.data", "helpers.plots", "helpers.device.device", "helpers.lesson.start", "helpers.lesson.in_exam",
+    "helpers.progress.progress", "helpers.pretrained",
+)  # fmt: skip
 PARTS = "helpers.parts"
 
 # Of these, all but the named attributes lead out of an exercise.
 PLAIN_USES = {
-    "sys": "version version_info maxsize float_info int_info getsizeof stdout stderr platform argv exit byteorder"
-    " getrecursionlimit setrecursionlimit executable implementation maxunicode getrefcount".split(),
-    "os": "path getcwd listdir cpu_count makedirs mkdir sep linesep environ getenv name urandom times getpid".split(),
-    "IPython": "display core utils".split(),
+    "sys": words(
+        "version version_info maxsize float_info int_info getsizeof stdout stderr platform argv exit byteorder"
+        " getrecursionlimit setrecursionlimit executable implementation maxunicode getrefcount"
+    ),
+    "os": words("path getcwd listdir cpu_count makedirs mkdir sep linesep environ getenv name urandom times getpid"),
+    "IPython": words("display core utils"),
     "operator": None,
-    "timeit": "default_timer".split(),
+    "timeit": words("default_timer"),
 }
 # Below libraries: names that lead to running text, to files that hold code, or into the machinery.
 DEEP = {
-    "torch": "jit hub package ops classes library overrides fx compile _C _dynamo _inductor _ops serialization"
-    " multiprocessing export compiler futures monitor".split(),
-    "numpy": "f2py ctypeslib distutils fromfile lookfor source deprecate".split(),
-    "pandas": "eval read_pickle io".split(),
-    "operator": "attrgetter methodcaller".split(),
-    "typing": "get_type_hints ForwardRef".split(),
-    "IPython": "embed get_ipython start_ipython".split(),
-    "matplotlib": "sys os importlib".split(),
+    "torch": words(
+        "jit hub package ops classes library overrides fx compile _C _dynamo _inductor _ops serialization"
+        " multiprocessing export compiler futures monitor"
+    ),
+    "numpy": words("f2py ctypeslib distutils fromfile lookfor source deprecate"),
+    "pandas": words("eval read_pickle io"),
+    "operator": words("attrgetter methodcaller"),
+    "typing": words("get_type_hints ForwardRef"),
+    "IPython": words("embed get_ipython start_ipython"),
+    "matplotlib": words("sys os importlib"),
 }
 # Whatever they are an attribute of
 ATTRIBUTES = frozenset(
-    "f_globals f_locals f_back f_code f_builtins gi_frame gi_code cr_frame tb_frame tb_next ag_frame mro meta_path"
-    " path_hooks path_importer_cache modules_by_name _getframe _current_frames setprofile settrace user_ns"
-    " user_global_ns run_cell run_line_magic run_cell_magic run_code ast_transformers input_transformers_cleanup"
-    " input_transformers_post set_custom_exc register_magic_function builtin_trap resolve_name attrgetter"
-    " methodcaller getsource getsourcelines getmodule import_module exec_module load_module find_spec reload"
-    " CompilationUnit safe_eval runstring rundocs write_text write_bytes read_text read_bytes"
-    " aspects probe _shipped_key shipped_path load_key load_exam_key load_lesson builtins importlib ctypes"
-    " subprocess pickle marshal runpy pkgutil linecache tokenize inspect get_objects get_referrers run_noting".split()
+    words(
+        "f_globals f_locals f_back f_code f_builtins gi_frame gi_code cr_frame tb_frame tb_next ag_frame mro meta_path"
+        " path_hooks path_importer_cache modules_by_name _getframe _current_frames setprofile settrace user_ns"
+        " user_global_ns run_cell run_line_magic run_cell_magic run_code ast_transformers input_transformers_cleanup"
+        " input_transformers_post set_custom_exc register_magic_function builtin_trap resolve_name attrgetter"
+        " methodcaller getsource getsourcelines getmodule import_module exec_module load_module find_spec reload"
+        " CompilationUnit safe_eval runstring rundocs write_text write_bytes read_text read_bytes"
+        " aspects probe _shipped_key shipped_path load_key load_exam_key load_lesson builtins importlib ctypes"
+        " subprocess pickle marshal runpy pkgutil linecache tokenize inspect get_objects get_referrers run_noting"
+        " register_module_forward_hook register_module_forward_pre_hook register_module_full_backward_hook"
+        " start_checks _exercise"
+    )
 )
 DUNDERS = frozenset(
-    "__init__ __call__ __name__ __qualname__ __doc__ __len__ __getitem__ __setitem__ __delitem__ __contains__ __iter__"
-    " __next__ __enter__ __exit__ __version__ __repr__ __str__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__"
-    " __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ __matmul__ __rmatmul__ __truediv__"
-    " __rtruediv__ __floordiv__ __mod__ __pow__ __rpow__ __neg__ __pos__ __abs__ __invert__ __and__ __or__ __xor__"
-    " __lshift__ __rshift__ __bool__ __int__ __float__ __index__ __class__ __post_init__ __module__ __new__"
-    " __config__ __annotations__ __slots__ __match_args__ __missing__ __reversed__ __length_hint__ __round__".split()
+    words(
+        "__init__ __call__ __name__ __qualname__ __doc__ __len__ __getitem__ __setitem__ __delitem__ __contains__"
+        " __iter__"
+        " __next__ __enter__ __exit__ __version__ __repr__ __str__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__"
+        " __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ __matmul__ __rmatmul__"
+        " __truediv__"
+        " __rtruediv__ __floordiv__ __mod__ __pow__ __rpow__ __neg__ __pos__ __abs__ __invert__ __and__ __or__ __xor__"
+        " __lshift__ __rshift__ __bool__ __int__ __float__ __index__ __class__ __post_init__ __module__ __new__"
+        " __config__ __annotations__ __slots__ __match_args__ __missing__ __reversed__ __length_hint__ __round__"
+    )
 )
 OWN_DUNDERS = DUNDERS | {
     "__setattr__",
@@ -90,8 +105,10 @@ NAMES = {
 }
 TREACHEROUS = ("getattr", "setattr", "delattr", "hasattr")
 MAGICS = frozenset(
-    "time timeit prun matplotlib who whos who_ls precision pprint pdb config load_ext reload_ext autoreload capture"
-    " pwd pylab pinfo pinfo2 psearch lsmagic quickref xmode colors memit mprun lprun history".split()
+    words(
+        "time timeit prun matplotlib who whos who_ls precision pprint pdb config load_ext reload_ext autoreload capture"
+        " pwd pylab pinfo pinfo2 psearch lsmagic quickref xmode colors memit mprun lprun history"
+    )
 )
 RUNS_CODE = frozenset({"time", "timeit", "prun", "capture", "memit"})
 SPELLED = ("helpers.parts", "helpers.exercises", "helpers.checking", "helpers.grading", "helpers/", "COURSE_EXAM")
@@ -115,7 +132,7 @@ class Reach:
 
 @dataclass
 class Statement:
-    """One statement at the top of a cell: the names it binds and uses, and the lines at which it uses or spells names."""
+    """One statement at the top of a cell: the names it binds and uses, and the lines at which it spells them."""
 
     line: int
     end: int = 0
@@ -200,15 +217,19 @@ class _Reader(ast.NodeVisitor):
         self._texts = _texts_of_names(tree)
         for node in ast.walk(tree):  # t = torch
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                origin = self._origin(node.value)
-                if origin:
-                    self._aliases.setdefault(node.targets[0].id, origin)
+                self._stands_for(node.targets[0].id, [node.value])
+            elif isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Name):
+                self._stands_for(node.target.id, getattr(node.iter, "elts", []))
         self._found.aliases = self._aliases
         for statement in tree.body:
             self._now = Statement(statement.lineno, statement.end_lineno or statement.lineno)
             self.visit(statement)
             self._found.statements.append(self._now)
         return self._found
+
+    def _stands_for(self, name: str, values: list[ast.expr]) -> None:
+        for origin in filter(None, map(self._origin, values)):
+            self._aliases.setdefault(name, origin)
 
     # ------------------------------------------------------------------------------ what is written down
 
@@ -301,6 +322,14 @@ class _Reader(ast.NodeVisitor):
 
     visit_MatchStar = visit_MatchAs
 
+    def visit_MatchClass(self, node: ast.MatchClass) -> None:
+        """``case object(softmax=f)`` reads the attribute of whatever is matched."""
+        for name in node.kwd_attrs:
+            self._now.spells.setdefault(name, node.lineno)
+            if name in ATTRIBUTES or name in ("sys", "os") or name.startswith("__"):
+                self._reach(node, f"It reaches for `{name}`.")
+        self.generic_visit(node)
+
     # ----------------------------------------------------------------------------------------- imports
 
     def visit_Import(self, node: ast.Import) -> None:
@@ -335,11 +364,11 @@ class _Reader(ast.NodeVisitor):
     def _deep(self, node: ast.AST, path: str) -> None:
         """Looks at what is reached below a library: `torch.jit`, `sys.modules`."""
         root, *below = path.split(".")
-        if not below or root == "helpers":
+        if not below:
             return
         allowed = PLAIN_USES.get(root)
-        private = root == "torch" and any(name.startswith("_") and name not in DUNDERS for name in below)
-        inner = next((n for n in below if n in ("sys", "os") and root not in ("sys", "os")), "")
+        private = any(name.startswith("_") and name not in DUNDERS for name in below)
+        inner = any(name in ("sys", "os", "importlib", "builtins") for name in below) and root not in ("sys", "os")
         outside = allowed is not None and below[0] not in (*allowed, "*")
         if private or inner or outside or set(below) & set(DEEP.get(root, ())):
             narrow = root == "torch" and not inner and not set(below) & {"overrides", "library", "package", "hub"}
@@ -349,7 +378,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Name(self, node: ast.Name) -> None:
         hidden = self._is_hidden(node.id)
-        if isinstance(node.ctx, ast.Store) or isinstance(node.ctx, ast.Del):
+        if isinstance(node.ctx, (ast.Store, ast.Del)):
             self._bind(node.id, node.lineno)
         elif not hidden:
             self._now.uses.add(node.id)
@@ -374,9 +403,13 @@ class _Reader(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         name, owner = node.attr, node.value
         own = isinstance(owner, ast.Name) and owner.id in ("self", "cls") or _is_super(owner)
-        if name.startswith("__") and name.endswith("__") and name not in (OWN_DUNDERS if own else DUNDERS):
-            self._reach(node, f"It reaches for `{name}`.")
-        elif name in ATTRIBUTES and not (own and name not in ("mro",)):
+        if (
+            name.startswith("__")
+            and name.endswith("__")
+            and name not in (OWN_DUNDERS if own else DUNDERS)
+            or name in ATTRIBUTES
+            and (name == "mro" or not own)
+        ):
             self._reach(node, f"It reaches for `{name}`.")
         origin = self._origin(node)
         if origin:
@@ -451,7 +484,7 @@ class _Reader(ast.NodeVisitor):
             self.visit(inner)
 
     def _computed(self, node: ast.Call, name: str) -> None:
-        """`getattr` and its like: by literal names as the attribute itself; by computed ones for somebody to look at."""
+        """`getattr` and its like: a literal name is as the attribute itself, a computed one for somebody to look at."""
         if len(node.args) < 2 or any(isinstance(a, ast.Starred) for a in node.args[:2]):
             self._reach(node, f"It calls `{name}` with computed arguments.")
             return
