@@ -54,7 +54,7 @@ export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .PHONY: help env lab data update test quick lint site build check new-lesson release exam-key assignment demo-class \
-        collect grade bench bench-grading compare-attacks feedback report export \
+        collect grade bench bench-grading compare-attacks look accept refuse feedback report export \
         restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .name .from
 
 help: ## List these commands
@@ -195,6 +195,15 @@ bench-grading: .full .lesson-if-named env ## Measure the batch against nbgrader'
 
 compare-attacks: .full env ## Try every known attack on plain nbgrader and here, and write the table
 	$(PY) -m helpers.trials compare-attacks $(ARGS)
+
+look: .full .lesson env ## List the answers that wait for you, with the cells that they wait for: LESSON=NN_topic
+	$(PY) -m helpers.grading look $(LESSON)
+
+accept: .full .lesson env ## Pay an answer that waited: LESSON=NN_topic ARGS="STUDENT EXERCISE"
+	$(PY) -m helpers.grading accept $(LESSON) $(ARGS)
+
+refuse: .full .lesson env ## Pay nothing for an answer that waited: LESSON=NN_topic ARGS="STUDENT EXERCISE"
+	$(PY) -m helpers.grading refuse $(LESSON) $(ARGS)
 
 feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_topic
 	$(PY) -m helpers.grading feedback $(LESSON) $(ARGS)

@@ -53,6 +53,7 @@ else:
         "nbconvert.preprocessors.ClearMetadataPreprocessor",
         "nbgrader.preprocessors.LimitOutput",
         "nbgrader.preprocessors.SaveAutoGrades",
+        "helpers.grading.nbgrader_steps.KeepWaiting",
         "helpers.grading.lateness.DueDates",
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
+from helpers.grading.records import recorded
 
 FIRST = "01_dot_product_attention"
 
@@ -116,6 +117,13 @@ class Course:
                 }
                 for submission in gradebook.assignment_submissions(self.lesson)
             }
+
+    def earned(self, student: str) -> dict[str, float]:
+        """The points that a student's numbers earn by exercise, those that wait for the instructor with them."""
+        notebook = nbformat.read(
+            self.folder / "autograded" / student / self.lesson / f"{self.lesson}.ipynb", as_version=4
+        )
+        return {record["exercise"]: record["earned"] for _, record in recorded(notebook)}
 
     def feedback(self, student: str) -> str:
         return (self.folder / "feedback" / student / self.lesson / f"{self.lesson}.html").read_text(encoding="utf-8")

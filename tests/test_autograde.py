@@ -244,8 +244,10 @@ def words(text):
 
 
 @pytest.mark.parametrize("student", [*ATTACKS, *TAMPERED])
-def test_an_attack_earns_nothing_and_costs_nothing_else(marks, student):
-    assert marks[student] == {**FULL, "raw_weights": 0}
+def test_an_attack_earns_nothing_and_costs_nothing_else(course, marks, student):
+    # what reaches for more than an exercise needs makes the rest wait for the instructor, who finds it right
+    assert course.earned(student) == {**FULL, "raw_weights": 0}
+    assert marks[student]["raw_weights"] == 0
 
 
 def test_a_transformer_that_blanks_the_checks_earns_nothing(marks):

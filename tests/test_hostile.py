@@ -22,8 +22,10 @@ from helpers.exercises import load_lesson
 from helpers.grading.collect.restoring import restore
 from helpers.grading.execute import sandbox, zygote
 from helpers.grading.execute.running import Limits, NoSandbox, Runner, SandboxFailed
-from helpers.grading.judging import judge_submission
-from helpers.notebooks import sources_of
+from helpers.grading.findings import WAITS
+from helpers.grading.judging import earned, judge_submission
+from helpers.grading.provenance import examine
+from helpers.notebooks import grade_id, sources_of
 from helpers.trials.attacks import ATTACKS, EXERCISE, LEAK, Attack, Surroundings
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
@@ -73,6 +75,9 @@ def submission(attack: Attack, surroundings: Surroundings):
     for cell in notebook.cells:
         if cell.metadata.get("nbgrader", {}).get("grade_id") == f"check_{EXERCISE}":
             cell.metadata.tags = list(attack.tags)
+    if attack.cell:
+        place = next(i for i, cell in enumerate(notebook.cells) if grade_id(cell) == f"check_{EXERCISE}")
+        notebook.cells.insert(place, nbformat.v4.new_code_cell(surroundings.fill(attack.cell)))
     return restore(notebook, RELEASE).notebook
 
 
@@ -80,8 +85,12 @@ HONEST = restore(answer_notebook(FIRST, **SOLVED), RELEASE).notebook
 
 
 def verdicts(executed, key):
-    judged = judge_submission(load_lesson(FIRST), key, executed.runs, sources_of(executed.notebook))
-    return {name: found.verdict for name, found in judged.items()}
+    return {name: found.verdict for name, found in judged(executed, key).items()}
+
+
+def judged(executed, key):
+    lesson, notebook = load_lesson(FIRST), executed.notebook
+    return judge_submission(lesson, key, executed.runs, sources_of(notebook), examine(lesson, notebook, RELEASE))
 
 
 def marks(executed, key):
@@ -104,10 +113,13 @@ def test_an_attack_costs_its_own_points_and_nothing_else(attack, runner, key, su
     executed = runner.execute(submission(attack, surroundings))
     took = time.monotonic() - begun
     assert took < LIMITS.total_seconds + SLACK
-    found = verdicts(executed, key)
-    own, points = found[EXERCISE], {name: verdict.points for name, verdict in found.items()}
-    deserved = {**FULL, EXERCISE: FULL[EXERCISE] if attack.keeps else 0}
+    found, own = judged(executed, key), verdicts(executed, key)[EXERCISE]
+    # whatever waits for the instructor is not lost
+    points = {name: earned(about) for name, about in found.items()}
+    deserved = {**FULL, EXERCISE: FULL[EXERCISE] if attack.keeps or attack.held else 0}
     assert points == deserved or attack.spoils and all(points[name] <= deserved[name] for name in points)
+    assert own.points == 0 or attack.keeps
+    assert found[EXERCISE].decision == WAITS or not attack.held
     assert LEAK not in printed(executed.notebook)
     assert attack.keeps or own.says or executed.flags or any(aspect.says for aspect in own.aspects)
     assert files(course) == before

@@ -16,7 +16,7 @@ import os
 import traceback
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
+from helpers.checking.noting import LONGEST, MOST, noted
 from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import Unmet
@@ -60,12 +61,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcomes of one exercise by aspect, and the beginning of what the code printed meanwhile."""
+    """The outcomes of one exercise by aspect, and the beginning of what the code printed meanwhile.
+
+    entered: the finished parts and forbidden functions that it entered (see `noting`), where that was noted.
+    """
 
     exercise: str
     outcomes: Mapping[str, Outcome]
     printed: str = ""
     lines_printed: int = 0
+    entered: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------------------------------------- running
@@ -86,6 +91,13 @@ class _Notepad(io.TextIOBase):
             self.kept += text[: self._room]
             self._room -= len(text)
         return len(text)
+
+
+def run_noting(exercise: Exercise, written: object, seed: int | str) -> Answer:
+    """As `run`, with a note of what the answer entered meanwhile."""
+    with noted(exercise, written) as entered:
+        answer = run(exercise, written, seed)
+    return replace(answer, entered=tuple(sorted(entered)))
 
 
 def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
@@ -210,6 +222,7 @@ def to_wire(answer: Answer) -> dict:
         },
         "printed": answer.printed,
         "lines_printed": answer.lines_printed,
+        "entered": list(answer.entered),
         "tensors": base64.b64encode(write_tensors(tensors)).decode("ascii"),
     }
 
@@ -237,7 +250,15 @@ def from_wire(data: object, exercise: Exercise) -> Answer:
     if tensors:
         raise MalformedAnswer("it holds tensors for aspects that the exercise does not have")
     lines = data.get("lines_printed")
-    return Answer(exercise.name, outcomes, _text(data, "printed", 1000), lines if isinstance(lines, int) else 0)
+    lines = lines if isinstance(lines, int) else 0
+    return Answer(exercise.name, outcomes, _text(data, "printed", 1000), lines, _entered_from_wire(data))
+
+
+def _entered_from_wire(data: Mapping) -> tuple[str, ...]:
+    told = data.get("entered", [])
+    if not isinstance(told, list) or len(told) > MOST or not all(isinstance(name, str) for name in told):
+        raise MalformedAnswer("its note of what was entered is none")
+    return tuple(sorted({name[:LONGEST] for name in told}))
 
 
 def _tensors_from_wire(encoded: object) -> dict[str, dict[str, torch.Tensor]]:

@@ -7,9 +7,9 @@ import textwrap
 from html import escape
 
 from helpers.checking.pictures import matrix_svg
-from helpers.checking.verdicts import NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, AspectVerdict, Verdict
+from helpers.checking.verdicts import LOOK, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, AspectVerdict, Verdict
 
-COLOURS = {RIGHT: "#00876c", NOT_STARTED: "#7a8290", NO_ANSWER: "#7a8290"}
+COLOURS = {RIGHT: "#00876c", NOT_STARTED: "#7a8290", NO_ANSWER: "#7a8290", LOOK: "#7a8290"}
 ATTENTION = "#c8500a"
 
 HEADLINES = {
@@ -17,6 +17,7 @@ HEADLINES = {
     NOT_STARTED: "not attempted",
     NO_ANSWER: "no answer to judge",
     NOT_ALLOWED: "a shortcut that this exercise does without",
+    LOOK: "for your instructor to look at",
 }
 
 STYLE = """<style>

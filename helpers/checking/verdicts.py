@@ -10,7 +10,7 @@ from helpers.checking.answers import ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED, A
 from helpers.checking.comparing import same_outcome
 from helpers.checking.diagnosing import diagnose
 from helpers.checking.keys import ExerciseKey, KnownMistake
-from helpers.checking.syntax import forbidden_use
+from helpers.checking.syntax import forbidden_use, holds_stub
 from helpers.exercises import Exercise
 from helpers.exercises.exercise import Aspect
 
@@ -18,12 +18,18 @@ SAME_CAUSE = "The same cause as above."
 WAITS = "Counts as soon as the values are right."
 
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
+LOOK = "to be looked at"  # the numbers earn something, and an instructor looks before it counts
 
 
 NAMES = "names and shapes"  # the tensor of the aspect `parameters`
 MISNAMED = (
     "The check fills your module with weights by their names, so the numbers cannot be right before the names and "
     "shapes of its parameters are."
+)
+
+UNWRITTEN = (
+    "The cell of this exercise still holds the stub, so whatever the check was given is not this cell's. Write the"
+    " answer into the cell of the exercise."
 )
 
 
@@ -49,7 +55,7 @@ class AspectVerdict:
 class Verdict:
     """What an answer is worth, and what to tell its author.
 
-    state: RIGHT, WRONG, NOT_STARTED, NO_ANSWER (nothing to judge; `says` tells why) or NOT_ALLOWED.
+    state: RIGHT, WRONG, NOT_STARTED, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or LOOK.
     mistakes: the slugs of the known mistakes that were recognised, the weightiest first; titles: their titles.
     """
 
@@ -84,6 +90,9 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = ""
     if all(outcomes[a.name].state == NOT_ATTEMPTED for a in exercise.aspects):
         lines = tuple(AspectVerdict(a.name, 0, a.points, False) for a in exercise.aspects)
         return Verdict(exercise.name, NOT_STARTED, 0, exercise.points, lines, says="Not attempted yet.")
+
+    if holds_stub(source, exercise.name):
+        return no_answer(exercise, UNWRITTEN)
 
     held = {a.name: same_outcome(outcomes[a.name], key.reference[a.name], a) for a in exercise.aspects}
     known = _recognise(exercise, outcomes, key, held)

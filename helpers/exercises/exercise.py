@@ -53,7 +53,8 @@ class Exercise:
     """One exercise: a name that the student defines, and the aspects that its check looks at.
 
     stars: difficulty, 1 to 3. minutes: how long it takes. forbidden: names that the solution cell must
-    not use, each with the sentence that says what to write instead.
+    not use, each with the sentence that says what to write instead; `checking.syntax` knows other names for the same.
+    parts: finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its own name.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Exercise:
     minutes: int
     aspects: tuple[Aspect, ...]
     forbidden: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    parts: tuple[str, ...] = ()
 
     def __post_init__(self):
         names = [aspect.name for aspect in self.aspects]

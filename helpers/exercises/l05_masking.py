@@ -252,6 +252,7 @@ LESSON = Lesson(
                 parameters(0.5, via=used),
                 any_device(0.5, padded_sentences, via=ATTENTION),
             ),
+            forbidden={"finished_masks.CausalSelfAttention": FINISHED},
         ),
         Exercise(
             "leak_map",

@@ -583,6 +583,7 @@ LESSON = Lesson(
                 ),
             ),
             forbidden=NO_BPE,
+            parts=("bpe.Tokenizer",),
         ),
         Exercise(
             "encode",
@@ -595,6 +596,7 @@ LESSON = Lesson(
                 Aspect("nothing to merge", 0.5, without_merges),
             ),
             forbidden=NO_BPE,
+            parts=("bpe.Tokenizer",),
         ),
         Exercise(
             "decode",
@@ -627,6 +629,7 @@ LESSON = Lesson(
                 ),
             ),
             forbidden=NO_BPE,
+            parts=("bpe.Tokenizer",),
         ),
         Exercise(
             "Conv1D",

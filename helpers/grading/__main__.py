@@ -34,6 +34,16 @@ def parser() -> argparse.ArgumentParser:
     restore = add("restore-gradebook", help="list the gradebook's backups, or bring one back")
     restore.add_argument("backup", metavar="BACKUP", nargs="?", default="", help='its name, or "latest"')
 
+    look = add("look", help="list the answers that wait for you, with the cells that they wait for")
+    look.add_argument("lesson", metavar="NN_topic")
+
+    for word, what in {"accept": "pay what the numbers earn", "refuse": "pay nothing"}.items():
+        decide = add(word, help=f"decide about answers that wait: {what}, and grade the student again")
+        decide.add_argument("lesson", metavar="NN_topic")
+        decide.add_argument("student", metavar="STUDENT")
+        decide.add_argument("exercise", metavar="EXERCISE", nargs="*", help="all that wait, if none is named")
+        decide.add_argument("--unsafe", action="store_true", help="run the student's code without a sandbox")
+
     feedback = add("feedback", help="write a page for each student")
     feedback.add_argument("lesson", metavar="NN_topic")
     feedback.add_argument("--only", action="append", default=[], metavar="STUDENT")
@@ -61,6 +71,10 @@ def _run(asked: argparse.Namespace) -> int | None:
         return commands.grade(asked)
     if asked.command == "restore-gradebook":
         return commands.restore_gradebook(asked.backup)
+    if asked.command in ("look", "accept", "refuse"):
+        from helpers.grading import looking
+
+        return looking.look(asked.lesson) if asked.command == "look" else looking.decide(asked)
     commands.settle(asked.lesson)
     if asked.command == "feedback":
         from helpers.grading.tell.feedback import write_feedback

@@ -31,6 +31,7 @@ from helpers.grading.collect.identity import FOLDER, Owner
 from helpers.grading.collect.intake import Piece, Student, Submission, take_in
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unopened, Unreadable
+from helpers.grading.decisions import Decisions
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.gradebook import Held, Marks, digest_of, sqlite_file
 from helpers.grading.harmless import plain
@@ -38,6 +39,7 @@ from helpers.grading.journal import Entry, Journal
 from helpers.grading.judging import CheckRun, Why, judge_submission
 from helpers.grading.preflight import REFERENCE, Guard, MachineWrong, Probe
 from helpers.grading.progress import progress
+from helpers.grading.provenance import examine
 from helpers.grading.records import recorded, write_verdicts
 from helpers.grading.regrade import Regraded
 from helpers.grading.trouble import Trouble, disk_in_words
@@ -120,7 +122,7 @@ class Batch:
         self.root, self.lesson = root, lesson
         self._asked, self._key = load_lesson(lesson), load_exam_key(lesson, root)
         self._execute, self._jobs, self._bar, self._everywhere = execute, jobs, bar, everywhere
-        self._slots = threading.Semaphore(jobs)
+        self._slots, self._decisions = threading.Semaphore(jobs), Decisions(root)
         self._finish: Callable[[NotebookNode], bytes] = lambda notebook: b""  # where nothing is to be written
         path = root / "notebooks" / lesson / f"{lesson}.ipynb"
         self._released = nbformat.read(path, as_version=4)
@@ -238,7 +240,9 @@ class Batch:
         else:
             notebook, isolation, runs = executed.notebook, executed.isolation, executed.runs
             flags += executed.flags
-        judged = judge_submission(self._asked, self._key, runs, sources_of(notebook))
+        examined = examine(self._asked, notebook, self._released)
+        decided = self._decisions.of(self.lesson, submission.student.id)
+        judged = judge_submission(self._asked, self._key, runs, sources_of(notebook), examined, decided)
         write_verdicts(notebook, self._asked, judged, isolation)
         file = self._finish(notebook)
         cells = list(recorded(notebook))

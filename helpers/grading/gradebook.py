@@ -12,7 +12,7 @@ import hashlib
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,9 @@ from helpers.course import write_whole
 from helpers.grading import lateness
 from helpers.grading.collect.intake import Student
 from helpers.grading.defusing import defuse
+from helpers.grading.findings import WAITS
 from helpers.grading.lending import Overwrite, Penalties, Rows, SaveGrades
+from helpers.grading.records import recorded
 from helpers.grading.trouble import Trouble, another_version, in_words
 
 PATIENCE = 30  # seconds that a gradebook may be in use by others, or a server may take to answer
@@ -211,6 +213,7 @@ class Marks:
             lateness.enter_dates(self.gradebook, lateness.deadlines_of(self.root), self.lesson, student.id)
             SaveGrades(rows, config=self._config, log=QUIET).preprocess(judged, resources)
             Penalties(rows, config=self._config, log=QUIET).preprocess(judged, resources)
+            keep_waiting(rows.grades, judged)
             self.gradebook.db.flush()
             if timestamp:
                 write_whole(self.folder(student.id) / "timestamp.txt", timestamp, 0o444)
@@ -254,6 +257,13 @@ class Marks:
         for grade in rows.grades.values():
             grade.auto_score = None
         return rows
+
+
+def keep_waiting(grades: Mapping[str, Grade], judged: NotebookNode) -> None:
+    """Mark for the formgrader the answers that an instructor is to look at first. grades: rows by check cell."""
+    for cell, about in recorded(judged):
+        if about.get("decision") == WAITS:
+            grades[cell.metadata.nbgrader["grade_id"]].needs_manual_grade = True
 
 
 def digest_of(file: bytes) -> str:

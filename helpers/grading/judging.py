@@ -6,15 +6,17 @@ check came to, as a `CheckRun`; `gradebook` writes down what is said here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
 from helpers.checking.keys import AnswerKey
-from helpers.checking.verdicts import Verdict, judge, no_answer
+from helpers.checking.verdicts import LOOK, RIGHT, UNWRITTEN, Verdict, judge, no_answer
 from helpers.exercises import Exercise, Lesson
+from helpers.grading.findings import ACCEPTED, REFUSED, STUB, WAITS, Finding
+from helpers.grading.provenance import Examined, digest_of, entered_of
 
 
 class Why(Enum):
@@ -45,29 +47,84 @@ class CheckRun:
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict on one exercise, and the answer that was judged; None where nothing could be."""
+    """The verdict on one exercise, and the answer that was judged; None where nothing could be.
+
+    look: what was found for the instructor. decision: "", or one of `findings`' WAITS, ACCEPTED and REFUSED. earned:
+    the points that the numbers earn, where the verdict's own wait for the instructor or were refused; None where they
+    are the same. digest: names what is decided about (see `provenance.digest_of`).
+    """
 
     verdict: Verdict
     answer: Answer | None = None
+    look: tuple[Finding, ...] = ()
+    decision: str = ""
+    earned: float | None = None
+    digest: str = ""
+
+
+Decide = Callable[[str, str], str]  # an exercise and the digest of what is looked at -> "", ACCEPTED or REFUSED
 
 
 def judge_submission(
-    lesson: Lesson, key: AnswerKey, runs: Mapping[str, CheckRun], sources: Mapping[str, str]
+    lesson: Lesson,
+    key: AnswerKey,
+    runs: Mapping[str, CheckRun],
+    sources: Mapping[str, str],
+    examined: Mapping[str, Examined] | None = None,
+    decided: Decide = lambda exercise, digest: "",
 ) -> dict[str, Judged]:
     """The verdict on every exercise of the lesson, by its name.
 
     runs: what each exercise's check came to; one that is missing was not run. sources: the text of each exercise's
-    solution cell.
+    solution cell. examined: what was found in the text of the notebook (see `provenance`). decided: what the instructor
+    has decided about such findings.
     """
-    return {
-        exercise.name: judge_check(
-            runs.get(exercise.name, CheckRun(why=Why.NOT_RUN, says="its cell was missing")),
-            exercise,
-            key,
-            sources.get(exercise.name, ""),
-        )
-        for exercise in lesson
-    }
+    judged = {}
+    for exercise in lesson:
+        missing = CheckRun(why=Why.NOT_RUN, says="its cell was missing")
+        source = sources.get(exercise.name, "")
+        found = judge_check(runs.get(exercise.name, missing), exercise, key, source)
+        about = (examined or {}).get(exercise.name, Examined(texts={exercise.name: source}))
+        judged[exercise.name] = weigh(found, exercise, about, decided)
+    return judged
+
+
+def weigh(judged: Judged, exercise: Exercise, examined: Examined, decided: Decide) -> Judged:
+    """What the numbers earn, weighed with where they come from.
+
+    An unwritten exercise earns nothing. Where something was found that holds points up, they wait for the instructor,
+    who accepts or refuses. What earns nothing need not be looked at.
+    """
+    verdict, names = judged.verdict, judged.answer.entered if judged.answer else ()
+    if examined.stub or examined.begun and verdict.state == RIGHT:
+        if verdict.points or verdict.says == UNWRITTEN:
+            stub = Finding(STUB, exercise.name, exercise.name, 0, "", UNWRITTEN, holds=False)
+            return Judged(no_answer(exercise, UNWRITTEN), judged.answer, (stub, *examined.findings))
+        return replace(judged, look=examined.findings)
+    findings = [*examined.findings, *entered_of(exercise, names)]
+    if not verdict.points or not any(finding.holds for finding in findings):
+        return replace(judged, look=tuple(findings))
+    digest = digest_of(exercise.name, findings, examined.texts)
+    decision = decided(exercise.name, digest) or WAITS
+    if decision != ACCEPTED:
+        verdict = replace(verdict, state=LOOK, points=0, says=_held_up(decision, verdict.points, findings))
+    return Judged(verdict, judged.answer, tuple(findings), decision, judged.verdict.points, digest)
+
+
+def earned(judged: Judged) -> float:
+    """The points that the numbers earn, whatever was decided about them."""
+    return judged.verdict.points if judged.earned is None else judged.earned
+
+
+def _held_up(decision: str, earned: float, findings: list[Finding]) -> str:
+    first = next(finding for finding in findings if finding.holds)
+    where = f"In {first.cell}, line {first.line}: " if first.line else ""
+    if decision == REFUSED:
+        return f"Your instructor has looked at this, and it earns no points. {where}{first.why}"
+    return (
+        f"The numbers earn {earned:g}, and your instructor will look before they count: it is not plain that they come "
+        f"from this exercise's own cell. {where}{first.why}"
+    )
 
 
 def judge_check(run: CheckRun, exercise: Exercise, key: AnswerKey, source: str) -> Judged:

@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
+from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade
 from traitlets import Enum, Unicode
@@ -27,13 +28,17 @@ from helpers.grading.batch import NOTHING_RAN, require_machine
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unreadable, screen
 from helpers.grading.collect.walking import read_plain
+from helpers.grading.decisions import Decisions
 from helpers.grading.exam import load_exam_key
 from helpers.grading.execute.check_runs import run_of
 from helpers.grading.execute.running import NoSandbox, kept_runner
 from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, why_not
+from helpers.grading.gradebook import keep_waiting
 from helpers.grading.harmless import plain
 from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.lending import Rows
 from helpers.grading.preflight import MachineWrong
+from helpers.grading.provenance import examine
 from helpers.grading.records import PLAIN, write_verdicts
 from helpers.notebooks import exercise_of, sources_of
 
@@ -191,6 +196,8 @@ class ExamExecute(NbGraderPreprocessor):
 class Judge(NbGraderPreprocessor):
     """Replaces what each check cell emitted by the verdict on it, and by the points that nbgrader reads."""
 
+    release = Unicode("notebooks", help="The folder of released lessons, below the course's root.").tag(config=True)
+
     def preprocess(self, nb, resources):
         about = resources["nbgrader"]
         name = about["assignment"]
@@ -198,6 +205,20 @@ class Judge(NbGraderPreprocessor):
         runs = about.get("runs")
         if runs is None:  # somebody configured nbgrader's own Execute
             runs = {exercise_of(cell): run_of(cell) for cell in nb.cells if is_grade(cell)}
-        judged = judge_submission(lesson, key, runs, sources_of(nb))
+        examined = examine(lesson, nb, released(self.release, about))
+        decided = Decisions(Path.cwd()).of(name, about["student"])
+        judged = judge_submission(lesson, key, runs, sources_of(nb), examined, decided)
         write_verdicts(nb, lesson, judged, about.get("isolation", PLAIN))
+        return nb, resources
+
+
+class KeepWaiting(NbGraderPreprocessor):
+    """Tells the gradebook which answers an instructor is to look at before their points count."""
+
+    def preprocess(self, nb, resources):
+        about = resources["nbgrader"]
+        with Gradebook(about["db_url"]) as gradebook:
+            rows = Rows(gradebook, about["assignment"], about["student"])
+            keep_waiting(rows.grades, nb)
+            gradebook.db.commit()
         return nb, resources

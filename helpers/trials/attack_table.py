@@ -32,7 +32,9 @@ from helpers.course import SHOWS_ONLY, Limits
 from helpers.grading.collect.restoring import restore
 from helpers.grading.execute import sandbox
 from helpers.grading.execute.running import Runner
-from helpers.grading.judging import judge_submission
+from helpers.grading.findings import WAITS
+from helpers.grading.judging import earned, judge_submission
+from helpers.grading.provenance import examine
 from helpers.notebooks import check_id, grade_id, sources_of
 from helpers.trials.attacks import ATTACKS, EXERCISE, LEAK, LESSON, Attack, Surroundings
 from helpers.trials.grading_speed import marks
@@ -161,6 +163,9 @@ def _notebook(attack: Attack | None, there: Surroundings, solved: dict[str, str]
         cell.source = texts.get(name, cell.source)
         if attack and name == check_id(EXERCISE) and attack.tags:
             cell.metadata.tags = list(attack.tags)
+    if attack and attack.cell:
+        place = next(place for place, cell in enumerate(notebook.cells) if grade_id(cell) == check_id(EXERCISE))
+        notebook.cells.insert(place, nbformat.v4.new_code_cell(there.fill(attack.cell)))
     return notebook
 
 
@@ -247,11 +252,18 @@ def _ours(runner: Runner, notebook: nbformat.NotebookNode, attack: Attack, key, 
     released = nbformat.read(ROOT / "notebooks" / LESSON / f"{LESSON}.ipynb", as_version=4)
     begun = time.monotonic()
     executed = runner.execute(restore(notebook, released).notebook)
+    examined = examine(lesson, executed.notebook, released)
     seconds = time.monotonic() - begun
-    judged = judge_submission(lesson, key, executed.runs, sources_of(executed.notebook))
-    points = {name: found.verdict.points for name, found in judged.items()}
+    judged = judge_submission(lesson, key, executed.runs, sources_of(executed.notebook), examined)
+    paid = {name: found.verdict.points for name, found in judged.items()}
+    # what waits for the instructor is not lost: only the attacked exercise has to earn nothing by itself
+    points = {name: earned(found) for name, found in judged.items()} | (
+        {} if attack.keeps else {EXERCISE: paid[EXERCISE]}
+    )
     right = {e.name: e.points for e in lesson} | ({} if attack.keeps else {EXERCISE: 0})
     leaked = _leaked(executed.notebook)
-    said = [_marked("attacker", points), *([leaked] if leaked else []), f"{seconds:.1f} s"]
+    waits = [name for name, found in judged.items() if found.decision == WAITS]
+    said = [_marked("attacker", paid), *([leaked] if leaked else []), f"{seconds:.1f} s"]
+    said += [f"{len(waits)} exercises wait for the instructor"] if waits else []
     holds = points == right or attack.spoils and all(points[name] <= right[name] for name in right)
     return "; ".join(said), holds and not leaked

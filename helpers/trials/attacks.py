@@ -19,8 +19,9 @@ class Attack:
     """One way to misbehave.
 
     title: what it does, for a table. source: the text of the solution cell; words in «» are replaced by
-    `Surroundings`. keeps: the answer is right all the same, and earns its points. spoils: the attacker's own answers to
-    other exercises may be lost. tags: put on the check cell.
+    `Surroundings`. keeps: the answer is right all the same, and its numbers earn its points. spoils: the attacker's own
+    answers to other exercises may be lost. tags: put on the check cell. cell: a cell that is added between the solution
+    and its check. held: the right numbers come out, by a way that an instructor looks at first.
     """
 
     slug: str
@@ -29,6 +30,8 @@ class Attack:
     keeps: bool = False
     spoils: bool = False
     tags: tuple[str, ...] = ()
+    cell: str = ""
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,116 @@ def everybody():
 
 def code(text: str) -> str:
     return textwrap.dedent(text).strip("\n") + "\n"
+
+
+WRONG = "def raw_weights(x):\n    return x\n"
+
+
+def held(slug: str, title: str, source: str = WRONG, cell: str = "") -> Attack:
+    """Right numbers that the solution cell did not compute."""
+    return Attack(slug, title, code(source), cell=code(cell) if cell else "", held=True)
+
+
+RIGHT_BY_ANOTHER_WAY = (
+    held("answer-elsewhere", "has a wrong answer in its cell, and replaces it in an added one", cell=RIGHT),
+    held(
+        "probes-replaced",
+        "replaces what the check runs by code of its own, in an added cell",
+        cell=r"""
+        for exercise in check.lesson:
+            if exercise.name == 'raw_weights':
+                for aspect in exercise.aspects:
+                    probe = aspect.probe
+                    object.__setattr__(aspect, 'probe', lambda f, draw, probe=probe: probe(lambda x: x @ x.mT, draw))
+        """,
+    ),
+    held(
+        "through-modules",
+        "gets at the check's own code through sys.modules",
+        cell=r"""
+        import sys
+        lesson = sys.modules['helpers.exercises.l01_dot_product_attention'].LESSON
+        for aspect in lesson['raw_weights'].aspects:
+            probe = aspect.probe
+            object.__setattr__(aspect, 'probe', lambda f, draw, probe=probe: probe(lambda x: x @ x.mT, draw))
+        """,
+    ),
+    Attack(
+        "through-the-collector",
+        "finds the exercise among all objects of the process",
+        code(WRONG),
+        cell=code(r"""
+        import gc
+        for thing in gc.get_objects():
+            if type(thing).__name__ == 'Aspect':
+                probe = thing.probe
+                object.__setattr__(thing, 'probe', lambda f, draw, probe=probe: probe(lambda x: x @ x.mT, draw))
+        """),
+    ),
+    held(
+        "text-as-code",
+        "runs text as code, so that its cell does not show what it does",
+        cell=r"""
+        exec(bytes.fromhex('7261775f77656967687473203d206c616d62646120783a2078204020782e6d54'))
+        """,
+    ),
+    held(
+        "shells-names",
+        "gives the name another meaning through the notebook's own shell",
+        cell="get_ipython().user_ns['raw_weights'] = lambda x: x @ x.mT",
+    ),
+    held(
+        "shells-events",
+        "has the notebook's shell exchange the answer when the check's cell begins",
+        cell=r"""
+        def exchange(*about):
+            globals()['raw_weights'] = lambda x: x @ x.mT
+        get_ipython().events.register('pre_run_cell', exchange)
+        """,
+    ),
+    held(
+        "torch-changed",
+        "changes what torch's own functions do, for every exercise",
+        source="""
+        def raw_weights(x):
+            return torch.relu(x)
+        """,
+        cell="torch.relu = lambda x: x @ x.mT",
+    ),
+    held(
+        "code-exchanged",
+        "exchanges the code inside its function",
+        cell="raw_weights.__code__ = (lambda x: x @ x.mT).__code__",
+    ),
+    held(
+        "written-module",
+        "writes a file of code, and imports it",
+        cell=r"""
+        with open('answers_of_mine.py', 'w') as file:
+            file.write('def raw_weights(x): return x @ x.mT')
+        import sys
+        sys.path.insert(0, '.')
+        from answers_of_mine import raw_weights
+        """,
+    ),
+    held(
+        "computed-name",
+        "reaches another answer by a name that its text does not spell",
+        source="""
+        def raw_weights(x):
+            return getattr(torch, ''.join(['mat', 'mul']))(x, x.mT)
+        """,
+    ),
+    held(
+        "by-subclasses",
+        "walks to another class by its relations",
+        source="""
+        def raw_weights(x):
+            kinds = torch.Tensor.__base__.__subclasses__()
+            return next(kind for kind in kinds if kind.__name__ == 'Tensor').__matmul__(x, x.mT)
+        """,
+    ),
+)
 
 
 ATTACKS = (
@@ -807,4 +920,5 @@ ATTACKS = (
         """),
         spoils=True,
     ),
+    *RIGHT_BY_ANOTHER_WAY,
 )
