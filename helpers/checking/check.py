@@ -7,6 +7,7 @@ emits what they returned; the judging is done elsewhere, and no key is at hand.
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import re
@@ -20,7 +21,7 @@ from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
 from helpers.checking.verdicts import NOT_STARTED, RIGHT, Verdict, judge, no_answer
 from helpers.course import EXAM_SEED, VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
-from helpers.notebooks import defines
+from helpers.notebooks import binds
 
 REMEDY = (
     "Authors: run `make build`. Students: download the course's folder again, "
@@ -90,7 +91,7 @@ class Check:
         return judge(exercise, answers.run(exercise, written, key.seed), key[name], source)
 
     def _verdict(self, exercise: Exercise, written: object) -> Verdict:
-        return self.verdict(exercise.name, written, _source_of(written))
+        return self.verdict(exercise.name, written, _source_of(exercise.name))
 
     def _shipped_key(self) -> AnswerKey:
         if self._key is None:
@@ -102,9 +103,11 @@ class Check:
         caller = sys._getframe(2)
         line = linecache.getline(caller.f_code.co_filename, caller.f_lineno)
         named = re.search(r"\(\s*(\w+)\s*\)", line)
-        for name in ([named[1]] if named else []) + [getattr(written, "__name__", "")]:
-            if name in self.lesson:
-                return self.lesson[name]
+        if named and named[1] in self.lesson:
+            return self.lesson[named[1]]
+        with contextlib.suppress(Exception):  # it is the student's object that answers here
+            if written.__name__ in self.lesson:
+                return self.lesson[written.__name__]
         known = ", ".join(f"check({exercise.name})" for exercise in self.lesson)
         print(f"This lesson has no such exercise. Its checks are {known}.")
         return None
@@ -116,17 +119,15 @@ def emit(answer: answers.Answer) -> None:
     display(data, raw=True)
 
 
-def _source_of(written: object) -> str:
-    """The text of the cell that defined this function or class, or nothing.
+def _source_of(exercise: str) -> str:
+    """The text of the last cell that gave this name its meaning, or nothing: what stands in the solution cell.
 
-    Read from the notebook's own cells and not through `inspect`, which finds classes by file only.
+    By the name and not by the object, which may be a lambda or another function under this name; and from the
+    notebook's own cells, not through `inspect`, which finds classes by file only.
     """
     shell = get_ipython()
-    name = getattr(written, "__name__", None)
-    if shell is None or not name:
-        return ""
-    cells = shell.user_ns.get("In", [])
-    return next((cell for cell in reversed(cells) if defines(name).search(cell)), "")
+    cells = shell.user_ns.get("In", []) if shell else []
+    return next((cell for cell in reversed(cells) if binds(exercise, cell)), "")
 
 
 def start(lesson: str) -> Check:
