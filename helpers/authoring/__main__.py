@@ -24,6 +24,7 @@ def main() -> int:
         command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
     exam = commands.add_parser("exam-key", help="make the secret key that a lesson is graded with")
     exam.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
+    exam.add_argument("--seeds", type=int, default=None, metavar="N", help="how many seeds submissions are shared out to")
     commands.add_parser("new", help="start a lesson from the pattern").add_argument("name", metavar="NN_topic")
     commands.add_parser("release", help="make the students' bundle, a zip in dist/")
     commands.add_parser("site", help="render the lessons for readers")
@@ -51,10 +52,16 @@ def _check(arguments) -> int:
 
 
 def _exam_key(arguments) -> int:
-    from helpers.authoring.exam_key import make_exam_key
+    from helpers.authoring.exam_key import POOL, make_exam_key
+    from helpers.grading.progress import progress
 
+    pool = POOL if arguments.seeds is None else arguments.seeds
+    if not 1 <= pool <= 64:
+        print("--seeds: from 1 to 64; 6 is a good number.", file=sys.stderr)
+        return 1
     for source in sources(arguments.lessons):
-        path = make_exam_key(source.name, Path.cwd())
+        with progress(pool, f"Exam key of {source.name}", "seed") as bar:
+            path = make_exam_key(source.name, Path.cwd(), pool=pool, progress=lambda done, of: bar.update())
         print(f"Made {path.relative_to(Path.cwd())}. Keep it to yourself; git ignores it.")
     return 0
 
