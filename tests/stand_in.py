@@ -28,6 +28,7 @@ from nbgrader.utils import is_grade
 
 import helpers.lesson  # noqa: F401  (so that forks need not import it)
 from helpers.checking import answers
+from helpers.checking.check import run_in_exam
 from helpers.exercises import load_lesson
 from helpers.grading.batch import Batch
 from helpers.grading.execute.check_runs import run_of
@@ -67,7 +68,7 @@ class StandIn:
             exercise = self._asked[name.removeprefix("check_")]
             if exercise.name not in names:
                 return
-            wire = answers.to_wire(answers.run(exercise, names[exercise.name], seed))
+            wire = answers.to_wire(run_in_exam(exercise, names[exercise.name], seed))
             cell.outputs = [NotebookNode(output_type="display_data", metadata={}, data={answers.MIME: wire})]
 
 

@@ -79,12 +79,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcomes of one exercise by aspect, and the beginning of what the code printed meanwhile."""
+    """The outcomes of one exercise by aspect, and the beginning of what the code printed meanwhile.
+
+    alike: by aspect, the digest (see `checking.alike`) of what the same code gave on the desk's inputs. In an exam students
+    meet different inputs, and the same wrong answer gives different numbers; these can be compared. No mark rests on them.
+    """
 
     exercise: str
     outcomes: Mapping[str, Outcome]
     printed: str = ""
     lines_printed: int = 0
+    alike: Mapping[str, str] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------------------------------------- running
@@ -287,6 +292,7 @@ def to_wire(answer: Answer) -> dict:
             aspect: {"state": o.state, "says": o.says, "where": o.where, "names": list(o.tensors)}
             for aspect, o in answer.outcomes.items()
         },
+        "alike": dict(answer.alike),
         "printed": answer.printed,
         "lines_printed": answer.lines_printed,
         "tensors": base64.b64encode(write_tensors(tensors)).decode("ascii"),
@@ -316,7 +322,19 @@ def from_wire(data: object, exercise: Exercise) -> Answer:
     if tensors:
         raise MalformedAnswer("it holds tensors for aspects that the exercise does not have")
     lines = data.get("lines_printed")
-    return Answer(exercise.name, outcomes, _text(data, "printed", 1000), lines if isinstance(lines, int) else 0)
+    counted = lines if isinstance(lines, int) else 0
+    return Answer(
+        exercise.name, outcomes, _text(data, "printed", 1000), counted, _alike_from_wire(data.get("alike"), names)
+    )
+
+
+def _alike_from_wire(told: object, aspects: set[str]) -> dict[str, str]:
+    found = told if isinstance(told, Mapping) else {}
+    return {
+        name: text
+        for name, text in found.items()
+        if name in aspects and isinstance(text, str) and re.fullmatch("[0-9a-f]{16}", text)
+    }
 
 
 def _tensors_from_wire(encoded: object) -> dict[str, dict[str, torch.Tensor]]:

@@ -12,12 +12,14 @@ import linecache
 import os
 import re
 import sys
+from dataclasses import replace
 
 from IPython import get_ipython
 from IPython.display import display
 
 from helpers.checking import answers, panel
-from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
+from helpers.checking.alike import digest_of
+from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, load_key, shipped_path
 from helpers.checking.verdicts import NOT_STARTED, RIGHT, Verdict, judge, no_answer
 from helpers.course import EXAM_SEED, VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
@@ -74,7 +76,7 @@ class Check:
             return
         seed = os.environ.get(EXAM_SEED)
         if seed:
-            emit(answers.run(exercise, written, seed))
+            emit(run_in_exam(exercise, written, seed))
             return
         verdict = self._verdict(exercise, written)
         display(Panel(verdict))
@@ -113,6 +115,14 @@ class Check:
         return None
 
 
+def run_in_exam(exercise: Exercise, written: object, seed: str) -> answers.Answer:
+    """What the code gives on the exam's inputs, and digests of what it gives on the desk's, where wrong answers can be compared."""
+    answer = answers.run(exercise, written, seed)
+    values = tuple(aspect for aspect in exercise.aspects if not aspect.side)
+    on_desk = answers.run(replace(exercise, aspects=values), written, SHIPPED_SEED)
+    return replace(answer, alike={aspect: digest_of(outcome) for aspect, outcome in on_desk.outcomes.items()})
+
+
 def emit(answer: answers.Answer) -> None:
     """Send the answer out of the kernel, as an output of the running cell."""
     data = {answers.MIME: answers.to_wire(answer), "text/plain": f"The answer to {answer.exercise} was recorded."}
@@ -135,4 +145,4 @@ def start(lesson: str) -> Check:
     return Check(load_lesson(lesson))
 
 
-__all__ = ["Check", "CheckFailed", "UnknownLesson", "emit", "start"]
+__all__ = ["Check", "CheckFailed", "UnknownLesson", "emit", "run_in_exam", "start"]
