@@ -1,4 +1,4 @@
-"""Keys hold on every machine: what another processor makes of the same sums is no other answer, and a changed solution is."""
+"""Keys hold on every machine: what another processor makes of the same sums is no other answer; a new solution is."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def elsewhere(tensor: torch.Tensor, noise: torch.Generator) -> torch.Tensor:
     if tensor.dtype == torch.float64:  # Python's own numbers, or counts: these are the same everywhere
         return tensor
     signs = torch.randint(0, 2, tensor.shape, generator=noise) * 2.0 - 1.0
-    return (tensor.double() + signs * step).to(tensor.dtype)
+    largest = torch.finfo(tensor.dtype).max  # what masks are filled with, and no machine goes beyond it
+    other = (tensor.double() + signs * step).clamp(-largest, largest).to(tensor.dtype)
+    return torch.where(torch.isfinite(tensor), other, tensor)
 
 
 def disturbed(key: AnswerKey) -> AnswerKey:

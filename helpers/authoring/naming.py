@@ -33,6 +33,7 @@ from helpers.notebooks import BEGIN, END
 # A mistake is run by every author who builds the lesson, outside the sandbox: what students write to do anything but
 # reckon is written by hand, by somebody who has read it.
 MODULES = {"torch", "math", "helpers"}
+FILES = ("load", "save", "hub", "system", "utils", "classes", "ops")
 REACHING = {
     "breakpoint", "compile", "delattr", "eval", "exec", "exit", "getattr", "globals", "input", "locals", "open", "quit",
     "setattr", "vars", "__import__",
@@ -154,7 +155,7 @@ def _mistake(source: Source, exercise: str, codes: list[str], slug: str, title: 
 
 
 def bodies_of(cell: str, code: str) -> tuple[tuple[str, ...], list[str]]:
-    """What stands in a student's cell where the solution regions of the lesson's cell are, one body for each.
+    """What stands in a student's cell where the regions of the lesson's cell are, one body for each.
 
     Returns the bodies and remarks. Raises CannotName where what was changed outside the regions does not let them be found.
     """
@@ -272,16 +273,8 @@ def _only_reckons(bodies: tuple[str, ...]) -> None:
                 reached = next((f"import {name}" for name in names if name.split(".")[0] not in MODULES), "")
             elif isinstance(node, ast.Name) and node.id in REACHING:
                 reached = f"{node.id}()"
-            elif isinstance(node, ast.Attribute) and node.attr.startswith("__") and node.attr != "__init__":
-                reached = f".{node.attr}"
-            elif isinstance(node, ast.Attribute) and node.attr in (
-                "load",
-                "save",
-                "hub",
-                "system",
-                "utils",
-                "classes",
-                "ops",
+            elif isinstance(node, ast.Attribute) and (
+                node.attr in FILES or node.attr.startswith("__") and node.attr != "__init__"
             ):
                 reached = f".{node.attr}"
             if reached:
@@ -353,7 +346,7 @@ def _as_text(mistake: Mistake, names: dict[str, str]) -> str:
 
 
 def _literal(body: str) -> str:
-    """The text in triple quotes, indented as the other entries are; as a plain string where that would not be the same text."""
+    """The text in triple quotes, as the other entries have it; as a plain string where that would be another text."""
     if '"""' in body or "\\" in body or body.endswith('"'):
         return _quoted(body)
     if "\n" not in body:

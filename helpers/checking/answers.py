@@ -81,8 +81,9 @@ class Outcome:
 class Answer:
     """The outcomes of one exercise by aspect, and the beginning of what the code printed meanwhile.
 
-    alike: by aspect, the digest (see `checking.alike`) of what the same code gave on the desk's inputs. In an exam students
-    meet different inputs, and the same wrong answer gives different numbers; these can be compared. No mark rests on them.
+    alike: by aspect, the digest (see `checking.alike`) of what the same code gave on the desk's inputs. In an exam
+    students meet different inputs, and the same wrong answer gives different numbers; these can be compared. No mark
+    rests on them.
     """
 
     exercise: str
@@ -131,7 +132,7 @@ def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
 
 
 def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """The outcomes, as far as one answer has room for them: what comes too late is refused, and nothing else with it."""
+    """The outcomes, as far as one answer has room for them: what comes too late is refused, and it alone."""
     kept, room = {}, ROOM
     for aspect, outcome in outcomes.items():
         room -= sum(tensor.nbytes for tensor in outcome.tensors.values())
@@ -151,7 +152,11 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
     except BaseException as problem:  # SystemExit too: what a student's code raises is an answer
         if _is_stub(problem):
             return Outcome(NOT_ATTEMPTED)
-        return Outcome(RAISED, says=_described(problem), where=_short(_asked(lambda: _students_line(problem))))
+        return Outcome(RAISED, says=_described(problem), where=_where(problem))
+
+
+def _where(problem: BaseException) -> str:
+    return _short(_asked(lambda: _students_line(problem)))
 
 
 def _is_stub(problem: BaseException) -> bool:
@@ -224,7 +229,7 @@ def _named(returned: object) -> Iterable[tuple[object, object]]:
 
 
 def _plain(value: torch.Tensor) -> torch.Tensor | None:
-    """The numbers of a tensor in one that is no view, no parameter and of no class of its own; None if it hides them."""
+    """The numbers of a tensor in one that is no view and of no class of its own; None if it hides them."""
     with torch._C.DisableTorchFunctionSubclass():
         kept = torch.Tensor.detach(value).to("cpu").resolve_conj().resolve_neg().as_subclass(torch.Tensor)
         kept = kept.contiguous().clone()

@@ -116,7 +116,7 @@ class Check:
 
 
 def run_in_exam(exercise: Exercise, written: object, seed: str) -> answers.Answer:
-    """What the code gives on the exam's inputs, and digests of what it gives on the desk's, where wrong answers can be compared."""
+    """What the code gives on the exam's inputs; and digests of what it gives on the desk's, to compare wrong answers by."""
     answer = answers.run(exercise, written, seed)
     values = tuple(aspect for aspect in exercise.aspects if not aspect.side)
     on_desk = answers.run(replace(exercise, aspects=values), written, SHIPPED_SEED)

@@ -21,8 +21,8 @@ FORMAT = 1
 Outcomes = Mapping[str, Outcome]
 
 __all__ = [
-    "SHIPPED_SEED", "AnswerKey", "BadKey", "ExerciseKey", "KnownMistake", "digest_of_asked", "key_as_bytes", "key_from_bytes",
-    "load_key", "metadata_of", "require_same_lesson", "save_key", "shipped_path",
+    "SHIPPED_SEED", "AnswerKey", "BadKey", "ExerciseKey", "KnownMistake", "digest_of_asked", "key_as_bytes",
+    "key_from_bytes", "load_key", "metadata_of", "require_same_lesson", "save_key", "shipped_path",
 ]  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def key_from_bytes(lesson: Lesson, data: bytes, name: str, remedy: str) -> Answe
 
 
 def require_same_lesson(lesson: Lesson, found: tuple, wanted: int, name: str, remedy: str) -> None:
-    """Raises BadKey unless a key is of this lesson as it is asked now. found: its format, lesson and digest of what was asked."""
+    """Raises BadKey unless a key is of this lesson as it is asked now. found: format, lesson, digest of what was asked."""
     if found[1] != lesson.name:
         raise BadKey(f"The answer key {name} belongs to {found[1]}, not to {lesson.name}. {remedy}")
     if found[0] != wanted or found[2] != digest_of_asked(lesson):

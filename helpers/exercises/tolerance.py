@@ -45,11 +45,11 @@ class Tolerance:
         return Tolerance(min(self.rtol, other.rtol), min(self.atol, other.atol))
 
 
-# The same computation on two processors, with other thread counts, or summed in another order: seen were differences of 3e-5
-# where the largest entry is 43. Keys are fresh within this; no verdict is narrower, unless an aspect says so itself.
+# The same computation on two processors, with other thread counts, or summed in another order: seen were differences
+# of 3e-5 where the largest entry is 43. Keys are fresh within this; no verdict is narrower, unless an aspect says so.
 MACHINES = Tolerance(rtol=1e-5, atol=1e-5)
 
-# What an answer may be off by: another right way to write it rounds elsewhere, and gradients add up what forward passes round.
+# What an answer may be off by: another right way to write it rounds elsewhere, and gradients add up such roundings.
 VALUES = Tolerance(rtol=1e-4, atol=1e-5)
 GRADIENTS = Tolerance(rtol=1e-3, atol=1e-4)
 
@@ -68,7 +68,7 @@ def size_of(target: torch.Tensor) -> float:
 def between_machines(verdict: Tolerance, dtype: torch.dtype) -> Tolerance:
     """What another machine may make of the same computation, for numbers of this type.
 
-    verdict: what answers are judged with; never wider than that. Numbers of 16 bits are judged as an answer is: with eight
-    or eleven bits, one rounding elsewhere is a hundredth or a thousandth.
+    verdict: what answers are judged with; never wider than that. Numbers of 16 bits are judged as an answer is: with
+    eight or eleven bits, one rounding elsewhere is a hundredth or a thousandth.
     """
     return verdict if dtype in (torch.float16, torch.bfloat16) else MACHINES.at_most(verdict)

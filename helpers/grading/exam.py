@@ -1,9 +1,9 @@
 """The exam's keys for a lesson, made (see `authoring.exam_key`) from a secret that no student has seen.
 
 A submission's code knows the seed that its inputs were drawn from, and may print it. So there is not one seed but a
-small pool of them, all derived from a secret that never leaves the grader's own process; which of them a submission meets
-follows from the student, from what was handed in, and from the secret. The same work meets the same seed again, so
-that a regrade gives the same marks; what somebody printed in one hand-in says nothing of the next.
+small pool of them, all derived from a secret that never leaves the grader's own process; which of them a submission
+meets follows from the student, from what was handed in, and from the secret. The same work meets the same seed again,
+so that a regrade gives the same marks; what somebody printed in one hand-in says nothing of the next.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HIDDEN = "(the exam's seed)"  # what pages show where a submission printed it
 
 @dataclass(frozen=True)
 class ExamKey:
-    """The answer keys of one lesson's exam. secret: never handed to a submission. keys: one for each seed of the pool."""
+    """The answer keys of one lesson's exam. secret: never handed to a submission. keys: one for each seed."""
 
     lesson: str
     secret: str
@@ -70,7 +70,7 @@ def _derived(secret: str, *words: str) -> str:
 
 
 def digest_of_work(notebook: NotebookNode) -> str:
-    """The digest of a submission, restored to the released shape: of all its code, and of nothing that running it changes."""
+    """The digest of a submission, restored to the released shape: of all its code, which running does not change."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
@@ -151,7 +151,7 @@ def _read(lesson: str, path: Path, version: tuple) -> ExamKey:
         told = metadata_of(data)
         if "exam" not in told and "key" in told:
             raise BadKey(
-                f"The exam key {name} was made by an earlier version of the course, with one seed for every student; now "
+                f"The exam key {name} was made by an earlier version of the course, with one seed for everybody; now "
                 f"there are {POOL}. Everybody is graded anew with the new key. {todo}"
             )
         about, packed = json.loads(told["exam"]), load(data)
