@@ -9,6 +9,9 @@ FIRST  := 01_dot_product_attention
 LESSON :=
 NAME   :=
 FROM   :=
+ANSWER :=
+TITLE  :=
+SAYS   :=
 ARGS   :=
 PYTHON :=
 JOBS   :=
@@ -53,9 +56,9 @@ $(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help env lab data update test quick lint site build check new-lesson release exam-key assignment demo-class \
-        collect grade bench bench-grading compare-attacks look accept refuse feedback report export \
-        restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .name .from
+.PHONY: help env lab data update test quick lint site build check new-lesson release exam-key name-mistake assignment \
+        demo-class collect grade bench bench-grading compare-attacks look accept refuse feedback report export \
+        restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .name .from .answer
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -170,7 +173,10 @@ release: .full env ## Make the students' zip, into dist/
 	$(PY) -m helpers.authoring release
 
 exam-key: .full .lesson env ## Make an exam's answer key: LESSON=NN_topic
-	$(PY) -m helpers.authoring exam-key $(LESSON)
+	$(PY) -m helpers.authoring exam-key $(LESSON) $(ARGS)
+
+name-mistake: .full .lesson .answer env ## Name a wrong answer of the report: LESSON= ANSWER=3f2a91c0 NAME= TITLE= SAYS=
+	@$(PY) -m helpers.authoring name-mistake $(LESSON) "$(ANSWER)" --name "$(NAME)" --title "$$TITLE" --says "$$SAYS" $(ARGS)
 
 assignment: .full .lesson env ## Make the students' notebook: LESSON=NN_topic
 	$(PY) -m nbgrader generate_assignment $(LESSON) --force
@@ -253,6 +259,14 @@ NO_SUCH = { echo "There is no lesson called $(1). The lessons:"; ls $(2); exit 1
 .from:
 	@test -n "$(FROM)" || { echo "Say where the submissions are: make collect LESSON=$(LESSON) FROM=class.zip"; exit 1; }
 	@test -e "$(FROM)" || { echo "There is no file $(FROM)."; exit 1; }
+
+# Sentences hold apostrophes: they go by the environment, past the shell's quotes.
+export TITLE SAYS
+.answer:
+	@test -n "$(ANSWER)" && test -n "$(NAME)" && test -n "$$TITLE" && test -n "$$SAYS" || { \
+	    echo "Say which answer, and what to call it, as the report does:"; \
+	    echo "    make name-mistake LESSON=$(LESSON) ANSWER=3f2a91c0 NAME=no-scale TITLE=\"not divided by √d\" SAYS=\"...\""; \
+	    exit 1; }
 
 .name:
 	@test -n "$(NAME)" || { echo "Name the lesson: make new-lesson NAME=17_topic"; exit 1; }

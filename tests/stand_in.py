@@ -28,9 +28,9 @@ from nbgrader.utils import is_grade
 
 import helpers.lesson  # noqa: F401  (so that forks need not import it)
 from helpers.checking import answers
+from helpers.checking.check import run_in_exam
 from helpers.exercises import load_lesson
 from helpers.grading.batch import Batch
-from helpers.grading.exam import load_exam_key
 from helpers.grading.execute.check_runs import run_of
 from helpers.grading.execute.running import Executed, Runner
 from helpers.notebooks import exercise_of
@@ -40,27 +40,27 @@ ISOLATION = "none (a stand-in)"
 
 @dataclass
 class StandIn:
-    """Runs the notebooks of one lesson. delay: seconds to take longer, at random."""
+    """Runs the notebooks of one lesson. seed: instead of the one it is told. delay: seconds to take longer, at random."""
 
     lesson: str
-    seed: str
+    seed: str = ""
     delay: float = 0.0
     runs: int = 0
 
     def __post_init__(self):
         self._asked, self._lock = load_lesson(self.lesson), threading.Lock()
 
-    def execute(self, notebook: NotebookNode) -> Executed:
+    def execute(self, notebook: NotebookNode, seed: str) -> Executed:
         time.sleep(self.delay * random.random())
         with self._lock, contextlib.redirect_stdout(io.StringIO()):
             self.runs += 1
             names: dict = {"__name__": "__main__"}
             for cell in notebook.cells:
-                self._cell(cell, names)
+                self._cell(cell, names, self.seed or seed)
         runs = {exercise_of(cell): run_of(cell) for cell in notebook.cells if is_grade(cell)}
         return Executed(notebook, (), ISOLATION, runs)
 
-    def _cell(self, cell: NotebookNode, names: dict) -> None:
+    def _cell(self, cell: NotebookNode, names: dict, seed: str) -> None:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
         if name == "setup" or name in self._asked:
             exec(cell.source, names)
@@ -68,18 +68,17 @@ class StandIn:
             exercise = self._asked[name.removeprefix("check_")]
             if exercise.name not in names:
                 return
-            wire = answers.to_wire(answers.run(exercise, names[exercise.name], self.seed))
+            wire = answers.to_wire(run_in_exam(exercise, names[exercise.name], seed))
             cell.outputs = [NotebookNode(output_type="display_data", metadata={}, data={answers.MIME: wire})]
 
 
 def grade(lesson: str, real: bool = False) -> None:
     """A batch in the working folder."""
-    seed = load_exam_key(lesson, Path.cwd()).seed
     if real:
-        with Runner(lesson, seed) as runner:
+        with Runner(lesson) as runner:
             Batch(Path.cwd(), lesson, runner.execute, 2, bar=False).run()
     else:
-        Batch(Path.cwd(), lesson, StandIn(lesson, seed, delay=0.01).execute, 2, bar=False).run()
+        Batch(Path.cwd(), lesson, StandIn(lesson, delay=0.01).execute, 2, bar=False).run()
 
 
 def killed(lesson: str, kills: int, real: bool) -> None:

@@ -26,7 +26,6 @@ from helpers.checking import answers
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
 from helpers.grading.batch import NOTHING_RAN, UnknownStudent, as_text
-from helpers.grading.exam import load_exam_key
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Busy, Journal
 from helpers.grading.records import digest_of_wrong, recorded
@@ -116,7 +115,7 @@ def test_what_no_longer_holds_is_graded_again(course, damage):
             marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").auto_score = 2
             marks.gradebook.db.commit()
     else:
-        assert course.run("helpers.authoring", "exam-key", FIRST).returncode == 0
+        assert course.run("helpers.authoring", "exam-key", FIRST, "--seeds", "2").returncode == 0
     summary = batch(course).run()
     assert len(summary.graded) == (3 if damage == "key" else 1)
     assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
@@ -139,12 +138,12 @@ def test_points_and_comments_given_by_hand_stay(course):
 
 def test_a_failure_of_the_machinery_gives_no_mark_and_stops_nobody(course):
     hand_in_a_few(course)
-    runner = StandIn(FIRST, load_exam_key(FIRST, course.folder).seed)
+    runner = StandIn(FIRST)
 
-    def fails_for_ben(notebook):
+    def fails_for_ben(notebook, seed):
         if any(cell.source == WRONG for cell in notebook.cells):
             raise OSError("no space left")
-        return runner.execute(notebook)
+        return runner.execute(notebook, seed)
 
     summary = batch(course, fails_for_ben).run()
     assert summary.failed == [("ben", "OSError: no space left")]
@@ -167,12 +166,12 @@ def test_marks_that_cannot_be_written_leave_nothing_behind(course, monkeypatch):
 
 def test_ctrl_c_keeps_what_is_done(course):
     hand_in_a_few(course)
-    runner = StandIn(FIRST, load_exam_key(FIRST, course.folder).seed)
+    runner = StandIn(FIRST)
 
-    def stopped(notebook):
+    def stopped(notebook, seed):
         if runner.runs:
             raise KeyboardInterrupt
-        return runner.execute(notebook)
+        return runner.execute(notebook, seed)
 
     summary = batch(course, stopped, jobs=1).run()
     assert summary.stopped and "goes on where it stopped" in as_text(summary)
@@ -202,10 +201,10 @@ def test_nothing_that_a_browser_could_run_is_left_for_the_formgrader(course):
     notebook = answer_notebook(FIRST, **solved(FIRST))
     notebook.cells.append(nbformat.v4.new_markdown_cell("a < b <script>alert(1)</script> <img src=x onerror=alert(1)>"))
     course.submit("ada", notebook)
-    runner = StandIn(FIRST, load_exam_key(FIRST, course.folder).seed)
+    runner = StandIn(FIRST)
 
-    def with_html(notebook):
-        executed = runner.execute(notebook)
+    def with_html(notebook, seed):
+        executed = runner.execute(notebook, seed)
         data = {"text/html": "<script>alert(1)</script>", "text/plain": "1", "application/javascript": "alert(1)"}
         executed.notebook.cells[1].outputs = [
             nbformat.v4.new_output("display_data", data),

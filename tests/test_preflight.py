@@ -16,7 +16,6 @@ from stand_in import ISOLATION, StandIn
 from helpers.exercises import load_lesson
 from helpers.grading import nbgrader_steps, preflight
 from helpers.grading.batch import as_text, require_machine
-from helpers.grading.exam import load_exam_key
 from helpers.grading.execute.running import Executed, SandboxFailed
 from helpers.grading.journal import Journal
 from helpers.grading.judging import CheckRun, Why
@@ -24,7 +23,7 @@ from helpers.grading.preflight import EMPTY, REFERENCE, TOGETHER, Guard, Machine
 
 
 def stand_in(course):
-    return StandIn(FIRST, load_exam_key(FIRST, course.folder).seed)
+    return StandIn(FIRST)
 
 
 def nothing_written(course):
@@ -35,13 +34,13 @@ def judged(course):
     return (course.folder / "autograded").glob("*/*/*.ipynb")
 
 
-def none_answers(notebook):
+def none_answers(notebook, seed=None):
     """A machine on which every process dies, as one whose sandbox hides the course's Python."""
     died = CheckRun(why=Why.DIED, says="it ended the Python process")
     return Executed(notebook, ("the kernel died in setup",), ISOLATION, {e.name: died for e in load_lesson(FIRST)})
 
 
-def sandbox_fails(notebook):
+def sandbox_fails(notebook, seed=None):
     raise SandboxFailed("the sandbox could not be started")
 
 
@@ -85,11 +84,11 @@ def test_one_exercise_that_is_judged_otherwise_is_enough(course):
     hand_in_a_few(course)
     runner = stand_in(course)
 
-    def computes_otherwise(notebook):
+    def computes_otherwise(notebook, seed):
         for cell in notebook.cells:
             if cell.metadata.get("nbgrader", {}).get("grade_id") == "raw_weights":
                 cell.source = WRONG
-        return runner.execute(notebook)
+        return runner.execute(notebook, seed)
 
     halted = batch(course, computes_otherwise).run().halted
     assert "raw_weights  1 of 3" in halted and "self_attention" not in halted
@@ -108,8 +107,8 @@ def test_points_for_an_empty_submission_stop_the_batch(course):
     right = answer_notebook(FIRST, **solved(FIRST))
     runner = stand_in(course)
 
-    def gives_everybody_everything(notebook):
-        return runner.execute(nbformat.from_dict(right))
+    def gives_everybody_everything(notebook, seed):
+        return runner.execute(nbformat.from_dict(right), seed)
 
     halted = batch(course, gives_everybody_everything).run().halted
     assert "an empty submission of this lesson" in halted and "does not get no points" not in halted
@@ -146,8 +145,8 @@ def test_the_checkout_s_own_solutions_are_taken_where_the_course_s_folder_has_no
 def breaks_after(runner, runs):
     """A machine on which every process dies after so many submissions."""
 
-    def execute(notebook):
-        return runner.execute(notebook) if runner.runs < runs else none_answers(notebook)
+    def execute(notebook, seed):
+        return runner.execute(notebook, seed) if runner.runs < runs else none_answers(notebook)
 
     return execute
 
@@ -172,11 +171,11 @@ def test_a_sandbox_that_fails_from_then_on_stops_the_batch_instead_of_failing_fo
     hand_in(course, 12)
     runner, tried = stand_in(course), []
 
-    def execute(notebook):
+    def execute(notebook, seed):
         if runner.runs >= 4:
             tried.append(notebook)
             sandbox_fails(notebook)
-        return runner.execute(notebook)
+        return runner.execute(notebook, seed)
 
     summary = batch(course, execute, jobs=1).run()
     assert "the sandbox could not be started" in summary.halted and len(tried) < 8
@@ -188,11 +187,11 @@ def test_a_submission_that_kills_its_own_process_gets_its_marks_once_the_machine
     runner, lock = stand_in(course), threading.Lock()
     order = []
 
-    def execute(notebook):
+    def execute(notebook, seed):
         with lock:
             mine = any(cell.source == WRONG for cell in notebook.cells)
             order.append("ben" if mine else "other")
-        return none_answers(notebook) if mine else runner.execute(notebook)
+        return none_answers(notebook) if mine else runner.execute(notebook, seed)
 
     summary = batch(course, execute, jobs=1).run()
     assert not summary.halted and course.marks()["ben"] == NONE and course.marks()["ada"] == FULL
@@ -299,9 +298,9 @@ def test_every_worker_grades_the_reference(course):
     hand_in_a_few(course)
     runner = stand_in(course)
 
-    def everywhere(notebook):
+    def everywhere(notebook, seed):
         wrong = none_answers(nbformat.from_dict(notebook))
-        return [runner.execute(nbformat.from_dict(notebook)), wrong]
+        return [runner.execute(nbformat.from_dict(notebook), seed), wrong]
 
     made = batch(course, runner.execute)
     made._everywhere = everywhere
@@ -323,7 +322,7 @@ def test_nbgrader_autograde_tries_the_machine_once_and_stops_before_the_first_st
     nbgrader_steps._require_machine.cache_clear()
     with pytest.raises(SystemExit, match="does not get full marks on this machine"):
         nbgrader_steps.require_exam_key(FIRST, "ada", [])
-    monkeypatch.setattr(Broken, "execute", lambda self, notebook: stand_in(course).execute(notebook))
+    monkeypatch.setattr(Broken, "execute", lambda self, notebook, seed: stand_in(course).execute(notebook, seed))
     for student in ("ada", "ben"):
         nbgrader_steps.require_exam_key(FIRST, student, [])
     assert len(runs) == 2, "once for the run that failed, once for both students"

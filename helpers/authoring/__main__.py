@@ -1,4 +1,4 @@
-"""``python -m helpers.authoring build|check|exam-key|new|release|site``."""
+"""``python -m helpers.authoring build|check|exam-key|name-mistake|new|release|site``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,15 @@ def main() -> int:
         command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
     exam = commands.add_parser("exam-key", help="make the secret key that a lesson is graded with")
     exam.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
+    exam.add_argument("--seeds", type=int, metavar="N", help="how many seeds submissions are shared out to")
     commands.add_parser("new", help="start a lesson from the pattern").add_argument("name", metavar="NN_topic")
+    naming = commands.add_parser("name-mistake", help="make a known mistake of a wrong answer that the report shows")
+    naming.add_argument("lesson", metavar="NN_topic")
+    naming.add_argument("answer", help="its handle in the report: 3f2a91c0")
+    naming.add_argument("--name", required=True, help="lower case words joined by hyphens")
+    naming.add_argument("--title", required=True, help="a few words that name it")
+    naming.add_argument("--says", required=True, help="what to look at, without giving the line away")
+    naming.add_argument("--yes", action="store_true", help="do not ask")
     commands.add_parser("release", help="make the students' bundle, a zip in dist/")
     commands.add_parser("site", help="render the lessons for readers")
     arguments = parser.parse_args()
@@ -52,11 +60,37 @@ def _check(arguments) -> int:
 
 
 def _exam_key(arguments) -> int:
-    from helpers.authoring.exam_key import make_exam_key
+    from helpers.authoring.exam_key import POOL, make_exam_key
+    from helpers.grading.progress import progress
 
+    pool = POOL if arguments.seeds is None else arguments.seeds
+    if not 1 <= pool <= 64:
+        print("--seeds: from 1 to 64; 6 is a good number.", file=sys.stderr)
+        return 1
     for source in sources(arguments.lessons):
-        path = make_exam_key(source.name, Path.cwd())
+        with progress(pool, f"Exam key of {source.name}", "seed") as bar:
+            path = make_exam_key(source.name, Path.cwd(), pool=pool, progress=lambda done, of: bar.update())
         print(f"Made {path.relative_to(Path.cwd())}. Keep it to yourself; git ignores it.")
+    return 0
+
+
+def _name_mistake(arguments) -> int:
+    from helpers.authoring.naming import CannotName, propose
+
+    (source,) = sources([arguments.lesson])
+    try:
+        found = propose(source, Path.cwd(), arguments.answer, arguments.name, arguments.title, arguments.says)
+        print(f"{found.diff}\nMade by {len(found.students)}: {', '.join(found.students)}.", *found.notes, sep="\n")
+        print("Read it: a student wrote it, and from now on it runs on your machine, outside the sandbox.")
+        if not arguments.yes and input("Write it down? [y/N] ").strip().lower() not in ("y", "yes"):
+            raise CannotName("You said no.")
+        found.write(told=print)
+    except (CannotName, BadEdit, EOFError) as problem:
+        print(f"{problem or 'Nobody answered; ARGS=--yes answers for you.'}\nNothing was changed.", file=sys.stderr)
+        return 1
+    print(f"{found.mistake.exercise} knows {found.mistake.slug!r} now, in the students' key and in the exam's. Then:")
+    print(f"    make grade LESSON={source.name}     (everybody once more, on the same inputs)")
+    print(f"    make feedback LESSON={source.name}  (calls it by its name)")
     return 0
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
-import torch
 
 from helpers.authoring.building import release
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_cpu, sources
 from helpers.authoring.mistakes import Alias, BadEdit, Mistake, Same, Shortcut, Variant
 from helpers.checking.answers import Answer, run
+from helpers.checking.comparing import same_on_another_machine
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
 from helpers.checking.verdicts import NOT_ALLOWED, RIGHT, judge, lost_aspects
@@ -101,16 +101,7 @@ def _same_entry(exercise: Exercise, shipped: ExerciseKey, made: ExerciseKey) -> 
         return False
     pairs = [(shipped.reference, made.reference)]
     pairs += [(s.outcomes, m.outcomes) for s, m in zip(shipped.mistakes, made.mistakes, strict=True)]
-    return all(_same_outcome(old[a.name], new[a.name]) for old, new in pairs for a in exercise.aspects)
-
-
-def _same_outcome(old, new) -> bool:
-    return (old.state, old.says, old.tensors.keys()) == (new.state, new.says, new.tensors.keys()) and all(
-        tensor.shape == new.tensors[name].shape
-        and tensor.dtype == new.tensors[name].dtype
-        and torch.allclose(tensor.double(), new.tensors[name].double(), rtol=1e-5, atol=1e-6, equal_nan=True)
-        for name, tensor in old.tensors.items()
-    )
+    return all(same_on_another_machine(old[a.name], new[a.name], a) for old, new in pairs for a in exercise.aspects)
 
 
 def leaks(source: Source) -> Iterator[str]:

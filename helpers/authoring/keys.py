@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import Mistake
 from helpers.checking.answers import ANSWERED, run
@@ -17,7 +19,25 @@ def make_key(source: Source, seed: int | str) -> AnswerKey:
 
     Raises BrokenReference when the solution fails a probe, BadEdit when a mistake does not fit the solution.
     """
-    answers = Answers(source)
+    return make_keys(source, [seed])[0]
+
+
+def make_keys(
+    source: Source, seeds: Sequence[int | str], progress: Callable[[int, int], None] = lambda done, of: None
+) -> list[AnswerKey]:
+    """The answer keys of a lesson for several seeds; raises as `make_key` does.
+
+    progress: told after each key how many are done, and of how many. Texts are compiled once for all seeds; each seed
+    gets objects of its own, for one may remember what it was asked before.
+    """
+    answers, made = Answers(source), []
+    for seed in seeds:
+        made.append(_key(source, answers, seed))
+        progress(len(made), len(seeds))
+    return made
+
+
+def _key(source: Source, answers: Answers, seed: int | str) -> AnswerKey:
     lesson = source.lesson
     known: dict[str, list[Mistake]] = {exercise.name: [] for exercise in lesson}
     for mistake in source.variants(Mistake):

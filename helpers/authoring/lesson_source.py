@@ -10,6 +10,7 @@ import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 
 import jupytext
 import nbformat
@@ -122,7 +123,7 @@ class Answers:
     """
 
     def __init__(self, source: Source):
-        self._cells = source.cells()
+        self._cells, self._compiled = source.cells(), {}
         self._setup: dict = {"__name__": "__main__"}
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(self._cells[SETUP], "<setup>", "exec"), self._setup)
@@ -136,8 +137,14 @@ class Answers:
         """The function or class that the cell defines."""
         namespace = dict(self._setup)
         with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(self.text(exercise, variant), "<solution>", "exec"), namespace)
+            exec(self._code(exercise, variant), namespace)
         return namespace[exercise]
+
+    def _code(self, exercise: str, variant: Variant | None) -> CodeType:
+        key = (exercise, type(variant), variant and variant.slug)
+        if key not in self._compiled:
+            self._compiled[key] = compile(self.text(exercise, variant), "<solution>", "exec")
+        return self._compiled[key]
 
 
 __all__ = ["Answers", "Mistake", "NOTEBOOKS", "ROOT", "SOLUTIONS", "Same", "Shortcut", "Source", "sources"]

@@ -3,6 +3,9 @@
 An `Outcome` is what one aspect came to: tensors, or a reason why there are none. An `Answer` is the
 outcomes of one exercise. Answers cross from a student's kernel to the grader as safetensors in base64,
 never as pickles, and both sides bound their size.
+
+At the desk nothing has to cross, and yet it does: `run` returns what the grader would read. So whatever an
+answer holds, desk and exam judge the same thing.
 """
 
 from __future__ import annotations
@@ -11,11 +14,14 @@ import base64
 import binascii
 import contextlib
 import io
+import itertools
+import json
 import linecache
 import os
+import re
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,7 +44,20 @@ STATES = (ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED)
 
 LARGEST_TENSOR = 1 << 20  # bytes; the largest right answer of the course is far smaller
 LARGEST_ANSWER = 8 << 20
+ROOM = 7 << 20  # bytes that the tensors of all aspects may take; their names and the words take the rest
+MOST_TENSORS = 64  # in one aspect; the right answers of the course have nine at most
 LONGEST_TEXT = 400
+LONGEST_NAME = 100
+
+# What numbers may be of: the types that safetensors, JSON and every torch carry unchanged
+DTYPES = frozenset((
+    torch.float64, torch.float32, torch.float16, torch.bfloat16,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+))  # fmt: skip
+
+EMPTY = "There is nothing to compare: where tensors are expected, your code leaves an empty dict."
+TOO_MUCH = "Your code returns more numbers than a check can send. Look for an axis that is too long."
+UNREADABLE = "Your code returns a tensor of a kind that cannot be read; an ordinary torch.Tensor is needed."
 
 
 class MalformedAnswer(ValueError):
@@ -64,6 +83,9 @@ class Answer:
     """The outcomes of one exercise by aspect, and the beginning of what the code printed meanwhile.
 
     entered: the finished parts and forbidden functions that it entered (see `noting`), where that was noted.
+    alike: by aspect, the digest (see `checking.alike`) of what the same code gave on the desk's inputs. In an exam
+    students meet different inputs, and the same wrong answer gives different numbers; these can be compared. No mark
+    rests on them.
     """
 
     exercise: str
@@ -71,6 +93,7 @@ class Answer:
     printed: str = ""
     lines_printed: int = 0
     entered: tuple[str, ...] = ()
+    alike: Mapping[str, str] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------------------------------------- running
@@ -86,6 +109,9 @@ class _Notepad(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        text = str.__str__(text)  # a student's own kind of str may have methods of its own
         self.lines += text.count("\n")
         if self._room > 0:
             self.kept += text[: self._room]
@@ -104,13 +130,24 @@ def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
     """Run every probe of the exercise on what the student wrote, with the inputs of that seed.
 
     Whatever the student's code does (raise, exit, print, warn, return nonsense) becomes an outcome;
-    only a KeyboardInterrupt passes, so that the stop button works.
+    only a KeyboardInterrupt passes, so that the stop button works. What is returned went over the wire, as in
+    an exam: `from_wire(to_wire(answer))` is the same answer again.
     """
     notepad = _Notepad()
     with contextlib.redirect_stdout(notepad), contextlib.redirect_stderr(notepad), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         outcomes = {aspect.name: _outcome(exercise, aspect, written, seed) for aspect in exercise.aspects}
-    return Answer(exercise.name, outcomes, notepad.kept, notepad.lines)
+    answer = Answer(exercise.name, _within_bounds(outcomes), harmless(notepad.kept)[:1000], notepad.lines)
+    return from_wire(json.loads(json.dumps(to_wire(answer))), exercise)
+
+
+def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """The outcomes, as far as one answer has room for them: what comes too late is refused, and it alone."""
+    kept, room = {}, ROOM
+    for aspect, outcome in outcomes.items():
+        room -= sum(tensor.nbytes for tensor in outcome.tensors.values())
+        kept[aspect] = outcome if room >= 0 else Outcome(REFUSED, says=TOO_MUCH)
+    return kept
 
 
 def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | str) -> Outcome:
@@ -125,17 +162,39 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
     except BaseException as problem:  # SystemExit too: what a student's code raises is an answer
         if _is_stub(problem):
             return Outcome(NOT_ATTEMPTED)
-        return Outcome(RAISED, says=_short(_described(problem)), where=_short(_students_line(problem)))
+        return Outcome(RAISED, says=_described(problem), where=_where(problem))
+
+
+def _where(problem: BaseException) -> str:
+    return _short(_asked(lambda: _students_line(problem)))
 
 
 def _is_stub(problem: BaseException) -> bool:
     # torch raises NotImplementedError as well, always with a message of its own
-    return type(problem) is NotImplementedError and str(problem) in ("", STUB)
+    return type(problem) is NotImplementedError and _asked(lambda: str(problem), "?") in ("", STUB)
 
 
 def _described(problem: BaseException) -> str:
-    lines = str(problem).strip().splitlines()
-    return f"{type(problem).__name__}: {lines[0]}" if lines else type(problem).__name__
+    kind = harmless(_asked(lambda: type(problem).__name__, "an exception"))[:LONGEST_NAME]
+    text = _asked(lambda: str(problem))[: 10 * LONGEST_TEXT]
+    lines = harmless(re.sub(r"\b0x[0-9a-fA-F]{6,}", "0x…", text)).strip().splitlines()  # no two runs share addresses
+    return _short(f"{kind}: {lines[0]}" if lines else kind)
+
+
+def _asked(question: Callable[[], str], otherwise: str = "") -> str:
+    """What the student's object says of itself. It may raise, and it may say it in a str of its own kind."""
+    try:
+        return str.__str__(question())
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return otherwise
+
+
+def harmless(text: str) -> str:
+    """The text without what no page, terminal or JSON should meet: control characters, half characters."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", whole.replace("\r\n", "\n"))
 
 
 def _students_line(problem: BaseException) -> str:
@@ -149,21 +208,46 @@ def _students_line(problem: BaseException) -> str:
 
 
 def _packed(returned: object, aspect: Aspect) -> Outcome:
-    named = returned if isinstance(returned, dict) else {"result": returned}
-    if isinstance(returned, tuple) and returned:
-        named = {f"result {place}": value for place, value in enumerate(returned)}
+    named = list(itertools.islice(_named(returned), MOST_TENSORS + 1))
+    if not named:
+        return Outcome(REFUSED, says=EMPTY)
+    if len(named) > MOST_TENSORS:
+        return Outcome(REFUSED, says=f"Your code returns more than {MOST_TENSORS} things; far fewer are needed.")
     tensors = {}
-    for name, value in named.items():
+    for name, value in named:
         if aspect.accepts == "number" and isinstance(value, (bool, int, float, np.number)):
             value = torch.tensor(float(value), dtype=torch.float64)
         wrong = _why_not(value)
         if wrong:
             return Outcome(REFUSED, says=wrong)
-        kept = value.detach().to("cpu").resolve_conj().resolve_neg().contiguous().clone()
+        kept = _plain(value)
+        if kept is None:
+            return Outcome(REFUSED, says=UNREADABLE)
         if aspect.accepts == "number" and kept.numel() == 1:
             kept = kept.reshape(()).to(torch.float64)
-        tensors[str(name)] = kept
+        tensors[harmless(str.__str__(str(name)))[:LONGEST_NAME]] = kept
     return Outcome(ANSWERED, tensors)
+
+
+def _named(returned: object) -> Iterable[tuple[object, object]]:
+    """What was returned, thing by thing, each with a name. Asks the student's object once."""
+    if isinstance(returned, dict):
+        return returned.items()
+    if isinstance(returned, tuple) and len(returned):
+        return ((f"result {place}", value) for place, value in enumerate(returned))
+    return [("result", returned)]
+
+
+def _plain(value: torch.Tensor) -> torch.Tensor | None:
+    """The numbers of a tensor in one that is no view and of no class of its own; None if it hides them."""
+    with torch._C.DisableTorchFunctionSubclass():
+        kept = torch.Tensor.detach(value).to("cpu").resolve_conj().resolve_neg().as_subclass(torch.Tensor)
+        kept = kept.contiguous().clone()
+    try:
+        write_tensors({"": kept})
+    except Exception:  # a class that computes its numbers when it is asked for them has none in store
+        return None
+    return kept if type(kept) is torch.Tensor and kept.dtype in DTYPES else None
 
 
 def _why_not(value: object) -> str:
@@ -171,8 +255,14 @@ def _why_not(value: object) -> str:
     if value is None:
         return "Your code returns None. Is there a return at its end?"
     if isinstance(value, torch.Tensor):
-        if value.layout is not torch.strided:
-            return f"Your code returns a tensor of layout {value.layout}; a dense one is needed."
+        if value.layout is not torch.strided or value.is_nested:
+            kind = "a nested tensor" if value.is_nested else f"a tensor of layout {value.layout}"
+            return f"Your code returns {kind}; a dense one is needed."
+        if value.is_complex():
+            return "Your result holds complex numbers; real ones are needed."
+        if value.dtype not in DTYPES:
+            dtype = str(value.dtype).removeprefix("torch.")
+            return f"Your code returns a tensor of type {dtype}, which few machines know; an ordinary type is needed."
         if value.is_meta:
             return "Your code returns a tensor on the device 'meta', which holds no numbers."
         if value.nbytes > LARGEST_TENSOR:
@@ -199,7 +289,7 @@ def _why_not(value: object) -> str:
 
 
 def _short(text: object) -> str:
-    text = str(text)
+    text = harmless(_asked(lambda: str(text)))
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 
@@ -217,9 +307,10 @@ def to_wire(answer: Answer) -> dict:
         "format": FORMAT,
         "exercise": answer.exercise,
         "outcomes": {
-            aspect: {"state": outcome.state, "says": outcome.says, "where": outcome.where}
-            for aspect, outcome in answer.outcomes.items()
+            aspect: {"state": o.state, "says": o.says, "where": o.where, "names": list(o.tensors)}
+            for aspect, o in answer.outcomes.items()
         },
+        "alike": dict(answer.alike),
         "printed": answer.printed,
         "lines_printed": answer.lines_printed,
         "entered": list(answer.entered),
@@ -250,8 +341,9 @@ def from_wire(data: object, exercise: Exercise) -> Answer:
     if tensors:
         raise MalformedAnswer("it holds tensors for aspects that the exercise does not have")
     lines = data.get("lines_printed")
-    lines = lines if isinstance(lines, int) else 0
-    return Answer(exercise.name, outcomes, _text(data, "printed", 1000), lines, _entered_from_wire(data))
+    counted = lines if isinstance(lines, int) else 0
+    printed, entered = _text(data, "printed", 1000), _entered_from_wire(data)
+    return Answer(exercise.name, outcomes, printed, counted, entered, _alike_from_wire(data.get("alike"), names))
 
 
 def _entered_from_wire(data: Mapping) -> tuple[str, ...]:
@@ -259,6 +351,15 @@ def _entered_from_wire(data: Mapping) -> tuple[str, ...]:
     if not isinstance(told, list) or len(told) > MOST or not all(isinstance(name, str) for name in told):
         raise MalformedAnswer("its note of what was entered is none")
     return tuple(sorted({name[:LONGEST] for name in told}))
+
+
+def _alike_from_wire(told: object, aspects: set[str]) -> dict[str, str]:
+    found = told if isinstance(told, Mapping) else {}
+    return {
+        name: text
+        for name, text in found.items()
+        if name in aspects and isinstance(text, str) and re.fullmatch("[0-9a-f]{16}", text)
+    }
 
 
 def _tensors_from_wire(encoded: object) -> dict[str, dict[str, torch.Tensor]]:
@@ -270,6 +371,8 @@ def _tensors_from_wire(encoded: object) -> dict[str, dict[str, torch.Tensor]]:
         flat = read_tensors(base64.b64decode(encoded, validate=True))
     except (binascii.Error, ValueError, SafetensorError, KeyError, RuntimeError) as problem:
         raise MalformedAnswer("its tensors cannot be read") from problem
+    if any(tensor.dtype not in DTYPES for tensor in flat.values()):
+        raise MalformedAnswer("its tensors are of a type that there is not")
     nested: dict[str, dict[str, torch.Tensor]] = {}
     for name, tensor in flat.items():
         aspect, _, inner = name.partition("/")
@@ -281,11 +384,13 @@ def _outcome_from_wire(told: object, tensors: dict[str, torch.Tensor]) -> Outcom
     if not isinstance(told, Mapping) or told.get("state") not in STATES:
         raise MalformedAnswer("one of its aspects has a state that there is not")
     state = told["state"]
-    if bool(tensors) != (state == ANSWERED):
+    names = told.get("names")
+    if bool(tensors) != (state == ANSWERED) or not isinstance(names, list) or set(map(str, names)) != set(tensors):
         raise MalformedAnswer("its states and its tensors do not fit together")
-    return Outcome(state, tensors, _text(told, "says"), _text(told, "where"))
+    ordered = {name: tensors[name] for name in map(str, names)}  # safetensors keep no order
+    return Outcome(state, ordered, _text(told, "says"), _text(told, "where"))
 
 
 def _text(data: Mapping, name: str, limit: int = LONGEST_TEXT) -> str:
     value = data.get(name)
-    return value[:limit] if isinstance(value, str) else ""
+    return harmless(value)[:limit] if isinstance(value, str) else ""

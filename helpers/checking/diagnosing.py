@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 
-from helpers.checking.comparing import close, size_of, widened
+from helpers.checking.comparing import close
 from helpers.exercises.exercise import Aspect
+from helpers.exercises.tolerance import size_of, widened
 
 
 def diagnose(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> str:
@@ -15,8 +18,8 @@ def diagnose(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> str:
         return _wrong_shape(yours, target, axes)
     if aspect.dtype and yours.dtype != target.dtype:
         return f"Your result is of type {_dtype(yours)}; it has to be {_dtype(target)}."
-    if yours.is_complex():
-        return "Your result holds complex numbers; real ones are needed."
+    if not target.is_floating_point():
+        aspect = dataclasses.replace(aspect, rtol=0.0, atol=0.0)  # whole numbers: see `exercises.tolerance`
     mine, goal = widened(yours), widened(target)
     if not torch.isfinite(mine).all() and torch.isfinite(goal).all():
         return _not_finite(mine, axes)
@@ -106,7 +109,7 @@ def _related(yours, mine, goal, axes, aspect) -> str:
 
 def _rows(yours, mine, goal, axes, aspect) -> str:
     """Right along part of the first axis that tells right from wrong."""
-    near = (mine - goal).abs() <= aspect.atol * size_of(goal) + aspect.rtol * goal.abs()
+    near = aspect.tolerance.near(mine, goal)
     for place in range(goal.dim()):
         others = [p for p in range(goal.dim()) if p != place]
         right = near.all(dim=others) if others else near

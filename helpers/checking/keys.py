@@ -9,17 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 
 from helpers.checking.answers import ANSWERED, Outcome
-from helpers.course import KEYS, write_whole
+from helpers.course import KEYS, SHIPPED_SEED, write_whole
 from helpers.exercises import Exercise, Lesson
 
 FORMAT = 1
-SHIPPED_SEED = "desk"
 
 Outcomes = Mapping[str, Outcome]
+
+__all__ = [
+    "SHIPPED_SEED", "AnswerKey", "BadKey", "ExerciseKey", "KnownMistake", "digest_of_asked", "key_as_bytes",
+    "key_from_bytes", "load_key", "metadata_of", "require_same_lesson", "save_key", "shipped_path",
+]  # fmt: skip
 
 
 class BadKey(Exception):
@@ -69,6 +73,11 @@ def digest_of_asked(lesson: Lesson) -> str:
 
 def save_key(key: AnswerKey, lesson: Lesson, path: Path) -> None:
     """Write the key to one safetensors file, whole or not at all."""
+    write_whole(path, key_as_bytes(key, lesson))
+
+
+def key_as_bytes(key: AnswerKey, lesson: Lesson) -> bytes:
+    """The key as the bytes of a safetensors file. The same key gives the same bytes."""
     tensors, exercises = {}, {}
     for name, entry in key.exercises.items():
         told = {"reference": _stored(entry.reference, f"{name}/reference", tensors), "mistakes": []}
@@ -86,7 +95,7 @@ def save_key(key: AnswerKey, lesson: Lesson, path: Path) -> None:
         "fingerprint": digest_of_asked(lesson),
         "exercises": exercises,
     }
-    write_whole(path, save(tensors, metadata={"key": json.dumps(about, ensure_ascii=False, sort_keys=True)}))
+    return save(tensors, metadata={"key": json.dumps(about, ensure_ascii=False, sort_keys=True)})
 
 
 def _stored(outcomes: Outcomes, prefix: str, tensors: dict[str, torch.Tensor]) -> dict:
@@ -117,21 +126,41 @@ def load_key(lesson: Lesson, path: Path, remedy: str) -> AnswerKey:
     if not path.is_file():
         raise BadKey(f"The answer key of {lesson.name} is missing ({path.name}). {remedy}")
     try:
-        with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {})["key"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - an opened file is no dict
+        data = path.read_bytes()
+    except OSError as problem:
+        raise BadKey(f"The answer key {path.name} cannot be read. {remedy}") from problem
+    return key_from_bytes(lesson, data, path.name, remedy)
+
+
+def key_from_bytes(lesson: Lesson, data: bytes, name: str, remedy: str) -> AnswerKey:
+    """The key that a file of these bytes holds. name: the file's, for messages. Raises BadKey as `load_key` does."""
+    try:
+        about, tensors = json.loads(metadata_of(data)["key"]), load(data)
         found = (about["format"], about["lesson"], about["fingerprint"])
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as problem:
-        raise BadKey(f"The answer key {path.name} is damaged and cannot be read. {remedy}") from problem
-    if found[1] != lesson.name:
-        raise BadKey(f"The answer key {path.name} belongs to {found[1]}, not to {lesson.name}. {remedy}")
-    if found[0] != FORMAT or found[2] != digest_of_asked(lesson):
-        raise BadKey(f"The answer key {path.name} was made for another version of {lesson.name}. {remedy}")
+    except (SafetensorError, KeyError, TypeError, ValueError) as problem:
+        raise BadKey(f"The answer key {name} is damaged and cannot be read. {remedy}") from problem
+    require_same_lesson(lesson, found, FORMAT, name, remedy)
     try:
         exercises = {e.name: _exercise_key(e, about["exercises"][e.name], tensors) for e in lesson}
         return AnswerKey(lesson.name, about["seed"], exercises)
     except (KeyError, TypeError, AttributeError) as problem:
-        raise BadKey(f"The answer key {path.name} is incomplete. {remedy}") from problem
+        raise BadKey(f"The answer key {name} is incomplete. {remedy}") from problem
+
+
+def require_same_lesson(lesson: Lesson, found: tuple, wanted: int, name: str, remedy: str) -> None:
+    """Raises BadKey unless a key is of this lesson as it is asked now. found: format, lesson, digest of what was asked."""
+    if found[1] != lesson.name:
+        raise BadKey(f"The answer key {name} belongs to {found[1]}, not to {lesson.name}. {remedy}")
+    if found[0] != wanted or found[2] != digest_of_asked(lesson):
+        raise BadKey(f"The answer key {name} was made for another version of {lesson.name}. {remedy}")
+
+
+def metadata_of(data: bytes) -> dict[str, str]:
+    """What the head of a safetensors file says of it. Raises ValueError, KeyError or TypeError where it says nothing."""
+    length = int.from_bytes(data[:8], "little")
+    if not 0 < length <= len(data) - 8:
+        raise ValueError("no head")
+    return json.loads(data[8 : 8 + length])["__metadata__"]
 
 
 def _exercise_key(exercise: Exercise, told: dict, tensors: dict[str, torch.Tensor]) -> ExerciseKey:

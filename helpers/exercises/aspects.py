@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect
+from helpers.exercises.tolerance import GRADIENTS
 
 Inputs = Callable[[Draw], tuple]
 Via = Callable[[Answer, Draw], Callable]
@@ -88,8 +89,8 @@ def gradient(points: float, inputs: Inputs, *, name: str = "gradient", via: Via 
             for place, (leaf, grad) in enumerate(zip(leaves, grads, strict=True))
         }
 
-    policy.setdefault("rtol", 1e-3)
-    policy.setdefault("atol", 1e-4)
+    policy.setdefault("rtol", GRADIENTS.rtol)
+    policy.setdefault("atol", GRADIENTS.atol)
     return Aspect(name, points, probe, **policy)
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from helpers.exercises.draw import Draw
+from helpers.exercises.tolerance import VALUES, Tolerance
 
 Answer = Callable[..., Any]  # what the student wrote: a function or a class, if it is that
 Probe = Callable[[Answer, Draw], object]
@@ -30,7 +31,7 @@ class Aspect:
     axes: names of the result's axes, "b t t", for messages. side: True where the right tensors can be
     guessed without solving the exercise (an input left alone, an error raised); such an aspect pays
     only when the exercise's values were really computed. accepts: "tensor" or "number" (a Python number
-    or a tensor of one entry). rtol, atol: |yours − target| ≤ atol · max(1, largest |target|) + rtol · |target|.
+    or a tensor of one entry). rtol, atol: how far off the result may be; see `exercises.tolerance`.
     dtype: compare the dtype too. picture: the first slice of the result can be shown as a heat map.
     missed: what to say when the aspect fails and nothing more exact is known.
     """
@@ -41,11 +42,15 @@ class Aspect:
     axes: str = ""
     side: bool = False
     accepts: str = "tensor"
-    rtol: float = 1e-4
-    atol: float = 1e-5
+    rtol: float = VALUES.rtol
+    atol: float = VALUES.atol
     dtype: bool = False
     picture: bool = False
     missed: str = ""
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return Tolerance(self.rtol, self.atol)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
+from helpers.checking.keys import AnswerKey
 from helpers.checking.panel import number
 from helpers.exercises import load_lesson
 from helpers.grading import preflight, regrade
@@ -32,7 +33,7 @@ from helpers.grading.collect.intake import Piece, Student, Submission, take_in
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unopened, Unreadable
 from helpers.grading.decisions import Decisions
-from helpers.grading.exam import exam_key_path, load_exam_key
+from helpers.grading.exam import digest_of_work, exam_key_path, load_exam_key, runs_without_seed, without_seed
 from helpers.grading.gradebook import Held, Marks, digest_of, sqlite_file
 from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry, Journal
@@ -46,7 +47,7 @@ from helpers.grading.trouble import Trouble, disk_in_words
 from helpers.notebooks import grade_id, sources_of
 
 NOTHING_RAN = "nothing was run"
-Execute = Callable[[NotebookNode], "object"]  # a restored notebook -> running.Executed
+Execute = Callable[[NotebookNode, str], "object"]  # a restored notebook and its seed -> running.Executed
 
 
 @dataclass
@@ -75,9 +76,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A submission ready to run, or, where it could not be read, its empty notebook and why."""
+    """A submission ready to run, or, where it could not be read, its empty notebook and why. key: what judges it."""
 
     notebook: NotebookNode
+    key: AnswerKey
     flags: tuple[str, ...]
     problem: str = ""
 
@@ -117,10 +119,10 @@ class Batch:
         execute: Execute,
         jobs: int = 1,
         bar: bool = True,
-        everywhere: Callable[[NotebookNode], list] | None = None,
+        everywhere: Callable[[NotebookNode, str], list] | None = None,
     ):
         self.root, self.lesson = root, lesson
-        self._asked, self._key = load_lesson(lesson), load_exam_key(lesson, root)
+        self._asked, self._exam = load_lesson(lesson), load_exam_key(lesson, root)
         self._execute, self._jobs, self._bar, self._everywhere = execute, jobs, bar, everywhere
         self._slots, self._decisions = threading.Semaphore(jobs), Decisions(root)
         self._finish: Callable[[NotebookNode], bytes] = lambda notebook: b""  # where nothing is to be written
@@ -208,16 +210,17 @@ class Batch:
                 return self._judged(submission, prepared, None, 0.0)
             with self._slots:
                 begun = time.monotonic()
-                found = self._run(prepared.notebook, probe)
+                found = self._run(prepared, probe)
             seconds = time.monotonic() - begun
             outcomes = [self._judged(submission, prepared, executed, seconds, probe) for executed in found]
             return min(outcomes, key=_right) if probe and probe.name == REFERENCE else max(outcomes, key=_right)
         except Exception as problem:  # the machinery failed, not the student: no mark is written
             return Outcome(submission, problem=f"{type(problem).__name__}: {problem}", probe=probe)
 
-    def _run(self, notebook: NotebookNode, probe: Probe | None) -> list:
+    def _run(self, prepared: Prepared, probe: Probe | None) -> list:
         """The notebook as it was run; a probe on every machine that there is."""
-        return self._everywhere(notebook) if probe and self._everywhere else [self._execute(notebook)]
+        asked = (prepared.notebook, prepared.key.seed)
+        return self._everywhere(*asked) if probe and self._everywhere else [self._execute(*asked)]
 
     def _prepared(self, submission: Submission) -> Prepared:
         try:
@@ -225,10 +228,15 @@ class Batch:
         except Unopened as problem:
             raise OSError(f"the file {problem}") from None
         except Unreadable as problem:
-            flags = (*submission.flags, f"the file {problem}")
-            return Prepared(copy.deepcopy(self._released), flags, f"Nothing could be run: the file {problem}")
+            flags, says = (*submission.flags, f"the file {problem}"), f"Nothing could be run: the file {problem}"
+            empty = copy.deepcopy(self._released)
+            return Prepared(empty, self._key_for(submission, empty), flags, says)
         restored = restore(screened.notebook, self._released)
-        return Prepared(restored.notebook, (*submission.flags, *screened.flags, *restored.flags))
+        flags = (*submission.flags, *screened.flags, *restored.flags)
+        return Prepared(restored.notebook, self._key_for(submission, restored.notebook), flags)
+
+    def _key_for(self, submission: Submission, notebook: NotebookNode) -> AnswerKey:
+        return self._exam.key_for(submission.student.id, digest_of_work(notebook))
 
     def _judged(
         self, submission: Submission, prepared: Prepared, executed, seconds: float, probe: Probe | None = None
@@ -238,11 +246,13 @@ class Batch:
             notebook, isolation = prepared.notebook, NOTHING_RAN
             runs = {e.name: CheckRun(why=Why.NOTHING_TO_RUN, says=prepared.problem) for e in self._asked}
         else:
-            notebook, isolation, runs = executed.notebook, executed.isolation, executed.runs
-            flags += executed.flags
+            seed = prepared.key.seed
+            notebook, isolation = without_seed(executed.notebook, seed), executed.isolation
+            runs = runs_without_seed(executed.runs, seed)
+            flags += without_seed(executed.flags, seed)
         examined = examine(self._asked, notebook, self._released)
         decided = self._decisions.of(self.lesson, submission.student.id)
-        judged = judge_submission(self._asked, self._key, runs, sources_of(notebook), examined, decided)
+        judged = judge_submission(self._asked, prepared.key, runs, sources_of(notebook), examined, decided)
         write_verdicts(notebook, self._asked, judged, isolation)
         file = self._finish(notebook)
         cells = list(recorded(notebook))

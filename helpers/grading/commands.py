@@ -40,9 +40,9 @@ def grade(asked: argparse.Namespace) -> int:
             "`make demo-class` makes one to try things on."
         )
     try:
-        key = load_exam_key(asked.lesson, root)
+        load_exam_key(asked.lesson, root)
         register(root, asked.lesson, tell=not asked.dry_run)
-        with _execution(asked, key.seed) as (execute, jobs, everywhere):
+        with _execution(asked) as (execute, jobs, everywhere):
             batch = Batch(root, asked.lesson, execute, jobs, bar=asked.bar, everywhere=everywhere)
             summary = batch.run(tuple(asked.only), asked.again, asked.dry_run)
     except (BadKey, NoSandbox, NoCluster, Busy, UnknownStudent, BadTable, Trouble) as problem:
@@ -79,7 +79,7 @@ def restore_gradebook(backup: str) -> None:
 
 
 @contextlib.contextmanager
-def _execution(asked: argparse.Namespace, seed: str) -> Iterator[tuple[Callable, int, Callable | None]]:
+def _execution(asked: argparse.Namespace) -> Iterator[tuple[Callable, int, Callable | None]]:
     """What runs a notebook, how many at once, and what runs one on every machine where there are several."""
     from helpers.grading.execute.running import Limits, Runner
 
@@ -90,10 +90,10 @@ def _execution(asked: argparse.Namespace, seed: str) -> Iterator[tuple[Callable,
     if asked.scheduler:
         from helpers.grading.execute.cluster import cluster
 
-        with cluster(asked.scheduler, asked.lesson, seed, isolation, limits) as found:
+        with cluster(asked.scheduler, asked.lesson, isolation, limits) as found:
             yield found.execute, asked.jobs or 2 * found.threads, found.everywhere
     else:
-        with Runner(asked.lesson, seed, isolation=isolation, limits=limits) as runner:
+        with Runner(asked.lesson, isolation=isolation, limits=limits) as runner:
             yield runner.execute, asked.jobs or os.cpu_count() or 1, None
 
 

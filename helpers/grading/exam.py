@@ -1,13 +1,111 @@
-"""The instructor's own key for each lesson, made (see `authoring.exam_key`) from a seed that no student has seen."""
+"""The exam's keys for a lesson, made (see `authoring.exam_key`) from a secret that no student has seen.
+
+A submission's code knows the seed that its inputs were drawn from, and may print it. So there is not one seed but a
+small pool of them, all derived from a secret that never leaves the grader's own process; which of them a submission
+meets follows from the student, from what was handed in, and from the secret. The same work meets the same seed again,
+so that a regrade gives the same marks; what somebody printed in one hand-in says nothing of the next.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from helpers.checking.keys import AnswerKey, load_key
-from helpers.exercises import load_lesson
+import torch
+from nbformat.notebooknode import NotebookNode
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from helpers.checking.keys import (
+    AnswerKey,
+    BadKey,
+    digest_of_asked,
+    key_as_bytes,
+    key_from_bytes,
+    metadata_of,
+    require_same_lesson,
+)
+from helpers.course import write_whole
+from helpers.exercises import Lesson, load_lesson
+from helpers.grading.judging import CheckRun
 
 FOLDER = "exam"
+FORMAT = 2  # 1 held one key, for one seed
+POOL = 6  # seeds of a lesson's exam
+HIDDEN = "(the exam's seed)"  # what pages show where a submission printed it
+
+
+@dataclass(frozen=True)
+class ExamKey:
+    """The answer keys of one lesson's exam. secret: never handed to a submission. keys: one for each seed."""
+
+    lesson: str
+    secret: str
+    keys: tuple[AnswerKey, ...]
+
+    def key_for(self, student: str, work: str) -> AnswerKey:
+        """The key that a submission is graded with; its seed is what the submission is run with.
+
+        student: the id. work: the digest of what was handed in (see `digest_of_work`).
+        """
+        drawn = _derived(self.secret, "submission", student, work)
+        return self.keys[int(drawn, 16) % len(self.keys)]
+
+
+def seeds_of(secret: str, pool: int) -> list[str]:
+    """The seeds of the pool: without the secret, one says nothing of the others."""
+    return [_derived(secret, "seed", str(place))[:32] for place in range(pool)]
+
+
+def _derived(secret: str, *words: str) -> str:
+    return hmac.new(secret.encode(), json.dumps(words).encode(), hashlib.sha256).hexdigest()
+
+
+def digest_of_work(notebook: NotebookNode) -> str:
+    """The digest of a submission, restored to the released shape: of all its code, which running does not change."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+
+
+def without_seed(thing: Any, seed: str) -> Any:
+    """The same JSON (or notebook) with the seed's text taken out, wherever it stands; changed in place where it can be.
+
+    Whoever encodes it gets it out all the same: this keeps pages clean, the pool is what makes it worth nothing.
+    """
+    if isinstance(thing, str):
+        return thing.replace(seed, HIDDEN) if seed in thing else thing
+    if isinstance(thing, dict):
+        for name, value in thing.items():
+            if name != "tensors":  # base64, in which its digits stand by chance only
+                thing[name] = without_seed(value, seed)
+        return thing
+    if isinstance(thing, (list, tuple)):
+        return type(thing)(without_seed(value, seed) for value in thing)
+    return thing
+
+
+def runs_without_seed(runs: Mapping[str, CheckRun], seed: str) -> dict[str, CheckRun]:
+    """What each check came to, without the seed's text."""
+    return {
+        name: dataclasses.replace(
+            run,
+            sent=without_seed(run.sent, seed),
+            says=without_seed(run.says, seed),
+            error=without_seed(run.error, seed),
+        )
+        for name, run in runs.items()
+    }
+
+
+# ------------------------------------------------------------------------------------------- the file
 
 
 def exam_key_path(lesson: str, root: Path) -> Path:
@@ -19,6 +117,51 @@ def remedy(lesson: str) -> str:
     return f"Run `make exam-key LESSON={lesson}` in the course's folder, then grade again."
 
 
-def load_exam_key(lesson: str, root: Path) -> AnswerKey:
+def save_exam_key(key: ExamKey, lesson: Lesson, path: Path) -> None:
+    """Write the keys and the secret to one file that its owner alone can read, whole or not at all."""
+    about = {
+        "format": FORMAT,
+        "lesson": key.lesson,
+        "fingerprint": digest_of_asked(lesson),
+        "secret": key.secret,
+        "pool": len(key.keys),
+    }
+    packed = {
+        str(place): torch.frombuffer(bytearray(key_as_bytes(each, lesson)), dtype=torch.uint8)
+        for place, each in enumerate(key.keys)
+    }
+    write_whole(path, save(packed, metadata={"exam": json.dumps(about)}), mode=0o600)
+
+
+def load_exam_key(lesson: str, root: Path) -> ExamKey:
     """The exam key of a lesson. Raises BadKey with what to run when there is none, or none that fits."""
-    return load_key(load_lesson(lesson), exam_key_path(lesson, root), remedy(lesson))
+    path = exam_key_path(lesson, root)
+    try:
+        about = os.stat(path)
+    except OSError:
+        raise BadKey(f"The exam key of {lesson} is missing ({FOLDER}/{path.name}). {remedy(lesson)}") from None
+    return _read(lesson, path, (about.st_mtime_ns, about.st_size, about.st_ino))
+
+
+@functools.lru_cache(maxsize=4)  # nbgrader's steps ask three times for each submission
+def _read(lesson: str, path: Path, version: tuple) -> ExamKey:
+    name, todo, asked = f"{FOLDER}/{path.name}", remedy(lesson), load_lesson(lesson)
+    try:
+        data = path.read_bytes()
+        told = metadata_of(data)
+        if "exam" not in told and "key" in told:
+            raise BadKey(
+                f"The exam key {name} was made by an earlier version of the course, with one seed for everybody; now "
+                f"there are {POOL}. Everybody is graded anew with the new key. {todo}"
+            )
+        about, packed = json.loads(told["exam"]), load(data)
+        found = (about["format"], about["lesson"], about["fingerprint"])
+        secret, pool = about["secret"], about["pool"]
+        parts = [packed[str(place)].numpy().tobytes() for place in range(pool)]
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as problem:
+        raise BadKey(f"The exam key {name} is damaged and cannot be read. {todo}") from problem
+    require_same_lesson(asked, found, FORMAT, name, todo)
+    keys = tuple(key_from_bytes(asked, part, name, todo) for part in parts)
+    if not keys or [key.seed for key in keys] != seeds_of(secret, pool):
+        raise BadKey(f"The exam key {name} is damaged: its seeds are not those of its secret. {todo}")
+    return ExamKey(lesson, secret, keys)

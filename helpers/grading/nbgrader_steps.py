@@ -22,14 +22,14 @@ from nbgrader.utils import is_grade
 from traitlets import Enum, Unicode
 from traitlets.config import Application
 
-from helpers.checking.keys import BadKey
+from helpers.checking.keys import AnswerKey, BadKey
 from helpers.exercises import UnknownLesson, load_lesson
 from helpers.grading.batch import NOTHING_RAN, require_machine
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unreadable, screen
 from helpers.grading.collect.walking import read_plain
 from helpers.grading.decisions import Decisions
-from helpers.grading.exam import load_exam_key
+from helpers.grading.exam import digest_of_work, load_exam_key, runs_without_seed, without_seed
 from helpers.grading.execute.check_runs import run_of
 from helpers.grading.execute.running import NoSandbox, kept_runner
 from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, why_not
@@ -65,9 +65,8 @@ def require_exam_key(assignment: str, student: str, notebooks: list) -> None:
 @functools.cache
 def _require_machine(lesson: str, root: Path) -> None:
     """The reference solution goes first, once for each run of nbgrader: see `preflight`."""
-    seed = load_exam_key(lesson, root).seed
     try:
-        runner = kept_runner(lesson, seed, _isolation())
+        runner = kept_runner(lesson, _isolation())
         for flag in require_machine(root, lesson, runner.execute):
             print(f"{lesson}: {flag}", file=sys.stderr)
     except (MachineWrong, NoSandbox) as problem:
@@ -185,12 +184,18 @@ class ExamExecute(NbGraderPreprocessor):
             return nb, resources
         if self.isolation == NONE:
             self.log.warning("%s is run without a sandbox, and can do what you can", about["student"])
-        key = load_exam_key(about["assignment"], Path.cwd())
-        executed = kept_runner(about["assignment"], key.seed, self.isolation).execute(nb)
-        about["runs"], about["isolation"] = dict(executed.runs), executed.isolation
-        for flag in executed.flags:
+        seed = _key_for(nb, about).seed
+        executed = kept_runner(about["assignment"], self.isolation).execute(nb, seed)
+        about["runs"], about["isolation"] = runs_without_seed(executed.runs, seed), executed.isolation
+        for flag in without_seed(executed.flags, seed):
             self.log.warning("%s: %s", about["student"], flag)
-        return executed.notebook, resources
+        return without_seed(executed.notebook, seed), resources
+
+
+def _key_for(notebook: NotebookNode, about: dict) -> AnswerKey:
+    """What this submission is run and judged with: running it changes no code, so both steps find the same key."""
+    exam = load_exam_key(about["assignment"], Path.cwd())
+    return exam.key_for(about["student"], digest_of_work(notebook))
 
 
 class Judge(NbGraderPreprocessor):
@@ -201,7 +206,7 @@ class Judge(NbGraderPreprocessor):
     def preprocess(self, nb, resources):
         about = resources["nbgrader"]
         name = about["assignment"]
-        lesson, key = load_lesson(name), load_exam_key(name, Path.cwd())
+        lesson, key = load_lesson(name), _key_for(nb, about)
         runs = about.get("runs")
         if runs is None:  # somebody configured nbgrader's own Execute
             runs = {exercise_of(cell): run_of(cell) for cell in nb.cells if is_grade(cell)}

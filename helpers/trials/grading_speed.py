@@ -92,7 +92,7 @@ def make_course(folder: Path, source: Source, count: int) -> None:
         path.parent.mkdir(parents=True)
         path.write_text(nbformat.writes(notebook), encoding="utf-8")
     _run(folder, "nbgrader", "generate_assignment", source.name, "--force")
-    _run(folder, "helpers.authoring", "exam-key", source.name)
+    _run(folder, "helpers.authoring", "exam-key", source.name, "--seeds", "1")
 
 
 def _command(*words: str) -> list[str]:
@@ -204,7 +204,7 @@ def bench(lesson: str, count: int = 40) -> int:
         print(f"{count} submissions of {lesson}; {machine}", flush=True)
         with open(theirs / "nbgrader_config.py", "a") as config:
             config.write(PLAIN_KERNELS)
-        seed = load_exam_key(lesson, theirs).seed
+        seed = load_exam_key(lesson, theirs).keys[0].seed
         plain = measure(theirs, lesson, "nbgrader", "autograde", lesson, **{EXAM_SEED: seed})
         fast = measure(ours, lesson, "helpers.grading", "grade", lesson, "--no-bar")
     return _report(plain, fast, count)

@@ -49,7 +49,7 @@ def _executed(told: tuple) -> Executed:
 
 
 @contextmanager
-def cluster(scheduler: str, lesson: str, seed: str, isolation: str, limits: Limits) -> Iterator[Cluster]:
+def cluster(scheduler: str, lesson: str, isolation: str, limits: Limits) -> Iterator[Cluster]:
     """The workers that the scheduler at this address has. Raises NoCluster."""
     try:
         from distributed import Client
@@ -60,7 +60,7 @@ def cluster(scheduler: str, lesson: str, seed: str, isolation: str, limits: Limi
     except (OSError, ValueError) as problem:
         raise NoCluster(f"No scheduler answers at {scheduler}: {problem}") from None
     with client:
-        found = Cluster(client, (lesson, seed, isolation, limits))
+        found = Cluster(client, (lesson, isolation, limits))
         if not found.threads:
             raise NoCluster(f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}")
         yield found

@@ -55,7 +55,7 @@ class Executed:
 class Runner:
     """Runs the submissions of one lesson. A context manager; `execute` may be called from several threads.
 
-    lesson: NN_topic. seed: the exam key's. isolation: "bubblewrap", or "none" where somebody has decided to go
+    lesson: NN_topic. seed: for whoever names none to `execute`. isolation: "bubblewrap", or "none" where somebody has decided to go
     without. warm: fork each submission from one process that has done the imports, where that can be done
     safely; each gets a process of its own from the start otherwise. The marks are the same.
     imports: Python text of import statements; those of the released lesson's setup cell unless given. begun: such a
@@ -67,7 +67,7 @@ class Runner:
     def __init__(
         self,
         lesson: str,
-        seed: str,
+        seed: str = "",
         *,
         isolation: str = BUBBLEWRAP,
         warm: bool = True,
@@ -138,15 +138,15 @@ _kept: dict[tuple, Runner] = {}
 _keeping = threading.Lock()
 
 
-def kept_runner(lesson: str, seed: str, isolation: str = BUBBLEWRAP, limits: Limits = LIMITS) -> Runner:
+def kept_runner(lesson: str, isolation: str = BUBBLEWRAP, limits: Limits = LIMITS) -> Runner:
     """A runner that stays until this process ends: for whoever is handed one submission after the other.
 
     Raises NoSandbox.
     """
-    about = (lesson, seed, isolation, limits, Path.cwd())
+    about = (lesson, isolation, limits, Path.cwd())
     with _keeping:
         if about not in _kept:
-            _kept[about] = Runner(lesson, seed, isolation=isolation, limits=limits).__enter__()
+            _kept[about] = Runner(lesson, isolation=isolation, limits=limits).__enter__()
             atexit.register(_kept[about].__exit__, None, None, None)
         return _kept[about]
 

@@ -1,0 +1,227 @@
+"""Keys hold on every machine: what another processor makes of the same sums is no other answer; a new solution is."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from helpers.authoring import inspecting
+from helpers.authoring.inspecting import stale_key
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
+from helpers.authoring.mistakes import Alias, Mistake, Same
+from helpers.checking.answers import ANSWERED, RAISED, Outcome, run
+from helpers.checking.comparing import same_on_another_machine, same_outcome
+from helpers.checking.keys import SHIPPED_SEED, AnswerKey, ExerciseKey, load_key, shipped_path
+from helpers.checking.verdicts import RIGHT, judge
+from helpers.exercises.exercise import Aspect
+from helpers.exercises.tolerance import GRADIENTS, MACHINES, VALUES, Tolerance
+
+LESSONS = sources()
+ULPS = 16  # of the largest entry; seen between processors: 3e-5 at 43, which is 6
+
+
+def shipped(source):
+    return load_key(source.lesson, shipped_path(source.name), "")
+
+
+# --------------------------------------------------------------------------- what another machine makes of a key
+
+
+def elsewhere(tensor: torch.Tensor, noise: torch.Generator) -> torch.Tensor:
+    """The tensor as a machine with other kernels might have it: off by some roundings of its largest entry."""
+    if not tensor.is_floating_point():
+        return tensor
+    finite = tensor[torch.isfinite(tensor)].double().abs()
+    if tensor.dtype in (torch.float16, torch.bfloat16):  # one rounding of each entry
+        step = torch.finfo(tensor.dtype).eps * tensor.double().abs()
+    else:
+        step = ULPS * torch.finfo(torch.float32).eps * (finite.max().item() if finite.numel() else 0.0)
+    if tensor.dtype == torch.float64:  # Python's own numbers, or counts: these are the same everywhere
+        return tensor
+    signs = torch.randint(0, 2, tensor.shape, generator=noise) * 2.0 - 1.0
+    largest = torch.finfo(tensor.dtype).max  # what masks are filled with, and no machine goes beyond it
+    other = (tensor.double() + signs * step).clamp(-largest, largest).to(tensor.dtype)
+    return torch.where(torch.isfinite(tensor), other, tensor)
+
+
+def disturbed(key: AnswerKey) -> AnswerKey:
+    noise = torch.Generator().manual_seed(5)
+
+    def outcomes(told):
+        return {
+            aspect: dataclasses.replace(o, tensors={n: elsewhere(t, noise) for n, t in o.tensors.items()})
+            for aspect, o in told.items()
+        }
+
+    def entry(exercise: ExerciseKey) -> ExerciseKey:
+        reference = outcomes(exercise.reference)
+        mistakes = []
+        for mistake in exercise.mistakes:
+            # where a mistake is right, key files hold the reference's own tensors
+            own = outcomes({a: o for a, o in mistake.outcomes.items() if o is not exercise.reference[a]})
+            mistakes.append(dataclasses.replace(mistake, outcomes={**reference, **own}))
+        return ExerciseKey(reference, tuple(mistakes))
+
+    return AnswerKey(key.lesson, key.seed, {name: entry(each) for name, each in key.exercises.items()})
+
+
+@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
+def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeypatch):
+    key, answers, lesson = shipped(source), Answers(source), source.lesson
+    other = disturbed(key)
+    with monkeypatch.context() as patch:
+        patch.setattr(inspecting, "make_key", lambda *given: key)
+        patch.setattr(inspecting, "load_key", lambda *given: other)
+        assert list(stale_key(source)) == []
+    wrong = []
+    with on_the_cpu():
+        for variant in source.variants():
+            exercise, text = lesson[variant.exercise], answers.text(variant.exercise, variant)
+            answer = run(exercise, answers.make(exercise.name, variant), SHIPPED_SEED)
+            verdict = judge(exercise, answer, other[exercise.name], text)
+            if isinstance(variant, Same) and (verdict.state, verdict.points) != (RIGHT, exercise.points):
+                wrong.append((variant.exercise, variant.slug, "loses points"))
+            if isinstance(variant, (Mistake, Alias)):
+                name = variant.of if isinstance(variant, Alias) else variant.slug
+                if verdict.mistakes != (name,):
+                    wrong.append((variant.exercise, variant.slug, verdict.mistakes))
+    assert wrong == []
+
+
+class InOtherPrecision(TorchDispatchMode):
+    """Sums and products as a machine has them that adds up in double precision and rounds at the end."""
+
+    SUMS = {"mm", "bmm", "addmm", "baddbmm", "sum", "mean", "_softmax", "_log_softmax", "exp", "tanh", "var_mean"}
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        options = options or {}
+        tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
+        single = any(t.dtype == torch.float32 and t.device.type == "cpu" for t in tensors)
+        if function._schema.name.removeprefix("aten::") not in self.SUMS or not single or options:
+            return function(*arguments, **options)
+        wide = [a.double() if isinstance(a, torch.Tensor) and a.dtype == torch.float32 else a for a in arguments]
+        results = function(*wide)
+        narrow = torch.float32
+        if isinstance(results, tuple):
+            return tuple(r.to(narrow) if r.dtype == torch.float64 else r for r in results)
+        return results.to(narrow) if results.dtype == torch.float64 else results
+
+
+@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
+def test_a_solution_that_is_run_with_other_roundings_is_the_reference_and_right(source):
+    key, answers, apart = shipped(source), Answers(source), []
+    with on_the_cpu(), InOtherPrecision():
+        for exercise in source.lesson:
+            answer = run(exercise, answers.make(exercise.name), SHIPPED_SEED)
+            verdict = judge(exercise, answer, key[exercise.name])
+            if verdict.state != RIGHT:
+                apart.append((exercise.name, verdict))
+            for aspect in exercise.aspects:
+                mine, theirs = answer.outcomes[aspect.name], key[exercise.name].reference[aspect.name]
+                if not same_on_another_machine(theirs, mine, aspect):
+                    apart.append((exercise.name, aspect.name))
+    assert apart == []
+
+
+@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
+def test_a_key_that_is_off_by_a_thousandth_anywhere_is_stale(source, monkeypatch):
+    """In each exercise, in each value aspect, one after the other."""
+    key, missed = shipped(source), []
+    for exercise in source.lesson:
+        for aspect in exercise.aspects:
+            changed, entry = copy.copy(dict(key.exercises)), key[exercise.name]
+            tensors = {n: t for n, t in entry.reference[aspect.name].tensors.items() if has_fractions(t)}
+            if not tensors:
+                continue
+            other = {**entry.reference[aspect.name].tensors, **{n: t * 1.001 for n, t in tensors.items()}}
+            reference = {**entry.reference, aspect.name: Outcome(ANSWERED, other)}
+            changed[exercise.name] = ExerciseKey(reference, entry.mistakes)
+            with monkeypatch.context() as patch:
+                patch.setattr(
+                    inspecting, "make_key", lambda *given, made=changed: AnswerKey(key.lesson, key.seed, made)
+                )
+                found = list(stale_key(source))
+            if not any(exercise.name in finding for finding in found):
+                missed.append((exercise.name, aspect.name))
+    assert missed == []
+
+
+def has_fractions(tensor):
+    wide = tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.bfloat16)
+    return wide and bool((tensor[torch.isfinite(tensor)].abs() > 0.05).any())
+
+
+# -------------------------------------------------------------------------------------------- one home, one rule
+
+
+def test_the_tolerance_has_one_home():
+    aspect = Aspect("values", 1, lambda answer, draw: answer)
+    assert aspect.tolerance == VALUES
+    assert (MACHINES.rtol, MACHINES.atol) == (1e-5, 1e-5)
+    for wider in (VALUES, GRADIENTS):
+        assert wider.rtol >= MACHINES.rtol and wider.atol >= MACHINES.atol
+
+
+@pytest.mark.parametrize("largest", [0.1, 1.0, 43.0, 5e4])
+def test_two_entries_are_the_same_within_the_stated_bound_and_not_beyond(largest):
+    target = torch.tensor([largest, 0.5 * largest, 0.0], dtype=torch.float64)
+    allowed = 1e-5 * max(1.0, largest) + 1e-5 * target.abs()
+    assert MACHINES.holds(target + 0.99 * allowed, target) and MACHINES.holds(target - 0.99 * allowed, target)
+    for place in range(3):
+        off = torch.zeros_like(target)
+        off[place] = 1.01 * allowed[place]
+        assert not MACHINES.holds(target + off, target)
+
+
+def test_nan_and_infinity_are_the_same_as_themselves_only():
+    nan, inf = float("nan"), float("inf")
+    target = torch.tensor([nan, inf, -inf, 1.0])
+    assert MACHINES.holds(target.clone(), target)
+    for place, value in [(0, 1.0), (1, -inf), (1, 3e38), (2, nan), (3, inf), (3, nan)]:
+        other = target.clone()
+        other[place] = value
+        assert not MACHINES.holds(other, target)
+    assert not MACHINES.holds(torch.ones(2), torch.ones(2, 1))
+
+
+def test_whole_numbers_are_the_same_or_they_are_not():
+    ids = torch.tensor([50_256, 3, 2**40])
+    loose = Tolerance(rtol=1e-2, atol=1e-2)
+    assert loose.holds(ids.clone(), ids) and loose.holds(ids.double() + 1e-6, ids)
+    assert not loose.holds(ids + torch.tensor([1, 0, 0]), ids) and not loose.holds(ids + torch.tensor([0, 0, 1]), ids)
+    assert not loose.holds(torch.tensor([True]), torch.tensor([False]))
+
+
+def test_half_precision_is_compared_as_in_the_verdict_and_nothing_is_wider_than_it():
+    aspect = Aspect("half", 1, lambda answer, draw: answer, rtol=2e-2, atol=1e-2)
+    half = Outcome(ANSWERED, {"result": torch.tensor([1.0, 2.0], dtype=torch.bfloat16)})
+    next_to = Outcome(ANSWERED, {"result": torch.tensor([1.0078125, 2.0], dtype=torch.bfloat16)})
+    assert same_on_another_machine(half, next_to, aspect)
+    exact = Aspect("counts", 1, lambda answer, draw: answer, rtol=0, atol=1e-9)
+    one, other = (Outcome(ANSWERED, {"result": torch.tensor(v, dtype=torch.float64)}) for v in (3.0, 3.00001))
+    assert not same_on_another_machine(one, other, exact)
+    other_type = Outcome(ANSWERED, {"result": torch.tensor([1.0, 2.0])})
+    assert not same_on_another_machine(half, other_type, aspect)
+
+
+def test_an_errors_words_do_not_make_a_key_stale_and_its_kind_does():
+    aspect = Aspect("values", 1, lambda answer, draw: answer)
+    told = Outcome(RAISED, says="RuntimeError: The size of tensor a (5) must match")
+    assert same_on_another_machine(told, Outcome(RAISED, says="RuntimeError: sizes differ, says a newer torch"), aspect)
+    assert not same_on_another_machine(told, Outcome(RAISED, says="IndexError: sizes differ"), aspect)
+    assert not same_on_another_machine(told, Outcome(ANSWERED, {"result": torch.ones(1)}), aspect)
+
+
+def test_an_error_that_names_an_address_is_the_same_each_time(first_lesson):
+    exercise = first_lesson.lesson["raw_weights"]
+    aspect = exercise.aspects[0]
+
+    def raises(x):
+        raise ValueError(f"not with {object()!r}")
+
+    one, other = (run(exercise, raises, SHIPPED_SEED).outcomes[aspect.name] for _ in range(2))
+    assert same_outcome(one, other, aspect) and "0x…" in one.says

@@ -1,0 +1,257 @@
+"""What a submission prints of an exam's seed is worth nothing for the next hand-in, and stands on no page."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import nbformat
+import pytest
+from conftest import FIRST, Course, answer_notebook, solved
+from stand_in import StandIn
+
+from helpers.authoring.exam_key import exam_key_of
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
+from helpers.authoring.mistakes import Mistake, Same
+from helpers.checking.answers import MIME, run
+from helpers.checking.keys import BadKey, save_key, shipped_path
+from helpers.checking.verdicts import judge
+from helpers.course import EXAM_SEED
+from helpers.grading.batch import Batch
+from helpers.grading.exam import (
+    HIDDEN,
+    POOL,
+    digest_of_work,
+    exam_key_path,
+    load_exam_key,
+    runs_without_seed,
+    save_exam_key,
+    seeds_of,
+    without_seed,
+)
+from helpers.grading.execute.sandbox import why_not
+from helpers.grading.judging import CheckRun
+
+SECRET = "a secret that stands in a test only"
+
+
+@pytest.fixture(scope="module")
+def exam(first_lesson):
+    return exam_key_of(first_lesson, SECRET, 3)
+
+
+def submission(**answers):
+    return answer_notebook(FIRST, **{**solved(FIRST), **answers})
+
+
+# ------------------------------------------------------------------------------------------------- the draw
+
+
+def test_the_same_work_meets_the_same_seed_and_other_work_any(exam):
+    same = {exam.key_for("ada", digest_of_work(submission())).seed for _ in range(5)}
+    assert len(same) == 1
+    attempts = [submission(raw_weights=f"# attempt {turn}") for turn in range(40)]
+    assert {exam.key_for("ada", digest_of_work(work)).seed for work in attempts} == {k.seed for k in exam.keys}
+    assert {exam.key_for(f"student {place}", "work").seed for place in range(40)} == {k.seed for k in exam.keys}
+
+
+def test_running_a_notebook_does_not_change_its_seed(exam):
+    before, after = submission(), submission()
+    for cell in after.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [nbformat.v4.new_output("stream", text="x")], 7
+    assert digest_of_work(before) == digest_of_work(after)
+
+
+def test_seeds_follow_from_the_secret_and_do_not_give_it_away():
+    assert seeds_of(SECRET, 8)[:3] == seeds_of(SECRET, 3)
+    assert len(set(seeds_of(SECRET, 64))) == 64 and not set(seeds_of(SECRET, 8)) & set(seeds_of("another", 8))
+    assert all(SECRET not in seed and len(seed) == 32 for seed in seeds_of(SECRET, 8))
+    assert 4 <= POOL <= 8
+
+
+# ------------------------------------------------------------------------------------------------- the file
+
+
+def test_an_exam_key_comes_back_as_it_was_saved_and_is_its_owners_alone(exam, first_lesson, tmp_path):
+    path = exam_key_path(FIRST, tmp_path)
+    save_exam_key(exam, first_lesson.lesson, path)
+    again = load_exam_key(FIRST, tmp_path)
+    assert (again.secret, [key.seed for key in again.keys]) == (SECRET, [key.seed for key in exam.keys])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    for place, key in enumerate(again.keys):
+        for exercise in first_lesson.lesson:
+            answer = run(exercise, Answers(first_lesson).make(exercise.name), key.seed)
+            assert judge(exercise, answer, exam.keys[place][exercise.name]).points == exercise.points
+
+
+def test_a_key_made_anew_is_read_anew(exam, first_lesson, tmp_path):
+    save_exam_key(exam, first_lesson.lesson, exam_key_path(FIRST, tmp_path))
+    assert load_exam_key(FIRST, tmp_path).secret == SECRET
+    other = exam_key_of(first_lesson, "another", 1)
+    save_exam_key(other, first_lesson.lesson, exam_key_path(FIRST, tmp_path))
+    assert load_exam_key(FIRST, tmp_path).secret == "another"
+
+
+def test_a_key_of_the_old_kind_says_what_to_run(exam, first_lesson, tmp_path):
+    save_key(exam.keys[0], first_lesson.lesson, exam_key_path(FIRST, tmp_path))
+    with pytest.raises(BadKey, match="earlier version.*one seed.*Run `make exam-key LESSON=01"):
+        load_exam_key(FIRST, tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "noise", "swapped", "shipped"])
+def test_a_key_that_cannot_be_used_says_what_to_run(exam, first_lesson, tmp_path, damage):
+    path = exam_key_path(FIRST, tmp_path)
+    save_exam_key(exam, first_lesson.lesson, path)
+    whole = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes({
+            "empty": b"",
+            "cut": whole[: len(whole) // 2],
+            "noise": bytes(range(256)) * 50,
+            "swapped": whole.replace(SECRET.encode(), b"A" + SECRET.encode()[1:]),
+            "shipped": shipped_path(FIRST).read_bytes(),
+        }[damage])  # fmt: skip
+    with pytest.raises(BadKey, match="make exam-key"):
+        load_exam_key(FIRST, tmp_path)
+
+
+# ---------------------------------------------------------------------------------------- nothing on a page
+
+
+def test_the_seed_is_taken_out_wherever_it_stands_and_answers_stay_whole():
+    seed = seeds_of(SECRET, 1)[0]
+    thing = {"a": [f"x{seed}y", ("1", seed)], seed: 3, "tensors": seed}
+    assert without_seed(thing, seed) == {"a": [f"x{HIDDEN}y", ("1", HIDDEN)], seed: 3, "tensors": seed}
+    runs = {"e": CheckRun(({"printed": seed, "tensors": "AAAA"}, None), says=f"KeyError: {seed}", error=seed)}
+    assert seed not in repr(runs_without_seed(runs, seed))
+
+
+SHOWS = f"""
+import os, sys
+seed = os.environ.get({EXAM_SEED!r}, "")
+print(seed); print(seed, file=sys.stderr)
+def raw_weights(x):
+    print(seed)
+    raise ValueError("the seed is " + seed)
+"""
+
+
+@pytest.fixture(scope="module")
+def course(exam, first_lesson, tmp_path_factory):
+    made = Course(tmp_path_factory.mktemp("seeds"), FIRST)
+    made.nbgrader("generate_assignment", FIRST, "--force")
+    save_exam_key(exam, first_lesson.lesson, exam_key_path(FIRST, made.folder))
+    made.submit("ada", submission())
+    made.submit("eve", submission(raw_weights=SHOWS))
+    return made
+
+
+def written_below(folder):
+    for path in folder.rglob("*"):
+        if path.is_file() and folder / "exam" not in path.parents:
+            yield path.read_bytes()
+
+
+class Telling(StandIn):
+    """Prints the seed wherever a submission could."""
+
+    def execute(self, notebook, seed):
+        os.environ[EXAM_SEED] = seed
+        try:
+            executed = super().execute(notebook, seed)
+        finally:
+            del os.environ[EXAM_SEED]
+        for cell in executed.notebook.cells:
+            if cell.cell_type == "code" and not cell.metadata.get("nbgrader", {}).get("grade"):
+                cell.outputs = [nbformat.v4.new_output("stream", text=seed)]
+        return type(executed)(executed.notebook, (f"it said {seed}",), executed.isolation, executed.runs)
+
+
+def test_nothing_of_the_seed_or_the_secret_stands_in_what_grading_leaves(course, monkeypatch):
+    monkeypatch.chdir(course.folder)
+    Batch(course.folder, FIRST, Telling(FIRST).execute, 1, bar=False).run()
+    for command in ("feedback", "report"):
+        assert course.run("helpers.grading", command, FIRST).returncode == 0
+    everything = b"".join(written_below(course.folder))
+    assert HIDDEN.encode() in everything
+    for text in (SECRET, *seeds_of(SECRET, 3)):
+        assert text.encode() not in everything
+    assert course.marks()["ada"] == {e.name: e.points for e in load_lesson_of(course)}
+    assert course.marks()["eve"]["raw_weights"] == 0
+
+
+def load_lesson_of(course):
+    return sources([course.lesson])[0].lesson
+
+
+def needs_sandbox():
+    problem = why_not()
+    if problem:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(problem)
+
+
+LOOKS = (
+    "import os, glob\n"
+    "found = [os.environ.get('" + EXAM_SEED + "', '')]\n"
+    "found += [open(p, 'rb').read().decode('latin1') for p in glob.glob('/proc/*/environ') if os.access(p, os.R_OK)]\n"
+    "print('LOOKS', repr(found))"
+)
+
+
+def test_each_submission_of_a_warm_process_has_a_seed_of_its_own_and_sees_no_other():
+    needs_sandbox()
+    from helpers.grading.execute.running import Runner
+
+    notebook = submission(raw_weights=LOOKS)
+    with Runner(FIRST) as runner:
+        said = {seed: json.dumps(runner.execute(notebook, seed).notebook) for seed in ("first-seed", "second-seed")}
+    for seed, other in (("first-seed", "second-seed"), ("second-seed", "first-seed")):
+        assert "LOOKS" in said[seed] and seed in said[seed] and other not in said[seed]
+
+
+# ------------------------------------------------------------------------------- the same marks on each seed
+
+
+def pooled():
+    """Lessons whose marks were held against a pool. Two have an exercise whose inputs, on some seeds, hide a mistake."""
+    hiding = {
+        "05_masking": "leak_map/first-sentence: where the first sentence happens to be the largest, it is right",
+        "08_classifier": "some mistake is worth more on one seed than on another",
+    }
+    for source in sources()[:8]:
+        if source.name != "07_transformer_block":  # minutes, and nothing found
+            known = [pytest.mark.xfail(reason=hiding[source.name])] if source.name in hiding else []
+            yield pytest.param(source, marks=known, id=source.name)
+
+
+@pytest.mark.parametrize("source", pooled())
+def test_the_marks_are_the_same_whichever_seed_is_drawn(source):
+    """Every right answer is right and every mistake is worth the same on all seeds of a pool."""
+    from helpers.authoring.keys import make_keys
+
+    answers, lesson = Answers(source), source.lesson
+    keys = make_keys(source, seeds_of("a pool", 3))
+    worth: dict[tuple, set] = {}
+    with on_the_cpu():
+        for variant in source.variants():
+            if isinstance(variant, (Mistake, Same)):
+                exercise, text = lesson[variant.exercise], answers.text(variant.exercise, variant)
+                for key in keys:
+                    answer = run(exercise, answers.make(exercise.name, variant), key.seed)
+                    points = judge(exercise, answer, key[exercise.name], text).points
+                    worth.setdefault((exercise.name, variant.slug), set()).add(points)
+    assert {name: points for name, points in worth.items() if len(points) > 1} == {}
+
+
+def test_answers_cross_whole_when_the_seed_is_taken_out(first_lesson, exam):
+    from helpers.checking.answers import to_wire
+
+    exercise = first_lesson.lesson["raw_weights"]
+    key = exam.keys[0]
+    wire = to_wire(run(exercise, Answers(first_lesson).make("raw_weights"), key.seed))
+    runs = runs_without_seed({"raw_weights": CheckRun((wire,))}, key.seed)
+    assert runs["raw_weights"].sent == (wire,) and MIME
