@@ -53,7 +53,10 @@ else:
         "nbconvert.preprocessors.ClearMetadataPreprocessor",
         "nbgrader.preprocessors.LimitOutput",
         "nbgrader.preprocessors.SaveAutoGrades",
+        "helpers.grading.lateness.DueDates",
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
+    # By deadlines.csv; without that table nothing is taken off
+    c.AssignLatePenalties.plugin_class = "helpers.grading.lateness.LateDays"
     c.OverwriteCells.add_missing_cells = True

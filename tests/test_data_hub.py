@@ -26,8 +26,10 @@ import torch
 from pyarrow import parquet
 from safetensors.torch import save
 
+from helpers.course import ROOT
 from helpers.data import __main__ as make_data
-from helpers.data import datasets, hub, reviews, store
+from helpers.data import datasets, hub, store
+from helpers.data.toy import reviews
 
 REVIEWS = {"text": [f"Review {i}: a film, né?" for i in range(40)], "label": [i % 2 for i in range(40)]}
 PAIRS = [{"en": f"A dog and {i} men.", "de": f"Ein Hund und {i} Männer."} for i in range(30)]
@@ -403,7 +405,7 @@ def test_a_process_that_is_killed_leaves_its_part_and_the_next_one_goes_on(serve
 
     server.faults["model.safetensors"] = [stall]
     command = [sys.executable, "-m", "helpers.data", "gpt2-medium"]
-    process = subprocess.Popen(command, cwd=store.COURSE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     part = data_folder() / f"gpt2-medium/model.safetensors.{hashlib.sha256(WEIGHTS).hexdigest()[:12]}.part"
     assert reached.wait(60)
     while not part.exists() or part.stat().st_size < 700_000:
@@ -598,10 +600,10 @@ def test_make_data_says_what_is_missing_and_goes_on_the_next_time(server, capsys
 
 
 def test_make_data_stops_when_asked_to(server, monkeypatch, capsys):
-    def stop(folder):
+    def stop(self, folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(datasets, "fetch_enwik8", stop)
+    monkeypatch.setattr(datasets.Enwik8, "fetch", stop)
     assert make_data.main([]) == 3
     out = capsys.readouterr().out
     assert "Stopped" in out and "1 of 4 there" in out
@@ -614,7 +616,7 @@ def test_make_data_knows_its_names(capsys):
 
 def test_it_all_works_by_environment_alone_in_a_fresh_process(server):
     code = "from helpers.data.datasets import classifier_reviews as r; print(len(r().train.texts))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=store.COURSE, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=100)
     assert done.returncode == 0, done.stderr
     line, count = done.stdout.splitlines()
     assert count == "40" and "from the Hub" in line

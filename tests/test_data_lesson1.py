@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.data.films import film_ratings, film_table
 from helpers.data.text import manual, sentences, words
+from helpers.data.toy.films import film_ratings, film_table
 from helpers.data.vectors import nearest, word_vectors
 from helpers.device import device
 

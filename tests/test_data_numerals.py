@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from helpers.data.numerals import LARGEST, as_pair, numerals, read_english, read_german, spell_english, spell_german
+from helpers.data.toy.numerals import LARGEST, as_pair, numerals, read_english, read_german, spell_english, spell_german
 
 SPELL_AND_READ = {"English": (spell_english, read_english), "German": (spell_german, read_german)}
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import torch
 
-from helpers.data.reviews import BLAME, PRAISE, reviews
+from helpers.data.toy.reviews import BLAME, PRAISE, reviews
 
 
 @pytest.fixture(scope="module")

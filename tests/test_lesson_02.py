@@ -13,7 +13,7 @@ from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.syntax import forbidden_use
 from helpers.checking.verdicts import RIGHT, judge
-from helpers.data.phrases import ASKS, KINDS, known_words, phrases
+from helpers.data.toy.phrases import ASKS, KINDS, known_words, phrases
 from helpers.data.vectors import word_vectors
 from helpers.parts import attention as parts
 

@@ -11,7 +11,7 @@ from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
 from helpers.checking.check import start
 from helpers.checking.verdicts import NOT_STARTED, RIGHT
-from helpers.data.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences, word_ids
+from helpers.data.toy.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences, word_ids
 from helpers.exercises.l04_multi_head import LESSON
 from helpers.parts import multi_head as parts
 from helpers.parts.attention import SingleHeadAttention

@@ -17,8 +17,8 @@ from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
-from helpers.data.numerals import spell_english, spell_german
 from helpers.data.recorded import FOLDER, recorded
+from helpers.data.toy.numerals import spell_english, spell_german
 from helpers.exercises import load_lesson
 from helpers.parts import encoder_decoder
 from helpers.parts.masks import causal_mask

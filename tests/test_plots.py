@@ -15,7 +15,7 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from helpers import plots  # noqa: E402
-from helpers.data.films import film_ratings  # noqa: E402
+from helpers.data.toy.films import film_ratings  # noqa: E402
 from helpers.plots.style import lightness  # noqa: E402
 
 WORDS = ["the", "loop", "terminates", "when", "the", "function", "raises", "an", "exception"]
@@ -283,7 +283,7 @@ def test_no_new_dependencies():
     import subprocess
 
     code = (
-        "import sys, helpers.plots, helpers.data.films, helpers.data.vectors; "
+        "import sys, helpers.plots, helpers.data.toy.films, helpers.data.vectors; "
         "print(*{m.split('.')[0] for m in sys.modules})"
     )
     loaded = subprocess.run(

@@ -315,16 +315,10 @@ def test_nbgrader_autograde_tries_the_machine_once_and_stops_before_the_first_st
         def __init__(self, *asked, **more):
             runs.append(asked)
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *problem):
-            return None
-
         def execute(self, notebook):
             return none_answers(notebook)
 
-    monkeypatch.setattr(nbgrader_steps, "Runner", Broken)
+    monkeypatch.setattr(nbgrader_steps, "kept_runner", Broken)
     monkeypatch.setattr(nbgrader_steps, "_isolation", lambda: "none")
     nbgrader_steps._require_machine.cache_clear()
     with pytest.raises(SystemExit, match="does not get full marks on this machine"):

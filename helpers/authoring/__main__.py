@@ -14,6 +14,7 @@ from helpers.authoring.mistakes import BadEdit
 
 
 def main() -> int:
+    """Do what the command line says. Returns an exit status."""
     parser = argparse.ArgumentParser(prog="python -m helpers.authoring", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, about in [

@@ -100,7 +100,7 @@ def _same_entry(exercise: Exercise, shipped: ExerciseKey, made: ExerciseKey) -> 
     if told(shipped) != told(made):
         return False
     pairs = [(shipped.reference, made.reference)]
-    pairs += [(s.outcomes, m.outcomes) for s, m in zip(shipped.mistakes, made.mistakes)]
+    pairs += [(s.outcomes, m.outcomes) for s, m in zip(shipped.mistakes, made.mistakes, strict=True)]
     return all(_same_outcome(old[a.name], new[a.name]) for old, new in pairs for a in exercise.aspects)
 
 
@@ -164,7 +164,8 @@ def points(source: Source) -> Iterator[str]:
         if check is None or check.source.strip() != f"check({exercise.name})":
             yield f"there is no check cell for {exercise.name}"
         elif check.metadata.nbgrader.get("points") != exercise.points:
-            yield f"check_{exercise.name} has {check.metadata.nbgrader.get('points')} points, the exercise {exercise.points}"
+            marked = check.metadata.nbgrader.get("points")
+            yield f"check_{exercise.name} has {marked} points, the exercise {exercise.points}"
         if card_line(exercise) not in text:
             yield f"the card of {exercise.name} does not say: {card_line(exercise)}"
     if f"{number(lesson.points)} points" not in text:
@@ -193,7 +194,8 @@ def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterat
     """The variants that the real verdict does not judge as meant, with inputs of that seed.
 
     A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects
-    in which it differs from the solution. An Alias is called by the name of its mistake. A Same gets every point. A Shortcut gets none.
+    in which it differs from the solution. An Alias is called by the name of its mistake. A Same gets
+    every point. A Shortcut gets none.
     key: of that seed, where there is one already; what the mistakes answer stands in it, and is not computed again.
     """
     answers, lesson = Answers(source), source.lesson

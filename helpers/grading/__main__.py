@@ -61,6 +61,7 @@ def _run(asked: argparse.Namespace) -> int | None:
         return commands.grade(asked)
     if asked.command == "restore-gradebook":
         return commands.restore_gradebook(asked.backup)
+    commands.settle(asked.lesson)
     if asked.command == "feedback":
         from helpers.grading.tell.feedback import write_feedback
 
@@ -71,6 +72,7 @@ def _run(asked: argparse.Namespace) -> int | None:
         return write_report(asked.lesson)
     from helpers.grading.tell.export import write_exports
 
+    commands.open_gradebook()  # nbgrader, which writes the first table, would tell its troubles by tracebacks
     return write_exports(asked.lesson)
 
 

@@ -27,6 +27,7 @@ from helpers.checking.panel import number
 from helpers.exercises import load_lesson
 from helpers.grading import preflight, regrade
 from helpers.grading.backups import back_up
+from helpers.grading.collect.identity import FOLDER, Owner
 from helpers.grading.collect.intake import Piece, Student, Submission, take_in
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unopened, Unreadable
@@ -136,8 +137,8 @@ class Batch:
         with disk_in_words(self.root), journal.held(), Marks(self.root, self.lesson) as marks:
             marks.require_lesson()
             self._released = marks.released(self._released)
-            intake = take_in(self.root / "submitted", self.lesson)
-            summary = Summary(self.lesson, flags=list(intake.flags), dry=dry)
+            intake = take_in(self.root / "submitted", self.lesson, self.root)
+            summary = Summary(self.lesson, flags=[*intake.notes, *intake.flags], dry=dry)
             done, held = journal.read(), marks.held()
             todo = []
             for submission in _only(intake.submissions, only):
@@ -155,6 +156,8 @@ class Batch:
                 summary.stopped = True
             except (MachineWrong, Trouble) as problem:
                 summary.halted = str(problem)
+            if not dry:
+                summary.flags += marks.settle_lateness()
         summary.seconds = time.monotonic() - begun
         return summary
 
@@ -315,6 +318,7 @@ class _Desk:
             verdicts=list(outcome.records),
             seconds=round(outcome.seconds, 2),
             platform=submission.student.platform,
+            number=submission.student.number,
         )
 
 
@@ -351,7 +355,7 @@ class _Pool:
 
 
 def _as_submission(probe: Probe) -> Submission:
-    piece = Piece((probe.name,), 0.0, probe.read)
+    piece = Piece(Owner(FOLDER, probe.name), (probe.name,), (), 0.0, probe.read)
     return Submission(Student(probe.name), piece, digest="")
 
 

@@ -27,6 +27,7 @@ class Stop(SystemExit):
 def grade(asked: argparse.Namespace) -> int:
     """Grade what has been handed in. Returns 1 when a submission could not be graded."""
     from helpers.grading.batch import Batch, UnknownStudent, as_text
+    from helpers.grading.collect.csv_files import BadTable
     from helpers.grading.execute.cluster import NoCluster
     from helpers.grading.execute.running import NoSandbox
     from helpers.grading.journal import Busy
@@ -44,10 +45,18 @@ def grade(asked: argparse.Namespace) -> int:
         with _execution(asked, key.seed) as (execute, jobs, everywhere):
             batch = Batch(root, asked.lesson, execute, jobs, bar=asked.bar, everywhere=everywhere)
             summary = batch.run(tuple(asked.only), asked.again, asked.dry_run)
-    except (BadKey, NoSandbox, NoCluster, Busy, UnknownStudent, Trouble) as problem:
+    except (BadKey, NoSandbox, NoCluster, Busy, UnknownStudent, BadTable, Trouble) as problem:
         raise Stop(problem) from None
     print(as_text(summary))
     return 1 if summary.failed or summary.stopped or summary.halted else 0
+
+
+def open_gradebook() -> None:
+    """Raises Trouble where the gradebook cannot be used."""
+    from helpers.grading.gradebook import Marks
+
+    with Marks(Path.cwd(), ""):
+        return
 
 
 def restore_gradebook(backup: str) -> None:
@@ -119,29 +128,32 @@ def register(root: Path, lesson: str, tell: bool = True) -> None:
 
 def collect(lesson: str, place: str, copy_to: str = "submitted") -> None:
     """Copy a platform's export into nbgrader's layout, and say what was found."""
-    from helpers.grading.collect.intake import take_in
-    from helpers.grading.collect.untrusted import Unreadable
+    from helpers.grading.collect.copying import copy_into
+    from helpers.grading.collect.csv_files import BadTable
 
     if not Path(place).exists():
         raise Stop(f"{place} does not exist.")
-    intake = take_in(Path(place), lesson)
-    copied = 0
-    for submission in intake.submissions:
-        folder = Path(copy_to) / submission.student.id / lesson
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            data = submission.piece.read() if submission.piece else b""
-        except Unreadable:
-            data = b""
-        target = folder / f"{lesson}.ipynb"
-        if target.is_symlink():
-            raise Stop(f"{target} is a link. Remove it first.")
-        target.write_bytes(data)
-        if submission.piece and submission.piece.modified > 0:
-            os.utime(target, (submission.piece.modified,) * 2)
-        copied += 1
-        for flag in submission.flags:
-            print(f"  {submission.student.id}: {flag}")
-    for flag in intake.flags:
-        print(f"  {flag}")
-    print(f"Copied the notebooks of {copied} students into {copy_to}/.")
+    load_lesson(lesson)
+    try:
+        copied = copy_into(Path(copy_to), Path(place), lesson, Path.cwd())
+    except (BadTable, OSError) as problem:
+        raise Stop(problem) from None
+    for line in copied.told:
+        print(f"  {line}")
+    print(f"Copied the notebooks of {copied.students} students into {copy_to}/.")
+
+
+def settle(lesson: str | None) -> None:
+    """Before marks are told: penalties by the table of deadlines, and by marks given by hand since."""
+    from helpers.grading.collect.csv_files import BadTable
+    from helpers.grading.collect.deadlines import FILE
+    from helpers.grading.gradebook import Marks
+
+    if not Path(FILE).is_file():
+        return
+    try:
+        with Marks(Path.cwd(), lesson or "") as marks:
+            for line in marks.settle_lateness():
+                print(f"  {line}")
+    except BadTable as problem:
+        raise Stop(problem) from None

@@ -39,6 +39,7 @@ from sqlalchemy.orm import scoped_session, sessionmaker
 from traitlets.config import Config
 
 from helpers.course import write_whole
+from helpers.grading import lateness
 from helpers.grading.collect.intake import Student
 from helpers.grading.defusing import defuse
 from helpers.grading.lending import Overwrite, Penalties, Rows, SaveGrades
@@ -85,6 +86,7 @@ class Marks:
     def __init__(self, root: Path, lesson: str):
         self.root, self.lesson = root, lesson
         self._config = course_config(root)
+        self._config.LateDays.root = str(root)
         with _inside(root):
             self.course = CourseDirectory(config=self._config, root=str(root))
         self.gradebook: Gradebook | None = None  # open between entering and leaving
@@ -206,6 +208,7 @@ class Marks:
         resources = self._resources(student.id)
         with self._one_transaction():
             rows = self._reset(student, timestamp)
+            lateness.enter_dates(self.gradebook, lateness.deadlines_of(self.root), self.lesson, student.id)
             SaveGrades(rows, config=self._config, log=QUIET).preprocess(judged, resources)
             Penalties(rows, config=self._config, log=QUIET).preprocess(judged, resources)
             self.gradebook.db.flush()
@@ -213,6 +216,11 @@ class Marks:
                 write_whole(self.folder(student.id) / "timestamp.txt", timestamp, 0o444)
             write_whole(self.path(student.id), file, 0o444)  # nbgrader leaves read-only files; so do we
             return _automatic(rows)
+
+    def settle_lateness(self) -> list[str]:
+        """Put every lesson's penalties right by the table of deadlines as it is now; in words, whose changed."""
+        found = lateness.settle(self.gradebook, self._config, self.root)
+        return [*found, *lateness.strangers(self.gradebook, self.root)]
 
     def remove(self, student: str) -> None:
         """Take a student and all their marks out of the gradebook."""
@@ -233,11 +241,15 @@ class Marks:
 
     def _reset(self, student: Student, timestamp: str) -> Rows:
         """Make the submission, or forget the automatic points of an earlier one."""
-        about = {"first_name": student.first_name, "last_name": student.last_name, "lms_user_id": student.number}
+        about = {
+            "first_name": student.first_name,
+            "last_name": student.last_name,
+            "lms_user_id": student.number,
+            "email": student.email,
+        }
         self.gradebook.update_or_create_student(student.id, **{k: v for k, v in about.items() if v})
-        when = {"timestamp": timestamp} if timestamp else {}
         with self.gradebook.db.no_autoflush:  # nbgrader builds a submission's rows before it adds them
-            self.gradebook.update_or_create_submission(self.lesson, student.id, **when)
+            self.gradebook.update_or_create_submission(self.lesson, student.id, timestamp=timestamp or None)
         rows = Rows(self.gradebook, self.lesson, student.id)
         for grade in rows.grades.values():
             grade.auto_score = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import BaseCell, Comment, Grade, Gradebook, MissingEntry, SubmittedAssignment, SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor, OverwriteCells, SaveAutoGrades
+from sqlalchemy.orm import Query
 
 
 class Rows:
@@ -39,6 +40,10 @@ class Rows:
 
     def commit(self) -> None:
         """What nbgrader calls after every cell. All rows are written together, when their transaction ends."""
+
+    def query(self, *what: object) -> Query:
+        """As a session's: a plugin may look at more than this submission."""
+        return self.session.query(*what)
 
     def find_grade(self, cell: str, *_: str) -> Grade:
         return _found(self.grades, cell)
@@ -95,6 +100,7 @@ class Penalties(_Lent, AssignLatePenalties):
     """AssignLatePenalties, in a gradebook that stays open. The course's own plugin says how much, as there."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        self.assignment_id = resources["nbgrader"]["assignment"]  # which the plugin asks for
         self.init_plugin()
         session, notebook = self.gradebook.session, self.gradebook.find_submission_notebook()
         late = self.gradebook.find_submission().total_seconds_late

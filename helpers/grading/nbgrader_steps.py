@@ -24,9 +24,9 @@ from traitlets.config import Application
 from helpers.checking.keys import BadKey
 from helpers.exercises import UnknownLesson, load_lesson
 from helpers.grading.batch import NOTHING_RAN, require_machine
-from helpers.grading.collect.intake import _read_plain as read_plain
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unreadable, screen
+from helpers.grading.collect.walking import read_plain
 from helpers.grading.exam import load_exam_key
 from helpers.grading.execute.check_runs import run_of
 from helpers.grading.execute.running import NoSandbox, kept_runner
@@ -127,7 +127,7 @@ class Door(NotebookExporter):
         try:
             if path.parent.is_symlink() or path.parent.parent.is_symlink() or path.is_symlink():
                 raise Unreadable("is a link and was not followed")
-            screened = screen(read_plain(str(path)))
+            screened = screen(read_plain(path))
         except Unreadable as problem:
             notebook = released(self.release, about)
             notebook.metadata["refused"] = plain(f"Nothing could be run: the file {problem}")

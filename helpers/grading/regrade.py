@@ -127,7 +127,7 @@ def as_text(found: Sequence[Regraded], dry: bool) -> str:
             lines.append(f"  {'':<{width}}    {change.exercise:<{deep}}  {points}  {change.was}  →  {change.now}")
     others = Counter(other for one in found for other in one.renamed)
     if others:
-        lines.append(f"The same points, in other words{' (would be)' if dry else ''}:")
+        lines.append("The same points, in other words:")
         for (exercise, was, now), count in others.most_common(12):
             lines.append(f"  {_count(count, 'student')}  {exercise}  {was}  →  {now}")
     if len(changed) >= MANY and len(changed) >= SHARE * len(found):

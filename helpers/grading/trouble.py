@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from nbgrader.api import InvalidEntry
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
@@ -30,6 +31,12 @@ def in_words(url: str | URL, root: Path) -> Iterator[None]:
         yield
     except (SQLAlchemyError, sqlite3.Error, ModuleNotFoundError) as problem:
         text = of_database(problem, url)
+        if not text:
+            raise
+        raise Trouble(text) from problem
+    except InvalidEntry as problem:  # nbgrader's word for whatever its database said
+        cause = problem.__context__
+        text = of_database(cause, url) if isinstance(cause, SQLAlchemyError) else ""
         if not text:
             raise
         raise Trouble(text) from problem

@@ -433,7 +433,8 @@ ATTACKS = (
         READ
         + code(r"""
         import os
-        reach(os.path.expanduser('~*/.ssh/*')), reach('/root' + '/.bash*'), reach('/home/*/.bash*'), reach('/etc/shadow')
+        for pattern in (os.path.expanduser('~*/.ssh/*'), '/root' + '/.bash*', '/home/*/.bash*', '/etc/shadow'):
+            reach(pattern)
         for name in os.environ:
             if 'GRADER' in name:
                 print('LEAK environment', name)

@@ -33,6 +33,7 @@ from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
 from helpers.authoring.mistakes import Mistake, Same
 from helpers.course import EXAM_SEED, SHOWS_ONLY
 from helpers.grading.exam import load_exam_key
+from helpers.notebooks import CHECK
 
 SAMPLE = 0.25  # seconds between two looks at the memory
 PLAIN_KERNELS = f"""
@@ -181,7 +182,7 @@ def marks(folder: Path, lesson: str) -> dict[str, dict[str, float | None]]:
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         return {
             submission.student.id: {
-                grade.name.removeprefix("check_"): grade.auto_score
+                grade.name.removeprefix(CHECK): grade.auto_score
                 for book in submission.notebooks
                 for grade in book.grades
             }
