@@ -69,7 +69,7 @@ def _told(one: Held, lesson: str) -> str:
     for finding in (f for f in record["look"] if f["holds"]):
         place = f"{finding['cell']}, line {finding['line']}" if finding["line"] else finding["cell"]
         lines += textwrap.wrap(
-            f"{place}: {harmless(finding['why'])}", 100, initial_indent="  ", subsequent_indent="    "
+            f"{place}: {visible(finding['why'])}", 100, initial_indent="  ", subsequent_indent="    "
         )
         if finding["rule"] not in shown:
             lines.append(f"    ({RULES.get(finding['rule'], '')})")
@@ -90,12 +90,12 @@ def _source(notebook: NotebookNode, name: str) -> str:
 def _excerpt(source: str) -> Iterator[str]:
     lines = source.splitlines()
     for place, line in enumerate(lines[:MOST_LINES], 1):
-        yield f"  {place:>4} | {harmless(line)[:160]}"
+        yield f"  {place:>4} | {visible(line)[:160]}"
     if len(lines) > MOST_LINES:
         yield f"       | ... and {len(lines) - MOST_LINES} lines more"
 
 
-def harmless(text: str) -> str:
+def visible(text: str) -> str:
     """A student's text for a terminal: what could steer it, or turn the order of letters round, is shown as a code."""
     kept = []
     for letter in text:
