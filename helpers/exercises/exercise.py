@@ -50,6 +50,7 @@ class Aspect:
 
     @property
     def tolerance(self) -> Tolerance:
+        """How far a right answer's numbers may be from the reference's."""
         return Tolerance(self.rtol, self.atol)
 
 
