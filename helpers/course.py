@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 HELPERS = ROOT / "helpers"
 SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
+EXERCISES = HELPERS / "exercises"  # one module a lesson, called l<lesson>.py
 KEYS = HELPERS / "keys"  # the answer keys that students get
 
 # Rooms of helpers that stay with the instructor: with them a student could make keys of their own.

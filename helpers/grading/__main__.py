@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
-from helpers.exercises import UnknownLesson
-from helpers.grading import commands
-from helpers.grading.trouble import Trouble
+from helpers.course import EXERCISES, LIMITS, Limits
+from helpers.grading.execute import sandbox
+from helpers.grading.execute.zygote import Zygote, imports_of
+
+# jsonschema, which nbformat needs, imports this to check internationalised addresses. No notebook holds one, and its
+# grammar takes a second and a half to build, in every command.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,8 +35,20 @@ def parser() -> argparse.ArgumentParser:
     grade.add_argument("--jobs", type=int, metavar="N", help="submissions at once (default: the number of cores)")
     grade.add_argument("--scheduler", metavar="tcp://...", help="execute on the workers of this dask scheduler")
     grade.add_argument("--unsafe", action="store_true", help="run students' code without a sandbox")
-    grade.add_argument("--cell-seconds", type=float, default=30, metavar="S", help="for one cell (default: 30)")
-    grade.add_argument("--total-seconds", type=float, default=120, metavar="S", help="for a submission (default: 120)")
+    grade.add_argument(
+        "--cell-seconds",
+        type=float,
+        default=LIMITS.cell_seconds,
+        metavar="S",
+        help="for one cell (default: %(default)g)",
+    )
+    grade.add_argument(
+        "--total-seconds",
+        type=float,
+        default=LIMITS.total_seconds,
+        metavar="S",
+        help="for a submission (default: %(default)g)",
+    )
     grade.add_argument("--no-bar", dest="bar", action="store_false", help="show no progress")
 
     restore = add("restore-gradebook", help="list the gradebook's backups, or bring one back")
@@ -58,17 +78,45 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     asked = parser().parse_args()
+    with begun(asked) as zygote:
+        # After the sandbox was started: what the grader imports takes as long as what submissions import
+        from helpers.exercises import UnknownLesson
+        from helpers.grading import commands
+        from helpers.grading.trouble import Trouble
+
+        try:
+            return _run(asked, zygote) or 0
+        except (UnknownLesson, Trouble) as problem:
+            raise commands.Stop(problem) from None
+
+
+@contextlib.contextmanager
+def begun(asked: argparse.Namespace) -> Iterator[Zygote | None]:
+    """The process that submissions will be forked from, importing what they need while this one imports its own."""
+    wanted = asked.command == "grade" and not asked.unsafe and not asked.scheduler
+    if not wanted or not (EXERCISES / f"l{asked.lesson}.py").is_file() or not sandbox.is_installed():
+        yield None
+        return
+    release = Path("notebooks", asked.lesson, f"{asked.lesson}.ipynb")
+    zygote = Zygote(asked.lesson, sandbox.BUBBLEWRAP, limits_of(asked), imports_of(release))
     try:
-        return _run(asked) or 0
-    except (UnknownLesson, Trouble) as problem:
-        raise commands.Stop(problem) from None
+        yield zygote
+    finally:
+        zygote.close()
 
 
-def _run(asked: argparse.Namespace) -> int | None:
+def limits_of(asked: argparse.Namespace) -> Limits:
+    """What a submission may use, as the command line has it."""
+    return Limits(cell_seconds=asked.cell_seconds, total_seconds=asked.total_seconds)
+
+
+def _run(asked: argparse.Namespace, zygote: Zygote | None) -> int | None:
+    from helpers.grading import commands
+
     if asked.command == "collect":
         return commands.collect(asked.lesson, asked.place)
     if asked.command == "grade":
-        return commands.grade(asked)
+        return commands.grade(asked, limits_of(asked), zygote)
     if asked.command == "restore-gradebook":
         return commands.restore_gradebook(asked.backup)
     if asked.command in ("look", "accept", "refuse"):

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from helpers.checking.keys import BadKey
+from helpers.course import Limits
 from helpers.exercises import load_lesson
 from helpers.grading.exam import load_exam_key
+from helpers.grading.execute.zygote import Zygote
 from helpers.grading.trouble import Trouble
 
 
@@ -24,8 +26,11 @@ class Stop(SystemExit):
         super().__init__(f"\n{text}\n")
 
 
-def grade(asked: argparse.Namespace) -> int:
-    """Grade what has been handed in. Returns 1 when a submission could not be graded."""
+def grade(asked: argparse.Namespace, limits: Limits, begun: Zygote | None = None) -> int:
+    """Grade what has been handed in. Returns 1 when a submission could not be graded.
+
+    begun: see `running.Runner`.
+    """
     from helpers.grading.batch import Batch, UnknownStudent, as_text
     from helpers.grading.collect.csv_files import BadTable
     from helpers.grading.execute.cluster import NoCluster
@@ -42,7 +47,7 @@ def grade(asked: argparse.Namespace) -> int:
     try:
         load_exam_key(asked.lesson, root)
         register(root, asked.lesson, tell=not asked.dry_run)
-        with _execution(asked) as (execute, jobs, everywhere):
+        with _execution(asked, limits, begun) as (execute, jobs, everywhere):
             batch = Batch(root, asked.lesson, execute, jobs, bar=asked.bar, everywhere=everywhere)
             summary = batch.run(tuple(asked.only), asked.again, asked.dry_run)
     except (BadKey, NoSandbox, NoCluster, Busy, UnknownStudent, BadTable, Trouble) as problem:
@@ -79,21 +84,22 @@ def restore_gradebook(backup: str) -> None:
 
 
 @contextlib.contextmanager
-def _execution(asked: argparse.Namespace) -> Iterator[tuple[Callable, int, Callable | None]]:
+def _execution(
+    asked: argparse.Namespace, limits: Limits, begun: Zygote | None
+) -> Iterator[tuple[Callable, int, Callable | None]]:
     """What runs a notebook, how many at once, and what runs one on every machine where there are several."""
-    from helpers.grading.execute.running import Limits, Runner
+    from helpers.grading.execute.running import Runner
 
     isolation = "none" if asked.unsafe else "bubblewrap"
     if asked.unsafe:
         print(UNSAFE, file=sys.stderr)
-    limits = Limits(cell_seconds=asked.cell_seconds, total_seconds=asked.total_seconds)
     if asked.scheduler:
         from helpers.grading.execute.cluster import cluster
 
         with cluster(asked.scheduler, asked.lesson, isolation, limits) as found:
             yield found.execute, asked.jobs or 2 * found.threads, found.everywhere
     else:
-        with Runner(asked.lesson, isolation=isolation, limits=limits) as runner:
+        with Runner(asked.lesson, isolation=isolation, limits=limits, begun=begun) as runner:
             yield runner.execute, asked.jobs or os.cpu_count() or 1, None
 
 

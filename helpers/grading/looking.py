@@ -132,7 +132,8 @@ def decide(asked: argparse.Namespace) -> int:
         name = one.record["exercise"]
         decisions.write(Decision(asked.lesson, asked.student, name, one.record["digest"], decision))
         print(f"{decision.capitalize()}: {asked.student}, {name}. Written to {decisions.path.relative_to(root)}.")
-    from helpers.grading.__main__ import parser
+    from helpers.grading.__main__ import limits_of, parser
 
     again = ["grade", asked.lesson, "--only", asked.student, "--again", *(["--unsafe"] if asked.unsafe else [])]
-    return commands.grade(parser().parse_args(again))
+    wanted = parser().parse_args(again)
+    return commands.grade(wanted, limits_of(wanted))
