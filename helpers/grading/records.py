@@ -25,7 +25,15 @@ PLAIN = "none (a plain kernel)"  # what a record says when nobody said how the c
 
 
 def record(verdict: Verdict, answer: Answer | None = None, isolation: str = PLAIN) -> dict:
-    """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was."""
+    """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was.
+
+    mistakes: {"slug", "title", "says"}, the weightiest first; records of an earlier edition have no "says".
+    answer: see `digest_of_wrong`; its first characters are how the report names an answer.
+
+    Further entries that a record may have, and that `tell` shows:
+    prediction: {"chosen": one of the choices, "right": the right one, "choices": all of them in their order}, of an
+    exercise in which a student predicts; it has no points, and "choices" may be missing.
+    """
     return {
         "format": FORMAT,
         "exercise": verdict.exercise,
@@ -33,7 +41,10 @@ def record(verdict: Verdict, answer: Answer | None = None, isolation: str = PLAI
         "points": verdict.points,
         "out_of": verdict.out_of,
         "says": verdict.says,
-        "mistakes": [{"slug": s, "title": t} for s, t in zip(verdict.mistakes, verdict.titles, strict=True)],
+        "mistakes": [
+            {"slug": slug, "title": title, "says": says}
+            for slug, title, says in zip(verdict.mistakes, verdict.titles, verdict.words, strict=True)
+        ],
         "aspects": [
             {"name": a.name, "points": a.points, "out_of": a.out_of, "held": a.held, "waits": a.waits, "says": a.says}
             for a in verdict.aspects
