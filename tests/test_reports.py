@@ -25,7 +25,6 @@ from helpers.grading.tell.feedback import feedback_page
 from helpers.grading.tell.pages import POLICY, code, harmless
 from helpers.grading.tell.report import (
     alike,
-    as_csv,
     aspects,
     mistakes_table,
     named_mistakes,
@@ -33,6 +32,7 @@ from helpers.grading.tell.report import (
     report_table,
 )
 from helpers.grading.tell.results import results
+from helpers.grading.tell.tables import as_csv
 from helpers.trials import demo_class
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"

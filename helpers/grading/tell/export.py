@@ -14,8 +14,8 @@ from pathlib import Path
 from helpers.checking.panel import number
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.tell.pages import write
-from helpers.grading.tell.report import as_csv
 from helpers.grading.tell.results import Result, results
+from helpers.grading.tell.tables import as_csv
 
 FOLDER = "export"
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
-import io
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,6 +15,7 @@ from helpers.checking.verdicts import NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT
 from helpers.exercises import Lesson
 from helpers.grading.tell.pages import code, page, write
 from helpers.grading.tell.results import Part, Result, results
+from helpers.grading.tell.tables import as_csv
 
 STYLE = """
 header{border-bottom:1px solid var(--rule);padding-bottom:1.1rem}
@@ -383,17 +382,3 @@ def mistakes_table(found: Sequence[Result]) -> str:
     rows: list[list] = [["exercise", "mistake", "title", "students", "who"]]
     rows += [[m.exercise, m.slug, m.title, len(m.students), "; ".join(m.students)] for m in named_mistakes(found)]
     return as_csv(rows)
-
-
-def as_csv(rows: Iterable[Sequence]) -> str:
-    """Comma-separated, with no cell that a spreadsheet would take for a formula."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([[_cell(value) for value in row] for row in rows])
-    return text.getvalue()
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, (int, float)):
-        return number(value)
-    text = str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) and text not in ("-",) else text
