@@ -15,6 +15,7 @@ from helpers.checking.answers import Answer
 from helpers.checking.keys import AnswerKey
 from helpers.checking.verdicts import Verdict, judge, no_answer
 from helpers.exercises import Exercise, Lesson
+from helpers.grading.findings import Finding
 
 
 class Why(Enum):
@@ -45,10 +46,17 @@ class CheckRun:
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict on one exercise, and the answer that was judged; None where nothing could be."""
+    """The verdict on one exercise, and the answer that was judged; None where nothing could be.
+
+    look: what was found for the instructor. decision: "", or one of `findings`' WAITS, ACCEPTED and REFUSED. earned: the points
+    that the numbers earn, where the verdict's own wait for the instructor or were refused; None where they are the same.
+    """
 
     verdict: Verdict
     answer: Answer | None = None
+    look: tuple[Finding, ...] = ()
+    decision: str = ""
+    earned: float | None = None
 
 
 def judge_submission(

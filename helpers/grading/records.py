@@ -6,7 +6,7 @@ The record lies in the metadata of the output that nbgrader reads the mark from,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from nbformat.notebooknode import NotebookNode
@@ -16,6 +16,7 @@ from helpers.checking import panel
 from helpers.checking.answers import ANSWERED, MIME, Answer
 from helpers.checking.verdicts import Verdict
 from helpers.exercises import Lesson
+from helpers.grading.findings import Finding
 from helpers.grading.judging import Judged
 from helpers.notebooks import exercise_of
 
@@ -24,15 +25,26 @@ PLACE = "verdict"  # the key in the output's metadata
 PLAIN = "none (a plain kernel)"  # what a record says when nobody said how the code was run
 
 
-def record(verdict: Verdict, answer: Answer | None = None, isolation: str = PLAIN) -> dict:
+def record(
+    verdict: Verdict,
+    answer: Answer | None = None,
+    isolation: str = PLAIN,
+    look: Sequence[Finding] = (),
+    decision: str = "",
+    earned: float | None = None,
+) -> dict:
     """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was.
 
-    mistakes: {"slug", "title", "says"}, the weightiest first; records of an earlier edition have no "says".
-    answer: see `digest_of_wrong`; its first characters are how the report names an answer.
+    "look" in it: what was found for the instructor, a list of {"rule", "exercise", "cell", "line", "excerpt", "why"} (see
+    `findings.Finding`; the excerpt is a student's text). "decision": "" where nothing is to decide (nothing was found, or the
+    numbers earn nothing), else "waits", "accepted" or "refused". "points" are those that count: 0 while it waits and where it was
+    refused. "earned": those that the numbers earn, whatever was decided.
 
-    Further entries that a record may have, and that `tell` shows:
-    prediction: {"chosen": one of the choices, "right": the right one, "choices": all of them in their order}, of an
-    exercise in which a student predicts; it has no points, and "choices" may be missing.
+    "mistakes": {"slug", "title", "says"}, the weightiest first; records of an earlier edition have no "says". "answer": see
+    `digest_of_wrong`; its first characters are how the report names an answer.
+
+    "prediction", which only an exercise in which a student predicts has, and which carries no points: {"chosen": one of the
+    choices, "right": the right one, "choices": all of them in their order, where it is known}.
     """
     return {
         "format": FORMAT,
@@ -51,6 +63,9 @@ def record(verdict: Verdict, answer: Answer | None = None, isolation: str = PLAI
         ],
         "answer": digest_of_wrong(answer, verdict) if answer else "",
         "isolation": isolation,
+        "look": [finding.as_json() for finding in look],
+        "decision": decision,
+        "earned": verdict.points if earned is None else earned,
     }
 
 
@@ -73,10 +88,14 @@ def write_verdicts(notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, 
             NotebookNode(
                 output_type="execute_result",
                 execution_count=cell.get("execution_count"),
-                metadata={PLACE: record(found.verdict, found.answer, isolation)},
+                metadata={PLACE: _of_judged(found, isolation)},
                 data={"text/plain": panel.number(points), "text/html": panel.as_html(found.verdict)},
             )
         ]
+
+
+def _of_judged(found: Judged, isolation: str) -> dict:
+    return record(found.verdict, found.answer, isolation, found.look, found.decision, found.earned)
 
 
 def recorded(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, dict]]:
