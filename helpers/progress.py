@@ -3,7 +3,7 @@
     for step in progress(range(1500), "training"):
         ...
 
-In a notebook it is one line of text that changes in place, and what is left of it at the end holds no times: a stored notebook stays the same when nothing changed.
+For lessons; what long commands show is `helpers.grading.progress`. In a notebook it is one line of text that changes in place, and what is left of it at the end holds no times: a stored notebook stays the same when nothing changed.
 """
 
 from __future__ import annotations

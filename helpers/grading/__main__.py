@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     grade.add_argument("--unsafe", action="store_true", help="run students' code without a sandbox")
     grade.add_argument("--cell-seconds", type=float, default=30, metavar="S", help="for one cell (default: 30)")
     grade.add_argument("--total-seconds", type=float, default=120, metavar="S", help="for a submission (default: 120)")
-    grade.add_argument("--no-bar", dest="bar", action="store_false", default=None, help="no progress bar")
+    grade.add_argument("--no-bar", dest="bar", action="store_false", help="show no progress")
 
     feedback = add("feedback", help="write a page for each student")
     feedback.add_argument("lesson", metavar="NN_topic")

@@ -18,7 +18,6 @@ from pathlib import Path
 import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
-from tqdm import tqdm
 
 from helpers.checking.panel import number
 from helpers.exercises import load_lesson
@@ -29,6 +28,7 @@ from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Entry, Journal
 from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.progress import progress
 from helpers.grading.records import recorded, write_verdicts
 from helpers.notebooks import sources_of
 
@@ -66,14 +66,14 @@ class Prepared:
 class Batch:
     """Grades one lesson's submissions in a course's folder.
 
-    execute: what runs a notebook; called from `jobs` threads. bar: show the progress; None: on a terminal only.
+    execute: what runs a notebook; called from `jobs` threads. bar: show how far it has come.
     """
 
-    def __init__(self, root: Path, lesson: str, execute: Execute, jobs: int = 1, bar: bool | None = None):
+    def __init__(self, root: Path, lesson: str, execute: Execute, jobs: int = 1, bar: bool = True):
         self.root, self.lesson = root, lesson
         self._asked, self._key = load_lesson(lesson), load_exam_key(lesson, root)
         self._execute, self._jobs = execute, jobs
-        self._bar_disabled = None if bar is None else not bar
+        self._bar = bar
         path = root / "notebooks" / lesson / f"{lesson}.ipynb"
         self._released = nbformat.read(path, as_version=4)
         self._digests = {"released": _digest(path), "key": _digest(exam_key_path(lesson, root))}
@@ -115,7 +115,7 @@ class Batch:
         )
 
     def _grade(self, todo: list[Submission], marks: Marks, journal: Journal, summary: Summary) -> None:
-        with tqdm(total=len(todo), desc="Grading", unit="submission", disable=self._bar_disabled, smoothing=0.1) as bar:
+        with progress(len(todo), "Grading", "submission", shown=self._bar) as bar:
             for prepared, executed, problem, seconds in self._executed(todo):
                 student = prepared.submission.student.id if prepared else ""
                 if problem is not None:

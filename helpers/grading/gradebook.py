@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,8 +32,8 @@ from nbgrader.preprocessors import (
 from traitlets.config import Config
 
 from helpers.grading.collect.intake import Student
+from helpers.grading.defusing import defuse
 
-PICTURES = ("image/png", "image/jpeg")
 QUIET = logging.getLogger("helpers.grading.nbgrader")
 QUIET.setLevel(logging.ERROR)
 
@@ -62,6 +61,7 @@ class Marks:
         with _inside(root):
             self.course = CourseDirectory(config=self._config, root=str(root))
         self.gradebook: Gradebook | None = None  # open between entering and leaving
+        self._texts: frozenset[str] = frozenset()  # of the released lesson's cells
 
     def __enter__(self) -> Marks:
         self.gradebook = Gradebook(self.course.db_url, self.course.course_id)
@@ -87,6 +87,7 @@ class Marks:
         with _shared(self.gradebook, one_transaction=False):
             OverwriteCells(config=self._config, log=QUIET).preprocess(notebook, self._resources(""))
         CheckCellMetadata(config=self._config, log=QUIET).preprocess(notebook, {})
+        self._texts = frozenset(cell.source for cell in notebook.cells)
         return notebook
 
     def path(self, student: str) -> Path:
@@ -112,7 +113,7 @@ class Marks:
         resources = self._resources(student.id)
         for step in (IgnorePattern, LimitOutput):
             step(config=self._config, log=QUIET).preprocess(judged, resources)
-        defuse(judged)
+        defuse(judged, self._texts)
         digest = self._write(student.id, judged, timestamp)
         with _shared(self.gradebook, one_transaction=True):
             self._reset(student, timestamp)
@@ -155,37 +156,6 @@ class Marks:
         data = nbformat.writes(notebook).encode("utf-8", "replace")
         _replace(self.path(student), data)
         return hashlib.sha256(data).hexdigest()
-
-
-def defuse(notebook: NotebookNode) -> None:
-    """Take out what a student's code or text could make the instructor's browser run.
-
-    The formgrader shows notebooks as live pages. Of outputs, text and pictures stay, and the panels that the
-    judge wrote; HTML that a student typed into a text cell is shown as text.
-    """
-    for cell in notebook.cells:
-        about = cell.metadata.get("nbgrader", {})
-        if cell.cell_type == "markdown" and not about.get("locked") or cell.cell_type == "raw":
-            if cell.get("id", "").startswith("cell-") or about.get("solution"):
-                cell.source = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", cell.source)
-        if cell.cell_type == "code" and not about.get("grade"):
-            cell.outputs = [kept for kept in map(_plain_output, cell.outputs) if kept is not None]
-
-
-def _plain_output(output: NotebookNode) -> NotebookNode | None:
-    if output.output_type in ("stream", "error"):
-        return output
-    data = output.get("data", {})
-    kept = {kind: data[kind] for kind in ("text/plain",) if isinstance(data.get(kind), str)}
-    for kind in PICTURES:
-        if isinstance(data.get(kind), str) and re.fullmatch(r"[A-Za-z0-9+/=\s]+", data[kind]):
-            kept[kind] = data[kind]
-    if not kept:
-        return None
-    plain = NotebookNode(output_type=output.output_type, data=NotebookNode(kept), metadata=NotebookNode())
-    if output.output_type == "execute_result":
-        plain.execution_count = output.get("execution_count")
-    return plain
 
 
 def _replace(path: Path, data: bytes) -> None:
