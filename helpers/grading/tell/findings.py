@@ -5,6 +5,7 @@ Nothing here judges anybody. That two answers are the same is shown, with whose 
 
 from __future__ import annotations
 
+import ast
 import math
 import statistics
 from collections import Counter, defaultdict
@@ -16,7 +17,6 @@ from helpers.checking.panel import number
 from helpers.checking.verdicts import NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
 from helpers.exercises import Lesson
 from helpers.grading.findings import WAITS
-from helpers.grading.likeness import shape_of
 from helpers.grading.tell.results import Part, Result
 
 HANDLE = 8  # characters of an answer's digest by which the instructor calls it
@@ -175,6 +175,7 @@ class Findings:
     decided: tuple[Look, ...]
     noticed: tuple[Look, ...]
     by_hand: tuple[tuple[str, int], ...]
+    due: datetime | None
 
     @property
     def flagged(self) -> tuple[Result, ...]:
@@ -203,6 +204,7 @@ def find(lesson: Lesson, found: Sequence[Result]) -> Findings:
         decided=tuple(look for look in looks if look.decision not in (WAITS, "")),
         noticed=tuple(look for look in looks if not look.decision),
         by_hand=tuple((entry.name, len(entry.by_hand)) for entry in exercises if entry.by_hand),
+        due=_due(found),
     )
 
 
@@ -410,7 +412,8 @@ def timeline(times: Sequence[datetime], due: datetime | None, late: int) -> Time
     counts = Counter(places)
     bars = tuple(Bar(k, k + 1, counts[k]) for k in range(first, last + 1))
     label = _from_due if due else _date
-    every = max(1, math.ceil(len(bars) / MOST_TICKS))
+    least = span * math.ceil(len(bars) / MOST_TICKS)
+    every = next((s for s, _ in SPANS if s >= least and s % span == timedelta()), least) // span
     ticks = tuple(Tick(k - first, label(zero, k * span)) for k in range(first, last + 1) if k % every == 0)
     return Timeline(bars, ticks, -first if due else None, words, len(times), late)
 
@@ -432,3 +435,35 @@ def _date(zero: datetime, apart: timedelta) -> str:
     return f"{zero + apart:%d %b %H:%M}"
 
 
+def shape_of(source: str) -> str:
+    """The shape of a piece of code: without comments, layout, docstrings and the names that it chose. "" where it is no code."""
+    try:
+        tree = ast.parse(source)
+        chosen = _Chosen()
+        return ast.dump(chosen.visit(tree))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+
+
+class _Chosen(ast.NodeTransformer):
+    """Names become numbers, in the order in which they are met; what is asked of a module keeps its own."""
+
+    def __init__(self):
+        self._met: dict[str, str] = {}
+
+    def _number(self, name: str) -> str:
+        return self._met.setdefault(name, str(len(self._met)))
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        for field in ("name", "id", "arg"):
+            if isinstance(getattr(node, field, None), str):
+                setattr(node, field, self._number(getattr(node, field)))
+        body = getattr(node, "body", None)
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node, clean=False) is not None:
+            node.body = body[1:]
+        return self.generic_visit(node)
+
+
+def _size(source: str) -> int:
+    """How many parts a piece of code has."""
+    return sum(1 for _ in ast.walk(ast.parse(source)))
