@@ -2,18 +2,20 @@
 
 RestoreCells comes first of all; ExamExecute, which runs students' code in the sandbox, stands where nbgrader's
 Execute stands; Judge follows it, so that SaveAutoGrades finds a number that was computed here, in the grader's
-own process.
+own process. Defuse makes harmless what nbgrader writes down, before it is executed and after it was judged.
 """
 
 from __future__ import annotations
 
 import copy
+import shutil
 from pathlib import Path
 
 import nbformat
 from jupyter_core.utils import run_sync
 from nbclient.exceptions import DeadKernelError
 from nbformat.notebooknode import NotebookNode
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 from nbgrader.utils import is_grade, setenv
 from traitlets import Enum, Integer, Unicode
@@ -23,6 +25,7 @@ from helpers.checking.keys import BadKey
 from helpers.course import EXAM_SEED, SHOWS_ONLY
 from helpers.exercises import UnknownLesson, load_lesson
 from helpers.grading.collect.restoring import restore
+from helpers.grading.defusing import defuse
 from helpers.grading.exam import load_exam_key
 from helpers.grading.execute import provisioner
 from helpers.grading.execute.check_runs import run_of
@@ -181,3 +184,38 @@ class Judge(NbGraderPreprocessor):
         judged = judge_submission(lesson, key, runs, sources_of(nb))
         write_verdicts(nb, lesson, judged, about.get("isolation", PLAIN))
         return nb, resources
+
+
+class Defuse(NbGraderPreprocessor):
+    """Lets nothing into autograded/ that could act in the browser of whoever opens it: see `defusing.defuse`.
+
+    Runs as the last of the steps before the notebook is executed, and again when the verdicts stand in it: nbgrader writes
+    the notebook after each, and the formgrader shows what was written. Other files that were handed in are taken out again
+    (nbgrader has copied them; the formgrader would serve a page among them under its own address); submitted/ keeps them.
+    """
+
+    release = Unicode("notebooks", help="The folder of released lessons, below the course's root.").tag(config=True)
+
+    def preprocess(self, nb, resources):
+        about = resources["nbgrader"]
+        path = Path(self.release, about["assignment"], f"{about['notebook']}.ipynb")
+        defuse(nb, {cell.source for cell in nbformat.read(path, as_version=4).cells})
+        self._keep_only_notebooks(_autograded(about["student"], about["assignment"]))
+        return nb, resources
+
+    def _keep_only_notebooks(self, folder: Path) -> None:
+        for path in sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []:
+            if path.name == "timestamp.txt" or path.suffix == ".ipynb":
+                continue
+            self.log.warning("%s stays in submitted/ and is not copied: only the notebook is graded", path.name)
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def _autograded(student: str, assignment: str) -> Path:
+    """Where nbgrader writes what it has graded."""
+    app = Application.instance() if Application.initialized() else None
+    course = getattr(app, "coursedir", None) or CourseDirectory()
+    return Path(course.format_path(course.autograded_directory, student, assignment))

@@ -81,6 +81,8 @@ def write_verdicts(notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, 
         found = judged.get(exercise_of(cell)) if is_grade(cell) else None
         if found is None:
             cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
+            for output in cell.outputs:  # a kernel can call what it displays a verdict
+                output.get("metadata", {}).pop(PLACE, None)
             continue
         most = float(cell.metadata.nbgrader["points"])
         points = round(found.verdict.points * most / lesson[found.verdict.exercise].points, 6)
@@ -89,9 +91,14 @@ def write_verdicts(notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, 
                 output_type="execute_result",
                 execution_count=cell.get("execution_count"),
                 metadata={PLACE: _of_judged(found, isolation)},
-                data={"text/plain": panel.number(points), "text/html": panel.as_html(found.verdict)},
+                data={"text/plain": panel.number(points), "text/html": _page_of(found.verdict)},
             )
         ]
+
+
+def _page_of(verdict: Verdict) -> str:
+    """The panel for the formgrader's page: what a student's code said in it is not to be set as a formula by MathJax."""
+    return f'<div class="tex2jax_ignore mathjax_ignore">{panel.as_html(verdict)}</div>'
 
 
 def _of_judged(found: Judged, isolation: str) -> dict:

@@ -111,7 +111,7 @@ NUMBERS = re.compile(r"(?!.*url)[\w\s.,()#+-]*", re.IGNORECASE)  # of a drawing:
 PROPERTIES = ("--verdict", "color", "font-weight")
 DECLARATIONS = re.compile(r"[\w\s:;#-]*")
 CLASSES = re.compile(r"(verdict|head|name|points|share|says|pair|known|tex2jax_ignore|mathjax_ignore|\s)*")
-OUR_STYLE = re.compile(r"\s*<style>[^<]*</style>")
+OUR_STYLE = re.compile(r"<style>[^<]*</style>")
 
 
 def panel(html: str) -> Markup:
