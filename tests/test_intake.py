@@ -9,12 +9,13 @@ import stat
 import struct
 import time
 import zipfile
+from datetime import datetime
 
 import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
 
-from helpers.grading.collect import intake, untrusted
+from helpers.grading.collect import untrusted, walking
 from helpers.grading.collect.intake import slug, take_in
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unreadable, screen
@@ -42,6 +43,10 @@ def put(folder, name, data=PLAIN, modified=None):
     if modified:
         os.utime(path, (modified, modified))
     return path
+
+
+def local(seconds):
+    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
 
 
 def by_student(place):
@@ -102,8 +107,14 @@ def test_platforms_tell_names_and_numbers(tmp_path):
 
 def test_loose_files_of_several_people_are_told_apart(tmp_path):
     for name in ("Smith", "Doe", "Roe"):
-        put(tmp_path, f"export/{name}_{FIRST}.ipynb")
+        put(tmp_path, f"{name}_{FIRST}.ipynb")
     assert list(by_student(tmp_path)) == ["Doe", "Roe", "Smith"]
+
+
+def test_a_folder_is_one_student_s_whatever_the_files_in_it_are_called(tmp_path):
+    put(tmp_path, f"ada/Smith_{FIRST}.ipynb", PLAIN, modified=1_000_000_000)
+    put(tmp_path, f"ada/Doe_{FIRST}.ipynb", SOLVED, modified=1_100_000_000)
+    assert list(by_student(tmp_path)) == ["ada"]
 
 
 def test_other_lessons_and_other_notebooks_are_left_alone(tmp_path):
@@ -122,7 +133,18 @@ def test_of_several_files_the_newest_counts_and_is_flagged(tmp_path):
     put(tmp_path, f"ada/{FIRST}/{FIRST} (1).ipynb", SOLVED, modified=1_100_000_000)
     submission = by_student(tmp_path)["ada"]
     assert submission.piece.name == f"{FIRST} (1).ipynb"
-    assert "2 files" in submission.flags[0] and "is the newest" in submission.flags[0]
+    assert submission.flags == (
+        f"2 files: {FIRST} (1).ipynb ({local(1_100_000_000)}) counts, not {FIRST}.ipynb ({local(1_000_000_000)})",
+    )
+
+
+def test_what_counts_is_told_with_paths_and_dates(tmp_path):
+    put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb", PLAIN, modified=1_000_000_000)
+    inner = zipped([(f"a/{FIRST}.ipynb", SOLVED)])
+    put(tmp_path, f"ada/{FIRST}/work.zip", inner, modified=1_100_000_000)
+    (flag,) = by_student(tmp_path)["ada"].flags
+    whole = f"work.zip/a/{FIRST}.ipynb ({local(1_100_000_000)}) counts, not {FIRST}.ipynb ({local(1_000_000_000)})"
+    assert flag == f"2 files: {whole}"
 
 
 def test_a_broken_file_never_hides_a_whole_one(tmp_path):
@@ -183,7 +205,8 @@ def special(name, kind):
 def test_links_and_devices_in_a_zip_are_refused(tmp_path, kind):
     place = zipped([(special(f"doe_11_222_{FIRST}.ipynb", kind), b"/etc/passwd")], tmp_path)
     found = take_in(place, FIRST)
-    assert found.submissions == [] and len(found.flags) == 1
+    assert [(s.student.id, s.piece) for s in found.submissions] == [("doe_11", None)], "handed in, and nothing to run"
+    assert found.flags == [] and len(found.submissions[0].flags) == 1
 
 
 def test_links_and_pipes_on_disk_are_not_followed(tmp_path):
@@ -207,12 +230,12 @@ def test_a_zip_bomb_costs_nothing(tmp_path):
     begun = time.monotonic()
     place = zipped([(f"doe_11_222_{FIRST}.ipynb", b"\0" * (300 << 20))], tmp_path)
     found = take_in(place, FIRST)
-    assert found.submissions == [] and "unpack to far more" in found.flags[0]
+    assert found.submissions[0].piece is None and "unpack to far more" in found.submissions[0].flags[0]
     assert time.monotonic() - begun < 20
 
 
 def test_a_member_that_lies_about_its_size_is_read_no_further_than_allowed(tmp_path, monkeypatch):
-    monkeypatch.setattr(intake, "LARGEST_FILE", 1000)
+    monkeypatch.setattr(walking, "LARGEST_FILE", 1000)
     data = bytearray(zipped([(f"doe_11_222_{FIRST}.ipynb", os.urandom(5000))]))
     place = data.rindex(b"PK\x01\x02")
     data[place + 24 : place + 28] = struct.pack("<I", 10)  # the size that the directory tells
@@ -222,14 +245,15 @@ def test_a_member_that_lies_about_its_size_is_read_no_further_than_allowed(tmp_p
         submission.open()
 
 
-def test_too_many_members_and_too_many_bytes_are_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(intake, "MOST_MEMBERS", 5)
-    place = zipped([(f"s{i}_1{i}_222_{FIRST}.ipynb", PLAIN) for i in range(9)], tmp_path)
-    found = take_in(place, FIRST)
-    assert len(found.submissions) == 5 and "more than 5 files" in found.flags[0]
-    monkeypatch.setattr(intake, "MOST_MEMBERS", 50)
-    monkeypatch.setattr(intake, "MOST_BYTES", 3 * len(PLAIN))
-    assert len(take_in(place, FIRST).submissions) == 3
+@pytest.mark.parametrize("limit, most", [("MOST_MEMBERS", 5), ("MOST_NOTEBOOKS", 5), ("MOST_BYTES", 5 * len(PLAIN))])
+def test_one_student_s_flood_is_cut_off_and_costs_no_one_else(tmp_path, monkeypatch, limit, most):
+    monkeypatch.setattr(walking, limit, most)
+    flood = zipped([(f"{i}/{FIRST}.ipynb", PLAIN) for i in range(9)])
+    others = [(f"s{i}_1{i}_222_{FIRST}.ipynb", PLAIN) for i in range(9)]
+    found = take_in(zipped([("aaa_1_2_flood.zip", flood), *others], tmp_path), FIRST)
+    assert len(found.submissions) == 10
+    told = {s.student.id: s.flags for s in found.submissions}
+    assert "the rest was left out" in " ".join(told.pop("aaa_1")) and not any(told.values())
 
 
 def test_a_zip_in_a_zip_in_a_zip_is_left_out(tmp_path):

@@ -1,0 +1,121 @@
+"""Who is in the class is read from what the platforms export, and who has not handed in is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.grading.collect.csv_files import BadTable, read_table
+from helpers.grading.collect.roster import Person, missing, roster
+
+LESSON = "01_dot_product_attention"
+
+CANVAS = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Lesson 1 (4711),Current Score,Final Score
+,,,,,Manual Posting,(read only),(read only)
+    Points Possible,,,,,18.00,(read only),(read only)
+"Doe, Jane",77,S0077,jdoe@uni.example,Monday,17.50,97.22,97.22
+"van Roe-Smith, Ørjan",78,S0078,oroe,Monday and Tuesday,,,
+"Student, Test",79,,c0ffee,Monday,,,
+"""
+CANVAS_PARTED = """LastName,FirstName,ID,SIS Login ID,Section,Lesson 1 (4711)
+    Points Possible,,,,,18.00
+Doe,Jane,77,jdoe,Monday,17.50
+"""
+PARTICIPANTS = """\ufeff"First name","Last name","ID number","Email address",Groups
+Jane,Doe,m77,jane@uni.example,"Group A, Group B"
+Ørjan,"van Roe",,orjan@uni.example,"No groups"
+"""
+WORKSHEET = """\ufeffIdentifier,"Full name","Email address",Status,Grade,"Maximum Grade","Grade can be changed",\
+"Last modified (submission)","Last modified (grade)","Feedback comments"
+"Participant 123","Jane Doe",jane@uni.example,"Submitted for grading - ",,18.00,Yes,"Monday, 2 March 2026, 2:14 PM",-,
+"Participant 124","Ørjan van Roe",orjan@uni.example,"No submission - ",,18.00,Yes,-,-,
+"""
+OWN = "id;number;name;email\nada;77;Ada Lovelace;ada@uni.example\nben;78;;\n"
+
+
+def written(folder, text, name="roster.csv", encoding="utf-8"):
+    (folder / name).write_bytes(text.encode(encoding))
+    return folder
+
+
+def test_without_a_roster_nobody_is_missing(tmp_path):
+    assert roster(tmp_path) == {} and missing(tmp_path, LESSON, ["ada"]) == []
+
+
+def test_canvas_s_gradebook_is_a_roster(tmp_path):
+    people = roster(written(tmp_path, CANVAS))
+    assert [(p.id, p.name, p.number) for p in people.values()] == [
+        ("doejane_77", "Jane Doe", "77"),
+        ("vanroesmithørjan_78", "Ørjan van Roe-Smith", "78"),
+    ]
+    jane = people["doejane_77"]
+    assert (jane.email, jane.platform) == ("jdoe@uni.example", "canvas")
+    assert jane.is_called("S0077") and jane.is_called("renamed_77") and not jane.is_called("doejane_78")
+    assert list(roster(written(tmp_path, CANVAS_PARTED))) == ["doejane_77"]
+
+
+@pytest.mark.parametrize("text", [PARTICIPANTS, WORKSHEET], ids=["participants", "worksheet"])
+def test_moodle_s_lists_are_rosters(tmp_path, text):
+    people = list(roster(written(tmp_path, text)).values())
+    assert [(p.name, p.email) for p in people] == [
+        ("Jane Doe", "jane@uni.example"),
+        ("Ørjan van Roe", "orjan@uni.example"),
+    ]
+    assert [p.name for p in missing(tmp_path, LESSON, ["Jane-Doe_999"])] == ["Ørjan van Roe"], (
+        "numbers change in Moodle"
+    )
+
+
+def test_a_table_of_one_s_own_is_a_roster(tmp_path):
+    assert roster(written(tmp_path, OWN)) == {
+        "ada": Person("ada", "Ada Lovelace", "ada@uni.example", "77"),
+        "ben": Person("ben", number="78"),
+    }
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_a_table_is_read_as_a_spreadsheet_saved_it(tmp_path, encoding, sign):
+    text = sign.join(["# mine\r\nID", "Name\r\nzoe", "Zoë Mü\r\n\r\n"])
+    assert roster(written(tmp_path, text, encoding=encoding))["zoe"].name == "Zoë Mü"
+
+
+def test_several_classes_have_several_files(tmp_path):
+    written(tmp_path, "id\nada\n", "roster-A.csv")
+    assert list(roster(written(tmp_path, "id\nben\n", "roster-B.csv"))) == ["ada", "ben"]
+
+
+def test_who_has_not_handed_in_is_listed_by_name(tmp_path):
+    people = "id,name\nz,Ada\nb,Ben\nc,Cem\n"
+    assert [p.shown for p in missing(written(tmp_path, people), LESSON, ["b"])] == ["Ada", "Cem"]
+
+
+def test_two_of_one_name_are_never_taken_for_each_other(tmp_path):
+    text = WORKSHEET + '"Participant 125","Jane Doe",jane2@uni.example,"No submission - ",,18.00,Yes,-,-,\n'
+    names = [p.id for p in missing(written(tmp_path, text), LESSON, ["Jane-Doe_123"])]
+    assert names == ["Jane-Doe_125", "Ørjan-van-Roe_124"]
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("", "roster.csv: is empty"),
+        (
+            "a,b\n1,2\n",
+            "line 1: there is no column that says who is meant .a, b.. Name the columns: id,number,name,email",
+        ),
+        ("id,name\nada,Ada\n,Ben\n", "line 3: says neither id nor number"),
+        ("id,email\nada,a@x\nada,b@x\n", "line 3: ada stands there twice"),
+        ("id,platform,number\nada,blackboard,1\n", "line 2: the platform .blackboard. is not known"),
+        ("Student,ID,SIS Login ID\nDoe,1.2E5,x\n", 'line 2: the ID "1.2E5" is no number'),
+        ('id,name\n"ada,Ada\n', "no table of comma-separated values"),
+        ("PK\x03\x04xlsx", "is a spreadsheet file; save it as CSV"),
+    ],
+)
+def test_a_bad_roster_is_told_with_its_line_and_what_to_write(tmp_path, text, says):
+    with pytest.raises(BadTable, match=says):
+        roster(written(tmp_path, text))
+
+
+def test_no_control_character_comes_out_of_a_table(tmp_path):
+    _, (row,) = read_table(written(tmp_path, "id,name\nada,\x1b[2J\u202eadA\x07\n") / "roster.csv")
+    assert row["name"].isprintable() and "adA" in row["name"]
