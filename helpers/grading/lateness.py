@@ -38,7 +38,7 @@ class LateDays(BasePlugin):
 
 
 class DueDates(NbGraderPreprocessor):
-    """Writes the due date of a lesson, and a student's extension, into the gradebook. Stands before AssignLatePenalties."""
+    """Writes a lesson's due date, and a student's extension, into the gradebook. Stands before AssignLatePenalties."""
 
     def preprocess(self, nb, resources):
         about = resources["nbgrader"]

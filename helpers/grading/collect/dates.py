@@ -1,4 +1,4 @@
-"""Dates as people and platforms write them. What could mean two days is refused; what names no zone is in the course's."""
+"""Dates as people and platforms write them. What could mean two days is refused; without a zone, the course's counts."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.collect.names import alike, is_safe, slug
@@ -40,6 +41,12 @@ ENDING = re.compile(r"(\.ipynb(\.\w+)?|\.zip)$", re.IGNORECASE)
 # In the order of who keeps a name that two claim: the instructor's own folder first, a loose file last
 FOLDER, PLATFORMS, PACKED, LOOSE = "folder", ("canvas", "moodle"), "packed", "loose"
 KINDS = (FOLDER, *PLATFORMS, PACKED, LOOSE)
+
+
+@cache
+def lessons() -> tuple[str, ...]:
+    """The names of all lessons, looked up once."""
+    return tuple(lesson_names())
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ def platform_name(name: str) -> Outermost | None:
     if match := ANONYMOUS.match(name):
         return Outermost(Owner("canvas", f"anon_{match['id']}"), match["rest"], int(match["file"]), bool(match["late"]))
     match = CANVAS.match(name)
-    if match is None or f"{match['file']}_{match['rest']}".startswith(tuple(lesson_names())):
+    if match is None or f"{match['file']}_{match['rest']}".startswith(lessons()):
         return None  # "smith_2024_10_topic.ipynb" is Smith's, and no platform's
     owner = Owner("canvas", match["name"], match["id"])
     return Outermost(owner, match["rest"], int(match["file"]), bool(match["late"]))
@@ -106,7 +113,7 @@ def loose_owner(name: str) -> Owner:
     """Whose a file is that lies there by itself: what is left of its name without the lesson's and copies' numbers."""
     stem = ENDING.sub("", name)
     told = COPY.sub("", stem)
-    for lesson in lesson_names():
+    for lesson in lessons():
         told = told.replace(lesson, "")
     return Owner(LOOSE, COPY.sub("", told).strip(" _-.") or stem or name)
 
@@ -164,7 +171,7 @@ def _told_by(owners: list[Owner], people: Mapping[str, Person]) -> dict[Owner, P
 
 
 def _collected(owners: list[Owner]) -> dict[Owner, Owner]:
-    """A platform's student whose id is to the letter the name of a folder is that folder's: `make collect` makes such."""
+    """A platform's student whose id is, to the letter, a folder's name is that folder's: `make collect` makes such."""
     folders = {owner.name: owner for owner in owners if owner.kind == FOLDER}
     wishes = _unique((owner.wished, owner) for owner in owners if owner.platform)
     return {owner: folders[wished] for wished, owner in wishes.items() if wished in folders}

@@ -18,8 +18,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import parse_utc
 
 from helpers.exercises import Lesson, load_lesson
-from helpers.exercises.exercise import lesson_names
-from helpers.grading.collect.identity import FOLDER, PACKED, Identified, Owner, Student, identify
+from helpers.grading.collect.identity import FOLDER, PACKED, Identified, Owner, Student, identify, lessons
 from helpers.grading.collect.names import slug
 from helpers.grading.collect.roster import roster
 from helpers.grading.collect.times import Times, read_times
@@ -97,7 +96,8 @@ class _Sorter:
     def __init__(self, lesson: Lesson):
         self.flags: list[str] = []
         self._lesson = lesson
-        self._others = [name for name in lesson_names() if name != lesson.name]
+        self._others = [name for name in lessons() if name != lesson.name]
+        self._other_lessons = [load_lesson(name) for name in self._others]
         self._ours: dict[Owner, list[_Candidate]] = defaultdict(list)
         self._broken: list[_Candidate] = []  # whose lesson nothing tells
         self._stamps: dict[Owner, Piece] = {}
@@ -131,8 +131,9 @@ class _Sorter:
             digest = hashlib.sha256(f"{piece}{problem}".encode("utf-8", "replace")).hexdigest()
             return _Candidate(piece, digest, 0, "", str(problem))
         digest = hashlib.sha256(data).hexdigest()
-        ours = exercises_in(notebook, self._lesson)
-        others = {other: exercises_in(notebook, load_lesson(other)) for other in self._others}
+        names = _defined_in(notebook)
+        ours = _count(names, self._lesson)
+        others = {lesson.name: _count(names, lesson) for lesson in self._other_lessons}
         other = max(others, key=others.get, default="")
         if ours and ours >= others.get(other, 0):
             return _Candidate(piece, digest, ours, self._lesson.name)
@@ -242,8 +243,15 @@ def _when(piece: Piece) -> str:
 
 def exercises_in(notebook: NotebookNode, lesson: Lesson) -> int:
     """How many of the lesson's exercises a notebook holds, by grade id, cell id, or what its cells define."""
-    ids = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells}
-    ids |= {cell.get("id") for cell in notebook.cells}
+    return _count(_defined_in(notebook), lesson)
+
+
+def _defined_in(notebook: NotebookNode) -> set[str]:
+    names = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells}
+    names |= {cell.get("id") for cell in notebook.cells}
     text = "\n".join(cell.source for cell in notebook.cells)
-    defined = set(re.findall(r"^(?:def|class)[ \t]+(\w+)", text, re.MULTILINE))
-    return sum(e.name in ids or check_id(e.name) in ids or e.name in defined for e in lesson)
+    return names | set(re.findall(r"^(?:def|class)[ \t]+(\w+)", text, re.MULTILINE))
+
+
+def _count(names: set[str], lesson: Lesson) -> int:
+    return sum(e.name in names or check_id(e.name) in names for e in lesson)

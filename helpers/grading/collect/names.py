@@ -33,7 +33,7 @@ def is_safe(name: str) -> bool:
 
 
 def alike(name: str) -> str:
-    """What two names share that a person, or a disk, may take for the same: capitals, accents' spelling, signs between."""
+    """What names share that a person, or a disk, may take for the same: capitals, accents' spelling, signs between."""
     return re.sub(r"[\W_]+", "-", unicodedata.normalize("NFKC", name).casefold()).strip("-")
 
 

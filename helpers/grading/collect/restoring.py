@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from nbformat.notebooknode import NotebookNode
 
+from helpers.grading.harmless import plain
+
 
 @dataclass
 class Restored:
@@ -103,9 +105,9 @@ def _changed_metadata(key: str, released: NotebookNode, found: list[NotebookNode
         about = metadata.get("nbgrader")
         points = about.get("points", most) if isinstance(about, dict) else most
         if most is not None and points != most:
-            flags.append(f"{key} claimed {points} points, not {most:g}")
+            flags.append(f"{key} claimed {plain(points, 40)} points, not {most:g}")
         own, tags = released.metadata.get("tags", []), metadata.get("tags", [])
-        new = [str(tag) for tag in tags if tag not in own] if isinstance(tags, list) else []
+        new = [plain(tag, 60) for tag in tags if tag not in own] if isinstance(tags, list) else []
         if new:
             flags.append(f"{key} had been given the tag {', '.join(new)}")
     return list(dict.fromkeys(flags))

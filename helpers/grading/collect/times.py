@@ -28,7 +28,7 @@ LEAST = timedelta(seconds=1)  # how late something is that is late, as far as an
 
 @dataclass
 class Times:
-    """What is known of one lesson. by_hand: by the instructor's words for a student. moodle: by participant's number."""
+    """What is known of one lesson. by_hand: by the instructor's word for a student. moodle: by participant's number."""
 
     lesson: str = ""
     deadlines: Deadlines | None = None

@@ -150,5 +150,5 @@ def _list(value: object) -> list:
 
 
 def _clean(text: str) -> str:
-    """Without halves of characters, which JSON can spell and no file can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Without halves of characters, which no file can hold, and zeros, which no database and no parser takes."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.exercises.exercise import lesson_names
-from helpers.grading.collect.identity import FOLDER, PACKED, Outermost, Owner, loose_owner, platform_name
+from helpers.grading.collect.identity import FOLDER, PACKED, Outermost, Owner, lessons, loose_owner, platform_name
 from helpers.grading.collect.untrusted import LARGEST_FILE, Unreadable
 from helpers.grading.harmless import plain
 
@@ -160,7 +159,7 @@ class Walk:
             elif named := platform_name(entry.name):
                 yield from self._any(entry, _place(named, names, _mtime(entry)))
             elif entry.is_dir(follow_symlinks=False):
-                if entry.name in lesson_names() and not outer:
+                if entry.name in lessons() and not outer:
                     yield from self._top(Path(entry.path), names)
                 else:
                     yield from self._students_folder(entry, names)
@@ -178,7 +177,7 @@ class Walk:
         except OSError:
             return self._refuse(Owner(FOLDER, entry.name), names, "cannot be read")
         meant = {named.owner for named in map(platform_name, inner) if named}
-        if len(meant) > 1 and not {*inner} & {*lesson_names()}:
+        if len(meant) > 1 and not {*inner} & {*lessons()}:
             return self._refuse(None, names, EXPORT.format(len(meant)))
         yield from self._folder(Path(entry.path), _Place(Owner(FOLDER, entry.name), names, ()))
 
@@ -206,19 +205,19 @@ class Walk:
 
     def _exports_in_folders(self, members: list[zipfile.ZipInfo], shown_as: str) -> set[str]:
         """Folders in a class's zip that look like exports themselves: one student's folder could be made to look so."""
-        meant, lessons = defaultdict(set), set()
+        meant, laid_out = defaultdict(set), set()
         for names in map(_names, members):
-            if len(names) > 1 and not platform_name(names[0]) and names[0] not in lesson_names():
+            if len(names) > 1 and not platform_name(names[0]) and names[0] not in lessons():
                 named = platform_name(names[1])
                 meant[names[0]] |= {named.owner} if named else set()
-                lessons |= {names[0]} if names[1] in lesson_names() else set()
-        found = {name for name, owners in meant.items() if len(owners) > 1} - lessons
+                laid_out |= {names[0]} if names[1] in lessons() else set()
+        found = {name for name, owners in meant.items() if len(owners) > 1} - laid_out
         for name in sorted(found):
             self._refuse(None, (shown_as, name), EXPORT.format(len(meant[name])))
         return found
 
     def _in_class_zip(self, names: tuple[str, ...], container: str, member: zipfile.ZipInfo) -> _Place | None:
-        if names and names[0] in lesson_names():
+        if names and names[0] in lessons():
             names = names[1:]  # a lesson's folder in a zip says nothing about who
         if not names:
             return None
@@ -278,9 +277,8 @@ class Walk:
             self._refuse(place.owner, place.parts, "is no plain file and was left out")
         elif _is_zip(name):
             yield from self._students_zip(_opener(path), place, 1)
-        elif _is_notebook(name) or _is_stamp(place):
-            if self._may_read(place, 0):
-                yield place.piece(lambda: read_plain(path))
+        elif (_is_notebook(name) or _is_stamp(place)) and self._may_read(place, 0):
+            yield place.piece(lambda: read_plain(path))
 
     def _students_zip(self, reopen: Callable, place: _Place, depth: int) -> Iterator[Piece]:
         for member in self._members(reopen, place.owner, place.parts):
@@ -420,7 +418,7 @@ def _member_reader(reopen: Callable, member: zipfile.ZipInfo) -> Callable[[], by
 
 
 def read_plain(path: Path | str) -> bytes:
-    """A plain file's bytes, up to one more than may be. No link is followed, no device or pipe opened. Raises Unreadable."""
+    """A plain file's bytes, up to one more than may be. No link is followed, no device opened. Raises Unreadable."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, "rb") as file:
@@ -452,7 +450,7 @@ def _is_stamp(place: _Place) -> bool:
         place.owner.kind in (FOLDER, PACKED)
         and not place.packed
         and len(place.inside) == 2
-        and place.inside[0] in lesson_names()
+        and place.inside[0] in lessons()
         and place.inside[1] == STAMP
     )
 
