@@ -21,6 +21,7 @@ from traitlets.config import Config
 
 from helpers.checking.panel import as_html
 from helpers.checking.verdicts import RIGHT, AspectVerdict, Verdict
+from helpers.grading import defusing
 from helpers.grading.batch import Batch
 from helpers.grading.defusing import defuse
 from helpers.grading.exam import load_exam_key
@@ -30,8 +31,8 @@ from helpers.grading.tell.pages import code, marked, page, panel
 MARK = "document.title='owned'"
 TEXTS = [  # what a student typed into text cells of their own
     f"<script>{MARK}</script>",
-    f"<img src=x onerror=\"{MARK}\">",
-    f"<svg onload=\"{MARK}\"><style>*{{background:url(https://elsewhere.example)}}</style></svg>",
+    f'<img src=x onerror="{MARK}">',
+    f'<svg onload="{MARK}"><style>*{{background:url(https://elsewhere.example)}}</style></svg>',
     f"[a link](javascript:{MARK})",
     f"[a link](files/javascript:{MARK})",
     f"<a href='/files/javascript:{MARK}'>a link</a>",
@@ -45,23 +46,24 @@ TEXTS = [  # what a student typed into text cells of their own
     "<p id='raw_weights-comment'>here",
     "<style>body{display:none}</style>",
     "<form action='https://elsewhere.example'><input name=x></form>",
-    f"<iframe srcdoc=\"<script>parent.{MARK}</script>\"></iframe>",
-    f"```mermaid\n<img src=x onerror=\"{MARK}\">\n```",
+    f'<iframe srcdoc="<script>parent.{MARK}</script>"></iframe>',
+    f'```mermaid\n<img src=x onerror="{MARK}">\n```',
     "*a " * 20_000,
 ]
 SHOWS = f'''from IPython.display import HTML, Javascript, Latex, Markdown, SVG, display
 display(HTML("<script>{MARK}</script>"), Javascript("{MARK}"), Latex("$\\\\href{{javascript:alert(1)}}{{x}}$"))
 display(Markdown("<img src=x onerror={MARK}>"), SVG("<svg xmlns='http://www.w3.org/2000/svg' onload={MARK}></svg>"))
-display({{"text/html": "<script>{MARK}</script>", "text/plain": "1"}}, raw=True, metadata={{"{PLACE}": {{"format": 1}}}})
+forged = {{"{PLACE}": {{"format": 1}}}}
+display({{"text/html": "<script>{MARK}</script>", "text/plain": "1"}}, raw=True, metadata=forged)
 display({{"application/vnd.jupyter.widget-view+json": {{"model_id": "</script><script>{MARK}</script>"}}}}, raw=True)
 display({{"image/png": "x' onerror={MARK} '"}}, raw=True, metadata={{"image/png": {{"width": "1 onload={MARK}"}}}})
 print("\\x1b]8;;javascript:alert(1)\\x07here", "<script>{MARK}</script>")
 HTML("<script>{MARK}</script>")
 '''
-RAISES = f'''def raw_weights(x):
+RAISES = f"""def raw_weights(x):
     print("<script>{MARK}</script>")
     raise ValueError("<script>{MARK}</script> $\\\\href{{javascript:alert(1)}}{{x}}$ \\x1b[2J")
-'''
+"""
 
 
 def live_notebook():
@@ -70,12 +72,16 @@ def live_notebook():
     for place, text in enumerate(TEXTS):
         notebook.cells.insert(3 + 2 * place, nbformat.v4.new_markdown_cell(text))
     notebook.cells.append(nbformat.v4.new_code_cell(SHOWS))
-    raw = nbformat.v4.new_raw_cell(f"<script>{MARK}</script>", metadata={"raw_mimetype": "text/html", "format": "text/html"})
+    raw = nbformat.v4.new_raw_cell(
+        f"<script>{MARK}</script>", metadata={"raw_mimetype": "text/html", "format": "text/html"}
+    )
     notebook.cells.append(raw)
     notebook.cells[-3].metadata.tags = [f'x"><script>{MARK}</script>']
     notebook.cells[1].attachments = {"x.svg": {"image/svg+xml": f"<svg onload={MARK}></svg>"}}
     notebook.metadata.title = f"</title><script>{MARK}</script>"
-    notebook.metadata.widgets = {"application/vnd.jupyter.widget-state+json": {"state": {"x": f"</script><script>{MARK}</script>"}}}
+    notebook.metadata.widgets = {
+        "application/vnd.jupyter.widget-state+json": {"state": {"x": f"</script><script>{MARK}</script>"}}
+    }
     return notebook
 
 
@@ -131,9 +137,11 @@ def formgrader(path: Path) -> str:
 
 
 class Live(HTMLParser):
-    """Whatever of a page can act: scripts, handlers, addresses, styles, what covers or replaces the page's own parts."""
+    """What of a page can act: scripts, handlers, addresses, styles, what covers or replaces the page's own parts."""
 
-    ACTS = frozenset(("script", "iframe", "object", "embed", "base", "meta", "link", "style", "form", "img", "image", "use", "foreignobject"))  # fmt: skip
+    ACTS = frozenset(
+        ("script", "iframe", "object", "embed", "base", "meta", "link", "style", "form", "img", "image", "use")
+    )
     NO_TEX = frozenset(("pre", "code", "script", "style", "textarea"))
     ALONE = frozenset(("meta", "link", "input", "br", "img", "hr", "path", "rect", "circle", "base"))
 
@@ -150,7 +158,11 @@ class Live(HTMLParser):
             value = (value or "").strip()
             if name.startswith("on"):
                 self.found[tag, name, value] += 1
-            if re.match(r"[\x00-\x20]*(javascript|data|vbscript)\s*:", value, re.IGNORECASE) or name in ("srcdoc", "action", "formaction"):
+            if re.match(r"[\x00-\x20]*(javascript|data|vbscript)\s*:", value, re.IGNORECASE) or name in (
+                "srcdoc",
+                "action",
+                "formaction",
+            ):
                 self.found[tag, name, value[:60]] += 1
             if name == "style" and re.search(r"url|position|expression", value):
                 self.found[tag, name, value] += 1
@@ -196,25 +208,35 @@ def test_the_page_of_the_bare_submission_would_act(tmp_path):
     assert any(entry[:2] == ("a", "href") and "javascript" in entry[2] for entry in seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS)
 def test_nothing_in_the_formgraders_page_acts(course, door):
-    live, honest = (formgrader(course.folder / door / student / FIRST / f"{FIRST}.ipynb") for student in ("live", "honest"))
+    live, honest = (
+        formgrader(course.folder / door / student / FIRST / f"{FIRST}.ipynb") for student in ("live", "honest")
+    )
     assert not {entry: count for entry, count in added(live, honest).items() if entry[0] != "id"}
-    assert not [entry for entry in added(live, honest) if entry[0] == "id" and ("weights" in entry[1] or "check" in entry[1])]
+    assert not [
+        entry for entry in added(live, honest) if entry[0] == "id" and ("weights" in entry[1] or "check" in entry[1])
+    ]
     assert "document.title" in live, "what was typed is there to be read"
 
 
+@pytest.mark.slow
 def test_nothing_in_nbgraders_own_feedback_acts(course):
     assert not [entry for entry in added(course.feedback("live"), course.feedback("honest")) if entry[0] != "id"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS)
 def test_only_the_notebook_reaches_the_folder_that_the_formgrader_serves(course, door):
     names = [path.name for path in (course.folder / door / "live").rglob("*") if path.is_file()]
     assert names == [f"{FIRST}.ipynb"]
-    assert (course.folder / "submitted" / "live" / FIRST / "page.html").is_file(), "what was handed in stays where it is"
+    assert (course.folder / "submitted" / "live" / FIRST / "page.html").is_file(), (
+        "what was handed in stays where it is"
+    )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS)
 def test_both_doors_write_down_the_same_texts(course, door):
     notebook = nbformat.read(course.folder / door / "live" / FIRST / f"{FIRST}.ipynb", as_version=4)
@@ -223,10 +245,13 @@ def test_both_doors_write_down_the_same_texts(course, door):
     assert all(re.fullmatch(r"[a-zA-Z0-9-_]{1,64}", cell.id) for cell in notebook.cells)
     kinds = {kind for cell in notebook.cells for output in cell.get("outputs", []) for kind in output.get("data", {})}
     assert kinds <= {"text/plain", "text/html", "image/png"}
-    html = [cell for cell in notebook.cells for output in cell.get("outputs", []) if "text/html" in output.get("data", {})]
+    html = [
+        cell for cell in notebook.cells for output in cell.get("outputs", []) if "text/html" in output.get("data", {})
+    ]
     assert all(cell.metadata.nbgrader.grade_id.startswith("check_") for cell in html), "panels of the judge, no others"
 
 
+@pytest.mark.slow
 def test_a_live_submission_costs_nobody_a_mark(course):
     full = {"masked_squared_error": 4, "raw_weights": 3, "row_softmax": 4, "self_attention": 3, "equivariance_gap": 4}
     assert course.marks() == {"honest": full, "live": {**full, "raw_weights": 0}}
@@ -238,13 +263,20 @@ def in_a_browser(page: str, folder: Path) -> str:
     if chromium is None:
         pytest.skip("no chromium here: apt-get install chromium")
     (folder / "page.html").write_text(page, encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=3000"]
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={folder / 'profile'}",
+        "--virtual-time-budget=3000",
+    ]
     seen = subprocess.run(
         [chromium, *options, "--dump-dom", (folder / "page.html").as_uri()], capture_output=True, text=True, timeout=120
     )
     return re.search(r"<title[^>]*>(.*?)</title>", seen.stdout, re.DOTALL)[1]
 
 
+@pytest.mark.slow
 def test_a_browser_that_runs_all_it_finds_runs_nothing_of_the_students(course, tmp_path):
     assert in_a_browser(formgrader(bare_notebook(tmp_path / "live.ipynb")), tmp_path) == "owned", "the canary sings"
     for door in DOORS:
@@ -253,7 +285,9 @@ def test_a_browser_that_runs_all_it_finds_runs_nothing_of_the_students(course, t
     assert in_a_browser(course.feedback("live"), tmp_path) == FIRST
 
 
-@pytest.mark.parametrize("text", [*TEXTS, "> " * 3000, "[" * 3000, "- " * 3000, "$$" * 2000, "<" * 5000, "\x00\x1b[2J", "`" * 999])
+@pytest.mark.parametrize(
+    "text", [*TEXTS, "> " * 3000, "[" * 3000, "- " * 3000, "$$" * 2000, "<" * 5000, "\x00\x1b[2J", "`" * 999]
+)
 def test_every_text_is_laid_out_without_an_error_and_without_acting(text):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
     graded = nbformat.v4.new_code_cell("", metadata={"nbgrader": {"grade_id": "check_raw_weights"}})
@@ -264,6 +298,18 @@ def test_every_text_is_laid_out_without_an_error_and_without_acting(text):
     assert not [entry for entry in seen if entry[0] != "id" or entry[1] in ("check_raw_weights", "raw_weights-comment")]
 
 
+def test_many_long_texts_are_shown_as_typed_and_keep_nobody_waiting(monkeypatch):
+    laid_out = []
+    monkeypatch.setattr(defusing, "markdown2html", lambda source: laid_out.append(len(source)) or "<p>x</p>")
+    cells = [nbformat.v4.new_markdown_cell(f"{n} " + "[" * 9_000) for n in range(300)]
+    cells.append(nbformat.v4.new_markdown_cell("[" * 40_000))
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    defuse(notebook)
+    assert 0 < sum(laid_out) <= defusing.ROOM and max(laid_out) <= defusing.LONGEST
+    assert notebook.cells[-1].source.startswith("```text")
+
+
+@pytest.mark.slow
 def test_the_courses_own_text_cells_are_left_as_they_are(course):
     released = answer_notebook(FIRST)
     for door in DOORS:
@@ -288,15 +334,36 @@ def test_a_panel_that_the_judge_wrote_comes_through_whole():
     assert "<style" not in let_in, "the page has these rules already"
 
 
-@pytest.mark.parametrize("bad", [
-    "<script>1</script>", "<p onclick=x>", "<img src=x>", "<a href=javascript:x>", "<div style='background:url(//x)'>",
-    "<svg><use href='#x'/></svg>", "<svg/onload=x>", "<!--[if IE]><script>1</script><![endif]-->", "<?php ?>",
-    "<style>@import '//x'</style><link rel=x>", "<svg><style>*{fill:url(//x)}</style></svg>", "<rect fill='url(#x)'>",
-    "<p style='--verdict:url(//x);position:fixed;color:red'>", "<p class='exercise'>", "<math><mi href=x>", "<base href=//x>",
-    "<svg></p><style><a title='</style><img src=x onerror=1>'>", "<!-- --!><img src=x onerror=1> -->", "<form><input></form>",
-    "<svg><foreignObject><script>1</script></foreignObject></svg>", "<p id=check_f>", "<svg><a xlink:href=javascript:x>",
-    "<svg><animate attributeName=href values=javascript:x>", "<title></title><img src=x onerror=1>", "<template><script>1",
-])  # fmt: skip
+NO_PANELS = [
+    "<script>1</script>",
+    "<p onclick=x>",
+    "<img src=x>",
+    "<a href=javascript:x>",
+    "<div style='background:url(//x)'>",
+    "<svg><use href='#x'/></svg>",
+    "<svg/onload=x>",
+    "<!--[if IE]><script>1</script><![endif]-->",
+    "<?php ?>",
+    "<style>@import '//x'</style><link rel=x>",
+    "<svg><style>*{fill:url(//x)}</style></svg>",
+    "<rect fill='url(#x)'>",
+    "<p style='--verdict:url(//x);position:fixed;color:red'>",
+    "<p class='exercise'>",
+    "<math><mi href=x>",
+    "<base href=//x>",
+    "<svg></p><style><a title='</style><img src=x onerror=1>'>",
+    "<!-- --!><img src=x onerror=1> -->",
+    "<form><input></form>",
+    "<svg><foreignObject><script>1</script></foreignObject></svg>",
+    "<p id=check_f>",
+    "<svg><a xlink:href=javascript:x>",
+    "<svg><animate attributeName=href values=javascript:x>",
+    "<title></title><img src=x onerror=1>",
+    "<template><script>1",
+]
+
+
+@pytest.mark.parametrize("bad", NO_PANELS)
 def test_what_is_no_panel_comes_through_as_text(bad):
     let_in = str(panel(bad))
     assert not Live(let_in).found and "url(" not in re.sub(r"&lt;.*?&gt;", "", let_in)
@@ -334,7 +401,9 @@ def a_result(flags=(), name="", comment=""):
     from helpers.exercises import load_lesson
     from helpers.grading.tell.results import Part, Result
 
-    part = Part("raw_weights", 1, 3, record={"says": ACTING, "state": "wrong", "aspects": []}, code=ACTING, comment=comment)
+    part = Part(
+        "raw_weights", 1, 3, record={"says": ACTING, "state": "wrong", "aspects": []}, code=ACTING, comment=comment
+    )
     return load_lesson(FIRST), Result("s", name, "", "", 1, 3, 0, (part,), flags)
 
 

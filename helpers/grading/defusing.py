@@ -32,11 +32,13 @@ TAGS = (
 ATTRIBUTES = ("align", "colspan", "id", "open", "rowspan", "start", "title")
 CLASSES = re.compile(r"[a-z][a-z0-9]{0,2}|highlight|anchor-link|language-\w+")  # code in colours, and headings' links
 TEX = re.compile(  # MathJax's own ways to links, and to what hides or covers things
-    r"\\(href|url|require|style|class|cssId|data|html\w*|mmlToken|texttip|mathtip|toggle|enclose|bbox|unicode)\b", re.IGNORECASE
+    r"\\(href|url|require|style|class|cssId|data|html\w*|mmlToken|texttip|mathtip|toggle|enclose|bbox|unicode)\b",
+    re.IGNORECASE,
 )
 IDS = re.compile(r"""\bid\s*=\s*["']?([^"'\s>]+)""")
 OWN_IDS = frozenset(("notebook", "notebook-container", "statusmessage", "toc", "top"))  # of the formgrader's page
-LONGEST = 50_000  # characters of a text cell that are laid out
+LONGEST = 10_000  # characters of a text cell that are laid out: some texts take as long as their square
+ROOM = 60_000  # and of all of a notebook's
 ALIGNED = re.compile(r' style="text-align:(left|right|center)"')  # what Markdown writes into the cells of a table
 
 
@@ -46,12 +48,17 @@ def defuse(notebook: NotebookNode, released: Collection[str] = ()) -> None:
     released: texts that are the course's own, of the released lesson's cells; they stay as they are.
     """
     taken = OWN_IDS | {name + end for name in by_grade_id(notebook) for end in ("", "-comment", "_extra_credit")}
+    room = [ROOM]
     for cell in notebook.cells:
         if cell.cell_type == "code":
             if not _is_judged(cell):
                 cell.outputs = [kept for kept in map(_plain_output, cell.outputs) if kept is not None]
         elif not cell.metadata.get("nbgrader", {}).get("locked") and cell.source not in released:
-            cell.source = escape(cell.source, quote=False) if cell.cell_type == "raw" else _plain_markdown(cell.source, taken)
+            cell.source = (
+                escape(cell.source, quote=False)
+                if cell.cell_type == "raw"
+                else _plain_markdown(cell.source, taken, room)
+            )
 
 
 def _is_judged(cell: NotebookNode) -> bool:
@@ -75,8 +82,9 @@ def _plain_output(output: NotebookNode) -> NotebookNode | None:
     return plain
 
 
-def _plain_markdown(source: str, taken: frozenset[str]) -> str:
-    return source if _is_harmless(source, taken) else _as_typed(source)
+def _plain_markdown(source: str, taken: frozenset[str], room: list[int]) -> str:
+    room[0] -= len(source)
+    return source if room[0] >= 0 and _is_harmless(source, taken) else _as_typed(source)
 
 
 def _as_typed(source: str) -> str:

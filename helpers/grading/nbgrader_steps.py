@@ -189,9 +189,10 @@ class Judge(NbGraderPreprocessor):
 class Defuse(NbGraderPreprocessor):
     """Lets nothing into autograded/ that could act in the browser of whoever opens it: see `defusing.defuse`.
 
-    Runs as the last of the steps before the notebook is executed, and again when the verdicts stand in it: nbgrader writes
-    the notebook after each, and the formgrader shows what was written. Other files that were handed in are taken out again
-    (nbgrader has copied them; the formgrader would serve a page among them under its own address); submitted/ keeps them.
+    Runs as the last of the steps before the notebook is executed, and again when the verdicts stand in it: nbgrader
+    writes the notebook after each, and the formgrader shows what was written. Other files that were handed in are taken
+    out again (nbgrader has copied them, and the formgrader would serve a page among them under its own address);
+    submitted/ keeps them.
     """
 
     release = Unicode("notebooks", help="The folder of released lessons, below the course's root.").tag(config=True)

@@ -35,16 +35,16 @@ def record(
 ) -> dict:
     """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was.
 
-    "look" in it: what was found for the instructor, a list of {"rule", "exercise", "cell", "line", "excerpt", "why"} (see
-    `findings.Finding`; the excerpt is a student's text). "decision": "" where nothing is to decide (nothing was found, or the
-    numbers earn nothing), else "waits", "accepted" or "refused". "points" are those that count: 0 while it waits and where it was
-    refused. "earned": those that the numbers earn, whatever was decided.
+    "look" in it: what was found for the instructor, a list of {"rule", "exercise", "cell", "line", "excerpt", "why"}
+    (see `findings.Finding`; the excerpt is a student's text). "decision": "" where nothing is to decide (nothing was
+    found, or the numbers earn nothing), else "waits", "accepted" or "refused". "points" are those that count: 0 while
+    it waits and where it was refused. "earned": those that the numbers earn, whatever was decided.
 
-    "mistakes": {"slug", "title", "says"}, the weightiest first; records of an earlier edition have no "says". "answer": see
-    `digest_of_wrong`; its first characters are how the report names an answer.
+    "mistakes": {"slug", "title", "says"}, the weightiest first; records of an earlier edition have no "says". "answer":
+    see `digest_of_wrong`; its first characters are how the report names an answer.
 
-    "prediction", which only an exercise in which a student predicts has, and which carries no points: {"chosen": one of the
-    choices, "right": the right one, "choices": all of them in their order, where it is known}.
+    "prediction", which only an exercise in which a student predicts has, and which carries no points: {"chosen": one of
+    the choices, "right": the right one, "choices": all of them in their order, where it is known}.
     """
     return {
         "format": FORMAT,
@@ -97,7 +97,7 @@ def write_verdicts(notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, 
 
 
 def _page_of(verdict: Verdict) -> str:
-    """The panel for the formgrader's page: what a student's code said in it is not to be set as a formula by MathJax."""
+    """The panel for the formgrader's page: MathJax is not to make formulas of what a student's code said in it."""
     return f'<div class="tex2jax_ignore mathjax_ignore">{panel.as_html(verdict)}</div>'
 
 

@@ -1,6 +1,7 @@
 """What a class's results show: counted and grouped here, laid out as a page in `report`.
 
-Nothing here judges anybody. That two answers are the same is shown, with whose they are; what it means is the instructor's to say.
+Nothing here judges anybody. That two answers are the same is shown, with whose they are; what that means is the
+instructor's to say.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from helpers.grading.tell.results import Part, Result
 HANDLE = 8  # characters of an answer's digest by which the instructor calls it
 LONG_ENOUGH = 40  # parts of a syntax tree: where answers are shorter, everybody's look the same
 MOST_BARS = 20
-STEPS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+STEPS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 MOST_TICKS = 6
 
 PARTLY, NONE = "part", "none"
@@ -89,7 +90,7 @@ class Alike:
 
 @dataclass(frozen=True)
 class SameCode:
-    """An answer that several handed in with the same code, names, comments and layout apart. right: it has all points."""
+    """An answer that several handed in with the same code, but for names, comments and layout. right: all of it is."""
 
     exercise: str
     right: bool
@@ -120,7 +121,7 @@ class Look:
 
 @dataclass(frozen=True)
 class InExercise:
-    """Everything about one exercise. states: how many, for each of STATES. aspects: (name, how many lost it, of how many)."""
+    """Everything about one exercise. states: how many, for each of STATES. aspects: (name, lost by, tried by)."""
 
     name: str
     out_of: float
@@ -158,7 +159,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything about a class's lesson. attempts: (how many versions, how many students); only those that are known."""
+    """Everything about a class's lesson. attempts: (how many versions, how many students), where that is known."""
 
     lesson: Lesson
     students: tuple[Result, ...]
@@ -294,7 +295,7 @@ def aspects(lesson: Lesson, found: Sequence[Result]) -> list[tuple[str, str, int
 
 
 def alike(found: Iterable[Result]) -> list[Alike]:
-    """Wrong answers that two or more students share, to three digits: those without a name first, then the commonest."""
+    """Wrong answers that two or more share, to three digits; those without a name first, then the commonest."""
     groups: dict[tuple, list[tuple[Result, Part]]] = defaultdict(list)
     for result, part in _judged(found):
         if part.record.get("state") in (WRONG, NOT_ALLOWED) and part.record.get("answer"):
@@ -436,7 +437,7 @@ def _date(zero: datetime, apart: timedelta) -> str:
 
 
 def shape_of(source: str) -> str:
-    """The shape of a piece of code: without comments, layout, docstrings and the names that it chose. "" where it is no code."""
+    """The shape of a piece of code, without comments, layout, docstrings and chosen names; "" where it is no code."""
     try:
         tree = ast.parse(source)
         chosen = _Chosen()

@@ -1,7 +1,8 @@
 """Pages that stand alone: one file from a template, nothing that can run, no request to anybody.
 
-Templates lie in templates/. Whatever they show is escaped by Jinja, and made harmless on the way: control characters, what
-turns a text's direction and halves of characters never reach a page. Only what `code`, `marked` and `panel` return is markup.
+Templates lie in templates/. Whatever they show is escaped by Jinja, and made harmless on the way: control characters,
+what turns a text's direction and halves of characters never reach a page. Only what `code`, `marked` and `panel` return
+is markup.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    templates.globals.update(policy=POLICY, verdict_style=Markup(_rules(STYLE)), code_style=Markup(_code_style()))
+    templates.globals.update(
+        policy=Markup(POLICY), verdict_style=Markup(_rules(STYLE)), code_style=Markup(_code_style())
+    )
     templates.filters.update(number=number, code=code, marked=marked, panel=panel, lasting=lasting, moment=moment)
     return templates
 
@@ -106,8 +109,11 @@ def _code_style() -> str:
 DRAWN = ("rect", "path", "circle", "line", "text", "g")
 TAGS = frozenset(("div", "p", "span", "b", "code", "pre", "ul", "li", "figure", "figcaption", "svg", "title", *DRAWN))
 PLAIN = ("class", "role", "aria-label", "style")
-GEOMETRY = ("width", "height", "viewBox", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "d", "fill", "stroke", "stroke-width")  # fmt: skip
-NUMBERS = re.compile(r"(?!.*url)[\w\s.,()#+-]*", re.IGNORECASE)  # of a drawing: sizes, paths, colours; no address of anything
+GEOMETRY = ("width", "height", "viewBox", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "d")
+PAINT = ("fill", "stroke", "stroke-width")
+NUMBERS = re.compile(
+    r"(?!.*url)[\w\s.,()#+-]*", re.IGNORECASE
+)  # of a drawing: sizes, paths, colours; no address of anything
 PROPERTIES = ("--verdict", "color", "font-weight")
 DECLARATIONS = re.compile(r"[\w\s:;#-]*")
 CLASSES = re.compile(r"(verdict|head|name|points|share|says|pair|known|tex2jax_ignore|mathjax_ignore|\s)*")
@@ -133,4 +139,4 @@ def _allowed(tag: str, name: str, value: str) -> bool:
         return bool(DECLARATIONS.fullmatch(value))
     if name in PLAIN:
         return True
-    return (tag == "svg" or tag in DRAWN) and name in GEOMETRY and bool(NUMBERS.fullmatch(value))
+    return (tag == "svg" or tag in DRAWN) and name in (*GEOMETRY, *PAINT) and bool(NUMBERS.fullmatch(value))

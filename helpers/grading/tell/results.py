@@ -1,4 +1,4 @@
-"""What a lesson's grading came to: marks and comments from the gradebook, verdicts and answers from the judged notebooks."""
+"""What a lesson's grading came to: marks and comments from the gradebook, verdicts and code from judged notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nbgrader.api import Grade, SubmittedAssignment, SubmittedNotebook
+from nbgrader.api import Comment, Grade, SubmittedAssignment, SubmittedNotebook
 from sqlalchemy.orm import Query, joinedload, selectinload, undefer
 
 from helpers.exercises import Lesson, load_lesson
@@ -76,7 +76,7 @@ def results(
 ) -> tuple[Lesson, list[Result]]:
     """Every student's result, by student id. Students without a judged notebook are left out.
 
-    going: goes through the submissions and shows how far it has come. only: the ids of students; all where none is given.
+    going: goes through the submissions and shows how far it has come. only: the ids of students; all if none is given.
     """
     asked, journal = load_lesson(lesson), Journal(root, lesson)
     entries, versions = journal.read(), versions_handed_in(journal.path)
@@ -124,7 +124,7 @@ def _submissions(marks: Marks, lesson: str) -> list[SubmittedAssignment]:
         notebooks.joinedload(SubmittedNotebook.notebook),
         grades.joinedload(Grade.cell),
         grades.undefer(Grade.max_score),
-        notebooks.selectinload(SubmittedNotebook.comments),
+        notebooks.selectinload(SubmittedNotebook.comments).joinedload(Comment.cell),
     ).all()
 
 
