@@ -316,6 +316,7 @@ LONG = """def raw_weights(x):
     for i in range(t):
         for j in range(t):
             out[:, i, j] = (x[:, i] * x[:, j]).sum(-1)
+    assert out.shape == (b, t, t)
     return out
 """
 
@@ -457,7 +458,7 @@ def test_what_awaits_the_instructor_stands_first_with_the_command_that_settles_i
     text = shown(waits, answered("ben", waits=True))
     assert text.index("Awaits you") < text.index("Marks")
     assert "3 of 3 points wait" in text and "It uses eval. (cell 7, line 3)" in text and HOSTILE in text
-    assert f"make accept LESSON={FIRST} STUDENT=ada EXERCISE=raw_weights" in text
+    assert f"make accept LESSON={FIRST} ARGS='ada raw_weights'" in text
     assert "raw_weights of 1 student" in text
 
 

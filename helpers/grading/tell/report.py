@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from helpers.exercises import Lesson
 from helpers.grading.progress import progress
@@ -85,12 +86,12 @@ def missing_from(root: Path, lesson: str, found: Sequence[Result]) -> Missing:
 
 def accept_command(lesson: str, look: Look) -> str:
     """The command line that lets the points of this exercise count."""
-    return f"make accept LESSON={lesson} STUDENT={look.student} EXERCISE={look.exercise}"
+    return f"make accept LESSON={lesson} ARGS={quote(f'{look.student} {look.exercise}')}"
 
 
 def name_command(lesson: str, group: Alike) -> str:
-    """The command line that makes a known mistake of this answer."""
-    return f"make name-mistake LESSON={lesson} ANSWER={group.handle}"
+    """The command line that makes a known mistake of this answer; its name and words are the instructor's to write."""
+    return f"make name-mistake LESSON={lesson} ANSWER={group.handle} NAME=a-name TITLE='a title' SAYS='what to look at'"
 
 
 def _marks_of(result: Result) -> Mapping[str, Part]:
