@@ -552,7 +552,8 @@ def test_a_verdict_that_a_student_made_in_a_cell_of_their_own_is_not_read(course
 
 
 def test_long_work_shows_how_far_it_is_also_in_a_file(course):
-    for command, words in (("report", "Reading: 9 of 9 submissions"), ("feedback", "Writing feedback: 9 of 9 pages")):
+    read = "Reading: 9 of 9 submissions"
+    for command, words in (("report", read), ("feedback", "Writing feedback: 9 of 9 pages"), ("export", read)):
         assert words in course.run("helpers.grading", command, FIRST).stderr
 
 

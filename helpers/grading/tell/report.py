@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
 from helpers.exercises import Lesson
-from helpers.grading.progress import progress
 from helpers.grading.tell.findings import Alike, Findings, Look, find, named_mistakes, names
 from helpers.grading.tell.pages import page, write
-from helpers.grading.tell.results import Part, Result, results
+from helpers.grading.tell.results import Part, Result, reading, results
 from helpers.grading.tell.tables import as_csv
 
 SHOWN = 12  # of the class's mistakes, at the head of the page
@@ -30,7 +29,7 @@ class Missing:
 def write_report(lesson: str) -> int:
     """Write report/LESSON/index.html and marks.csv. Returns 1 when nothing was graded yet."""
     root = Path.cwd()
-    asked, found = results(root, lesson, _reading)
+    asked, found = results(root, lesson, reading)
     if not found:
         print(f"Nothing to report: no submission of {lesson} is graded. make grade LESSON={lesson}")
         return 1
@@ -40,10 +39,6 @@ def write_report(lesson: str) -> int:
     write(folder / "mistakes.csv", mistakes_table(found))
     print(f"Wrote {folder}/index.html, and beside it marks.csv and mistakes.csv")
     return 0
-
-
-def _reading(submissions: Iterable) -> Iterable:
-    return progress(submissions, "Reading", "submission")
 
 
 # ---------------------------------------------------------------------------------------------- the page

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Query, joinedload, selectinload, undefer
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Entry, Journal
+from helpers.grading.progress import progress
 from helpers.grading.records import FORMAT, PLACE
 from helpers.notebooks import check_id, exercise_of, grade_id
 
@@ -90,6 +91,11 @@ def results(
             cells = _cells(path)
             found.append(_result(submission, cells, asked, entries.get(student), len(versions.get(student, ()))))
     return asked, sorted(found, key=lambda result: result.student)
+
+
+def reading(submissions: Iterable) -> Iterable:
+    """Goes through submissions, and shows how many of them are read."""
+    return progress(submissions, "Reading", "submission")
 
 
 def versions_handed_in(path: Path) -> Mapping[str, set[str]]:
