@@ -142,6 +142,17 @@ class InExercise:
 
 
 @dataclass(frozen=True)
+class OfAll:
+    """What is grouped over a whole class at once."""
+
+    mistakes: Sequence[Named]
+    aspects: Sequence[tuple[str, str, int, int]]
+    alike: Sequence[Alike]
+    same: Sequence[SameCode]
+    looks: Sequence[Look]
+
+
+@dataclass(frozen=True)
 class Timeline:
     """When the class handed in, in equal spans. due: where the due date lies among the bars, in bars from the left."""
 
@@ -187,8 +198,9 @@ def find(lesson: Lesson, found: Sequence[Result]) -> Findings:
     """What these results show. There is at least one."""
     marks = [result.score for result in found]
     out_of = max(result.out_of for result in found)
-    exercises = tuple(_exercise(lesson, name, found) for name in names(lesson, found))
-    looks = looked_at(found)
+    groups = OfAll(named_mistakes(found), aspects(lesson, found), alike(found), same_code(found), looked_at(found))
+    exercises = tuple(_exercise(name, found, groups) for name in names(lesson, found))
+    looks = groups.looks
     return Findings(
         lesson=lesson,
         students=tuple(found),
@@ -200,7 +212,7 @@ def find(lesson: Lesson, found: Sequence[Result]) -> Findings:
         timeline=timeline([r.handed_in for r in found if r.handed_in], _due(found), sum(r.late > 0 for r in found)),
         attempts=tuple(sorted(Counter(r.attempts for r in found if r.attempts).items())),
         exercises=exercises,
-        mistakes=tuple(named_mistakes(found)),
+        mistakes=tuple(groups.mistakes),
         waiting=tuple(look for look in looks if look.decision == WAITS),
         decided=tuple(look for look in looks if look.decision not in (WAITS, "")),
         noticed=tuple(look for look in looks if not look.decision),
@@ -216,7 +228,7 @@ def names(lesson: Lesson, found: Sequence[Result]) -> list[str]:
     return first + [name for name in there if name not in first]
 
 
-def _exercise(lesson: Lesson, name: str, found: Sequence[Result]) -> InExercise:
+def _exercise(name: str, found: Sequence[Result], groups: OfAll) -> InExercise:
     own = [(result, part) for result in found for part in result.parts if part.name == name]
     parts = [part for _, part in own]
     states = Counter(state_of(part) for part in parts)
@@ -227,12 +239,12 @@ def _exercise(lesson: Lesson, name: str, found: Sequence[Result]) -> InExercise:
         mean=statistics.mean(part.score for part in parts),
         states=tuple((state, words, states[state]) for state, words in STATES),
         histogram=histogram([part.score for part in parts], out_of),
-        aspects=tuple((aspect, lost, tried) for n, aspect, lost, tried in aspects(lesson, found) if n == name and lost),
-        mistakes=tuple(mistake for mistake in named_mistakes(found) if mistake.exercise == name),
-        alike=tuple(group for group in alike(found) if group.exercise == name),
-        same=tuple(group for group in same_code(found) if group.exercise == name),
+        aspects=tuple((aspect, lost, tried) for n, aspect, lost, tried in groups.aspects if n == name and lost),
+        mistakes=tuple(mistake for mistake in groups.mistakes if mistake.exercise == name),
+        alike=tuple(group for group in groups.alike if group.exercise == name),
+        same=tuple(group for group in groups.same if group.exercise == name),
         predicted=_predicted(own),
-        looks=tuple(look for look in looked_at(found) if look.exercise == name),
+        looks=tuple(look for look in groups.looks if look.exercise == name),
         by_hand=tuple(result.shown for result, part in own if part.waits),
     )
 
