@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import bleach
@@ -120,6 +120,7 @@ CLASSES = re.compile(r"(verdict|head|name|points|share|says|pair|known|tex2jax_i
 OUR_STYLE = re.compile(r"<style>[^<]*</style>")
 
 
+@lru_cache(maxsize=512)  # what is all right reads the same for everybody
 def panel(html: str) -> Markup:
     """A verdict's panel, as the judge wrote it. Of anything else only words, boxes and drawings; the rest as text."""
     html = OUR_STYLE.sub("", harmless(html[:LONGEST_PANEL]), count=1)
