@@ -23,6 +23,7 @@ from helpers.checking.panel import as_html
 from helpers.checking.verdicts import RIGHT, AspectVerdict, Verdict
 from helpers.grading import defusing
 from helpers.grading.batch import Batch
+from helpers.grading.collect.intake import take_in
 from helpers.grading.defusing import defuse
 from helpers.grading.exam import load_exam_key
 from helpers.grading.records import PLACE
@@ -316,6 +317,15 @@ def test_the_courses_own_text_cells_are_left_as_they_are(course):
         notebook = nbformat.read(course.folder / door / "honest" / FIRST / f"{FIRST}.ipynb", as_version=4)
         texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
         assert texts == [cell.source for cell in released.cells if cell.cell_type == "markdown"]
+
+
+def test_a_name_that_a_platform_gives_brings_no_markup_into_the_formgraders_pages(tmp_path):
+    folder = tmp_path / f"Jane <img src=x onerror={MARK.split('=')[0]}>_815_assignsubmission_file_"
+    folder.mkdir()
+    nbformat.write(answer_notebook(FIRST), folder / f"{FIRST}.ipynb")
+    (submission,) = take_in(tmp_path, FIRST).submissions
+    names = submission.student.first_name + submission.student.last_name
+    assert names.startswith("Jane") and not re.search("[<>]", names)
 
 
 # --------------------------------------------------------------------------------------- our own pages
