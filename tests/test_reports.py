@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import subprocess
+import tomllib
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -19,6 +20,7 @@ from stand_in import StandIn
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
 from helpers.checking.verdicts import RIGHT, WRONG, Verdict
+from helpers.course import HELPERS, ROOT
 from helpers.exercises import load_lesson
 from helpers.grading.batch import Batch
 from helpers.grading.exam import load_exam_key
@@ -35,7 +37,7 @@ from helpers.grading.tell.findings import (
     same_code,
     timeline,
 )
-from helpers.grading.tell.pages import POLICY, code
+from helpers.grading.tell.pages import POLICY, TEMPLATES, code
 from helpers.grading.tell.report import Missing, mistakes_table, report_page, report_table
 from helpers.grading.tell.results import Part, Result, results, versions_handed_in
 from helpers.grading.tell.tables import as_csv
@@ -168,6 +170,12 @@ def test_who_wrote_nothing_and_who_sent_no_notebook_is_told_calmly(found):
     assert feedback_page(found[0], result_of(found, "nil")).count("<span>not attempted</span>") == 5
     page = Reader(feedback_page(found[0], result_of(found, "zip"))).text
     assert "Nothing could be run: the file is a zip file, not a notebook." in page
+
+
+def test_an_installed_copy_has_the_templates():
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["helpers"]
+    packed = {path for pattern in told for path in HELPERS.glob(pattern)}
+    assert set(TEMPLATES.iterdir()) <= packed and any(TEMPLATES.iterdir())
 
 
 def test_endless_code_is_cut():
