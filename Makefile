@@ -5,12 +5,16 @@ COURSE := dot-product-to-gpt2
 FIRST  := 01_dot_product_attention
 
 # To give on the command line, where a target asks for it: LESSON=NN_topic, NAME=NN_topic, FROM=FILE, ARGS="...",
-# and PYTHON=/path/to/python3.12 to choose the Python that .venv is made with.
+# JOBS=N for tests side by side, and PYTHON=/path/to/python3.12 to choose the Python that .venv is made with.
 LESSON :=
 NAME   :=
 FROM   :=
 ARGS   :=
 PYTHON :=
+JOBS   :=
+
+# Needs are met in the order in which they stand, also under -j: what asks or refuses comes before a set-up of minutes.
+.NOTPARALLEL:
 
 # A full checkout holds the solutions; a student's copy does not, and needs fewer packages.
 FULL   := $(wildcard solutions tests)
@@ -31,6 +35,13 @@ else
 endif
 PY := $(PREFIX)/bin/python
 
+# An update that was cut off while it replaced files is finished before anything else is read from them.
+ANY_PYTHON = $(if $(wildcard $(BIN)/python),"$(BIN)/python",python3)
+ifneq (,$(wildcard .update/plan.json))
+  $(info Finishing an update that was interrupted)
+  $(info $(shell cd .update/engine && $(ANY_PYTHON) -m helpers.updating --finish --course "$(CURDIR)" 2>&1 | tr '\n' ' '))
+endif
+
 # The environment is ready when it holds a stamp named after what was installed, and from where.
 KEY   := $(shell { cat pyproject.toml constraints.txt; pwd; echo '$(EXTRAS)'; } | cksum | tr ' ' -)
 STAMP := $(PREFIX)/.course-env-$(KEY)
@@ -42,11 +53,12 @@ $(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help env lab data test site build check new-lesson release exam-key assignment demo-class collect grade \
-        bench bench-grading compare-attacks feedback report export lock clean distclean .full .lesson .name .from
+.PHONY: help env lab data update test quick lint site build check new-lesson release exam-key assignment demo-class \
+        collect grade bench bench-grading compare-attacks feedback report export \
+        restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .name .from
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 ##### The environment
 
@@ -105,9 +117,7 @@ $(STAMP): $(PY)
 SCREEN = test "`uname`" != Linux || test -n "$$DISPLAY$$WAYLAND_DISPLAY$$BROWSER"
 OPEN   = $(or $(LESSON),$(FIRST))
 
-lab: env ## Open JupyterLab at lesson 1, or at LESSON=NN_topic (ARGS="..." go to JupyterLab)
-	@test -f "notebooks/$(OPEN)/$(OPEN).ipynb" || { \
-	    echo "There is no lesson called $(OPEN). The lessons:"; ls notebooks; exit 1; }
+lab: .lab-lesson env ## Open JupyterLab at lesson 1, or at LESSON=NN_topic (ARGS="..." go to JupyterLab)
 	@set --; \
 	test "`id -u`" != 0 || set -- "$$@" --allow-root; \
 	$(SCREEN) || set -- "$$@" --no-browser; \
@@ -120,23 +130,34 @@ lab: env ## Open JupyterLab at lesson 1, or at LESSON=NN_topic (ARGS="..." go to
 data: env ## Fetch the real data and GPT-2 for use offline, into $COURSE_DATA or ./data (ARGS="imdb ...": those only)
 	@$(PY) -m helpers.data $(ARGS)
 
+# Needs no environment: an old or a broken one must not stand in the way of a newer release.
+update: ## Take a newer release, and keep every answer: FROM=new.zip, or none in a git checkout
+	@$(ANY_PYTHON) -m helpers.updating $(if $(FROM),"$(FROM)")
+
 ##### Instructors and authors
 
-test: env ## Run every test: the package's, then each solved lesson
+# Side by side in as many processes as there are cores (JOBS=N: in so many, JOBS=0: in this one), each with one thread.
+PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest -n $(or $(JOBS),logical) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+test: $(if $(FULL),env) ## Run every test: the package's, and each solved lesson
 ifeq (,$(FULL))
 	@echo "This copy holds the lessons only. Their tests are in the course's repository."
 else
 	@test -d solutions || { echo "solutions/ is missing: no lesson can be tested."; exit 1; }
-	@failed=; \
-	$(PY) -m pytest tests || failed="$$failed tests/"; \
-	$(PY) -m pytest --nbval-lax --nbval-current-env solutions || failed="$$failed solutions/"; \
-	test -z "$$failed" || { echo "Failed, see above:$$failed"; exit 1; }
+	$(PYTEST) --nbval-lax --nbval-current-env tests solutions $(ARGS)
 endif
+
+quick: .full env lint ## Run what a change is likeliest to break: lint, and the tests that are not slow
+	$(PYTEST) -m "not slow" tests $(ARGS)
+
+lint: .full env ## Say what ruff finds in style and form (pyproject.toml says what it looks for)
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
 
 site: .full env ## Render the lessons for readers, into site/_build
 	$(PY) -m helpers.authoring site
 
-build: .full env ## Rebuild all that is generated, for every lesson or for LESSON=
+build: .full .lesson-if-named env ## Rebuild all that is generated, for every lesson or for LESSON=
 	$(PY) -m helpers.authoring build $(LESSON)
 
 check: .full env ## Say whether anything is stale, leaks, or lacks mistakes
@@ -160,13 +181,16 @@ demo-class: .full .lesson env ## Make thirty submissions to try grading on: LESS
 collect: .full .lesson .from env ## Copy a zip from Canvas or Moodle into submitted/: LESSON=NN_topic FROM=class.zip
 	$(PY) -m helpers.grading collect $(LESSON) "$(FROM)"
 
-grade: .full .lesson env ## Mark what is in submitted/: LESSON=NN_topic (ARGS="--only STUDENT --again --jobs N ...")
+grade: .full .lesson env ## Mark what is in submitted/: LESSON=NN_topic (ARGS="--only STUDENT --again --dry-run ...")
 	$(PY) -m helpers.grading grade $(LESSON) $(ARGS)
+
+restore-gradebook: .full env ## List the gradebook's backups, or bring one back (ARGS=latest, or its name)
+	$(PY) -m helpers.grading restore-gradebook $(ARGS)
 
 bench: .full env ## Measure the finished parts against other libraries, as ratios (ARGS="--quick --only gpt2|lessons")
 	$(PY) -m helpers.trials.parts_speed $(ARGS)
 
-bench-grading: .full env ## Measure the batch against nbgrader's own (LESSON=, ARGS="--submissions N")
+bench-grading: .full .lesson-if-named env ## Measure the batch against nbgrader's own (LESSON=, ARGS="--submissions N")
 	$(PY) -m helpers.trials grading-speed $(LESSON) $(ARGS)
 
 compare-attacks: .full env ## Try every known attack on plain nbgrader and here, and write the table
@@ -178,7 +202,7 @@ feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_top
 report: .full .lesson env ## Write the instructor's page, report/: LESSON=NN_topic
 	$(PY) -m helpers.grading report $(LESSON)
 
-export: .full env ## Write marks for nbgrader, Canvas and Moodle into export/ (LESSON= for one lesson)
+export: .full .lesson-if-named env ## Write marks for nbgrader, Canvas and Moodle into export/ (LESSON= for one lesson)
 	$(PY) -m helpers.grading export $(LESSON)
 
 # Before the environment, not after it: old pins and a new declaration may not go together.
@@ -205,11 +229,21 @@ distclean: clean ## clean, and remove .venv
 .full:
 	@test -n "$(FULL)" || { echo "make $(MAKECMDGOALS) is for the course's repository, not a student's copy."; exit 1; }
 
+NO_SUCH = { echo "There is no lesson called $(1). The lessons:"; ls $(2); exit 1; }
+
 .lesson:
 	@test -n "$(LESSON)" || { echo "Say which lesson: make $(MAKECMDGOALS) LESSON=$(FIRST)"; exit 1; }
+	@test -d "solutions/$(LESSON)" || $(call NO_SUCH,$(LESSON),solutions)
+
+.lesson-if-named:
+	@test -z "$(LESSON)" || test -d "solutions/$(LESSON)" || $(call NO_SUCH,$(LESSON),solutions)
+
+.lab-lesson:
+	@test -f "notebooks/$(OPEN)/$(OPEN).ipynb" || $(call NO_SUCH,$(OPEN),notebooks)
 
 .from:
 	@test -n "$(FROM)" || { echo "Say where the submissions are: make collect LESSON=$(LESSON) FROM=class.zip"; exit 1; }
+	@test -e "$(FROM)" || { echo "There is no file $(FROM)."; exit 1; }
 
 .name:
 	@test -n "$(NAME)" || { echo "Name the lesson: make new-lesson NAME=17_topic"; exit 1; }

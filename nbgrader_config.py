@@ -37,6 +37,7 @@ except ModuleNotFoundError:
     pass
 else:
     c.Autograde.pre_convert_hook = "helpers.grading.nbgrader_steps.require_exam_key"
+    c.Autograde.exporter_class = "helpers.grading.nbgrader_steps.Door"
     c.Autograde.sanitize_preprocessors = [
         "helpers.grading.nbgrader_steps.RestoreCells",
         "nbgrader.preprocessors.ClearOutput",
@@ -54,10 +55,10 @@ else:
         "nbconvert.preprocessors.ClearMetadataPreprocessor",
         "nbgrader.preprocessors.LimitOutput",
         "nbgrader.preprocessors.SaveAutoGrades",
+        "helpers.grading.lateness.DueDates",
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
-    c.ExamExecute.timeout = 30
-    # A kernel on this machine's own loopback need not warn that it is not encrypted
-    c.ExamExecute.extra_arguments = ["--IPKernelApp.log_level=ERROR", "--HistoryManager.hist_file=:memory:"]
+    # By deadlines.csv; without that table nothing is taken off
+    c.AssignLatePenalties.plugin_class = "helpers.grading.lateness.LateDays"
     c.OverwriteCells.add_missing_cells = True

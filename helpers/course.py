@@ -6,6 +6,9 @@ Needs nothing but Python's own library, so that every room can ask here.
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +24,9 @@ INSTRUCTORS_ROOMS = ("authoring", "grading", "trials")
 STUB = "write this"  # the message of the NotImplementedError in a released notebook
 SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs
 
-# The environment of a kernel: an exam's seed stands in the first, nbgrader's Validate button sets the second
+# The environment of a kernel: an exam's seed stands in the first, nbgrader's Validate button sets the last
 EXAM_SEED = "COURSE_EXAM_SEED"
+DEVICE = "COURSE_DEVICE"  # overrides the choice of `helpers.device`
 VALIDATING = "NBGRADER_VALIDATING"
 
 
@@ -32,8 +36,8 @@ class Limits:
 
     cell_seconds: wall time of one cell. total_seconds: wall time of all. memory: bytes, of all its processes
     together, beyond what Python and torch take. processor_seconds: of each process. file_bytes: size of one
-    file, and of each of the two folders that can be written to. output_bytes: all outputs of a notebook,
-    answers apart, which have limits of their own.
+    file, and of everything in the folders that can be written to. output_bytes, outputs: size and number of all
+    outputs of a notebook, answers apart. answers_bytes: size of all answers of a notebook, as they are sent.
     """
 
     cell_seconds: float = 30
@@ -44,26 +48,35 @@ class Limits:
     open_files: int = 256
     file_bytes: int = 256 << 20
     output_bytes: int = 2 << 20
+    outputs: int = 2_000
+    answers_bytes: int = 32 << 20
 
 
 LIMITS = Limits()
 
 
-def write_whole(path: Path, data: bytes | str, mode: int = 0o644) -> None:
-    """Write a file, whole or not at all, and return when the disk has it. Where a link lies, the link is replaced.
+@contextmanager
+def written_whole(path: Path, mode: int = 0o644) -> Iterator[Path]:
+    """A path to write to; it becomes `path` when the block ends well, and vanishes when it does not.
 
-    mode: the permissions of the file, 0o444 for one that nobody is to write to.
+    When it has become `path`, the disk has it. Where a link lies, the link is replaced. mode: the permissions of the
+    file, 0o444 for one that nobody is to write to.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
+    unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}-{threading.get_ident()}")
     unfinished.unlink(missing_ok=True)
     try:
-        with open(unfinished, "wb") as file:
-            file.write(data.encode("utf-8", "replace") if isinstance(data, str) else data)
-            file.flush()
-            os.fsync(file.fileno())
+        yield unfinished
+        with open(unfinished, "rb+") as file:
+            os.fsync(file.fileno())  # or a power cut could leave the name without the bytes
         unfinished.chmod(mode)
         os.replace(unfinished, path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def write_whole(path: Path, data: bytes | str, mode: int = 0o644) -> None:
+    """Write a file, whole or not at all, as `written_whole` does."""
+    with written_whole(path, mode) as unfinished:
+        unfinished.write_bytes(data.encode("utf-8", "replace") if isinstance(data, str) else data)

@@ -5,14 +5,16 @@ import os
 
 import torch
 
+from helpers.course import DEVICE
 
-def device():
+
+def device() -> torch.device:
     """The torch.device that the whole course computes on.
 
     The best one this machine has: cuda, else mps (Apple's), else cpu. The environment variable
     COURSE_DEVICE overrides the choice, for example COURSE_DEVICE=cpu.
     """
-    return _choose(os.environ.get("COURSE_DEVICE", "").strip().lower())
+    return _choose(os.environ.get(DEVICE, "").strip().lower())
 
 
 @functools.cache
@@ -23,13 +25,13 @@ def _choose(wanted):
     kind, _, index = wanted.partition(":")
     if kind not in ("cpu", "cuda", "mps") or (":" in wanted and not index.isdecimal()):
         raise ValueError(
-            f"COURSE_DEVICE is {wanted!r}. Set it to cpu, mps, cuda or cuda:0 (cuda:1, ...), "
+            f"{DEVICE} is {wanted!r}. Set it to cpu, mps, cuda or cuda:0 (cuda:1, ...), "
             "or leave it unset and the course takes the best device there is."
         )
     if int(index or 0) >= _count(kind):
         raise RuntimeError(
-            f"COURSE_DEVICE is {wanted!r}, but PyTorch finds {_count(kind)} {kind} device(s) on this "
-            "machine. Unset it, or set COURSE_DEVICE=cpu."
+            f"{DEVICE} is {wanted!r}, but PyTorch finds {_count(kind)} {kind} device(s) on this "
+            f"machine. Unset it, or set {DEVICE}=cpu."
         )
     return torch.device(wanted)
 

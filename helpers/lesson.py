@@ -47,7 +47,8 @@ def _speak_calmly() -> None:
 
     def not_yet(shell, kind, problem, traceback, tb_offset=None):
         if str(problem) not in ("", STUB):
-            return shell.showtraceback((kind, problem, traceback), tb_offset=tb_offset)
+            shell.showtraceback((kind, problem, traceback), tb_offset=tb_offset)
+            return
         names = _frames(traceback)
         which = f"{names[-1]} is" if names else "An exercise that this cell needs is"
         shell._showtraceback(kind, problem, [f"{which} not written yet. Write it above, then run this cell again."])

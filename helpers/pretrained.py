@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+import torch
+
 from helpers.data.datasets import gpt2_files
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.gpt2 import GPT2, load
 
 
-def from_pretrained(name: str = "gpt2", places=None, say=print, device=None) -> tuple[GPT2, Tokenizer]:
+def from_pretrained(
+    name: str = "gpt2",
+    places: Sequence[str] | None = None,
+    say: Callable[[str], object] = print,
+    device: torch.device | str | None = None,
+) -> tuple[GPT2, Tokenizer]:
     """A published GPT-2 and its tokenizer.
 
     name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or "distilgpt2", with or without the owner before it
-    ("openai-community/gpt2"); or a folder. Looks in the data folder, then on the Hub, then takes the pocket model, and says
-    in one line which it took. The model is in evaluation mode. ValueError where files are damaged.
+    ("openai-community/gpt2"); or a folder. Looks in the data folder, then on the Hub, then takes the pocket model, and
+    says in one line which it took. The model is in evaluation mode. ValueError where files are damaged.
     """
     folder = gpt2_files(name, places=places, say=say).folder
     model, tokenizer = load(folder, device), Tokenizer.from_folder(folder)
     if len(tokenizer) > model.config.n:
         raise ValueError(
-            f"The tokenizer of {folder} has {len(tokenizer)} tokens, and the model {model.config.n}: they do not belong together."
+            f"The tokenizer of {folder} has {len(tokenizer)} tokens, and the model {model.config.n}:"
+            " they do not belong together."
         )
     return model, tokenizer

@@ -3,7 +3,8 @@
     for step in progress(range(1500), "training"):
         ...
 
-For lessons; what long commands show is `helpers.grading.progress`. In a notebook it is one line of text that changes in place, and what is left of it at the end holds no times: a stored notebook stays the same when nothing changed.
+For lessons; what long commands show is `helpers.grading.progress`. In a notebook it is one line of text that changes in
+place, and what is left of it at the end holds no times: a stored notebook stays the same when nothing changed.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ WIDTH = 30  # characters of the bar
 def progress(things: Iterable, what: str, total: int | None = None) -> Iterator:
     """Goes through things, as if one had written `things`, and shows how many of them are done.
 
-    total: how many there are; by default len(things). Shows nothing outside a notebook, and nothing while a notebook is being graded. When the loop is stopped,
-    by break, an error or the stop button, the line says where.
+    total: how many there are; by default len(things). Shows nothing outside a notebook, and nothing while a notebook is
+    being graded. When the loop is stopped, by break, an error or the stop button, the line says where.
     """
     total = len(things) if total is None and isinstance(things, Sized) else total
     show = _line()

@@ -1,4 +1,7 @@
-"""Sphinx settings. `python -m helpers.authoring.site` copies this folder and the lessons to one place, and builds there."""
+"""Sphinx settings.
+
+`python -m helpers.authoring.site` copies this folder and the lessons to one place, and builds there.
+"""
 
 import importlib.util
 from html import escape
@@ -94,7 +97,7 @@ def name_images(app, doctree):
     """
     for cell in doctree.findall(nodes.container):
         texts = cell.get("cell_metadata", {}).get("alt_texts", [])
-        for image, text in zip(cell.findall(nodes.image), texts):
+        for image, text in zip(cell.findall(nodes.image), texts, strict=False):
             image["alt"] = text
 
 

@@ -10,11 +10,54 @@ import sys
 from pathlib import Path
 
 import nbformat
+import needs
 import pytest
+import torch
 
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 
 FIRST = "01_dot_product_attention"
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they start: they share the cores already
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "needs(component, *files): see tests/needs.py")
+
+
+# ------------------------------------------------------------------------------------ side by side
+
+
+def pytest_collection_modifyitems(items):
+    """Files with slow tests, and lessons, come first: so that none is left over when the other processes are done."""
+    slow = {item.path for item in items if item.get_closest_marker("slow") or item.path.suffix == ".ipynb"}
+    items.sort(key=lambda item: item.path not in slow)
+
+
+# ------------------------------------------------------------------------------------ what a machine lacks
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Before any fixture is made: a class that cannot be graded here need not be made up either."""
+    for mark in item.iter_markers("needs"):
+        found = needs.problem(*mark.args)
+        if found:
+            needs.leave_out(mark.args[0], found)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter):
+    """After everything else: what was left out, and what would include it."""
+    yield
+    skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", []))
+    for line in needs.closing_lines(str(why[2]) for why in skipped if isinstance(why, (tuple, list))):
+        terminalreporter.write_line(line, yellow=True)
+
+
+# ------------------------------------------------------------------------------------ lessons and classes
 
 
 def answer_notebook(lesson: str, **answers: str) -> nbformat.NotebookNode:
@@ -86,3 +129,19 @@ def first_lesson():
 @pytest.fixture(scope="session")
 def first_answers(first_lesson):
     return Answers(first_lesson)
+
+
+@pytest.fixture(scope="session")
+def pattern(tmp_path_factory):
+    """A course with an exam key and a gradebook that knows the lesson, to be copied."""
+    course = Course(tmp_path_factory.mktemp("pattern"), FIRST)
+    course.nbgrader("generate_assignment", FIRST, "--force")
+    assert course.run("helpers.authoring", "exam-key", FIRST).returncode == 0
+    return course
+
+
+@pytest.fixture
+def course(pattern, tmp_path, monkeypatch):
+    from graded import copied
+
+    return copied(pattern, tmp_path / "course", monkeypatch)

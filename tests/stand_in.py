@@ -104,8 +104,9 @@ def killed(lesson: str, kills: int, real: bool) -> None:
 def await_the_moment(lesson: str, left: int, chance: random.Random, patience: float) -> None:
     """Until the batch has done its share, or half of the times until a random moment before that.
 
-    left: how many kills are still to come, this one included; the work that is left is shared out among them, so that however fast
-    the machine is, the batch is not through before the last. patience: seconds within which the random moment lies.
+    left: how many kills are still to come, this one included; the work that is left is shared out among them, so that
+    however fast the machine is, the batch is not through before the last. patience: seconds within which the random
+    moment lies.
     """
     before, share = lines(lesson), max(1, (36 - lines(lesson)) // left)
     now = time.monotonic()

@@ -15,6 +15,8 @@ from helpers.checking.answers import MIME
 from helpers.checking.check import start
 from helpers.checking.panel import number
 
+pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
+
 FULL = {"masked_squared_error": 4, "raw_weights": 3, "row_softmax": 4, "self_attention": 3, "equivariance_gap": 4}
 
 (SOURCE,) = sources([FIRST])

@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-from glob import glob
 from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import FIRST, Course, answer_notebook, solved
+from conftest import FIRST, answer_notebook, solved
+from graded import FULL, NONE, WRONG, batch, copied, hand_in_a_few
 from nbconvert import HTMLExporter
+from needs import postgresql_programs
 from stand_in import ISOLATION, StandIn
 
 from helpers.authoring.lesson_source import ROOT, sources
@@ -24,58 +25,14 @@ from helpers.authoring.mistakes import Alias, Mistake
 from helpers.checking import answers
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
-from helpers.grading.batch import NOTHING_RAN, Batch, UnknownStudent, as_text
+from helpers.grading.batch import NOTHING_RAN, UnknownStudent, as_text
 from helpers.grading.exam import load_exam_key
-from helpers.grading.execute.sandbox import why_not
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Busy, Journal
 from helpers.grading.records import digest_of_wrong, recorded
 from helpers.trials import demo_class
 
-FULL = {"masked_squared_error": 4, "raw_weights": 3, "row_softmax": 4, "self_attention": 3, "equivariance_gap": 4}
-NONE = dict.fromkeys(FULL, 0)
-WRONG = "def raw_weights(x):\n    return torch.softmax(x @ x.mT, -1)"
-
-
-def needs_sandbox():
-    problem = why_not()
-    if problem:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(problem)
-
-
-@pytest.fixture(scope="module")
-def pattern(tmp_path_factory):
-    """A course with an exam key and a gradebook that knows the lesson, to be copied."""
-    course = Course(tmp_path_factory.mktemp("pattern"), FIRST)
-    course.nbgrader("generate_assignment", FIRST, "--force")
-    assert course.run("helpers.authoring", "exam-key", FIRST).returncode == 0
-    return course
-
-
-@pytest.fixture
-def course(pattern, tmp_path, monkeypatch):
-    return copied(pattern, tmp_path / "course", monkeypatch)
-
-
-def copied(pattern, folder, monkeypatch=None):
-    shutil.copytree(pattern.folder, folder)
-    made = object.__new__(Course)
-    made.folder, made.lesson = folder, pattern.lesson
-    (folder / "submitted").mkdir(exist_ok=True)
-    if monkeypatch:
-        monkeypatch.chdir(folder)
-    return made
-
-
-def batch(course, execute=None, jobs=2):
-    seed = load_exam_key(FIRST, course.folder).seed
-    return Batch(course.folder, FIRST, execute or StandIn(FIRST, seed).execute, jobs, bar=False)
-
-
-def hand_in_a_few(course):
-    course.submit("ada", answer_notebook(FIRST, **solved(FIRST)))
-    course.submit("ben", answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": WRONG}))
-    course.submit("eve", answer_notebook(FIRST)).write_bytes(b'{"cells": [')
+needs_sandbox = pytest.mark.needs("bubblewrap")
 
 
 # --------------------------------------------------------------------------------------------- one batch
@@ -200,7 +157,7 @@ def test_marks_that_cannot_be_written_leave_nothing_behind(course, monkeypatch):
     hand_in_a_few(course)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "helpers.grading.gradebook.AssignLatePenalties.preprocess",
+            "helpers.grading.lending.Penalties.preprocess",
             lambda *a: (_ for _ in ()).throw(OSError("gone")),
         )
         assert len(batch(course).run().failed) == 3
@@ -354,16 +311,16 @@ def test_a_batch_killed_at_twenty_moments_ends_as_if_left_alone(class_of_forty, 
 
 
 @pytest.mark.slow
+@needs_sandbox
 def test_a_batch_in_the_sandbox_killed_at_twenty_moments_ends_as_if_left_alone(class_of_forty, tmp_path):
-    needs_sandbox()
     assert_killed_is_as_good_as_whole(class_of_forty, tmp_path, "--real")
 
 
 # ------------------------------------------------------------------------------------ the command, for real
 
 
+@needs_sandbox
 def test_grade_gives_the_marks_of_nbgrader_autograde(pattern, tmp_path):
-    needs_sandbox()
     ours = copied(pattern, tmp_path / "ours")
     ours.submit("nothing", answer_notebook(FIRST))
     ours.submit("solved", answer_notebook(FIRST, **solved(FIRST)))
@@ -381,9 +338,9 @@ def test_grade_gives_the_marks_of_nbgrader_autograde(pattern, tmp_path):
     assert ",18.0,18.0" in (ours.folder / "grades.csv").read_text()
 
 
+@needs_sandbox
 @pytest.mark.parametrize("asked, told", [((), "make exam-key"), (("--only", "nobody"), "nobody has handed in nothing")])
 def test_grade_says_what_is_missing_and_shows_no_traceback(pattern, tmp_path, asked, told):
-    needs_sandbox()
     course = copied(pattern, tmp_path / "course")
     hand_in_a_few(course)
     if not asked:
@@ -399,12 +356,12 @@ def test_an_unknown_lesson_is_told_with_those_there_are(course, command):
     assert done.returncode and FIRST in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_cluster_gives_the_same_marks(course):
-    needs_sandbox()
+@needs_sandbox
+def test_a_cluster_gives_the_same_marks(course, monkeypatch):
     distributed = pytest.importorskip("distributed")
     hand_in_a_few(course)
     # The workers must find the course's package, as an instructor's do
-    os.environ["PYTHONPATH"] = str(ROOT)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers:
         done = course.run("helpers.grading", "grade", FIRST, "--scheduler", workers.scheduler_address)
     assert done.returncode == 0, done.stderr
@@ -423,10 +380,7 @@ def test_a_scheduler_that_is_not_there_is_told(course):
 @pytest.fixture
 def postgresql():
     """The URL of an empty database, on a server of our own on the loopback."""
-    found = sorted(glob("/usr/lib/postgresql/*/bin/initdb")) or [shutil.which("initdb")]
-    if not found[-1]:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("PostgreSQL is not installed: apt install postgresql")
-    programs, folder = Path(found[-1]).parent, Path(tempfile.mkdtemp(prefix="pg"))
+    programs, folder = postgresql_programs(), Path(tempfile.mkdtemp(prefix="pg"))
     as_user = {"user": "nobody"} if os.geteuid() == 0 else {}  # PostgreSQL does not run as root
     if as_user:
         shutil.chown(folder, "nobody")
@@ -449,6 +403,7 @@ def postgresql():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.needs("postgresql")
 def test_the_gradebook_may_be_a_postgresql_database(pattern, tmp_path, postgresql, monkeypatch):
     course = copied(pattern, tmp_path / "course", monkeypatch)
     (course.folder / "gradebook.db").unlink()

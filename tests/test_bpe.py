@@ -1,4 +1,4 @@
-"""Byte-pair encoding: the ids of an independent library, text that comes back whole, and files that are not as they should be."""
+"""Byte-pair encoding: the ids of an independent library, text that comes back whole, and damaged files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from collections import Counter
 
 import pytest
 
-from helpers.authoring.lesson_source import ROOT
 from helpers.data import store
 from helpers.data.text import manual
 from helpers.parts import bpe
@@ -22,13 +21,8 @@ needs_tokenizers = pytest.mark.skipif(
     importlib.util.find_spec("tokenizers") is None and not os.environ.get("CI"),
     reason="the package tokenizers, of the test extra, is not installed: nothing to compare the ids with",
 )
-PLACES = [store.folder() / "gpt2", ROOT.parent / "shared/data/gpt2"]
-OPENAI = next(
-    (place for place in PLACES if (place / "vocab.json").is_file() and (place / "merges.txt").is_file()), None
-)
-needs_files = pytest.mark.skipif(
-    OPENAI is None, reason="OpenAI's vocab.json and merges.txt are not in the data folder: make data"
-)
+OPENAI = store.folder() / "gpt2"
+needs_files = pytest.mark.needs("real data", "gpt2/vocab.json", "gpt2/merges.txt")
 
 
 @pytest.fixture(scope="session")
@@ -161,7 +155,7 @@ def drawn_texts(count: int, seed=0) -> list[str]:
 def test_openais_files_give_the_library_s_ids_for_ten_thousand_texts(published):
     reference = library(OPENAI)
     texts = drawn_texts(10_000)
-    for text, expected in zip(texts, reference.encode_batch(texts, add_special_tokens=False)):
+    for text, expected in zip(texts, reference.encode_batch(texts, add_special_tokens=False), strict=True):
         ids = published.encode(text)
         assert ids == expected.ids, ascii(text)
         assert published.decode(ids) == text, ascii(text)
@@ -237,7 +231,7 @@ def learned_slowly(words, count):
     split = [list(word) for word in words]
     merges = []
     for _ in range(count):
-        pairs = Counter(pair for symbols in split for pair in zip(symbols, symbols[1:]))
+        pairs = Counter(pair for symbols in split for pair in zip(symbols, symbols[1:], strict=False))
         if not pairs or max(pairs.values()) < 2:
             break
         best = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[0]

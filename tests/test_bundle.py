@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
+import time
 import zipfile
 
 import pytest
 from conftest import solved
 
-from helpers.authoring.bundle import NAME, make_bundle
+from helpers.authoring import __main__ as authoring_command
+from helpers.authoring import bundle as authoring_bundle
+from helpers.authoring.bundle import HOLDS, NAME, make_bundle, uncommitted
 from helpers.authoring.inspecting import solution_lines
 from helpers.authoring.lesson_source import ROOT, sources
 from helpers.authoring.mistakes import Mistake
+from helpers.updating import RELEASE
 
 
 @pytest.fixture(scope="module")
@@ -79,13 +85,16 @@ def run(bundle, code):
 
 
 def test_every_lesson_starts_and_knows_its_mistakes_there(bundle):
-    for source in sources():
-        code = (
-            f"import helpers; assert helpers.__file__.startswith({str(bundle)!r}), helpers.__file__\n"
-            f"from helpers.lesson import start; check = start({source.name!r})\n"
-            "print(sum(len(entry.mistakes) for entry in check._shipped_key().exercises.values()))"
-        )
-        assert int(run(bundle, code).splitlines()[-1]) == len(source.variants(Mistake))
+    names = [source.name for source in sources()]
+    code = (
+        f"import helpers; assert helpers.__file__.startswith({str(bundle)!r}), helpers.__file__\n"
+        "from helpers.lesson import start\n"
+        f"for name in {names}:\n"
+        "    exercises = start(name)._shipped_key().exercises.values()\n"
+        "    print('KNOWS', sum(len(entry.mistakes) for entry in exercises))"
+    )
+    known = [int(line.split()[1]) for line in run(bundle, code).splitlines() if line.startswith("KNOWS")]
+    assert known == [len(source.variants(Mistake)) for source in sources()]
 
 
 def test_nbgrader_reads_its_configuration_there(bundle):
@@ -99,5 +108,106 @@ def test_nbgrader_reads_its_configuration_there(bundle):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_same_files_make_the_same_bytes(bundle, tmp_path):
-    assert make_bundle(tmp_path / "a").read_bytes() == make_bundle(tmp_path / "b").read_bytes()
+# ----------------------------------------------------------------------------------- committed content only
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A course of a few bytes, committed once."""
+    return committed(tmp_path_factory.mktemp("small"))
+
+
+def committed(folder, when="2026-03-01T23:30:00 +0500"):
+    for name in HOLDS:
+        path = folder / (f"{name}/course.py" if name in ("helpers", "notebooks") else name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{name} as committed")
+    (folder / "notebooks/01_a").mkdir()
+    (folder / "notebooks/01_a/01_a.ipynb").write_text('{"cells": []}')
+    (folder / "helpers/grading").mkdir()
+    (folder / "helpers/grading/secret.py").write_text("kept back")
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "-m", "one", when=when)
+    return folder
+
+
+def git(folder, *command, when=""):
+    environment = {**os.environ, "GIT_COMMITTER_DATE": when, "GIT_AUTHOR_DATE": when} if when else None
+    subprocess.run(["git", "-C", folder, *command], check=True, capture_output=True, env=environment)
+
+
+def test_the_instructors_own_answers_are_not_in_it_and_are_named(tmp_path):
+    course = committed(tmp_path / "course")
+    whole = make_bundle(tmp_path / "before", course).read_bytes()
+    (course / "notebooks/01_a/01_a.ipynb").write_text("the instructor's answers")
+    (course / "notebooks/02_b").mkdir()
+    (course / "notebooks/02_b/my own é.ipynb").write_text("not in git")
+    (course / "helpers/course.py").unlink()
+    (course / "README.md").write_text("changed, and staged")
+    git(course, "add", "README.md")
+    (course / "helpers/grading/secret.py").write_text("changed, and kept back anyhow")
+    assert make_bundle(tmp_path / "after", course).read_bytes() == whole
+    assert [line.split(maxsplit=1) for line in (" ".join(line.rsplit("  ", 1)) for line in uncommitted(course))] == [
+        ["changed", "README.md"],
+        ["deleted", "helpers/course.py"],
+        ["changed", "notebooks/01_a/01_a.ipynb"],
+        ["not", "in git notebooks/02_b/my own é.ipynb"],
+    ]
+
+
+def test_the_command_names_what_it_left_out(tmp_path, monkeypatch, capsys):
+    course = committed(tmp_path / "course")
+    (course / "README.md").write_text("changed")
+    for name in ("last_commit", "make_bundle", "uncommitted"):
+        real = getattr(authoring_bundle, name)
+        monkeypatch.setattr(
+            authoring_bundle, name, lambda *given, real=real: real(*given) if given else real(course=course)
+        )
+    monkeypatch.setattr(sys, "argv", ["authoring", "release"])
+    assert authoring_command.main() == 0
+    said = capsys.readouterr().out
+    assert "2026-03-01" in said and f"{NAME}.zip" in said
+    assert "not committed:\n    changed    README.md" in said
+
+
+def test_one_commit_makes_one_zip_whatever_the_clock_and_the_time_zone(small, tmp_path, monkeypatch):
+    first = make_bundle(tmp_path / "a", small).read_bytes()
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert make_bundle(tmp_path / "b", small).read_bytes() == first
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_the_files_in_the_zip_carry_the_commits_date_and_can_be_read(small, tmp_path):
+    with zipfile.ZipFile(make_bundle(tmp_path, small)) as archive:
+        members = archive.infolist()
+    assert {member.date_time for member in members} == {(2026, 3, 1, 18, 30, 0)}
+    assert {member.external_attr >> 16 for member in members} == {0o100644}
+    assert not any("secret" in member.filename for member in members)
+
+
+def test_a_copy_knows_which_release_it_is(small, tmp_path):
+    with zipfile.ZipFile(make_bundle(tmp_path, small)) as archive:
+        about = json.loads(archive.read(f"{NAME}/{RELEASE}"))
+        assert about["date"] == "2026-03-01"
+        for name, digest in about["files"].items():
+            assert hashlib.sha256(archive.read(f"{NAME}/{name}")).hexdigest() == digest
+        assert len(about["files"]) == len(archive.namelist()) - 1
+
+
+def test_where_there_is_no_commit_it_says_so_in_a_sentence(tmp_path):
+    with pytest.raises(SystemExit, match="no git checkout"):
+        make_bundle(tmp_path / "out", tmp_path)
+    git(tmp_path, "init", "-q")
+    with pytest.raises(SystemExit, match="git says"):
+        make_bundle(tmp_path / "out", tmp_path)
+    (tmp_path / "README.md").write_text("alone")
+    git(tmp_path, "add", "README.md")
+    git(tmp_path, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "-m", "one")
+    with pytest.raises(SystemExit, match="would lack LICENSE"):
+        make_bundle(tmp_path / "out", tmp_path)
+    assert not (tmp_path / "out").exists()

@@ -1,6 +1,6 @@
-"""Data from the folder, from the Hub and from what is embedded: over a real server on the loopback that speaks the Hub's API.
+"""Data from the folder, from the Hub and what is embedded, over a server on the loopback that speaks the Hub's API.
 
-The server serves files that the tests make, in the layouts that the published data sets have, and misbehaves when told to.
+It serves files that the tests make, in the layouts of the published data sets, and misbehaves when told to.
 """
 
 import errno
@@ -19,14 +19,17 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+import needs
 import pyarrow
 import pytest
 import torch
 from pyarrow import parquet
 from safetensors.torch import save
 
+from helpers.course import ROOT
 from helpers.data import __main__ as make_data
-from helpers.data import datasets, hub, reviews, store
+from helpers.data import datasets, hub, store
+from helpers.data.toy import reviews
 
 REVIEWS = {"text": [f"Review {i}: a film, né?" for i in range(40)], "label": [i % 2 for i in range(40)]}
 PAIRS = [{"en": f"A dog and {i} men.", "de": f"Ein Hund und {i} Männer."} for i in range(30)]
@@ -124,7 +127,7 @@ class Handler(BaseHTTPRequestHandler):
         start = int(self.headers.get("Range", "bytes=0-")[6:-1]) if self.server.ranges else 0
         if start >= len(body) > 0:
             return self.answer(416, b"")
-        self.answer(206 if start else 200, body[start:])
+        return self.answer(206 if start else 200, body[start:])
 
     def listing(self, path):
         fault = (self.server.faults.get("listing") or [None]).pop(0)
@@ -142,7 +145,7 @@ class Handler(BaseHTTPRequestHandler):
             if len(body) > 1000:
                 entry["lfs"] = {"sha256": hashlib.sha256(body).hexdigest(), "size": len(body), "pointerSize": 130}
             siblings.append(entry)
-        self.answer(200, json.dumps({"id": f"{owner}/{name}", "sha": "0" * 40, "siblings": siblings}).encode())
+        return self.answer(200, json.dumps({"id": f"{owner}/{name}", "sha": "0" * 40, "siblings": siblings}).encode())
 
     def answer(self, status, body, **headers):
         self.send_response(status)
@@ -402,7 +405,7 @@ def test_a_process_that_is_killed_leaves_its_part_and_the_next_one_goes_on(serve
 
     server.faults["model.safetensors"] = [stall]
     command = [sys.executable, "-m", "helpers.data", "gpt2-medium"]
-    process = subprocess.Popen(command, cwd=store.COURSE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     part = data_folder() / f"gpt2-medium/model.safetensors.{hashlib.sha256(WEIGHTS).hexdigest()[:12]}.part"
     assert reached.wait(60)
     while not part.exists() or part.stat().st_size < 700_000:
@@ -597,10 +600,10 @@ def test_make_data_says_what_is_missing_and_goes_on_the_next_time(server, capsys
 
 
 def test_make_data_stops_when_asked_to(server, monkeypatch, capsys):
-    def stop(folder):
+    def stop(self, folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(datasets, "fetch_enwik8", stop)
+    monkeypatch.setattr(datasets.Enwik8, "fetch", stop)
     assert make_data.main([]) == 3
     out = capsys.readouterr().out
     assert "Stopped" in out and "1 of 4 there" in out
@@ -613,7 +616,7 @@ def test_make_data_knows_its_names(capsys):
 
 def test_it_all_works_by_environment_alone_in_a_fresh_process(server):
     code = "from helpers.data.datasets import classifier_reviews as r; print(len(r().train.texts))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=store.COURSE, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=100)
     assert done.returncode == 0, done.stderr
     line, count = done.stdout.splitlines()
     assert count == "40" and "from the Hub" in line
@@ -622,18 +625,19 @@ def test_it_all_works_by_environment_alone_in_a_fresh_process(server):
 # The real files, where there are some
 
 
+def real(name):
+    needs.require("real data", needs.problem("real data", name))
+    return store.folder() / name
+
+
 @pytest.mark.parametrize("name", sorted(store.ROWS))
 def test_real_tables_have_the_rows_that_are_pinned(name):
-    path = store.folder() / name
-    if not path.exists():
-        pytest.skip(f"the data folder has no {name}: make data fetches it")
+    path = real(name)
     kinds = {"text": str, "label": int} if name.startswith("imdb") else {"en": str, "de": str}
     assert store.digest_of_rows(store.read_table(path, kinds)) == store.ROWS[name]
 
 
 @pytest.mark.parametrize("name", sorted(store.SHA256))
 def test_real_files_have_the_checksums_that_are_pinned(name):
-    path = store.folder() / name
-    if not path.exists():
-        pytest.skip(f"the data folder has no {name}: make data fetches it")
+    path = real(name)
     store.require_published(name, path)

@@ -1,10 +1,10 @@
-"""Numerals in English and German: right for every number that is asked for, and never the same in training and in tests."""
+"""Numerals in English and German: right for every number, and never the same in training and in tests."""
 
 import random
 
 import pytest
 
-from helpers.data.numerals import LARGEST, as_pair, numerals, read_english, read_german, spell_english, spell_german
+from helpers.data.toy.numerals import LARGEST, as_pair, numerals, read_english, read_german, spell_english, spell_german
 
 SPELL_AND_READ = {"English": (spell_english, read_english), "German": (spell_german, read_german)}
 

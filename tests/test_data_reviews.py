@@ -1,4 +1,4 @@
-"""Generated reviews: read by somebody else's rules they mean what their labels say, and counting their words does not help."""
+"""Generated reviews: by another reader's rules they mean what their labels say, and counting words does not help."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import torch
 
-from helpers.data.reviews import BLAME, PRAISE, reviews
+from helpers.data.toy.reviews import BLAME, PRAISE, reviews
 
 
 @pytest.fixture(scope="module")
@@ -18,15 +18,15 @@ def words(text):
     return re.findall(r"[a-z]+", text.lower())
 
 
-# A second reading of the texts, which knows nothing of how they were made: it judges adjectives by the words before them,
-# then lets the clauses of a sentence, and the sentences of a review, compete.
+# A second reading of the texts, which knows nothing of how they were made: it judges adjectives by the words before
+# them, then lets the clauses of a sentence, and the sentences of a review, compete.
 
 NEGATIONS = ["anything but", "far from", "hardly", "less", "not", "neither", "nor"]
 CONCEDING = ["although ", "even if ", "because "]
 
 
 def judge(clause):
-    """+1 or -1: what the last adjective of a clause says, turned round by the words that negate it. None without one."""
+    """+1 or -1: what a clause's last adjective says, turned round by the words that negate it. None without one."""
     clause = clause.replace("not only", "only")
     found = [word for word in words(clause) if word in PRAISE + BLAME]
     if not found:
@@ -72,7 +72,7 @@ def read_review(text):
 
 def test_a_second_reading_agrees_with_every_label(parts):
     for texts, labels in parts:
-        wrong = [(label, text) for text, label in zip(texts, labels) if read_review(text) != label]
+        wrong = [(label, text) for text, label in zip(texts, labels, strict=True) if read_review(text) != label]
         assert not wrong, wrong[:5]
 
 
@@ -147,7 +147,9 @@ def test_other_seeds_are_no_easier_to_count():
 def test_every_word_is_used_in_kind_and_unkind_reviews_alike(parts):
     (texts, labels), _ = parts
     used = {
-        label: Counter(word for text, mark in zip(texts, labels) if mark == label for word in set(words(text)))
+        label: Counter(
+            word for text, mark in zip(texts, labels, strict=True) if mark == label for word in set(words(text))
+        )
         for label in (0, 1)
     }
     for word in used[0] | used[1]:

@@ -43,7 +43,7 @@ def drawn_config(seed: int) -> Config:
 
 
 def reference(config: Config, seed=0, std=0.15):
-    """The independent model, in evaluation mode, with weights large enough that the logits differ widely, and biases that are not 0."""
+    """The independent model, in evaluation mode: weights so large that the logits differ widely, biases not 0."""
     import transformers
 
     theirs = transformers.GPT2LMHeadModel(
@@ -398,7 +398,7 @@ def test_half_precision_becomes_single_and_the_copy_is_the_files_own(tmp_path):
     model = large(SMALL).half()
     gpt2.save(model, tmp_path)
     loaded = gpt2.load(tmp_path)
-    assert all(torch.equal(a, b.float()) for a, b in zip(loaded.parameters(), model.parameters()))
+    assert all(torch.equal(a, b.float()) for a, b in zip(loaded.parameters(), model.parameters(), strict=True))
 
 
 def published(model: GPT2) -> dict[str, torch.Tensor]:
@@ -664,7 +664,7 @@ def test_published_models_load_by_name_from_the_hub(tmp_path, monkeypatch, capsy
     for place in ("from the Hub (kept for next time)", "from $COURSE_DATA"):
         model, tokenizer = from_pretrained(name)
         assert place in capsys.readouterr().out
-        assert all(torch.equal(a, b) for a, b in zip(model.parameters(), expected.parameters()))
+        assert all(torch.equal(a, b) for a, b in zip(model.parameters(), expected.parameters(), strict=True))
         assert tokenizer.decode(tokenizer.encode("a statement")) == "a statement"
 
 

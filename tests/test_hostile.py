@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
 import subprocess
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import nbformat
@@ -18,13 +20,13 @@ from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, sources
 from helpers.checking.verdicts import NO_ANSWER
 from helpers.exercises import load_lesson
 from helpers.grading.collect.restoring import restore
-from helpers.grading.execute import sandbox
+from helpers.grading.execute import sandbox, zygote
 from helpers.grading.execute.running import Limits, NoSandbox, Runner, SandboxFailed
 from helpers.grading.judging import judge_submission
 from helpers.notebooks import sources_of
 from helpers.trials.attacks import ATTACKS, EXERCISE, LEAK, Attack, Surroundings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 
 SEED = "a seed for hostile tests"
 LIMITS = Limits(cell_seconds=4, total_seconds=30)
@@ -32,15 +34,6 @@ SLACK = 8  # seconds beyond its limits in which a submission has to be over, on 
 FULL = {exercise.name: exercise.points for exercise in load_lesson(FIRST)}
 RELEASE = nbformat.read(NOTEBOOKS / FIRST / f"{FIRST}.ipynb", as_version=4)
 SOLVED = solved(FIRST)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def walls():
-    problem = sandbox.why_not()
-    if problem and os.environ.get("CI"):
-        pytest.fail(problem)
-    if problem:
-        pytest.skip(f"no sandbox here: {problem}")
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +105,9 @@ def test_an_attack_costs_its_own_points_and_nothing_else(attack, runner, key, su
     took = time.monotonic() - begun
     assert took < LIMITS.total_seconds + SLACK
     found = verdicts(executed, key)
-    own = found[EXERCISE]
-    assert {n: v.points for n, v in found.items()} == {**FULL, EXERCISE: FULL[EXERCISE] if attack.keeps else 0}
+    own, points = found[EXERCISE], {name: verdict.points for name, verdict in found.items()}
+    deserved = {**FULL, EXERCISE: FULL[EXERCISE] if attack.keeps else 0}
+    assert points == deserved or attack.spoils and all(points[name] <= deserved[name] for name in points)
     assert LEAK not in printed(executed.notebook)
     assert attack.keeps or own.says or executed.flags or any(aspect.says for aspect in own.aspects)
     assert files(course) == before
@@ -131,9 +125,15 @@ NAMED = {
     "12-gb": "stopped with RuntimeError",
     "fork-bomb": "raw_weights",
     "one-long-line": "output of raw_weights was cut at 2 MB",
-    "million-lines": "output of raw_weights was cut at 2 MB",
     "asks": "StdinNotImplementedError",
     "forged-messages": "sent something that is no output",
+    "flood-of-answers": "it sent the grader more than 16 MB",
+    "flood-of-brackets": "it sent the grader more than 16 MB",
+    "flood-of-small-messages": "it sent the grader more than 20,000 messages",
+    "tiny-outputs": "output of raw_weights was cut",
+    "terminal-commands": "raw_weights stopped with Fine18 of 18: 18 of 18",
+    "half-characters": "raw_weights stopped with Half",
+    "memory-in-sockets": "it opened more than 256 sockets",
 }
 
 
@@ -143,12 +143,45 @@ def test_the_instructor_reads_what_happened(slug, runner, surroundings):
     assert NAMED[slug] in "; ".join(runner.execute(submission(attack, surroundings)).flags)
 
 
-def test_memory_that_no_process_owns_is_counted_all_the_same(key):
-    shared = (
-        "import mmap, time\nhoard = mmap.mmap(-1, 1 << 30)\n"
-        "for _ in range(32):\n    hoard.write(bytes(16 << 20))\ntime.sleep(3)\n"
-    )
-    notebook = restore(answer_notebook(FIRST, **{**SOLVED, EXERCISE: shared}), RELEASE).notebook
+@pytest.mark.parametrize("slug", ["terminal-commands", "half-characters", "odd-json", "forged-messages"])
+def test_what_a_submission_says_is_harmless_text_that_any_file_can_hold(slug, runner, surroundings):
+    (attack,) = (attack for attack in ATTACKS if attack.slug == slug)
+    executed = runner.execute(submission(attack, surroundings))
+    nbformat.writes(executed.notebook).encode("utf-8")
+    outputs = [cell.get("outputs", []) for cell in executed.notebook.cells]
+    runs = [(run.sent, run.says, run.error) for run in executed.runs.values()]
+    said = json.dumps([outputs, runs, executed.flags], allow_nan=False)
+    said = said.replace("\\\\", "")  # a traceback shows the student's line, which spells them
+    for sign in ("\\u001b", "\\u202e", "\\ud8", "\\udf", "\\u009b", "\\r"):
+        assert sign not in said, sign
+
+
+def test_all_that_a_submission_sends_takes_the_grader_no_more_than_its_limits(runner, surroundings):
+    for slug in ("flood-of-answers", "flood-of-brackets", "big-metadata", "tiny-outputs"):
+        (attack,) = (attack for attack in ATTACKS if attack.slug == slug)
+        tracemalloc.start()
+        executed = runner.execute(submission(attack, surroundings))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(nbformat.writes(executed.notebook)) < 16 << 20, slug
+        assert peak < 200 << 20, slug
+
+
+HOARDS = {
+    "shared": (
+        "import mmap, time\nhoard = mmap.mmap(-1, 1 << 30)\nfor _ in range(32):\n    hoard.write(bytes(16 << 20))\n"
+    ),
+    "by-children": (
+        "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n"
+        "        hoard = bytearray(b'x') * (100 << 20)\n        time.sleep(60)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("hoard", HOARDS)
+def test_memory_that_no_process_owns_alone_is_counted_all_the_same(hoard, key):
+    answer = HOARDS[hoard] + "time.sleep(60)\n"
+    notebook = restore(answer_notebook(FIRST, **{**SOLVED, EXERCISE: answer}), RELEASE).notebook
     with Runner(FIRST, SEED, limits=Limits(memory=256 << 20)) as runner:
         executed = runner.execute(notebook)
     assert "it used more than 0.2 GB of memory" in "; ".join(executed.flags)
@@ -159,8 +192,14 @@ def test_no_process_of_a_submission_outlives_it(runner, surroundings):
     for attack in ATTACKS:
         if attack.slug in ("daemon", "fork-bomb", "closes-everything"):
             runner.execute(submission(attack, surroundings))
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
-    assert f"sleep {surroundings.port}1234" not in listed
+    patience = time.monotonic() + 30
+    while f"sleep {surroundings.port}1234" in everything_that_runs() and time.monotonic() < patience:
+        time.sleep(0.1)
+    assert f"sleep {surroundings.port}1234" not in everything_that_runs()
+
+
+def everything_that_runs():
+    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
 
 
 def test_two_submissions_that_run_at_once_cannot_meet(runner, key):
@@ -235,9 +274,16 @@ def test_a_dead_warm_process_is_replaced(key):
         assert marks(runner.execute(HONEST), key) == FULL
 
 
-def test_a_sandbox_that_fails_is_nobodys_mistake():
-    with Runner(FIRST, SEED, limits=Limits(file_bytes=-1)) as runner, pytest.raises(SandboxFailed):
+def test_a_sandbox_in_which_the_course_cannot_be_imported_is_nobodys_mistake(monkeypatch):
+    monkeypatch.setattr(zygote, "NEEDED", "import a_library_that_is_missing\n")
+    with Runner(FIRST, SEED) as runner, pytest.raises(SandboxFailed, match="a_library_that_is_missing"):
         runner.execute(HONEST)
+
+
+def test_a_seed_may_be_a_submissions_own(runner, key):
+    other = marks(runner.execute(HONEST, seed="another seed"), key)
+    assert sum(other.values()) < sum(FULL.values())  # right answers, to other inputs than the key's
+    assert marks(runner.execute(HONEST), key) == FULL
 
 
 def test_the_limit_on_all_cells_together_holds(key):

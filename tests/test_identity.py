@@ -198,6 +198,11 @@ def test_a_student_s_time_stamp_in_a_zip_is_no_time(tmp_path):
     assert {s.student.id: s.timestamp for s in take_in(tmp_path, FIRST).submissions}["mallory"] == ""
 
 
+def test_who_hands_in_an_empty_notebook_under_the_lesson_s_name_has_handed_in(tmp_path):
+    canvas_class(tmp_path, zipped((f"other_77/{FIRST}/{FIRST}.ipynb", EMPTY)))
+    assert "none of this lesson's exercises" in flags_of(tmp_path, "mallory_66")
+
+
 def test_a_date_in_a_student_s_zip_decides_nothing(tmp_path):
     old, new = (1980, 1, 1, 0, 0, 0), LATE_2107
     inner = zipped((member(f"a/{FIRST}-2.ipynb", new), EMPTY), (member(f"{FIRST}.ipynb", old), SOLVED))
@@ -277,8 +282,11 @@ def test_two_platforms_in_one_class_stay_apart(tmp_path):
     moodle_class(tmp_path)
     students = [s.student for s in take_in(tmp_path, FIRST).submissions]
     assert sorted((s.id, s.platform, s.number) for s in students) == [
-        ("Doejane-X_77", "moodle", "77"), ("Roe-Y_78", "moodle", "78"), ("doejane_77", "canvas", "77"), ("roe_78", "canvas", "78"),
-    ]  # fmt: skip
+        ("Doejane-X_77", "moodle", "77"),
+        ("Roe-Y_78", "moodle", "78"),
+        ("doejane_77", "canvas", "77"),
+        ("roe_78", "canvas", "78"),
+    ]
 
 
 def test_the_same_export_twice_is_no_matter(tmp_path):
@@ -358,6 +366,15 @@ def test_a_loose_file_is_never_added_to_a_student_s_folder(tmp_path):
     assert "kept apart as ada-" in flags_of(tmp_path, "ada")
 
 
+def test_a_table_inside_a_student_s_folder_gives_nobody_s_number(tmp_path):
+    table = f"lesson,student,platform,number\n{FIRST},mallory,canvas,77\n{FIRST},{FIRST},canvas,77\n".encode()
+    put(tmp_path, f"mallory/{FIRST}/{FIRST}.ipynb", PLAIN)
+    put(tmp_path, f"mallory/{FIRST}/collected.csv", table)
+    put(tmp_path, "mallory/collected.csv", table)
+    put(tmp_path, "class.zip", zipped(("collected.csv", table), (f"doe_1_2_{FIRST}.ipynb", PLAIN)))
+    assert {s.student.number for s in take_in(tmp_path, FIRST).submissions} == {"", "1"}
+
+
 def test_what_make_collect_copied_and_the_zip_it_came_from_are_one_student(tmp_path):
     canvas_class(tmp_path)
     put(tmp_path, f"doejane_77/{FIRST}/{FIRST}.ipynb", SOLVED)
@@ -366,9 +383,28 @@ def test_what_make_collect_copied_and_the_zip_it_came_from_are_one_student(tmp_p
 
 @pytest.mark.parametrize(
     "name",
-    ["nbgrader", "CON", "aux.txt", "x" * 200, "ж" * 120, "😀😀", "a\u202egnp.ipynb", "=1+1", "a<b>", "-rf", "~root", "a'b",
-     "new\nline", "tab\tname", "%2e%2e", "a|b", "a:b", "trailing.", "\u200b"],
-)  # fmt: skip
+    [
+        "nbgrader",
+        "CON",
+        "aux.txt",
+        "x" * 200,
+        "ж" * 120,
+        "😀😀",
+        "a\u202egnp.ipynb",
+        "=1+1",
+        "a<b>",
+        "-rf",
+        "~root",
+        "a'b",
+        "new\nline",
+        "tab\tname",
+        "%2e%2e",
+        "a|b",
+        "a:b",
+        "trailing.",
+        "\u200b",
+    ],
+)
 def test_odd_names_of_folders_become_ids_that_every_system_holds(tmp_path, name):
     put(tmp_path, f"{name}/{FIRST}/{FIRST}.ipynb", PLAIN)
     (submission,) = take_in(tmp_path, FIRST).submissions
@@ -407,8 +443,12 @@ def test_a_roster_gives_ids_and_names(tmp_path):
     assert set(found) == {"ada", "roe_78"}
     ada = found["ada"]
     assert (ada.first_name, ada.last_name, ada.email, ada.number, ada.platform) == (
-        "Ada", "Lovelace", "ada@x.example", "77", "canvas",
-    )  # fmt: skip
+        "Ada",
+        "Lovelace",
+        "ada@x.example",
+        "77",
+        "canvas",
+    )
 
 
 def test_moodle_s_students_are_the_same_in_every_assignment_once_there_is_a_roster(tmp_path):
@@ -446,20 +486,22 @@ def test_identities_are_the_same_in_whatever_order_they_come():
 # ----------------------------------------------------------------------------------- what is screened can be kept
 
 
+FIELDS = ["source", "id", "cell_type", "metadata", "nbgrader", "grade_id", "points", "tags", "\ud800"]
+TEXTS = ["\ud800", "\udfff x", "\x00", "\x1b[2J", "\u202e", "x" * 5000, "def raw_weights(x):\n    pass", ""]
+
+
 def nasty_values(chance, depth=0):
     kinds = [
-        lambda: chance.choice(["\ud800", "\udfff x", "\x00", "\x1b[2J", "\u202e", "x" * 5000, "def raw_weights(x):\n    pass", ""]),
+        lambda: chance.choice(TEXTS),
         lambda: chance.choice([10**300, -(10**40), 1e308, 0.1, True, None, -0.0]),
-        lambda: float("nan"), lambda: float("inf"),
-    ]  # fmt: skip
+        lambda: float("nan"),
+        lambda: float("inf"),
+    ]
     if depth < 4:
         kinds += [
             lambda: [nasty_values(chance, depth + 1) for _ in range(chance.randint(0, 4))],
-            lambda: {
-                chance.choice(["source", "id", "cell_type", "metadata", "nbgrader", "grade_id", "points", "tags", "\ud800"]): nasty_values(chance, depth + 1)
-                for _ in range(chance.randint(0, 5))
-            },
-        ]  # fmt: skip
+            lambda: {chance.choice(FIELDS): nasty_values(chance, depth + 1) for _ in range(chance.randint(0, 5))},
+        ]
     return chance.choice(kinds)()
 
 

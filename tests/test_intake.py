@@ -326,11 +326,22 @@ def test_brackets_in_strings_are_no_nesting():
 @pytest.mark.parametrize(
     "cell",
     [
-        {"metadata": []}, {"metadata": {"nbgrader": 3}}, {"metadata": {"nbgrader": {"grade_id": {}}}}, {"metadata": {"tags": "skip"}},
-        {"metadata": {"nbgrader": {"grade_id": "setup", "points": "many"}}}, {"id": 7}, {"id": None}, {"cell_type": ["code"]},
-        {"cell_type": "spell"}, {"source": None}, {"source": [1, "x", None]}, {"source": "\ud800 half"}, {"outputs": "none"}, {"attachments": 1},
+        {"metadata": []},
+        {"metadata": {"nbgrader": 3}},
+        {"metadata": {"nbgrader": {"grade_id": {}}}},
+        {"metadata": {"tags": "skip"}},
+        {"metadata": {"nbgrader": {"grade_id": "setup", "points": "many"}}},
+        {"id": 7},
+        {"id": None},
+        {"cell_type": ["code"]},
+        {"cell_type": "spell"},
+        {"source": None},
+        {"source": [1, "x", None]},
+        {"source": "\ud800 half"},
+        {"outputs": "none"},
+        {"attachments": 1},
     ],
-)  # fmt: skip
+)
 def test_odd_cells_are_read_or_left_out_and_the_notebook_can_be_written(cell):
     data = json.loads(PLAIN)
     data["cells"].insert(3, json.loads(notebook_of(**cell))["cells"][0])

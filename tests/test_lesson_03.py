@@ -1,4 +1,4 @@
-"""Lesson 3: what its solutions and finished parts compute, held against PyTorch's own attention, autograd and probability."""
+"""Lesson 3: its solutions and finished parts against PyTorch's own attention, autograd and probability."""
 
 import math
 
@@ -70,7 +70,7 @@ def test_the_finished_attention_is_pytorchs_with_its_gradients(heads, b, t, s, d
     ours, theirs = scaling.scaled_attention(*arguments), F.scaled_dot_product_attention(*arguments)
     torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
     drawn = normal(*ours.shape, seed=9, dtype=dtype)
-    for mine, goal in zip(*(torch.autograd.grad((y * drawn).sum(), arguments) for y in (ours, theirs))):
+    for mine, goal in zip(*(torch.autograd.grad((y * drawn).sum(), arguments) for y in (ours, theirs)), strict=True):
         torch.testing.assert_close(mine, goal, rtol=10 * tolerance, atol=10 * tolerance)
 
 
@@ -83,7 +83,7 @@ def test_both_ways_of_scaling_have_the_same_gradients(solution):
         torch.autograd.grad(solution[name](q, k).square().sum(), (q, k))
         for name in ("scaled_scores", "scaled_scores_early")
     )
-    for one, other in zip(late, early):
+    for one, other in zip(late, early, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
@@ -177,7 +177,9 @@ def test_a_variance_that_was_not_measured_earns_nothing(key):
 
 @pytest.mark.parametrize("factor", [0.8, 1.2])
 def test_a_variance_that_is_off_by_a_fifth_is_rejected(solution, key, factor):
-    near = lambda d, samples, generator: factor * solution["score_variance"](d, samples, generator)
+    def near(d, samples, generator):
+        return factor * solution["score_variance"](d, samples, generator)
+
     assert not verdict("score_variance", near, key).aspects[0].held
 
 

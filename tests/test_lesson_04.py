@@ -11,7 +11,7 @@ from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run
 from helpers.checking.check import start
 from helpers.checking.verdicts import NOT_STARTED, RIGHT
-from helpers.data.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences, word_ids
+from helpers.data.toy.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences, word_ids
 from helpers.exercises.l04_multi_head import LESSON
 from helpers.parts import multi_head as parts
 from helpers.parts.attention import SingleHeadAttention
@@ -54,12 +54,13 @@ def alike(ours, theirs, inputs, dtype):
     for mine, other in zip(
         torch.autograd.grad((ours * cotangent).sum(), inputs, retain_graph=True),
         torch.autograd.grad((theirs * cotangent).sum(), inputs),
+        strict=True,
     ):
         torch.testing.assert_close(mine, other, rtol=10 * tolerance, atol=10 * tolerance)
 
 
 def seeded(module, seed=3):
-    """The same module with weights drawn from a seed of its own, of the size that keeps outputs about as large as inputs."""
+    """The module with weights from a seed of its own, of a size that keeps outputs about as large as inputs."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -131,7 +132,7 @@ def test_gradients_of_the_weights_are_pytorchs_too(made):
 def test_wide_heads_are_a_loop_over_attentions_of_full_width(made, b, t, h, e, dtype):
     module = seeded(made("WideMultiHeadAttention")(e, h).to(dtype))
     x = numbers(b, t, e, dtype=dtype)
-    blocks = zip(*(to.weight.split(e) for to in (module.to_queries, module.to_keys, module.to_values)))
+    blocks = zip(*(to.weight.split(e) for to in (module.to_queries, module.to_keys, module.to_values)), strict=True)
     outputs = [F.scaled_dot_product_attention(*(x @ w.T for w in block)) for block in blocks]
     theirs = F.linear(torch.cat(outputs, dim=-1), module.unify.weight, module.unify.bias)
     alike(module(x), theirs, [x], dtype)
@@ -232,4 +233,4 @@ def test_sentences_say_who_gave_what_to_whom():
 
 
 def test_the_lessons_sentence_can_be_said():
-    assert [WORDS[i] for i in word_ids("mary gave roses to susan")[0]] == "mary gave roses to susan".split()
+    assert [WORDS[i] for i in word_ids("mary gave roses to susan")[0]] == ["mary", "gave", "roses", "to", "susan"]

@@ -1,4 +1,4 @@
-"""Lesson 7: norm, feed-forward network, block, stack, gradients by depth and counts, against oracles that are not ours."""
+"""Lesson 7: norm, feed-forward, block, stack, gradients by depth and counts, against oracles that are not ours."""
 
 import functools
 import inspect
@@ -34,7 +34,7 @@ def seeded():
 
 @pytest.fixture(params=["solution", "part"])
 def written(request):
-    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
     return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(blocks, name)
 
 
@@ -51,7 +51,7 @@ def same_gradients(ours, theirs, y, other, x, pairs):
         assert mine.shape == their.shape
     mine = torch.autograd.grad((y * cotangent).sum(), [x, *(p for p, _ in pairs)])
     their = torch.autograd.grad((other * cotangent).sum(), [x, *(p for _, p in pairs)])
-    for left, right in zip(mine, their):
+    for left, right in zip(mine, their, strict=True):
         tolerance = 10 * TOLERANCE[left.dtype]
         torch.testing.assert_close(left, right, rtol=tolerance, atol=tolerance)
 
@@ -102,7 +102,9 @@ def test_the_norm_is_pytorchs(written, kind, b, t, e, scale):
     x = (scale * (torch.randn(b, t, e, dtype=kind) + 0.5)).requires_grad_()
     near(ours(x), theirs(x))
     if scale == 1.0:
-        same_gradients(ours, theirs, ours(x), theirs(x), x, list(zip(ours.parameters(), theirs.parameters())))
+        same_gradients(
+            ours, theirs, ours(x), theirs(x), x, list(zip(ours.parameters(), theirs.parameters(), strict=True))
+        )
 
 
 def test_a_constant_vector_becomes_zeros_with_finite_gradients(written):
@@ -128,7 +130,7 @@ def test_the_network_is_a_sequence_of_pytorchs_layers(written, kind, hidden):
     theirs[2].load_state_dict(ours.narrow.state_dict())
     x = torch.randn(2, 4, 5, dtype=kind, requires_grad=True)
     near(ours(x), theirs(x))
-    same_gradients(ours, theirs, ours(x), theirs(x), x, list(zip(ours.parameters(), theirs.parameters())))
+    same_gradients(ours, theirs, ours(x), theirs(x), x, list(zip(ours.parameters(), theirs.parameters(), strict=True)))
 
 
 # ------------------------------------------------------------------------------------------- the attention part
@@ -177,7 +179,11 @@ def test_the_block_is_pytorchs_layer_in_both_orders(written, kind, b, t, e, h, p
     near(block(x, causal_mask(t)), layer(x, src_mask=~causal_mask(t)))
     padding = torch.arange(t).expand(b, t) < torch.randint(1, t + 1, (b, 1))
     near(block(x, padding.unsqueeze(1)), layer(x, src_key_padding_mask=~padding))
-    pairs = [pair for theirs, ours in matching(layer, block) for pair in zip(ours.parameters(), theirs.parameters())]
+    pairs = [
+        pair
+        for theirs, ours in matching(layer, block)
+        for pair in zip(ours.parameters(), theirs.parameters(), strict=True)
+    ]
     same_gradients(block, layer, block(x), layer(x), x, pairs)
 
 

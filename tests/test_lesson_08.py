@@ -1,4 +1,4 @@
-"""Lesson 8: words, padding, pooling, the classifier, its training and its measure, against oracles that are not ours."""
+"""Lesson 8: words, padding, pooling, the classifier, its training and measure, against oracles that are not ours."""
 
 import inspect
 import queue
@@ -34,7 +34,7 @@ def seeded():
 
 @pytest.fixture(params=["solution", "part"])
 def written(request):
-    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
     return lambda name: ANSWERS.make(name) if request.param == "solution" else PARTS[name]
 
 
@@ -96,7 +96,7 @@ def test_the_mean_is_that_of_each_texts_own_vectors(written, kind, b, t, e):
     x, lengths = torch.randn(b, t, e, dtype=kind, requires_grad=True), torch.randint(0, t + 1, (b,))
     mask = torch.arange(t) < lengths.unsqueeze(1)
     ours = written("mean_pool")(x, mask)
-    theirs = torch.stack([row[:n].mean(0) if n else row[:0].sum(0) for row, n in zip(x, lengths.tolist())])
+    theirs = torch.stack([row[:n].mean(0) if n else row[:0].sum(0) for row, n in zip(x, lengths.tolist(), strict=True)])
     near(ours, theirs)
     cotangent = torch.randn_like(ours)
     near(*(torch.autograd.grad((y * cotangent).sum(), x)[0] for y in (ours, theirs)))
@@ -108,7 +108,7 @@ def pytorchs(model, e, h, depth, kind):
     layer = nn.TransformerEncoderLayer(e, h, 4 * e, 0.0, batch_first=True, norm_first=True, dtype=kind)
     encoder = nn.TransformerEncoder(layer, depth, norm=nn.LayerNorm(e, dtype=kind), enable_nested_tensor=False)
     encoder.norm.load_state_dict(model.transformer.norm.state_dict())
-    for theirs, block in zip(encoder.layers, model.transformer.blocks):
+    for theirs, block in zip(encoder.layers, model.transformer.blocks, strict=True):
         attention = block.attention
         theirs.self_attn.in_proj_weight.copy_(
             torch.cat([p.weight for p in (attention.to_queries, attention.to_keys, attention.to_values)])
@@ -135,14 +135,16 @@ def test_the_classifier_is_pytorchs_encoder_between_our_tables_and_a_mean(writte
     encoder = pytorchs(model, e, h, depth, kind)
     x = model.tokens(ids) + model.positions.table(torch.arange(t))
     y = encoder(x, src_key_padding_mask=~mask)
-    pooled = torch.stack([row[:k].mean(0) for row, k in zip(y, lengths.tolist())])
+    pooled = torch.stack([row[:k].mean(0) for row, k in zip(y, lengths.tolist(), strict=True)])
     theirs = F.linear(pooled, model.to_classes.weight, model.to_classes.bias)
     ours = model(ids, mask)
     near(ours, theirs)
     cotangent = torch.randn_like(ours)
     shared = [model.tokens.weight, model.positions.table.weight, model.to_classes.weight]
     for mine, their in zip(
-        torch.autograd.grad((ours * cotangent).sum(), shared), torch.autograd.grad((theirs * cotangent).sum(), shared)
+        torch.autograd.grad((ours * cotangent).sum(), shared),
+        torch.autograd.grad((theirs * cotangent).sum(), shared),
+        strict=True,
     ):
         torch.testing.assert_close(mine, their, rtol=10 * TOLERANCE[kind], atol=10 * TOLERANCE[kind])
 
@@ -181,7 +183,7 @@ def test_steps_are_those_of_the_textbook_loop(written, optimiser):
         expected.backward()
         theirs.step()
         assert isinstance(loss, float) and loss == pytest.approx(expected.item(), rel=1e-10)
-        for mine, their in zip(pair[0].parameters(), pair[1].parameters()):
+        for mine, their in zip(pair[0].parameters(), pair[1].parameters(), strict=True):
             near(mine.detach(), their.detach())
 
 
@@ -209,7 +211,7 @@ def test_the_share_is_counted_over_texts_and_leaves_no_trace(written):
 
 
 def test_the_stored_lesson_measures_what_its_data_are_made_for():
-    """Counting words under 65 % of unseen reviews, the trained model over 95 %, and not without the order of the words."""
+    """Counting words under 65 % of unseen reviews, the trained model over 95 %, not without the words' order."""
     outputs = [o for cell in nbformat.read(SOURCE.notebook, as_version=4).cells for o in cell.get("outputs", [])]
     text = "".join(o.get("text", "") for o in outputs)
     read, counted = map(float, re.search(r"unseen reviews: ([\d.]+)% right; bag of words: ([\d.]+)%", text).groups())
@@ -236,7 +238,7 @@ def wait_for_reply(client, request, seconds):
 
 @pytest.mark.slow
 def test_a_training_that_is_stopped_leaves_model_and_curve_and_the_next_cell_works(tmp_path):
-    """In a real kernel: the lesson up to its training, the stop button after a few steps, the cell of the curve, and on with the training."""
+    """In a real kernel: up to the training, the stop button after a few steps, the curve, on with the training."""
     cells = [cell.source for cell in SOURCE.read().cells if cell.cell_type == "code"]
     training = next(place for place, cell in enumerate(cells) if "bar.display()" in cell)
     needed = [cell for cell in cells[:training] if not cell.startswith("check(") and "plt.show" not in cell]
@@ -264,7 +266,7 @@ def test_a_training_that_is_stopped_leaves_model_and_curve_and_the_next_cell_wor
         assert any(m["msg_type"] == "display_data" and "image/png" in m["content"]["data"] for m in outputs)
         told = "".join(m["content"]["text"] for m in outputs if m["msg_type"] == "stream")
         done = int(told.split("curve ")[1].split()[0])
-        assert 0 < done and "True" in told
+        assert done > 0 and "True" in told
         request = client.execute(f"plan = plan[: {done + 3}]\n" + cells[training] + "\nprint('now', len(losses))")
         told = "".join(m["content"].get("text", "") for m in wait_for_reply(client, request, 120))
         assert f"now {done + 3}" in told

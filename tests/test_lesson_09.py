@@ -37,7 +37,7 @@ def seeded():
 
 @pytest.fixture(params=["solution", "part"])
 def written(request):
-    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
     return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(generator, name)
 
 
@@ -66,7 +66,7 @@ def test_every_slice_comes_up_equally_often_and_no_other(written, length, t):
     text = data.tolist()
     slices = {tuple(text[s : s + t + 1]): s for s in range(length - t)}
     counts = collections.Counter(
-        slices[(*row, target)] for row, target in zip(inputs.tolist(), targets[:, -1].tolist())
+        slices[(*row, target)] for row, target in zip(inputs.tolist(), targets[:, -1].tolist(), strict=True)
     )
     assert torch.equal(inputs[:, 1:], targets[:, :-1])
     within([counts[s] for s in range(length - t)], [1 / (length - t)] * (length - t), rows)
@@ -90,7 +90,7 @@ def test_a_uniform_model_scores_exactly_eight(written):
 def counted(text):
     """Order-0 and order-1 entropy, letter by letter, with nothing of torch."""
     singles, after = collections.Counter(text), collections.defaultdict(collections.Counter)
-    for first, second in zip(text, text[1:]):
+    for first, second in zip(text, text[1:], strict=False):
         after[first][second] += 1
     order0 = -sum(k / len(text) * math.log2(k / len(text)) for k in singles.values())
     order1 = -sum(k * math.log2(k / sum(row.values())) for row in after.values() for k in row.values()) / (
@@ -153,7 +153,7 @@ def pytorchs_encoder(model, e, h, depth, kind):
         e, h, 4 * e, 0.0, activation="relu", batch_first=True, norm_first=True, dtype=kind
     )
     encoder = nn.TransformerEncoder(layer, depth, norm=nn.LayerNorm(e, dtype=kind), enable_nested_tensor=False)
-    for theirs, ours in zip(encoder.layers, model.transformer.blocks):
+    for theirs, ours in zip(encoder.layers, model.transformer.blocks, strict=True):
         attention = ours.attention
         three = (attention.to_queries, attention.to_keys, attention.to_values)
         theirs.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in three]))
@@ -234,7 +234,7 @@ def test_the_filters_are_those_of_the_transformers_package(written):
 @pytest.mark.parametrize("p", [1e-6, 0.2, 0.5, 0.9, 0.999])
 def test_the_nucleus_is_the_smallest_that_has_p(written, p):
     logits = torch.randn(40, 12, dtype=torch.float64)
-    for row, new in zip(logits, written("keep_top_p")(logits, p)):
+    for row, new in zip(logits, written("keep_top_p")(logits, p), strict=True):
         kept, chances = new.isfinite(), row.softmax(-1)
         assert torch.equal(new[kept], row[kept]) and (new[~kept] == -torch.inf).all()
         total = chances[kept].sum()

@@ -17,8 +17,8 @@ from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
-from helpers.data.numerals import spell_english, spell_german
 from helpers.data.recorded import FOLDER, recorded
+from helpers.data.toy.numerals import spell_english, spell_german
 from helpers.exercises import load_lesson
 from helpers.parts import encoder_decoder
 from helpers.parts.masks import causal_mask
@@ -41,7 +41,7 @@ def seeded():
 
 @pytest.fixture(params=["solution", "part"])
 def written(request):
-    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
     return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(encoder_decoder, name)
 
 
@@ -123,7 +123,7 @@ def test_cross_attention_is_pytorchs(written, kind, b, t, s, e, h):
         near(mine, other)
         cotangent = torch.randn_like(mine)
         slopes = [torch.autograd.grad((y * cotangent).sum(), [x, memory]) for y in (mine, other)]
-        for left, right in zip(*slopes):
+        for left, right in zip(*slopes, strict=True):
             near(left, right, 10)
         if hasattr(ours, "weights"):
             near(ours.weights(x, memory, given), weights)
@@ -164,10 +164,12 @@ def test_dropout_works_in_training_and_not_in_evaluation():
 
 
 def pytorchs_model(model, e, h, depth, kind):
-    """nn.Transformer with our weights, and without the norms that it has beyond the paper's, at the end of each half."""
+    """nn.Transformer with our weights, without the norms beyond the paper's that it has at the end of each half."""
     theirs = nn.Transformer(e, h, depth, depth, 4 * e, 0.0, batch_first=True, dtype=kind)
     theirs.encoder.norm = theirs.decoder.norm = None
-    for layer, block in zip([*theirs.encoder.layers, *theirs.decoder.layers], [*model.encoder, *model.decoder]):
+    for layer, block in zip(
+        [*theirs.encoder.layers, *theirs.decoder.layers], [*model.encoder, *model.decoder], strict=True
+    ):
         copy_block(layer, block)
     return theirs
 
@@ -197,7 +199,7 @@ def test_the_model_is_nn_transformer_with_copied_weights(written, kind, e, h, de
         near(ours, other)
         cotangent, tables = torch.randn_like(ours), [model.source_tokens.weight, model.target_tokens.weight]
         slopes = [torch.autograd.grad((y * cotangent).sum(), tables) for y in (ours, other)]
-        for left, right in zip(*slopes):
+        for left, right in zip(*slopes, strict=True):
             near(left, right, 30)
 
 
@@ -286,7 +288,7 @@ def test_the_loss_is_cross_entropy_against_the_smoothed_targets(written, kind, s
 
 @pytest.mark.parametrize("smoothing", [0.1, 0.3])
 def test_the_loss_is_pytorchs_smoothing_where_nobody_says_padding(written, smoothing):
-    """Over the n − 1 words, the right one included, PyTorch shares ε(n − 1)/(n − 2) as ours shares ε among the n − 2 others."""
+    """Over n − 1 words, the right one included, PyTorch shares ε(n − 1)/(n − 2); ours shares ε among n − 2."""
     n, pad = 9, 0
     logits, targets = torch.randn(5, 4, n, dtype=torch.float64), torch.randint(1, n, (5, 4))
     logits[..., pad] = -2000.0
@@ -499,7 +501,7 @@ def test_the_first_figure_crosses_where_german_does():
     for i, j in space["crossing"]:
         assert values[space["english"][i]] == space["german"][j]
     pairs = sorted(space["crossing"])
-    assert all(a[1] > b[1] for a, b in zip(pairs[::2], pairs[1::2]))
+    assert all(a[1] > b[1] for a, b in zip(pairs[::2], pairs[1::2], strict=True))
     plots.style.plt.close("all")
 
 

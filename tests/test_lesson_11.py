@@ -1,4 +1,4 @@
-"""Lesson 11: tokenizer, model, weights, cache and perplexity, against `tokenizers` and `transformers`, which are not ours."""
+"""Lesson 11: tokenizer, model, weights, cache and perplexity, against `tokenizers` and `transformers`."""
 
 import random
 import re
@@ -39,7 +39,7 @@ def seeded():
 
 @pytest.fixture(params=["solution", "part"])
 def written(request):
-    """The lesson's solution of an exercise, and the finished part of the same name: what holds of one holds of the other."""
+    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
     return lambda name: (
         ANSWERS.make(name) if request.param == "solution" else getattr(bpe if name in IN_BPE else gpt2, name)
     )
@@ -105,7 +105,7 @@ def test_ids_are_those_of_tokenizers(written, published_kind):
 
 
 def merged_by_text(words, count):
-    """Byte-pair encoding as it was first published, on words as texts with spaces between the symbols; our order of ties."""
+    """Byte-pair encoding as first published, on words with spaces between the symbols; our order of ties."""
     vocabulary = Counter(" ".join(word) for word in words)
     merges = []
     for _ in range(count):
@@ -308,7 +308,7 @@ def test_the_recorded_numbers_are_those_that_transformers_gives_now():
     assert bpe.Tokenizer.from_folder(POCKET).encode(known.text) == known.ids[0].tolist()
     fresh = stages_of_transformers(POCKET, known.ids)
     assert len(fresh) == len(known.stages)
-    for old, new in zip(known.stages, fresh):
+    for old, new in zip(known.stages, fresh, strict=True):
         torch.testing.assert_close(old, new, rtol=1e-4, atol=1e-4)
 
 

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import pytest
+from conftest import FIRST
 
-from helpers.authoring.inspecting import FRESH_SEEDS, inspect, inspect_course, misjudged, solution_lines
+from helpers.authoring import inspecting
+from helpers.authoring.inspecting import (
+    FRESH_SEEDS,
+    inspect,
+    inspect_course,
+    inspect_quickly,
+    key_and_variants,
+    misjudged,
+    solution_lines,
+)
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import BadEdit, Mistake, Same
 
 LESSONS = sources()
+# A lesson's key takes seconds to make, for each seed; the first lesson stands for the others in `make quick`
+PATIENT = [
+    pytest.param(source, marks=() if source.name == FIRST else pytest.mark.slow, id=source.name) for source in LESSONS
+]
 
 
 @pytest.fixture(params=LESSONS, ids=lambda source: source.name)
@@ -17,13 +31,25 @@ def source(request):
 
 
 def test_nothing_is_stale_leaks_or_is_missing(source):
-    assert inspect(source) == []
+    assert inspect_quickly(source) == []
+
+
+@pytest.mark.parametrize("source", PATIENT)
+def test_the_shipped_key_is_what_the_lesson_makes_now_and_judges_every_variant_as_meant(source):
+    assert list(key_and_variants(source)) == []
+
+
+def test_a_full_inspection_finds_what_either_finds(monkeypatch):
+    monkeypatch.setattr(inspecting, "QUICK_LOOKS", (lambda source: ["quick"],))
+    monkeypatch.setattr(inspecting, "key_and_variants", lambda source: ["patient"])
+    assert inspect(LESSONS[0]) == [f"{FIRST}: quick", f"{FIRST}: patient"]
 
 
 def test_the_lessons_fit_together():
     assert inspect_course() == []
 
 
+@pytest.mark.parametrize("source", PATIENT)
 @pytest.mark.parametrize("seed", FRESH_SEEDS)
 def test_every_mistake_is_called_by_its_name_and_every_right_answer_is_right(source, seed):
     assert list(misjudged(source, seed)) == []

@@ -15,10 +15,10 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from helpers import plots  # noqa: E402
-from helpers.data.films import film_ratings  # noqa: E402
+from helpers.data.toy.films import film_ratings  # noqa: E402
 from helpers.plots.style import lightness  # noqa: E402
 
-WORDS = "the loop terminates when the function raises an exception".split()
+WORDS = ["the", "loop", "terminates", "when", "the", "function", "raises", "an", "exception"]
 
 FALL = (-torch.arange(300) / 60).exp()
 
@@ -92,8 +92,8 @@ def test_notebook_stores_the_same_bytes(tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     root = Path(__file__).parents[1]
     cells = [
-        "import sys; sys.path.insert(0, %r)\nfrom helpers import plots\nimport torch\nplots.use_course_style()"
-        % str(root),
+        f"import sys; sys.path.insert(0, {str(root)!r})\n"
+        "from helpers import plots\nimport torch\nplots.use_course_style()",
         "plots.heat(torch.eye(4))",
         "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
     ]
@@ -158,7 +158,7 @@ def test_numbers_stay_in_their_cells():
 def test_text_contrast():
     plots.heat(numbers(10, 10))
     (image,) = plt.gca().images
-    for text, colour in zip(plt.gca().texts, image.to_rgba(image.get_array()).reshape(-1, 4)):
+    for text, colour in zip(plt.gca().texts, image.to_rgba(image.get_array()).reshape(-1, 4), strict=True):
         ink, paper = (
             ((lightness(c) + 16) / 116) ** 3 + 0.05 for c in (matplotlib.colors.to_rgba(text.get_color()), colour)
         )
@@ -199,7 +199,7 @@ def test_heads_share_their_scale_and_unused_places_are_empty():
 def test_a_fold_says_whose_number_stands_where():
     plots.fold([torch.arange(12).view(2, 6).reshape(2, 2, 3)], e=6, d=3)
     cells = [text.get_text() for text in plt.gca().texts if not text.get_text().startswith("head")]
-    assert cells == "1a 1b 1c 1d 1e 1f 2a 2b 2c 2d 2e 2f".split()
+    assert cells == ["1a", "1b", "1c", "1d", "1e", "1f", "2a", "2b", "2c", "2d", "2e", "2f"]
 
 
 def test_heads_are_told_apart_in_grey():
@@ -282,7 +282,10 @@ def test_no_new_dependencies():
     """The pictures need matplotlib, numpy, torch and Pillow (which matplotlib needs too), and start fast."""
     import subprocess
 
-    code = "import sys, helpers.plots, helpers.data.films, helpers.data.vectors; print(*{m.split('.')[0] for m in sys.modules})"
+    code = (
+        "import sys, helpers.plots, helpers.data.toy.films, helpers.data.vectors; "
+        "print(*{m.split('.')[0] for m in sys.modules})"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True
     ).stdout

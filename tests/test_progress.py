@@ -1,4 +1,4 @@
-"""The line that says how far a long cell has come: it shows nothing where nobody looks, and always says where it stopped."""
+"""How far a long cell has come: nothing where nobody looks, and always where it stopped."""
 
 import contextlib
 

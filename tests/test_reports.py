@@ -41,6 +41,7 @@ from helpers.grading.tell.pages import POLICY, TEMPLATES, code
 from helpers.grading.tell.report import Missing, mistakes_table, report_page, report_table
 from helpers.grading.tell.results import Part, Result, results, versions_handed_in
 from helpers.grading.tell.tables import as_csv
+from helpers.notebooks import without_marks
 from helpers.trials import demo_class
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
@@ -234,7 +235,31 @@ def test_moodle_can_import_the_marks(found):
     assert next(row["Grade"] for row in rows if row["Username"] == "cem") == "17.5"
 
 
-def test_platform_numbers_come_back_in_the_exports(course, tmp_path, monkeypatch):
+def result(student, platform="", number=""):
+    return Result(student, "", number, "", 1.0, 2.0, 0.0, (), platform=platform)
+
+
+@pytest.mark.parametrize(
+    "platforms, files, left",
+    [
+        ("c", {"canvas": "c"}, ""),
+        ("m", {"moodle": "m"}, ""),
+        ("cf", {"canvas": "cf"}, ""),
+        ("mf", {"moodle": "mf"}, ""),
+        ("f", {"canvas": "f", "moodle": "f"}, ""),
+        ("cm", {"canvas": "c", "moodle": "m"}, ""),
+        ("cmf", {"canvas": "c", "moodle": "m"}, "f"),
+        ("", {}, ""),
+    ],
+)
+def test_students_of_canvas_and_moodle_do_not_mix_in_an_export(platforms, files, left):
+    known = {"c": "canvas", "m": "moodle", "f": ""}
+    parted, others = export.by_platform([result(letter, known[letter]) for letter in platforms])
+    assert {platform: "".join(r.student for r in own) for platform, own in parted.items()} == files
+    assert "".join(r.student for r in others) == left
+
+
+def test_platform_numbers_come_back_in_the_exports(course, tmp_path, monkeypatch, capsys):
     shutil.copytree(course.folder, tmp_path / "course")
     monkeypatch.chdir(tmp_path / "course")
     whole = nbformat.writes(answer_notebook(FIRST, **solved(FIRST)))
@@ -245,9 +270,12 @@ def test_platform_numbers_come_back_in_the_exports(course, tmp_path, monkeypatch
     runner = StandIn(FIRST, load_exam_key(FIRST, tmp_path / "course").seed)
     Batch(tmp_path / "course", FIRST, runner.execute, 1, bar=False).run()
     assert export.write_exports(FIRST) == 0
+    said = capsys.readouterr().out
+    assert "no platform is known of ada, ben" in said and "nbgrader.csv only" in said
     canvas = (tmp_path / "course" / "export" / f"{FIRST}.canvas.csv").read_text()
     moodle = (tmp_path / "course" / "export" / f"{FIRST}.moodle.csv").read_text()
     assert "doejane,4711,,,,18" in canvas and "Participant 815,Jane Roe," in moodle
+    assert len(canvas.splitlines()) == 3 and len(moodle.splitlines()) == 2, "each platform's students, and no others"
     assert "student_id" in (tmp_path / "course" / "export" / "nbgrader.csv").read_text()
 
 
@@ -630,9 +658,7 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
             broken += 1
     assert broken == 2
     answers = Answers(source)
-    made = {
-        (v.exercise, v.slug): demo_class._without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)
-    }
+    made = {(v.exercise, v.slug): without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)}
     room = (
         len(demo_class.NAMES) - demo_class.EMPTY - demo_class.BROKEN - 1
     )  # a student makes one mistake in each exercise, and one makes none
@@ -640,7 +666,7 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
         own = [text for (name, _), text in made.items() if name == exercise.name]
         there = sum(any(text in cells for cells in texts) for text in own)
         assert there >= min(len(own), room), f"not every mistake in {exercise.name} is made"
-    right = {demo_class._without_marks(answers.text(exercise.name)) for exercise in source.lesson}
+    right = {without_marks(answers.text(exercise.name)) for exercise in source.lesson}
     assert any(right <= cells for cells in texts), "somebody has everything right"
 
 

@@ -1,100 +1,27 @@
-"""Kernels of Jupyter's own behind bubblewrap, and nbgrader with and without it."""
+"""What the sandbox holds, and nbgrader's own command behind it: the same door and limits as `make grade`."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
-from jupyter_client.manager import KernelManager
 
 from helpers.authoring.lesson_source import ROOT
-from helpers.grading.execute import provisioner, sandbox
+from helpers.grading.execute import sandbox
 from helpers.grading.records import recorded
 
-needs_walls = pytest.mark.skipif(
-    bool(sandbox.why_not()) and not os.environ.get("CI"), reason=sandbox.why_not() or "none"
-)
-
-LOOK = f"""
-import os, socket
-try:
-    socket.create_connection(("1.1.1.1", 80), timeout=2)
-    print("LEAK network")
-except OSError:
-    pass
-for path in ("{ROOT}/solutions", "{ROOT}/tests", "{ROOT}/helpers/grading", "{Path.home()}/.bashrc"):
-    if os.path.exists(path):
-        print("LEAK", path)
-print(sorted(os.listdir("/course/helpers")), os.getcwd(), "GRADERS_OWN" in os.environ)
-"""
-
-
-def say(client, code: str) -> str:
-    said = []
-    client.execute_interactive(code, timeout=60, output_hook=lambda m: said.append(m["content"].get("text", "")))
-    return "".join(said)
-
-
-@pytest.fixture
-def kernel(monkeypatch):
-    monkeypatch.setenv("GRADERS_OWN", "secret")
-    manager = KernelManager(kernel_name="python3")
-    provisioner.use(manager)
-    manager.start_kernel()
-    client = manager.client()
-    client.start_channels()
-    client.wait_for_ready(timeout=60)
-    yield manager, client
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
-
-
-@needs_walls
-def test_a_kernel_behind_the_walls_sees_nothing_of_the_machine(kernel):
-    said = say(kernel[1], LOOK)
-    assert "LEAK" not in said
-    assert "grading" not in said and "authoring" not in said and "'checking'" in said
-    assert "/tmp/work False" in said
-
-
-@needs_walls
-def test_it_can_be_interrupted(kernel):
-    manager, client = kernel
-    client.execute("while True: pass", stop_on_error=False)  # or the kernel may abort what comes right after
-    time.sleep(1)
-    manager.interrupt_kernel()
-    assert client.get_shell_msg(timeout=30)["content"]["ename"] == "KeyboardInterrupt"
-    assert "4" in say(client, "print(2 + 2)")
-
-
-@needs_walls
-def test_it_leaves_nothing_behind(monkeypatch):
-    manager = KernelManager(kernel_name="python3")
-    provisioner.use(manager)
-    manager.start_kernel()
-    folder = manager.provisioner._folder
-    assert folder.is_dir() and len(str(folder)) < 80
-    manager.shutdown_kernel(now=True)
-    assert not folder.exists()
-
-
-def test_the_provisioner_can_be_found_by_its_name():
-    declared = (ROOT / "pyproject.toml").read_text()
-    assert f'{provisioner.NAME} = "{provisioner.__name__}:BubblewrapProvisioner"' in declared
+needs_walls = pytest.mark.needs("bubblewrap")
 
 
 @needs_walls
 def test_the_sandbox_holds_no_room_that_students_do_not_have(tmp_path):
-    listed = subprocess.run(
-        sandbox.wrapped(["/bin/sh", "-c", "ls /course/helpers / /sandbox; id -u; touch /tmp/ok /usr/no /course/no 2>&1"], environment={}),
-        capture_output=True, text=True,
-    ).stdout  # fmt: skip
+    look = "ls /course/helpers / /sandbox; id -u; touch /tmp/ok /usr/no /course/no 2>&1"
+    command = sandbox.wrapped(["/bin/sh", "-c", look], environment={})
+    listed = subprocess.run(command, capture_output=True, text=True).stdout
     assert "checking" in listed and "grading" not in listed and "authoring" not in listed
     assert "home" not in listed.split() and listed.count("cannot touch") == 2
 
@@ -124,33 +51,97 @@ def test_without_bubblewrap_autograde_refuses_and_says_what_to_do(course, tmp_pa
 
 
 def test_going_on_without_it_is_warned_of_and_recorded(course):
-    told = course.nbgrader("autograde", FIRST, "--ExamExecute.isolation=none", "--force").stderr
+    told = course.nbgrader("autograde", FIRST, "--ExamExecute.isolation=none", "--force", "--student=solved").stderr
     assert "without a sandbox" in told
     assert isolations(course) == {sandbox.UNSAFE_LABEL}
 
 
 @needs_walls
 def test_nbgraders_marks_say_that_they_were_made_in_the_sandbox(course):
-    course.nbgrader("autograde", FIRST, "--force")
-    assert isolations(course) == {"bubblewrap, nbgrader's kernel"}
+    course.nbgrader("autograde", FIRST, "--force", "--student=solved")
+    assert isolations(course) == {"bubblewrap, warm kernel"}
     assert sum(course.marks()["solved"].values()) == 18
 
 
-def test_a_kernel_of_nbgraders_that_dies_while_it_starts_is_replaced(monkeypatch):
-    from nbclient import NotebookClient
+# What is written into the solution cell of raw_weights, and what nbgrader's log then says of it
+HOSTILE = {
+    "hoards": (
+        "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n"
+        "        hoard = bytearray(b'x') * (700 << 20)\n        time.sleep(60)\ntime.sleep(60)\n",
+        "it used more than 2.0 GB of memory",
+    ),
+    "floods": (
+        "import os\nline = b'x' * 10_000_000 + bytes([10])\nwhile True:\n    os.write(3, line)\n",
+        "it sent the grader more than 16 MB",
+    ),
+    "halves": ("raise RuntimeError('\\ud800 \\x1b[2J gone')", "raw_weights stopped with RuntimeError: gone"),
+}
 
-    from helpers.grading.nbgrader_steps import STARTS, ExamExecute
 
-    tried = []
+@pytest.fixture(scope="module")
+def hostile(course):
+    """A class of attackers, and after them all one who has everything right, graded by one nbgrader autograde."""
+    for student, (answer, _) in HOSTILE.items():
+        course.submit(student, answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": answer}))
+    many = answer_notebook(FIRST, **solved(FIRST))
+    many.cells += [nbformat.v4.new_code_cell("x = 1") for _ in range(10_000)]
+    course.submit("many-cells", many)
+    course.submit("deep", answer_notebook(FIRST)).write_text("[" * 900 + "]" * 900)
+    link = course.submit("copycat", answer_notebook(FIRST))
+    link.unlink()
+    link.symlink_to(f"../../solved/{FIRST}/{FIRST}.ipynb")
+    (course.folder / "submitted" / "lodger").mkdir()
+    (course.folder / "submitted" / "lodger" / FIRST).symlink_to(f"../solved/{FIRST}")
+    (course.folder / "submitted" / "twin").symlink_to("solved")
+    reader = course.submit("reader", answer_notebook(FIRST, **solved(FIRST))).parent
+    for name, target in {"notes.txt": "../../../exam", "key": f"../../../exam/{FIRST}.safetensors"}.items():
+        (reader / name).symlink_to(target)
+    (reader / "inner").mkdir()
+    (reader / "inner" / "passwords").symlink_to("/etc/passwd")
+    (reader / "timestamp.txt").write_text("2026-01-01 00:00:00 UTC")
+    course.submit("zoe", answer_notebook(FIRST, **solved(FIRST)))
+    return course.nbgrader("autograde", FIRST, "--force").stderr
 
-    def start(self):
-        tried.append(self.km)
-        if len(tried) < STARTS:
-            raise RuntimeError("Kernel died before replying to kernel_info")
-        return "a client"
 
-    monkeypatch.setattr(NotebookClient, "start_new_kernel_client", start)
-    monkeypatch.setattr(ExamExecute, "create_kernel_manager", lambda self: None)
-    monkeypatch.setattr(ExamExecute, "start_new_kernel", lambda self: None)
-    assert ExamExecute().start_new_kernel_client() == "a client"
-    assert len(tried) == STARTS
+@needs_walls
+@pytest.mark.parametrize("student", HOSTILE)
+def test_under_nbgrader_an_attack_costs_its_own_points_and_says_so(hostile, course, student):
+    marks = course.marks()
+    assert (marks[student].pop("raw_weights"), sum(marks[student].values())) == (0, 15)
+    assert f"{student}: " in hostile and HOSTILE[student][1] in hostile
+    assert "\x1b[2J" not in hostile
+
+
+@needs_walls
+def test_under_nbgrader_nobody_else_is_harmed(hostile, course):
+    assert sum(course.marks()["zoe"].values()) == sum(course.marks()["solved"].values()) == 18
+
+
+@needs_walls
+@pytest.mark.parametrize("student", ["copycat", "lodger", "twin"])
+def test_under_nbgrader_a_link_to_a_neighbours_work_earns_nothing(hostile, course, student):
+    assert sum(course.marks()[student].values()) == 0
+    assert f"{student}: the file is a link and was not followed" in hostile
+    notebook = nbformat.read(course.folder / "autograded" / student / FIRST / f"{FIRST}.ipynb", as_version=4)
+    assert all("is a link and was not followed" in record["says"] for _, record in recorded(notebook))
+
+
+@needs_walls
+def test_under_nbgrader_what_is_no_notebook_costs_nobody_a_traceback(hostile, course):
+    assert sum(course.marks()["deep"].values()) == 0
+    assert "deep: the file nests its brackets more than 100 deep" in hostile
+    assert "Traceback" not in hostile
+
+
+@needs_walls
+def test_under_nbgrader_ten_thousand_cells_come_to_an_end(hostile, course):
+    assert "many-cells: only the first 2,000 of its 10," in hostile
+    assert sum(course.marks()["many-cells"].values()) == 18
+
+
+@needs_walls
+def test_under_nbgrader_no_link_in_a_submission_leads_to_a_file_of_the_instructors(hostile, course):
+    folder = course.folder / "autograded" / "reader"
+    kept = sorted(path.name for path in folder.rglob("*") if path.is_file())
+    assert kept == [f"{FIRST}.ipynb", "timestamp.txt"]
+    assert sum(course.marks()["reader"].values()) == 18

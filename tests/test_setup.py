@@ -52,7 +52,8 @@ def python_that_is(folder, version, fits, venv_fails=False):
     path = folder / "some-python"
     path.write_text(
         "#!/bin/sh\n"
-        f'case "$1" in --version) echo "Python {version}";; -m) exit {int(venv_fails)};; *) exit {int(not fits)};; esac\n'
+        f'case "$1" in --version) echo "Python {version}";; '
+        f"-m) exit {int(venv_fails)};; *) exit {int(not fits)};; esac\n"
     )
     path.chmod(0o755)
     return path
@@ -185,14 +186,40 @@ def test_a_students_copy_needs_no_tools_of_authors(copy):
     assert result.returncode != 0 and "not a student's copy" in result.stdout
 
 
-def test_an_unknown_lesson_lists_those_there_are(copy):
-    (copy / "notebooks/01_dot_product_attention").mkdir(parents=True)
-    (copy / ".venv/bin").mkdir(parents=True)
-    (copy / ".venv/bin/python").touch(mode=0o755)
-    stamp_the_set_up(copy)
-    result = make("lab", "LESSON=99_nothing", folder=copy)
+@pytest.mark.parametrize("jobs", [(), ("-j4",)], ids=["one by one", "-j4"])
+@pytest.mark.parametrize("target", ["lab", "build", "exam-key", "grade", "report", "bench-grading", "export"])
+def test_an_unknown_lesson_lists_those_there_are_before_any_set_up(copy, target, jobs):
+    rooms = ("notebooks",) if target == "lab" else ("notebooks", "solutions")
+    for room in rooms:
+        (copy / room / "01_dot_product_attention").mkdir(parents=True)
+    result = make(target, "LESSON=99_nothing", *jobs, folder=copy)
     assert result.returncode != 0
     assert "no lesson called 99_nothing" in result.stdout and "01_dot_product_attention" in result.stdout
+    assert not (copy / ".venv").exists() and "Making" not in result.stdout
+
+
+def test_a_file_to_collect_from_that_is_not_there_is_told_before_any_set_up(copy):
+    (copy / "solutions/01_dot_product_attention").mkdir(parents=True)
+    result = make("collect", "LESSON=01_dot_product_attention", "FROM=none at all.zip", folder=copy)
+    assert result.returncode != 0 and "no file none at all.zip" in result.stdout
+    assert not (copy / ".venv").exists()
+
+
+def test_a_students_copy_asked_for_the_tests_says_where_they_are_before_any_set_up(copy):
+    result = make("test", folder=copy)
+    assert result.returncode == 0 and "course's repository" in result.stdout
+    assert not (copy / ".venv").exists()
+    for target in ("quick", "lint"):
+        result = make(target, folder=copy)
+        assert result.returncode != 0 and "not a student's copy" in result.stdout
+        assert not (copy / ".venv").exists()
+
+
+def test_tests_run_side_by_side_with_one_thread_each():
+    plan = make("-n", "test").stdout.splitlines()[-1]
+    assert "OMP_NUM_THREADS=1" in plan and "-n logical" in plan and "--dist loadfile" in plan
+    assert "tests solutions" in plan
+    assert "-n 0 " in make("-n", "quick", "JOBS=0").stdout and '-m "not slow"' in make("-n", "quick").stdout
 
 
 # The files
@@ -225,3 +252,41 @@ def test_exam_keys_and_a_class_stay_out_of_the_repository():
     for name in ("exam/01_dot_product_attention.safetensors", "gradebook.db", "submitted/someone/notebook.ipynb"):
         command = ["git", "check-ignore", "--quiet", name]
         assert subprocess.run(command, cwd=ROOT).returncode == 0, f"{name} is not ignored"
+
+
+def test_every_place_that_contributing_names_is_there():
+    named = re.findall(r"`([\w./-]+/[\w./-]*)`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert len(named) > 20
+    for name in named:
+        if not re.search(r"NN_topic|^\.venv", name):
+            assert (ROOT / name).exists(), f"CONTRIBUTING.md sends its reader to {name}"
+
+
+def test_workflows_name_the_version_of_every_action_and_ask_for_few_rights():
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        flow = yaml.safe_load(path.read_text())
+        assert flow["permissions"] == {"contents": "read"}
+        for job in flow["jobs"].values():
+            assert job["timeout-minutes"] <= 60 if len(job["steps"]) > 1 else True
+            for step in job["steps"]:
+                assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/none@v1")), step
+
+
+def test_commits_and_make_lint_call_the_same_tool():
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    called = {" ".join(hook["entry"].split()[1:4]) for hook in local["hooks"]}
+    assert called == {"-m ruff check", "-m ruff format"}
+    assert all(f"{command}" in make("-n", "lint").stdout for command in called)
+
+
+def test_the_citation_names_what_the_project_declares():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0" and citation["type"] == "software" and citation["message"]
+    assert citation["version"] == PROJECT["version"] and citation["license"] in PROJECT["license"]
+    assert citation["title"] and all(set(author) == {"name"} for author in citation["authors"])
+
+
+def test_ci_looks_at_style_and_runs_every_test():
+    script = (ROOT / ".ci/run").read_text()
+    assert re.search(r"^make lint\b", script, re.M) and re.search(r"^make test$", script, re.M)
+    assert "export CI=true" in script

@@ -6,7 +6,6 @@ import base64
 import functools
 import http.server
 import json
-import os
 import re
 import shutil
 import struct
@@ -20,6 +19,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from needs import chromium, require
 
 from helpers.authoring.site import (
     ROOT,
@@ -31,6 +31,8 @@ from helpers.authoring.site import (
     read_plan,
     without_dead_lessons,
 )
+
+needs_browser = pytest.mark.needs("chromium")
 
 SAMPLE = "98_site_sample"
 SOLUTION = 'def twice(x):\n    """x -> 2 x."""\n    ### BEGIN SOLUTION\n    return x + x\n    ### END SOLUTION\n'
@@ -97,17 +99,30 @@ def sample_cells() -> list[nbformat.NotebookNode]:
         {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "  0%|          | 0/100"}
     )
     return [
-        new_markdown_cell("# Sample · a lesson for the tests\n\nSee [the notation](../../site/notation.md) and lesson "
-                          "[97](../97_nowhere/97_nowhere.ipynb)."),
+        new_markdown_cell(
+            "# Sample · a lesson for the tests\n\nSee [the notation](../../site/notation.md) and lesson "
+            "[97](../97_nowhere/97_nowhere.ipynb)."
+        ),
         new_markdown_cell(f"## Wide things\n\n{WIDE_FORMULA}\n\n{WIDE_TABLE}"),
         new_markdown_cell(CARD),
         code(SOLUTION, nbgrader=nbgrader("twice", solution=True, grade=False)),
-        code("check(twice)", verdict, exam_answer, tags=["hide-input"], nbgrader=nbgrader("check_twice", solution=False, grade=True)),
-        code("a_long_line = " + " + ".join(f"term_{i}" for i in range(40)), new_output("stream", name="stderr", text="noise")),
+        code(
+            "check(twice)",
+            verdict,
+            exam_answer,
+            tags=["hide-input"],
+            nbgrader=nbgrader("check_twice", solution=False, grade=True),
+        ),
+        code(
+            "a_long_line = " + " + ".join(f"term_{i}" for i in range(40)),
+            new_output("stream", name="stderr", text="noise"),
+        ),
         code("show(1)", *two_pictures),
-        code("show(2)", shown({"image/png": png(900, 62)}), progress, mystnb={"image": {"alt": "one text for the cell"}}),
+        code(
+            "show(2)", shown({"image/png": png(900, 62)}), progress, mystnb={"image": {"alt": "one text for the cell"}}
+        ),
         code("hidden_from_readers()", tags=["remove-on-site"]),
-    ]  # fmt: skip
+    ]
 
 
 def write_lesson(solutions: Path, name: str, cells: list[nbformat.NotebookNode]) -> None:
@@ -321,11 +336,25 @@ class Browser:
 
         # An address that is not this machine's cannot even be looked up.
         self.process = subprocess.Popen(
-            [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
-             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", f"--user-data-dir={profile}", "about:blank"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                chromium,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--remote-debugging-port=0",
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+                f"--user-data-dir={profile}",
+                "about:blank",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         port = self._port(profile / "DevToolsActivePort")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
             target = next(entry for entry in json.load(answer) if entry["type"] == "page")
@@ -411,12 +440,12 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
-        if os.environ.get("CI"):
-            pytest.fail("CI needs Chromium: what readers see is part of what is tested.")
-        pytest.skip("Chromium is not installed: pages were read as files, not looked at.")
-    browser = Browser(chromium, tmp_path_factory.mktemp("profile"))
+    """A browser that looks at pages; where it is missing they are read as files only."""
+    require("chromium")
+    try:
+        browser = Browser(chromium(), tmp_path_factory.mktemp("profile"))
+    except TimeoutError:
+        require("chromium", "it is installed, but does not start here")
     yield browser
     browser.close()
 
@@ -431,7 +460,9 @@ def address(site):
     server.server_close()
 
 
-CUT_OFF = """[...document.querySelectorAll("article pre, article table, article div.math, article img")].filter(thing => {
+CUT_OFF = """[...document.querySelectorAll(
+    "article pre, article table, article div.math, article img"
+)].filter(thing => {
     for (let box = thing; box.tagName !== "ARTICLE"; box = box.parentElement)
         if (["auto", "scroll"].includes(getComputedStyle(box).overflowX)) return false;
     return thing.scrollWidth > thing.clientWidth + 1 || thing.getBoundingClientRect().right > innerWidth;
@@ -442,6 +473,7 @@ def readable(site: Path) -> list[str]:
     return ["index.html", "notation.html", *(f"lessons/{page.name}" for page in lesson_pages(site))]
 
 
+@needs_browser
 def test_pages_are_quiet_and_stay_at_home(site, address, browser):
     for page in readable(site):
         browser.open(address + page)
@@ -449,6 +481,7 @@ def test_pages_are_quiet_and_stay_at_home(site, address, browser):
         assert [url for url in browser.requests() if not url.startswith((address, "data:", "blob:"))] == [], page
 
 
+@needs_browser
 def test_formulas_are_set(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html")
     assert browser.evaluate("document.querySelectorAll('mjx-container').length") == 3
@@ -456,6 +489,7 @@ def test_formulas_are_set(address, browser):
     assert any(url.endswith(".woff") for url in browser.requests())
 
 
+@needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_never_scrolls_sideways(site, address, browser, scheme):
     for page in readable(site):
@@ -467,6 +501,7 @@ def test_a_phone_never_scrolls_sideways(site, address, browser, scheme):
         assert browser.evaluate(CUT_OFF) == [], f"{page}: no way to scroll to the end of these"
 
 
+@needs_browser
 def test_dark_is_dark_and_figures_keep_their_paper(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html", scheme="dark")
     background = "getComputedStyle({}).backgroundColor.match(/\\d+/g).map(Number)"
@@ -480,6 +515,7 @@ def test_dark_is_dark_and_figures_keep_their_paper(address, browser):
     browser.evaluate("localStorage.clear()")
 
 
+@needs_browser
 def test_lines_are_of_a_length_to_read(address, browser):
     browser.open(f"{address}index.html")
     width = browser.evaluate(
@@ -491,6 +527,7 @@ def test_lines_are_of_a_length_to_read(address, browser):
     assert 50 < width < 85
 
 
+@needs_browser
 def test_search_answers(address, browser):
     browser.open(f"{address}search.html?q=palimpsest")
     browser.wait_for("document.querySelector('#search-results li p.context') !== null")
@@ -501,6 +538,7 @@ def test_search_answers(address, browser):
     assert browser.complaints() == []
 
 
+@needs_browser
 def test_pages_work_without_a_server(site, browser):
     browser.open(f"{site.as_uri()}/lessons/{SAMPLE}.html")
     assert browser.complaints() == []

@@ -118,7 +118,7 @@ def test_an_answer_that_prints_without_end_is_judged_and_quoted_shortly():
 
 def test_a_warning_costs_nothing():
     def warning(x):
-        warnings.warn("careful")
+        warnings.warn("careful", stacklevel=2)
         return right(x)
 
     assert verdict(warning).state == RIGHT

@@ -1,4 +1,9 @@
-"""Building everything that is generated from solutions/: executed lessons, notebooks/, keys, the site, the bundle."""
+"""Building everything that is generated from solutions/: executed lessons, notebooks/, keys, the site, the bundle.
+
+lesson_source.py reads a lesson, mistakes.py says what a mistake is, keys.py and exam_key.py make keys, building.py the
+notebooks, site.py the pages, bundle.py what students get; inspecting.py says what is stale, leaks or is missing; new.py
+starts a lesson.
+"""
 
 from helpers.authoring.mistakes import Alias, Mistake, Same, Shortcut
 

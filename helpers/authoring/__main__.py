@@ -14,6 +14,7 @@ from helpers.authoring.mistakes import BadEdit
 
 
 def main() -> int:
+    """Do what the command line says. Returns an exit status."""
     parser = argparse.ArgumentParser(prog="python -m helpers.authoring", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, about in [
@@ -66,9 +67,13 @@ def _new(arguments) -> int:
 
 
 def _release(arguments) -> int:
-    from helpers.authoring.bundle import make_bundle
+    from helpers.authoring.bundle import last_commit, make_bundle, uncommitted
 
-    print(f"Made {make_bundle()}")
+    path, commit, left_out = make_bundle(), last_commit(), uncommitted()
+    print(f"Made {path} of commit {commit.short}, {commit.date:%Y-%m-%d}")
+    if left_out:
+        print("Not in it, for they are not committed:")
+        print("\n".join(f"    {line}" for line in left_out))
     return 0
 
 

@@ -15,7 +15,7 @@ import jupytext
 import nbformat
 
 from helpers.authoring.mistakes import Mistake, Same, Shortcut, Variant
-from helpers.course import NOTEBOOKS, ROOT, SOLUTIONS
+from helpers.course import DEVICE, NOTEBOOKS, ROOT, SOLUTIONS
 from helpers.exercises import Lesson, load_lesson
 from helpers.notebooks import SETUP
 
@@ -35,14 +35,17 @@ class Source:
 
     @property
     def script(self) -> Path:
+        """The text that the author edits."""
         return self.folder / f"{self.name}.py"
 
     @property
     def notebook(self) -> Path:
+        """The same, executed."""
         return self.folder / f"{self.name}.ipynb"
 
     @property
     def lesson(self) -> Lesson:
+        """What its exercises ask."""
         return load_lesson(self.name)
 
     def variants(self, kind: type[Variant] = Variant) -> list[Variant]:
@@ -101,14 +104,14 @@ def _name_cells(notebook: nbformat.NotebookNode) -> None:
 @contextlib.contextmanager
 def on_the_cpu() -> Iterator[None]:
     """Keys are made on the CPU, whatever the machine has."""
-    before = os.environ.get("COURSE_DEVICE")
-    os.environ["COURSE_DEVICE"] = "cpu"
+    before = os.environ.get(DEVICE)
+    os.environ[DEVICE] = "cpu"
     try:
         yield
     finally:
-        os.environ.pop("COURSE_DEVICE")
+        os.environ.pop(DEVICE)
         if before is not None:
-            os.environ["COURSE_DEVICE"] = before
+            os.environ[DEVICE] = before
 
 
 class Answers:

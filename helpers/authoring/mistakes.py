@@ -92,7 +92,7 @@ def _replace_region(source: str, instead: str | tuple[str, ...], label: str) -> 
     ends = [i for i, line in enumerate(lines) if line.strip() == END]
     if not len(bodies) == len(begins) == len(ends):
         raise BadEdit(f"{label}: `instead` has {len(bodies)} bodies for {len(begins)} solution regions")
-    for body, begin, end in reversed(list(zip(bodies, begins, ends))):
+    for body, begin, end in reversed(list(zip(bodies, begins, ends, strict=True))):
         if body:
             indent = lines[begin][: len(lines[begin]) - len(lines[begin].lstrip())]
             lines[begin : end + 1] = textwrap.indent(textwrap.dedent(body).strip("\n"), indent).splitlines()

@@ -9,11 +9,16 @@ from helpers.authoring.lesson_source import ROOT, SOLUTIONS
 
 EXERCISES = '''"""Lesson {number}: {title}."""
 
-from helpers.exercises.exercise import Exercise, Lesson
+from __future__ import annotations
+
+import torch
+
 from helpers.exercises.aspects import any_device, input_left_alone, values
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Exercise, Lesson
 
 
-def sentences(draw):
+def sentences(draw: Draw) -> tuple[torch.Tensor]:
     """Two sentences of 5 vectors, each 3 wide: no two sizes are alike, so a mixed-up axis shows."""
     return (draw.normal(2, 5, 3),)
 
@@ -103,19 +108,22 @@ check(doubled)
 # ## What you can do now
 #
 # ...
-'''
+'''  # noqa: E501 - jupytext keeps a cell's metadata on one line
 
 MISTAKES = '''"""What students get wrong in lesson {number}, and what to tell them."""
 
 from helpers.authoring import Mistake, Same
 
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     Mistake("doubled", "squared", edit=("2 * x", "x * x"),
             title="squared, not doubled", says="You multiply x with itself. Twice x is a sum of two, not a product."),
     Mistake("doubled", "tripled", edit=("2 * x", "3 * x"),
             title="three times", says="Your vectors are three times as long; twice is asked."),
     Mistake("doubled", "in-place", edit=("2 * x", "x.mul_(2)"),
-            title="the input changed in place", says="Your numbers are right, and they are written over the caller's input."),
+            title="the input changed in place",
+            says="Your numbers are right, and they are written over the caller's input."),
     Same("doubled", "sum", edit=("2 * x", "x + x")),
 ]
 '''

@@ -48,9 +48,8 @@ MARKDOWN_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^()\s]+)\)")
 MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(")
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 HTML_ALT = re.compile(r"""\balt\s*=\s*(?:"\s*[^"\s]|'\s*[^'\s])""", re.IGNORECASE)
-CARD_STYLE = re.compile(
-    r"""(<div class="card")\s+style="[^"]*\""""
-)  # JupyterLab needs it; here it would defeat dark mode
+# JupyterLab needs it; here it would defeat dark mode
+CARD_STYLE = re.compile(r"""(<div class="card")\s+style="[^"]*\"""")
 SOLUTION_MARK = re.compile(r"^[ \t]*### (?:BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
 CSS_ADDRESS = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
 
@@ -70,6 +69,7 @@ class Lesson:
 
     @property
     def number(self) -> int:
+        """Which lesson it is: 3 for 03_scaling."""
         return int(self.name.split("_")[0])
 
 
@@ -186,7 +186,7 @@ def first_heading(notebook: Path) -> str:
 def landing_list(parts: list[Part]) -> str:
     """The lessons for the landing page, as MyST."""
     lines = []
-    for numeral, part in zip(("I", "II", "III", "IV", "V"), parts):
+    for numeral, part in zip(("I", "II", "III", "IV", "V")[: len(parts)], parts, strict=True):
         lines += [f"## {numeral} · {part.title}", "", part.line, "", ":::{container} lessons", ""]
         for lesson in part.lessons:
             if lesson.notebook:
@@ -327,18 +327,8 @@ def run_sphinx(source: Path, html: Path, doctrees: Path) -> None:
 class Page(HTMLParser):
     """What a page shows, loads and links to."""
 
-    LOADING = {"script": "src", "img": "src", "source": "src", "iframe": "src", "audio": "src", "video": "src", "embed": "src",
-               "object": "data"}  # fmt: skip
-    LOADING_LINKS = {
-        "stylesheet",
-        "icon",
-        "preload",
-        "prefetch",
-        "preconnect",
-        "dns-prefetch",
-        "modulepreload",
-        "manifest",
-    }
+    LOADING = dict.fromkeys("script img source iframe audio video embed".split(), "src") | {"object": "data"}
+    LOADING_LINKS = set("stylesheet icon preload prefetch preconnect dns-prefetch modulepreload manifest".split())
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -378,8 +368,8 @@ def page_problems(html: Path) -> list[str]:
     problems = []
     for path, page in pages.items():
         where = path.relative_to(html)
-        problems += [f"{where}: an image without alternative text: {image.get('src', '')[:60]}"
-                     for image in page.images if not image.get("alt", "").strip()]  # fmt: skip
+        silent = [image.get("src", "")[:60] for image in page.images if not image.get("alt", "").strip()]
+        problems += [f"{where}: an image without alternative text: {name}" for name in silent]
         problems += [f"{where}: loads {address} from another host" for address in page.loaded if is_remote(address)]
         local = [address for address in page.links + page.loaded if not is_remote(address)]
         problems += [

@@ -170,7 +170,10 @@ def _why_not(value: object) -> str:
             )
         return ""
     if isinstance(value, np.ndarray):
-        return f"Your code returns a NumPy array of shape {value.shape}; a torch tensor is needed. Stay in torch from start to end."
+        return (
+            f"Your code returns a NumPy array of shape {value.shape}; a torch tensor is needed."
+            " Stay in torch from start to end."
+        )
     if isinstance(value, (list, tuple)):
         kind = type(value).__name__
         return (

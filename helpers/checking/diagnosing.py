@@ -81,7 +81,10 @@ def _related(yours, mine, goal, axes, aspect) -> str:
                         return (
                             "Your numbers are the right ones with the last two axes exchanged: you have the transpose."
                         )
-                    return f"Your numbers are the right ones with the axes {names[0]} and {names[1]} exchanged: you have the transpose."
+                    return (
+                        f"Your numbers are the right ones with the axes {names[0]} and {names[1]} exchanged:"
+                        " you have the transpose."
+                    )
     if as_double(-mine, goal):
         return "Your numbers are the right ones with the sign turned round."
     size = size_of(goal)
@@ -132,7 +135,7 @@ def _largest_difference(mine: torch.Tensor, goal: torch.Tensor, axes: list[str])
         return f"Your number is {mine.item():.6g}; the right one, for the same input, is {goal.item():.6g}."
     apart = (mine - goal).abs()
     apart[~torch.isfinite(apart)] = float("inf")
-    worst = list(_unravel(int(apart.argmax()), goal.shape))
+    worst = [int(i) for i in torch.unravel_index(apart.argmax(), goal.shape)]
     return (
         f"Shape and type are right, the numbers are not. They differ most at {_place(worst, axes)}: "
         f"yours is {mine[tuple(worst)]:.4g}, the target {goal[tuple(worst)]:.4g}."
@@ -146,14 +149,8 @@ def _loose(aspect: Aspect):
 
 def _place(index: list[int], axes: list[str]) -> str:
     if len(axes) == len(index) and len(set(axes)) == len(axes):
-        return "[" + ", ".join(f"{axis}={i}" for axis, i in zip(axes, index)) + "]"
+        return "[" + ", ".join(f"{axis}={i}" for axis, i in zip(axes, index, strict=True)) + "]"
     return "[" + ", ".join(map(str, index)) + "]"
-
-
-def _unravel(flat: int, shape: torch.Size):
-    for size in [int(torch.tensor(shape[p + 1 :]).prod()) for p in range(len(shape))]:
-        yield flat // size
-        flat %= size
 
 
 def _dtype(tensor: torch.Tensor) -> str:

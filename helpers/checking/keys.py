@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from helpers.checking.answers import ANSWERED, Outcome
-from helpers.course import KEYS
+from helpers.course import KEYS, write_whole
 from helpers.exercises import Exercise, Lesson
 
 FORMAT = 1
@@ -87,10 +86,7 @@ def save_key(key: AnswerKey, lesson: Lesson, path: Path) -> None:
         "fingerprint": digest_of_asked(lesson),
         "exercises": exercises,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".unfinished-{os.getpid()}")
-    unfinished.write_bytes(save(tensors, metadata={"key": json.dumps(about, ensure_ascii=False, sort_keys=True)}))
-    unfinished.replace(path)
+    write_whole(path, save(tensors, metadata={"key": json.dumps(about, ensure_ascii=False, sort_keys=True)}))
 
 
 def _stored(outcomes: Outcomes, prefix: str, tensors: dict[str, torch.Tensor]) -> dict:
@@ -123,7 +119,7 @@ def load_key(lesson: Lesson, path: Path, remedy: str) -> AnswerKey:
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {})["key"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - an opened file is no dict
         found = (about["format"], about["lesson"], about["fingerprint"])
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as problem:
         raise BadKey(f"The answer key {path.name} is damaged and cannot be read. {remedy}") from problem

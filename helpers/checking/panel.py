@@ -28,9 +28,12 @@ border:1px solid rgba(128,134,145,.45);border-left:5px solid var(--verdict);bord
 .verdict ul{list-style:none;margin:.4rem 0 0;padding:0}.verdict li{display:grid;
 grid-template-columns:1.4em minmax(7.5em,max-content) 1fr;column-gap:.4em;margin:.12rem 0}
 .verdict .share{text-align:right;opacity:.75;font-variant-numeric:tabular-nums}
-.verdict .says{grid-column:2/-1;margin:.05rem 0 .3rem}.verdict .pair{grid-column:2/-1;display:flex;gap:1.4rem;flex-wrap:wrap;margin:.3rem 0 .5rem}
+.verdict .says{grid-column:2/-1;margin:.05rem 0 .3rem}\
+.verdict .pair{grid-column:2/-1;display:flex;gap:1.4rem;flex-wrap:wrap;margin:.3rem 0 .5rem}
 .verdict figure{margin:0}.verdict figcaption{font-size:12px;opacity:.8;margin:0 0 .2rem}
-.verdict .known{font-weight:600}.verdict pre{font-size:12px;margin:.3rem 0 0;white-space:pre-wrap;background:none;border:0;padding:0;color:inherit;overflow:auto}
+.verdict .known{font-weight:600}\
+.verdict pre{font-size:12px;margin:.3rem 0 0;white-space:pre-wrap;background:none;border:0;padding:0;\
+color:inherit;overflow:auto}
 </style>"""
 
 

@@ -45,6 +45,6 @@ def _cell(value: float, row: int, column: int, scale: float) -> str:
         )
     share = max(-1.0, min(1.0, value / scale))
     end = HIGH if share >= 0 else LOW
-    red, green, blue = (round(m + abs(share) * (e - m)) for m, e in zip(MIDDLE, end))
+    red, green, blue = (round(m + abs(share) * (e - m)) for m, e in zip(MIDDLE, end, strict=True))
     dot = f'<circle cx="{x + 7.5}" cy="{y + 7.5}" r="1.6" fill="#111"/>' if share < -0.02 else ""
     return f'{box}fill="rgb({red},{green},{blue})"><title>{value:.4g}</title></rect>{dot}'

@@ -6,17 +6,18 @@ import ast
 from collections.abc import Mapping
 
 FINISHED = (
-    "A finished part cannot be the answer to an exercise: write it here. What a lesson itself imports in its first cell, you may use "
-    "as its text says."
+    "A finished part cannot be the answer to an exercise: write it here. What a lesson itself imports in its first "
+    "cell, you may use as its text says."
 )
 
 
 def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
     """A sentence about the first forbidden name that the cell uses, or nothing.
 
-    Importing from helpers.parts, where finished parts of the course lie, is forbidden everywhere. Reads the syntax tree, so that a name in a comment or a docstring is no use of it. Looks at plain names,
-    attributes, imports, and strings that are a forbidden name and nothing else (``getattr(torch, "softmax")``).
-    A cell that is not Python says nothing here: it has failed already.
+    Importing from helpers.parts, where finished parts of the course lie, is forbidden everywhere. Reads the syntax
+    tree, so that a name in a comment or a docstring is no use of it. Looks at plain names, attributes, imports, and
+    strings that are a forbidden name and nothing else (``getattr(torch, "softmax")``). A cell that is not Python says
+    nothing here: it has failed already.
     """
     try:
         tree = ast.parse(_without_magics(source))

@@ -22,8 +22,8 @@ RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attem
 
 NAMES = "names and shapes"  # the tensor of the aspect `parameters`
 MISNAMED = (
-    "The check fills your module with weights by their names, so the numbers cannot be right before the names and shapes of its "
-    "parameters are."
+    "The check fills your module with weights by their names, so the numbers cannot be right before the names and "
+    "shapes of its parameters are."
 )
 
 

@@ -1,4 +1,6 @@
-"""Fetch what the lessons use from the Hub into the data folder: ``make data``, or ``python -m helpers.data [name ...]``.
+"""Fetch what the lessons use from the Hub into the data folder: ``make data``.
+
+Or ``python -m helpers.data [name ...]``.
 
 Names are imdb, enwik8, multi30k, gpt2, gpt2-medium, gpt2-large, gpt2-xl and distilgpt2; the first four by default.
 Stop it when you like: the next call goes on from there. What is there already, and whole, is not fetched again.
@@ -15,7 +17,7 @@ ALL = ("imdb", "enwik8", "multi30k", "gpt2")
 GPT2S = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2")
 
 
-def main(names) -> int:
+def main(names: list[str]) -> int:
     """Fetch these, and say how each went. Returns the number of those that are missing now."""
     names = list(dict.fromkeys(names)) or list(ALL)
     unknown = [name for name in names if name not in (*ALL, *GPT2S)]
@@ -61,13 +63,13 @@ def _one(name: str) -> tuple[bool, str]:
 def _how(name: str):
     """(the function that a lesson calls, the function that fetches)."""
     if name in GPT2S:
-        return partial(datasets.gpt2_files, name, say=_nothing), partial(datasets.fetch_gpt2, name=name)
-    load = {
-        "imdb": datasets.classifier_reviews,
-        "enwik8": datasets.generator_text,
-        "multi30k": datasets.translation_pairs,
+        return partial(datasets.gpt2_files, name, say=_nothing), datasets.PublishedGPT2(name).fetch
+    load, kind = {
+        "imdb": (datasets.classifier_reviews, datasets.IMDb),
+        "enwik8": (datasets.generator_text, datasets.Enwik8),
+        "multi30k": (datasets.translation_pairs, datasets.Multi30k),
     }[name]
-    return partial(load, say=_nothing), getattr(datasets, f"fetch_{name}")
+    return partial(load, say=_nothing), kind().fetch
 
 
 def _nothing(line: str) -> None:

@@ -6,10 +6,9 @@
     texts, labels = train
 
 Each looks in the data folder ($COURSE_DATA, by default the folder `data` of the course), then on the Hugging Face Hub,
-then takes the embedded default. What came from the Hub stays in the data folder, or is kept for the user alone where that
-folder may not be written. `places` leaves steps out: `classifier_reviews(places="embedded")`; the environment variable
-COURSE_PLACES=embedded does so for a whole lesson.
-Nothing here unpickles anything.
+then takes the embedded default. What came from the Hub stays in the data folder, or is kept for the user alone where
+that folder may not be written. `places` leaves steps out: `classifier_reviews(places="embedded")`; the environment
+variable COURSE_PLACES=embedded does so for a whole lesson. Nothing here unpickles anything.
 """
 
 from __future__ import annotations
@@ -18,8 +17,13 @@ import hashlib
 import logging
 import os
 import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from helpers.course import write_whole
 
 from . import hub, store
 from .hub import Repository, Unavailable
@@ -27,9 +31,7 @@ from .hub import Repository, Unavailable
 PLACES = ("folder", "kept", "hub", "embedded")
 POCKET = Path(__file__).with_name("pocket_gpt2")
 
-IMDB = Repository("stanfordnlp/imdb", "dataset")
-MULTI30K = Repository("bentrevett/multi30k", "dataset")
-ENWIK8 = Repository("LTCB/enwik8", "dataset")
+_ENWIK8 = f"enwik8/enwik8.first-{store.ENWIK8_BYTES}-bytes"
 # The Hub keeps a copy of data sets as Parquet files here, also of those that are published as a script.
 AS_PARQUET = "refs/convert/parquet"
 
@@ -54,12 +56,16 @@ class Labelled(NamedTuple):
 
 
 class Reviews(NamedTuple):
+    """Texts with labels, to train on and to test on."""
+
     train: Labelled
     test: Labelled
     taken: Taken
 
 
 class Text(NamedTuple):
+    """Bytes to learn from."""
+
     data: bytes  # UTF-8; a published part may end inside a character
     taken: Taken
 
@@ -74,6 +80,8 @@ class Pairs(NamedTuple):
 
 
 class GPT2Files(NamedTuple):
+    """A folder with the files of a GPT-2."""
+
     folder: Path  # holds vocab.json and merges.txt, and unless only the tokenizer was asked for config.json and weights
     taken: Taken
 
@@ -81,88 +89,37 @@ class GPT2Files(NamedTuple):
 ##### For lessons
 
 
-def classifier_reviews(places=None, say=print) -> Reviews:
-    """Film reviews with labels: IMDb's 25,000 + 25,000, or the generated ones of `helpers.data.reviews`.
+def classifier_reviews(places: Sequence[str] | None = None, say: Callable[[str], object] = print) -> Reviews:
+    """Film reviews with labels: IMDb's 25,000 + 25,000, or the generated ones of `helpers.data.toy.reviews`.
 
     Maas et al., "Learning word vectors for sentiment analysis" (2011). Returns Reviews(train, test, taken).
     """
-
-    def real(folder):
-        splits = [_table(folder, f"imdb/{split}.parquet", {"text": str, "label": int}) for split in ("train", "test")]
-        return [Labelled(*table.values()) for table in splits]
-
-    def embedded():
-        from .reviews import reviews
-
-        return [Labelled(*split) for split in reviews()]
-
-    def words(parts, place):
-        kind = (
-            "generated reviews"
-            if place == "embedded"
-            else "IMDb" + _odd(["imdb/train.parquet", "imdb/test.parquet"], parts)
-        )
-        return f"Reviews: {kind}, {len(parts[0].texts):,} to train on and {len(parts[1].texts):,} to test on"
-
-    (train, test), taken = _take(
-        ["imdb/train.parquet", "imdb/test.parquet"], real, fetch_imdb, embedded, words, places, say
-    )
+    (train, test), taken = IMDb().take(places, say)
     return Reviews(train, test, taken)
 
 
-def generator_text(places=None, say=print) -> Text:
+def generator_text(places: Sequence[str] | None = None, say: Callable[[str], object] = print) -> Text:
     """English text to imitate: the first 4,154,399 bytes of enwik8, or the prose of Python's reference manual.
 
     enwik8 is the beginning of the English Wikipedia of March 2006, with its markup (Mahoney's Large Text Compression
     Benchmark). Returns Text(data, taken), data in bytes.
     """
-
-    def real(folder):
-        part, whole = folder / _ENWIK8, folder / "enwik8/enwik8"
-        with open(part if part.exists() else whole, "rb") as file:
-            data = file.read(store.ENWIK8_BYTES)
-        _require_enwik8(data, f"enwik8/{part.name if part.exists() else whole.name}")
-        return data
-
-    def embedded():
-        from .text import manual
-
-        return manual().encode()
-
-    def words(data, place):
-        if place == "embedded":
-            return f"Text: the prose of Python's reference manual, {len(data):,} bytes"
-        return f"Text: enwik8 (the English Wikipedia of 2006), its first {len(data):,} bytes"
-
-    return Text(*_take([(_ENWIK8, "enwik8/enwik8")], real, fetch_enwik8, embedded, words, places, say))
+    return Text(*Enwik8().take(places, say))
 
 
-def translation_pairs(places=None, say=print) -> Pairs:
+def translation_pairs(places: Sequence[str] | None = None, say: Callable[[str], object] = print) -> Pairs:
     """English sentences and their German translations: Multi30k's, or numerals.
 
     Elliott et al., "Multi30K: multilingual English-German image descriptions" (2016). Returns Pairs(train, validation,
     test, taken): lists of (English, German).
     """
-    names = [f"multi30k/{split}.parquet" for split in ("train", "validation", "test")]
-
-    def real(folder):
-        return [list(zip(*_table(folder, name, {"en": str, "de": str}).values())) for name in names]
-
-    def embedded():
-        from .numerals import numerals
-
-        return list(numerals())
-
-    def words(parts, place):
-        kind = "numerals" if place == "embedded" else "Multi30k" + _odd(names, parts)
-        counts = "{:,} to train on, {:,} to choose by and {:,} to test on".format(*map(len, parts))
-        return f"English and German: {kind}, {counts}"
-
-    parts, taken = _take(names, real, fetch_multi30k, embedded, words, places, say)
+    parts, taken = Multi30k().take(places, say)
     return Pairs(*parts, taken)
 
 
-def gpt2_files(name="gpt2", weights=True, places=None, say=print) -> GPT2Files:
+def gpt2_files(
+    name: str = "gpt2", weights: bool = True, places: Sequence[str] | None = None, say: Callable[[str], object] = print
+) -> GPT2Files:
     """A published GPT-2's files: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2", or the pocket model.
 
     name may also be a folder that holds such files, which is then taken as it is. weights=False asks for the tokenizer
@@ -171,113 +128,224 @@ def gpt2_files(name="gpt2", weights=True, places=None, say=print) -> GPT2Files:
     """
     if os.path.isdir(name):
         return GPT2Files(Path(name), Taken("folder", [], ""))
-    name = name.rsplit("/", 1)[-1]
-    needed = [f"{name}/{file}" for file in TOKENIZER_FILES]
-    if weights:
-        needed += [f"{name}/config.json", tuple(f"{name}/{file}" for file in WEIGHTS_FILES)]
+    return GPT2Files(*PublishedGPT2(name.rsplit("/", 1)[-1], weights).take(places, say))
 
-    def real(folder):
+
+##### One class a data set
+
+
+class DataSet(ABC):
+    """Something to learn from that is real where there is a network, and whole where there is none.
+
+    needed: files of the data folder, a tuple where one of several will do.
+    """
+
+    needed: Sequence[str | tuple[str, ...]]
+
+    @abstractmethod
+    def real(self, folder: Path) -> Any:
+        """Read it from this folder. Raises Unavailable."""
+
+    @abstractmethod
+    def fetch(self, folder: Path) -> None:
+        """Fetch it from the Hub into this folder. Raises Unavailable."""
+
+    @abstractmethod
+    def embedded(self) -> Any:
+        """The default that every machine has."""
+
+    @abstractmethod
+    def words(self, result: Any, place: str) -> str:
+        """What was taken, for the line that is printed."""
+
+    def take(self, places: Sequence[str] | None, say: Callable[[str], object]) -> tuple[Any, Taken]:
+        """Try the places in turn. Returns (what was asked for, Taken), and says in one line which it is and why."""
+        places, why = _places(places), []
+        for place in places:
+            if place == "embedded":
+                result, where = self.embedded(), ""
+                break
+            try:
+                if place == "folder":
+                    result, where = self._from_folder(store.folder()), f", from {store.folder_name()}"
+                elif place == "kept":
+                    if _missing(self.needed, store.own_folder()):
+                        continue  # the usual case, and no news
+                    result, where = self._from_folder(store.own_folder()), ", from the Hub on an earlier day"
+                else:
+                    result, where = self._from_hub(), ", from the Hub (kept for next time)"
+                break
+            except Unavailable as problem:
+                why.append(str(problem))
+        else:
+            raise Unavailable(f"Not to be had from {' or '.join(places)}: " + "; ".join(why))
+        line = self.words(result, place) + where
+        line += f", because {'; '.join(why)}." if why else ", as asked." if place == "embedded" else "."
+        say(line)
+        return result, Taken(place, why, line)
+
+    def _from_folder(self, folder: Path) -> Any:
+        missing = _missing(self.needed, folder)
+        if missing:
+            raise Unavailable(f"{store.folder_name()} has no {missing}")
+        return self.real(folder)
+
+    def _from_hub(self) -> Any:
+        """Fetched into the data folder or, where that may not be written, into a folder of the user's own."""
+        hub.require_network()
+        target = store.writable_folder()
+        try:
+            self.fetch(target)
+            return self.real(target)
+        except OSError as problem:
+            raise Unavailable(hub.reason(problem, "a file")) from problem
+
+
+class IMDb(DataSet):
+    """Film reviews with labels; by default generated ones."""
+
+    repository = Repository("stanfordnlp/imdb", "dataset")
+    needed = ("imdb/train.parquet", "imdb/test.parquet")
+    kinds = {"text": str, "label": int}
+
+    def real(self, folder: Path) -> list[Labelled]:
+        """The training part and the test part."""
+        return [Labelled(*_table(folder, name, self.kinds).values()) for name in self.needed]
+
+    def fetch(self, folder: Path) -> None:
+        """Fetch IMDb from the Hub into folder/imdb. Raises Unavailable."""
+        patterns = {"train": _split("train"), "test": _split("test")}
+        _fetch_tables(self.repository, patterns, folder, "imdb", self.kinds)
+
+    def embedded(self) -> list[Labelled]:
+        """Reviews of a small grammar."""
+        from .toy.reviews import reviews
+
+        return [Labelled(*split) for split in reviews()]
+
+    def words(self, result: list[Labelled], place: str) -> str:
+        """Which reviews, and how many."""
+        kind = "generated reviews" if place == "embedded" else "IMDb" + _odd(self.needed, result)
+        train, test = (len(part.texts) for part in result)
+        return f"Reviews: {kind}, {train:,} to train on and {test:,} to test on"
+
+
+class Enwik8(DataSet):
+    """The beginning of the English Wikipedia; by default the prose of Python's reference manual."""
+
+    repository = Repository("LTCB/enwik8", "dataset")
+    needed = ((_ENWIK8, "enwik8/enwik8"),)
+
+    def real(self, folder: Path) -> bytes:
+        """Its first 4,154,399 bytes, from a file of these or from the whole."""
+        part, whole = folder / _ENWIK8, folder / "enwik8/enwik8"
+        with open(part if part.exists() else whole, "rb") as file:
+            data = file.read(store.ENWIK8_BYTES)
+        _require_enwik8(data, f"enwik8/{part.name if part.exists() else whole.name}")
+        return data
+
+    def fetch(self, folder: Path) -> None:
+        """Fetch enwik8 from the Hub, and keep its first 4,154,399 bytes in folder/enwik8. Raises Unavailable."""
+        repository, splits = _find(self.repository, {"train": "raw.*" + _split("train")})
+        with _downloaded(repository, splits["train"], folder) as files:
+            text = "".join(_columns(files, {"text": str}, "enwik8")["text"])
+            data = text[: store.ENWIK8_BYTES].encode()[: store.ENWIK8_BYTES]
+        _require_enwik8(data, "enwik8, as the Hub has it,")
+        write_whole(folder / _ENWIK8, data)
+
+    def embedded(self) -> bytes:
+        """The manual."""
+        from .text import manual
+
+        return manual().encode()
+
+    def words(self, result: bytes, place: str) -> str:
+        """Which text, and how long."""
+        if place == "embedded":
+            return f"Text: the prose of Python's reference manual, {len(result):,} bytes"
+        return f"Text: enwik8 (the English Wikipedia of 2006), its first {len(result):,} bytes"
+
+
+class Multi30k(DataSet):
+    """English sentences with German translations; by default numerals."""
+
+    repository = Repository("bentrevett/multi30k", "dataset")
+    needed = ("multi30k/train.parquet", "multi30k/validation.parquet", "multi30k/test.parquet")
+    kinds = {"en": str, "de": str}
+
+    def real(self, folder: Path) -> list[list[tuple[str, str]]]:
+        """The three parts, pairs of (English, German)."""
+        return [list(zip(*_table(folder, name, self.kinds).values(), strict=True)) for name in self.needed]
+
+    def fetch(self, folder: Path) -> None:
+        """Fetch Multi30k from the Hub into folder/multi30k. Raises Unavailable."""
+        patterns = {"train": _split("train"), "validation": _split("val|valid|validation"), "test": _split("test")}
+        _fetch_tables(self.repository, patterns, folder, "multi30k", self.kinds)
+
+    def embedded(self) -> list[list[tuple[str, str]]]:
+        """Numbers in words."""
+        from .toy.numerals import numerals
+
+        return list(numerals())
+
+    def words(self, result: list[list[tuple[str, str]]], place: str) -> str:
+        """Which sentences, and how many."""
+        kind = "numerals" if place == "embedded" else "Multi30k" + _odd(self.needed, result)
+        counts = "{:,} to train on, {:,} to choose by and {:,} to test on".format(*map(len, result))
+        return f"English and German: {kind}, {counts}"
+
+
+class PublishedGPT2(DataSet):
+    """The files of a published GPT-2; by default those of the pocket model. weights: False for the tokenizer alone."""
+
+    def __init__(self, name: str = "gpt2", weights: bool = True):
+        self.name, self.weights = name, weights
+        self.needed = [f"{name}/{file}" for file in TOKENIZER_FILES]
+        if weights:
+            self.needed += [f"{name}/config.json", tuple(f"{name}/{file}" for file in WEIGHTS_FILES)]
+
+    def real(self, folder: Path) -> Path:
+        """The folder of its files, when they are whole."""
         for file in TOKENIZER_FILES:
-            store.require_published(f"{name}/{file}", folder / name / file)
-        if weights and (folder / name / "model.safetensors").exists():
-            _require_whole_safetensors(folder / name / "model.safetensors")
-        return folder / name
+            store.require_published(f"{self.name}/{file}", folder / self.name / file)
+        if self.weights and (folder / self.name / "model.safetensors").exists():
+            _require_whole_safetensors(folder / self.name / "model.safetensors")
+        return folder / self.name
 
-    def embedded():
+    def fetch(self, folder: Path) -> None:
+        """Fetch it from the Hub into folder/name: only what is missing there, or damaged. Raises Unavailable."""
+        repository = Repository(f"{GPT2_OWNER.get(self.name, 'openai-community')}/{self.name}", "model")
+        offered = {file.path: file for file in hub.listing(repository)}
+        wanted = list(TOKENIZER_FILES)
+        if self.weights:
+            wanted += ["config.json", next((file for file in WEIGHTS_FILES if file in offered), WEIGHTS_FILES[0])]
+        for file in wanted:
+            if file not in offered:
+                raise Unavailable(f"{repository.name} has no {file} on the Hub")
+            target = folder / self.name / file
+            if target.exists() and target.stat().st_size != offered[file].size:
+                target.unlink()
+            if target.exists() and store.SHA256.get(f"{self.name}/{file}", "") not in ("", hub.sha256(target)):
+                target.unlink()
+            hub.download(repository, offered[file], target)
+
+    def embedded(self) -> Path:
+        """The pocket model's folder."""
         if not POCKET.is_dir():
             raise FileNotFoundError(
                 "The pocket GPT-2 is missing from this copy of the course: helpers/data/pocket_gpt2."
             )
         return POCKET
 
-    def words(folder, place):
-        what = "" if weights else "'s tokenizer"
-        return (
-            f"GPT-2: the pocket model{what}, trained for this course" if place == "embedded" else f"GPT-2: {name}{what}"
-        )
-
-    def fetch(target):
-        return fetch_gpt2(target, name, weights)
-
-    return GPT2Files(*_take(needed, real, fetch, embedded, words, places, say))
-
-
-##### From the Hub into a folder: what `make data` calls too
-
-
-def fetch_imdb(folder: Path) -> None:
-    """Fetch IMDb from the Hub into folder/imdb. Raises Unavailable."""
-    patterns = {"train": _split("train"), "test": _split("test")}
-    _fetch_tables(IMDB, patterns, folder, "imdb", {"text": str, "label": int})
-
-
-def fetch_multi30k(folder: Path) -> None:
-    """Fetch Multi30k from the Hub into folder/multi30k. Raises Unavailable."""
-    patterns = {"train": _split("train"), "validation": _split("val|valid|validation"), "test": _split("test")}
-    _fetch_tables(MULTI30K, patterns, folder, "multi30k", {"en": str, "de": str})
-
-
-def fetch_enwik8(folder: Path) -> None:
-    """Fetch enwik8 from the Hub, and keep its first 4,154,399 bytes in folder/enwik8. Raises Unavailable."""
-    repository, splits = _find(ENWIK8, {"train": "raw.*" + _split("train")})
-    with _downloaded(repository, splits["train"], folder) as files:
-        text = "".join(_columns(files, {"text": str}, "enwik8")["text"])
-        data = text[: store.ENWIK8_BYTES].encode()[: store.ENWIK8_BYTES]
-    _require_enwik8(data, "enwik8, as the Hub has it,")
-    with store.written_whole(folder / _ENWIK8) as temporary:
-        temporary.write_bytes(data)
-
-
-def fetch_gpt2(folder: Path, name="gpt2", weights=True) -> None:
-    """Fetch a GPT-2 from the Hub into folder/name: only what is missing there, or damaged. Raises Unavailable."""
-    repository = Repository(f"{GPT2_OWNER.get(name, 'openai-community')}/{name}", "model")
-    offered = {file.path: file for file in hub.listing(repository)}
-    wanted = list(TOKENIZER_FILES)
-    if weights:
-        wanted += ["config.json", next((file for file in WEIGHTS_FILES if file in offered), WEIGHTS_FILES[0])]
-    for file in wanted:
-        if file not in offered:
-            raise Unavailable(f"{repository.name} has no {file} on the Hub")
-        target = folder / name / file
-        if target.exists() and target.stat().st_size != offered[file].size:
-            target.unlink()
-        if target.exists() and store.SHA256.get(f"{name}/{file}", "") not in ("", hub.sha256(target)):
-            target.unlink()
-        hub.download(repository, offered[file], target)
+    def words(self, result: Path, place: str) -> str:
+        """Which model, and whether its tokenizer alone."""
+        what = "" if self.weights else "'s tokenizer"
+        if place == "embedded":
+            return f"GPT-2: the pocket model{what}, trained for this course"
+        return f"GPT-2: {self.name}{what}"
 
 
 ##### How a place is chosen
-
-
-def _take(needed, real, fetch, embedded, words, places, say):
-    """Try the places in turn. Returns (what was asked for, Taken), and says in one line which it is and why.
-
-    needed: files of the data folder, a tuple where one of several will do. real(folder) reads them and raises Unavailable;
-    fetch(folder) gets them from the Hub; embedded() makes the default; words(result, place) names a result.
-    """
-    places, why = _places(places), []
-    for place in places:
-        if place == "embedded":
-            result, where = embedded(), ""
-            break
-        try:
-            if place == "folder":
-                result, where = _from_folder(needed, real, store.folder()), f", from {store.folder_name()}"
-            elif place == "kept":
-                if _missing(needed, store.own_folder()):
-                    continue  # the usual case, and no news
-                result, where = _from_folder(needed, real, store.own_folder()), ", from the Hub on an earlier day"
-            else:
-                result, where = _from_hub(real, fetch), ", from the Hub (kept for next time)"
-            break
-        except Unavailable as problem:
-            why.append(str(problem))
-    else:
-        raise Unavailable(f"Not to be had from {' or '.join(places)}: " + "; ".join(why))
-    line = words(result, place) + where
-    line += f", because {'; '.join(why)}." if why else ", as asked." if place == "embedded" else "."
-    say(line)
-    return result, Taken(place, why, line)
 
 
 def _places(places) -> list[str]:
@@ -291,24 +359,6 @@ def _places(places) -> list[str]:
     return places
 
 
-def _from_folder(needed, real, folder: Path):
-    missing = _missing(needed, folder)
-    if missing:
-        raise Unavailable(f"{store.folder_name()} has no {missing}")
-    return real(folder)
-
-
-def _from_hub(real, fetch):
-    """Fetched into the data folder or, where that may not be written, into a folder of the user's own."""
-    hub.require_network()
-    target = store.writable_folder()
-    try:
-        fetch(target)
-        return real(target)
-    except OSError as problem:
-        raise Unavailable(hub.reason(problem, "a file")) from problem
-
-
 def _missing(needed, folder: Path) -> str:
     """The first file that is needed and not there, or nothing."""
     for names in needed:
@@ -320,8 +370,6 @@ def _missing(needed, folder: Path) -> str:
 
 ##### Checking and converting
 
-_ENWIK8 = f"enwik8/enwik8.first-{store.ENWIK8_BYTES}-bytes"
-
 
 def _table(folder: Path, name: str, kinds: dict[str, type]) -> dict[str, list]:
     return store.read_table(folder / name, kinds)
@@ -329,8 +377,8 @@ def _table(folder: Path, name: str, kinds: dict[str, type]) -> dict[str, list]:
 
 def _odd(names, parts) -> str:
     """A remark for the line, where rows are not those that were published: a school may use its own, but knowingly."""
-    for name, part in zip(names, parts):
-        columns = dict(enumerate(part)) if isinstance(part, Labelled) else dict(enumerate(zip(*part)))
+    for name, part in zip(names, parts, strict=True):
+        columns = dict(enumerate(part)) if isinstance(part, Labelled) else dict(enumerate(zip(*part, strict=True)))
         if store.digest_of_rows(columns) != store.ROWS[name]:
             return " (other rows than those published)"
     return ""
@@ -342,8 +390,10 @@ def _require_enwik8(data: bytes, name: str) -> None:
 
 
 def _require_whole_safetensors(path: Path) -> None:
-    """Raise Unavailable where a safetensors file is not whole, by its own table of contents: half a second saved a
-    checksum of half a gigabyte. Opening it runs no code."""
+    """Raise Unavailable where a safetensors file is not whole, by its own table of contents.
+
+    Half a second saved a checksum of half a gigabyte. Opening it runs no code.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -373,7 +423,7 @@ def _fetch_tables(repository, patterns, folder, name, kinds) -> None:
     repository, splits = _find(repository, patterns)
     files = [file for split in splits.values() for file in split]
     with _downloaded(repository, files, folder) as paths:
-        where = dict(zip(files, paths))
+        where = dict(zip(files, paths, strict=True))
         tables = {split: _columns([where[f] for f in chosen], kinds, name) for split, chosen in splits.items()}
         for split, columns in tables.items():
             store.write_table(folder / name / f"{split}.parquet", columns)
@@ -393,14 +443,15 @@ class _downloaded:
         # A full disk is no fault of these files; one that cannot be read would be no better the next time.
         if kind is None or issubclass(kind, Unavailable):
             shutil.rmtree(self.folder, ignore_errors=True)
-            try:
+            with suppress(OSError):  # another data set is on its way
                 self.folder.parent.rmdir()
-            except OSError:
-                pass  # another data set is on its way
 
 
 def _columns(paths, kinds: dict[str, type], name: str) -> dict[str, list]:
-    """The columns of a data set's files, whatever format the Hub has them in, through `datasets`. Raises Unavailable."""
+    """The columns of a data set's files, whatever format the Hub has them in, through `datasets`.
+
+    Raises Unavailable.
+    """
     import datasets
 
     form = "parquet" if paths[0].suffix == ".parquet" else "json"

@@ -128,8 +128,8 @@ def choose(files: list[HubFile], patterns: dict[str, str]) -> dict[str, list[Hub
 def download(repository: Repository, file: HubFile, target: Path) -> Path:
     """Fetch one file of the Hub to `target`, with a progress bar. Returns `target`; raises Unavailable.
 
-    What an earlier call left in `target`.part is taken up again. The checksum is compared before the file takes its name:
-    what stands at `target` is whole. Two processes that want the same file take turns.
+    What an earlier call left in `target`.part is taken up again. The checksum is compared before the file takes its
+    name: what stands at `target` is whole. Two processes that want the same file take turns.
     """
     from huggingface_hub.utils import WeakFileLock
 
@@ -291,10 +291,12 @@ def _wait(problem: BaseException, failures: int) -> float:
 
 def _patiently(ask, what: str):
     """The answer to a question that may fail for a while. Raises Unavailable."""
-    for failures in range(1, ATTEMPTS + 1):
+    failures = 0
+    while True:
         try:
             return ask()
         except Exception as problem:  # as in _fetch
+            failures += 1
             if failures == ATTEMPTS or not _passes(problem):
                 raise Unavailable(reason(problem, what)) from problem
             time.sleep(_wait(problem, failures))

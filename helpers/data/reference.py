@@ -8,6 +8,8 @@
 `python -m helpers.training.gpt2_reference` writes the file; that command needs `transformers`, reading it does not.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from pathlib import Path
@@ -22,18 +24,23 @@ class Reference(NamedTuple):
     """One text through the model."""
 
     ids: torch.Tensor  # (1, t)
-    stages: list  # of tensors: what enters the first block and what leaves each block, (1, t, e); after the last norm; logits (1, t, n)
+    stages: list[
+        torch.Tensor
+    ]  # what enters the first block and leaves each, (1, t, e); after the norm; logits (1, t, n)
     text: str
     told: str  # by what it was computed, and how to compute it anew
 
 
-def checksum(folder) -> str:
+def checksum(folder: str | Path) -> str:
     """The SHA-256 of a folder's weights."""
     return hashlib.sha256((Path(folder) / "model.safetensors").read_bytes()).hexdigest()
 
 
-def reference(folder, path=FILE) -> Reference:
-    """The recorded numbers for the weights of this folder. LookupError when there are none, or none for these weights."""
+def reference(folder: str | Path, path: str | Path = FILE) -> Reference:
+    """The recorded numbers for the weights of this folder.
+
+    LookupError when there are none, or none for these weights.
+    """
     from safetensors import safe_open
 
     remedy = "`python -m helpers.training.gpt2_reference` records them."

@@ -11,17 +11,16 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
-from helpers.course import ROOT
+from helpers.course import ROOT, written_whole
 
 from .hub import Unavailable, sha256
 
 ENWIK8_BYTES = 4_154_399
 
-# Published files, by their place in the data folder. IMDb and Multi30k are here by their rows (see `digest_of_rows`): the
-# same rows make other bytes in every version of every writer.
+# Published files, by their place in the data folder. IMDb and Multi30k are here by their rows (see `digest_of_rows`):
+# the same rows make other bytes in every version of every writer.
 SHA256 = {
     f"enwik8/enwik8.first-{ENWIK8_BYTES}-bytes": "d502ac7ecb9dd47a062e7d19b8dcd3c753b07c142e48b13dcd521cb747116bdd",
     "gpt2/vocab.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
@@ -62,26 +61,6 @@ def own_folder() -> Path:
     """Where the course keeps what it fetched for one user: a cache, safe to delete."""
     base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.environ.get("LOCALAPPDATA", "").strip() or "~/.cache"
     return Path(base).expanduser() / "dot-product-to-gpt2"
-
-
-##### Whole or not at all
-
-
-@contextmanager
-def written_whole(path: Path):
-    """A temporary path to write to; it becomes `path` when the block ends well, and vanishes when it does not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())  # or a power cut could leave the name without the bytes
-        os.chmod(temporary, 0o644)  # readable for a class, where mkstemp's is for its owner alone
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 ##### Tables
@@ -131,7 +110,7 @@ def digest_of_rows(columns: dict[str, list]) -> str:
 
     Each row is hashed as its values in the columns' order, a zero byte after each; the hashes are sorted and hashed.
     """
-    rows = zip(*columns.values())
+    rows = zip(*columns.values(), strict=True)
     digests = sorted(hashlib.sha256(b"".join(f"{value}\0".encode() for value in row)).digest() for row in rows)
     return hashlib.sha256(b"".join(digests)).hexdigest()
 

@@ -1,5 +1,7 @@
 """English prose that is on every machine: Python's own reference manual."""
 
+from __future__ import annotations
+
 import functools
 import re
 from pydoc_data.topics import topics
@@ -9,7 +11,7 @@ _SHORT = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|resp)\.")
 
 
 @functools.cache
-def manual():
+def manual() -> str:
     """The prose of the language reference, topics in alphabetical order, as one string of about 250 kB.
 
     Paragraphs are single lines with an empty line between them. Code, grammar, tables, headings and version notes are
@@ -20,13 +22,13 @@ def manual():
     return "\n\n".join(dict.fromkeys(filter(_is_prose, paragraphs)))
 
 
-def sentences(text):
+def sentences(text: str) -> list[str]:
     """Split text into sentences: at a full stop, colon, question or exclamation mark that a capital follows."""
     text = _SHORT.sub(lambda short: short[0].replace(".", "\0"), text)
     return [part.replace("\0", ".").strip() for part in _SENTENCE_END.split(text) if part.strip()]
 
 
-def words(sentence):
+def words(sentence: str) -> list[str]:
     """The words of a sentence in lower case: letters, with apostrophes and hyphens inside ("don't", "built-in")."""
     return re.findall(r"[a-z]+(?:['-][a-z]+)*", sentence.lower().replace("’", "'"))
 

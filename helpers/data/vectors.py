@@ -1,6 +1,9 @@
 """Word vectors, learned in a second from the text that is on every machine."""
 
+from __future__ import annotations
+
 from collections import Counter
+from collections.abc import Sequence
 
 import torch
 
@@ -9,16 +12,16 @@ from .text import manual, sentences, words
 _LENGTH = 2.0  # of every vector: x_i.x_i is then 4, which beats the dot product of unrelated words by e^4 in a softmax
 
 
-def word_vectors(count=1000, width=40, window=5):
+def word_vectors(count: int = 1000, width: int = 40, window: int = 5) -> tuple[list[str], torch.Tensor]:
     """Vectors for the `count` most frequent words of `manual()`: words that keep the same company get similar ones.
 
     Returns (names, vectors): a list of n words and a float tensor (n, e), e = width. Every vector has length 2, so the
     dot product of a word with itself is 4, and with another word 4 times the cosine of their angle.
 
-    How: count which words occur within `window` words of each other (near ones count more, 1/distance), compare each count
-    with what chance would give (positive pointwise mutual information), and keep the leading singular vectors of that
-    table. Levy and Goldberg, "Neural word embedding as implicit matrix factorization" (2014), show that word2vec does
-    much the same by gradient descent.
+    How: count which words occur within `window` words of each other (near ones count more, 1/distance), compare each
+    count with what chance would give (positive pointwise mutual information), and keep the leading singular vectors of
+    that table. Levy and Goldberg, "Neural word embedding as implicit matrix factorization" (2014), show that word2vec
+    does much the same by gradient descent.
     """
     text = [words(sentence) for sentence in sentences(manual())]
     frequency = Counter(word for sentence in text for word in sentence)
@@ -27,7 +30,7 @@ def word_vectors(count=1000, width=40, window=5):
     return names, _LENGTH * torch.nn.functional.normalize(vectors, dim=1)
 
 
-def nearest(word, names, vectors, count=5):
+def nearest(word: str, names: Sequence[str], vectors: torch.Tensor, count: int = 5) -> list[tuple[str, float]]:
     """The words whose vectors have the largest dot product with that of `word`: a list of (word, dot product)."""
     products = vectors @ vectors[names.index(word)]
     order = [i for i in products.argsort(descending=True, stable=True).tolist() if names[i] != word]

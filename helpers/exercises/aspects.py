@@ -13,22 +13,22 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Aspect
+from helpers.exercises.exercise import Answer, Aspect
 
 Inputs = Callable[[Draw], tuple]
-Via = Callable[[object, Draw], Callable]
+Via = Callable[[Answer, Draw], Callable]
 
 
 class Unmet(Exception):
     """A probe saw that the student's code does not do what it must. The text is for the student."""
 
 
-def as_is(answer, draw: Draw):
+def as_is(answer: Answer, draw: Draw) -> Callable:
     """A function is called as it stands."""
     return answer
 
 
-def built(*sizes, **options) -> Via:
+def built(*sizes: object, **options: object) -> Via:
     """Make a module with these arguments and fill its parameters with drawn numbers, by name.
 
     Two modules with parameters of the same names and shapes get the same weights, in whatever order
@@ -53,7 +53,7 @@ def fill(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
     return module
 
 
-def values(points: float, inputs: Inputs, *, name: str = "values", via: Via = as_is, **policy) -> Aspect:
+def values(points: float, inputs: Inputs, *, name: str = "values", via: Via = as_is, **policy: object) -> Aspect:
     """The result on drawn inputs is the right one."""
 
     def probe(answer, draw):
@@ -62,7 +62,7 @@ def values(points: float, inputs: Inputs, *, name: str = "values", via: Via = as
     return Aspect(name, points, probe, **policy)
 
 
-def gradient(points: float, inputs: Inputs, *, name: str = "gradient", via: Via = as_is, **policy) -> Aspect:
+def gradient(points: float, inputs: Inputs, *, name: str = "gradient", via: Via = as_is, **policy: object) -> Aspect:
     """Gradients flow back to the inputs, and are the right ones.
 
     The result is multiplied with drawn numbers of its own shape and summed, so that every entry counts.
@@ -85,7 +85,7 @@ def gradient(points: float, inputs: Inputs, *, name: str = "gradient", via: Via 
         grads = torch.autograd.grad((result * draws).sum(), leaves, allow_unused=True)
         return {
             f"gradient {place}": torch.zeros_like(leaf) if grad is None else grad
-            for place, (leaf, grad) in enumerate(zip(leaves, grads))
+            for place, (leaf, grad) in enumerate(zip(leaves, grads, strict=True))
         }
 
     policy.setdefault("rtol", 1e-3)
@@ -200,7 +200,7 @@ def raises(
     return Aspect(name, points, probe, side=True, missed=missed)
 
 
-def renamed(aspect: Aspect, name: str, **policy) -> Aspect:
+def renamed(aspect: Aspect, name: str, **policy: object) -> Aspect:
     """The same aspect under another name."""
     return dataclasses.replace(aspect, name=name, **policy)
 
@@ -218,12 +218,12 @@ def _kind(value) -> str:
 
 
 class _AsBetweenRealDevices(TorchFunctionMode):
-    """Makes `meta` and the CPU get on with each other as two real devices do, where torch treats `meta` in a way of its own.
+    """Makes `meta` and the CPU get on as two real devices do, where torch treats `meta` in a way of its own.
 
-    ``there[...] = here`` and ``there.copy_(here)`` from `meta` to the CPU do nothing, where torch would raise: between real
-    devices both copy. Without this, a tensor that was made on the CPU and then filled would fail for want of numbers and
-    look like code that reads them. And looking rows up in an embedding on `meta` by indices on the CPU raises, where torch
-    would let it pass.
+    ``there[...] = here`` and ``there.copy_(here)`` from `meta` to the CPU do nothing, where torch would raise: between
+    real devices both copy. Without this, a tensor that was made on the CPU and then filled would fail for want of
+    numbers and look like code that reads them. And looking rows up in an embedding on `meta` by indices on the CPU
+    raises, where torch would let it pass.
     """
 
     def __torch_function__(self, function, types, arguments=(), options=None):

@@ -33,11 +33,13 @@ class Draw:
     def _tensor(self, array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
         return torch.tensor(array, dtype=dtype).to(self.device)
 
-    def normal(self, *shape: int, mean: float = 0.0, std: float = 1.0, dtype=torch.float32) -> torch.Tensor:
+    def normal(
+        self, *shape: int, mean: float = 0.0, std: float = 1.0, dtype: torch.dtype = torch.float32
+    ) -> torch.Tensor:
         """Independent normal numbers of the given shape."""
         return self._tensor(mean + std * self._random.standard_normal(shape), dtype)
 
-    def uniform(self, low: float, high: float, *shape: int, dtype=torch.float32) -> torch.Tensor:
+    def uniform(self, low: float, high: float, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Independent uniform numbers in [low, high) of the given shape."""
         return self._tensor(self._random.uniform(low, high, shape), dtype)
 

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from helpers.exercises.draw import Draw
 
-Probe = Callable[[object, Draw], object]
+Answer = Callable[..., Any]  # what the student wrote: a function or a class, if it is that
+Probe = Callable[[Answer, Draw], object]
 
 
 class UnknownLesson(LookupError):
@@ -69,9 +71,11 @@ class Exercise:
 
     @property
     def points(self) -> float:
+        """What all its aspects are worth."""
         return sum(aspect.points for aspect in self.aspects)
 
     def aspect(self, name: str) -> Aspect:
+        """The aspect of that name."""
         return next(aspect for aspect in self.aspects if aspect.name == name)
 
     def draw(self, seed: int | str, aspect: Aspect) -> Draw:
@@ -90,10 +94,12 @@ class Lesson:
 
     @property
     def number(self) -> int:
+        """Which lesson it is: 3 for 03_scaling."""
         return int(self.name.split("_")[0])
 
     @property
     def points(self) -> float:
+        """What all its exercises are worth."""
         return sum(exercise.points for exercise in self.exercises)
 
     def __iter__(self) -> Iterator[Exercise]:

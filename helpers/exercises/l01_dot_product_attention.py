@@ -1,34 +1,40 @@
 """Lesson 1: a weighted average that picks its own weights."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import torch
 
 from helpers.exercises.aspects import any_device, gradient, input_left_alone, values
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
 
 
-def ratings(draw):
+def ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Factors of 4 users and 6 films, ratings (4, 6), and which of them are known."""
     seen = draw.mask(0.45, 4, 6)
     seen[0, 0], seen[0, 1] = True, False  # never all, never none
     return draw.normal(4, 3), draw.normal(6, 3), draw.normal(4, 6, mean=0.5, std=2.0), seen
 
 
-def sentences(draw):
+def sentences(draw: Draw) -> tuple[torch.Tensor]:
     """Two sentences of 5 vectors, each 3 wide: no two sizes are alike, so a mixed-up axis shows."""
     return (draw.normal(2, 5, 3),)
 
 
-def scores(draw):
+def scores(draw: Draw) -> tuple[torch.Tensor]:
+    """Scores (2, 3, 5), not square."""
     return (draw.normal(2, 3, 5, std=2.0),)
 
 
-def large_scores(draw):
+def large_scores(draw: Draw) -> tuple[torch.Tensor]:
     """Rows near +10,000 and rows near −10,000 in one tensor."""
     offsets = torch.tensor([10_000.0, -10_000.0, 0.0], device=draw.device).reshape(1, 3, 1)
     return (draw.normal(2, 3, 5, std=2.0).round() + offsets,)
 
 
-def running_sum(x):
+def running_sum(x: torch.Tensor) -> torch.Tensor:
     """Sees the order of the positions, and treats every component of the width in its own way.
 
     Positions have weights whose sums never meet: with equal weights, the largest difference under an order is now and
@@ -39,18 +45,19 @@ def running_sum(x):
     return (x * places * steps).cumsum(dim=1)
 
 
-def sees_order(draw):
+def sees_order(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
     # 7 components and 5 positions: an index that is meant for positions fits the width as well
+    """An attention that depends on order, a sequence (2, 5, 7), and an order of its positions."""
     return running_sum, draw.normal(2, 5, 7), draw.permutation(5, cycle=True)
 
 
-def both_signs(gap, draw):
+def both_signs(gap: Answer, draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """The gap of a function and of its negative: the largest difference is negative for one of the two."""
     attention, x, order = sees_order(draw)
     return gap(attention, x, order), gap(lambda x: -attention(x), x, order)
 
 
-def sees_no_order(draw):
+def sees_no_order(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
     """Mixes the width, leaves positions alone."""
     return (lambda x: x.flip(-1) * 2), draw.normal(2, 5, 7), draw.permutation(5, cycle=True)
 

@@ -1,17 +1,22 @@
 """Lesson 2: three roles for every vector."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import torch
 
 from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 
 
-def entries(draw):
+def entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """A query 3 wide, 5 keys, and 5 values of another width, 4: values taken for keys show at once."""
     return draw.normal(3), draw.normal(5, 3), draw.normal(5, 4)
 
 
-def stored(draw):
+def stored(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Six keys, 4 wide, and a query. Their products lie about 0.5 apart, on both sides of zero, in a drawn order.
 
     No two keys come near a tie, so that the largest betas have one winner whatever the rounding; and some products
@@ -25,7 +30,7 @@ def stored(draw):
     return keys, query
 
 
-def sharpened(*betas):
+def sharpened(*betas: float) -> Probe:
     """A probe: the weights for each of these betas."""
 
     def probe(sharpen, draw):
@@ -35,16 +40,17 @@ def sharpened(*betas):
     return probe
 
 
-def stored_with_beta(draw):
+def stored_with_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """What `stored` gives, and a β of 2.5."""
     return *stored(draw), 2.5
 
 
-def to_project(draw):
+def to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Nothing is square, and values are wider than queries and keys."""
     return draw.normal(2, 5, 4), draw.normal(4, 3), draw.normal(4, 3), draw.normal(4, 6)
 
 
-def three_things(returned):
+def three_things(returned: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The three tensors that project returns, or a sentence for the student."""
     if isinstance(returned, (tuple, list)) and len(returned) == 3:
         return returned
@@ -52,7 +58,7 @@ def three_things(returned):
     raise Unmet(f"Your code returns {'None' if returned is None else told}; three tensors are needed: return q, k, v.")
 
 
-def projection(place):
+def projection(place: int) -> Probe:
     """A probe: one of the three tensors."""
 
     def probe(project, draw):
@@ -61,22 +67,22 @@ def projection(place):
     return probe
 
 
-def joined(project, draw):
+def joined(project: Answer, draw: Draw) -> Callable:
     """project as a function that gives one tensor."""
     return lambda *inputs: torch.cat(tuple(three_things(project(*inputs))), dim=-1)
 
 
-def three(draw):
+def three(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Queries (b, t, d) = (2, 3, 4), keys (b, s, d) = (2, 5, 4), values (b, s, v) = (2, 5, 6)."""
     return draw.normal(2, 3, 4), draw.normal(2, 5, 4), draw.normal(2, 5, 6)
 
 
-def sequence(draw):
+def sequence(draw: Draw) -> tuple[torch.Tensor]:
     """One batch of sequences (b, t, e) = (2, 4, 5)."""
     return (draw.normal(2, 4, 5, std=1.5),)
 
 
-def two_sequences(draw):
+def two_sequences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """The sequence that asks (b, t, e) = (2, 4, 5), and the one that is asked (b, s, e) = (2, 6, 5)."""
     return draw.normal(2, 4, 5, std=1.5), draw.normal(2, 6, 5, std=1.5)
 
@@ -135,8 +141,10 @@ LESSON = Lesson(
             ),
             forbidden={
                 "finished_attention": FINISHED,
-                "scaled_dot_product_attention": "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
-                "not to). Write the two products and the softmax yourself, here and once.",
+                "scaled_dot_product_attention": (
+                    "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
+                    "not to). Write the two products and the softmax yourself, here and once."
+                ),
             },
         ),
         Exercise(

@@ -1,39 +1,44 @@
 """Lesson 3: why divide by √d."""
 
+from __future__ import annotations
+
 import math
 
 import torch
 
 from helpers.exercises.aspects import Unmet, any_device, input_left_alone, values
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
 
 # ------------------------------------------------------------------------------------------ score_variance
 #
 # A measurement has no one right value: whoever draws k before q, or pair after pair, gets other numbers from the same
 # generator. So the probe turns statistics into something that a key can hold.
 #
-# The aspect "values" asks for the variance at three drawn widths. With n pairs of normal vectors the estimate s² scatters around d
-# with a variance of d² · (2/(n−1) + (6/d)/n): the first term is that of any normal sample, and 6/d is the excess kurtosis of a sum of
-# d products of two normal numbers. n is chosen such that one standard error is STANDARD_ERROR · d. A value within five of them
-# (for a right answer, all but about one in a million are) is reported as d itself; any other as it is, so that a message can say by
-# how much it is off. The aspect's own tolerance is the same five standard errors: it recognises a known mistake, which scatters too.
+# The aspect "values" asks for the variance at three drawn widths. With n pairs of normal vectors the estimate s²
+# scatters around d with a variance of d² · (2/(n−1) + (6/d)/n): the first term is that of any normal sample, and 6/d is
+# the excess kurtosis of a sum of d products of two normal numbers. n is chosen such that one standard error is
+# STANDARD_ERROR · d. A value within five of them (for a right answer, all but about one in a million are) is reported
+# as d itself; any other as it is, so that a message can say by how much it is off. The aspect's own tolerance is the
+# same five standard errors: it recognises a known mistake, which scatters too.
 #
-# `return float(d)` would then pass, and it measured nothing. So before any value counts, answers from many seeds have to
-# scatter at least a tenth as much as honest ones would, and the number of pairs has to make a difference.
+# `return float(d)` would then pass, and it measured nothing. So before any value counts, answers from many seeds have
+# to scatter at least a tenth as much as honest ones would, and the number of pairs has to make a difference.
 #
 # The generator lives on the CPU on every machine: numbers drawn with it, with or without device=generator.device, work
-# everywhere. There is no input that could lie on another device, and torch has no generator for `meta`: so no "any device" here.
+# everywhere. There is no input that could lie on another device, and torch has no generator for
+# `meta`: so no "any device" here.
 
 STANDARD_ERROR = 0.02
 FIVE = 5 * STANDARD_ERROR
 
 
-def pairs_needed(d):
+def pairs_needed(d: int) -> int:
     """How many pairs make one standard error of the measured variance STANDARD_ERROR · d."""
     return round((2 + 6 / d) / STANDARD_ERROR**2)
 
 
-def measured(answer, d, samples, generator):
+def measured(answer: Answer, d: int, samples: int, generator: int | torch.Generator) -> float:
     """One measurement as a Python number. generator: a torch.Generator, or the seed of a new one."""
     if isinstance(generator, int):
         generator = torch.Generator().manual_seed(generator)
@@ -50,7 +55,7 @@ def measured(answer, d, samples, generator):
         raise Unmet(f"One number is needed, the measured variance. Your function returns {kind}") from None
 
 
-def near_the_width(answer, draw):
+def near_the_width(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The variance at three widths, each reported as the width itself when it is within five standard errors of it."""
     first = draw.number(1, 10**6)
     few = torch.tensor([measured(answer, 8, 30 + place, first + place) for place in range(40)], dtype=torch.float64)
@@ -69,19 +74,19 @@ def near_the_width(answer, draw):
     found = [measured(answer, d, pairs_needed(d), first + d) for d in widths]
     return {
         "variance at three widths": torch.tensor(
-            [banded(value, d) for value, d in zip(found, widths)], dtype=torch.float64
+            [banded(value, d) for value, d in zip(found, widths, strict=True)], dtype=torch.float64
         )
     }
 
 
-def banded(value, d):
-    """d for a value within five standard errors of it, 0 for one that is within five of the *mean* of the scores, else the value."""
+def banded(value: float, d: int) -> float:
+    """The value, or d itself for one within five standard errors of d, or 0 for one as near to the scores' *mean*."""
     if abs(value - d) <= FIVE * d:
         return float(d)
     return 0.0 if abs(value) <= 5 * math.sqrt(d / pairs_needed(d)) else value
 
 
-def from_the_generator(answer, draw):
+def from_the_generator(answer: Answer, draw: Draw) -> torch.Tensor:
     """The same seed gives the same number; another seed, or the same generator once more, another one."""
     seed = draw.number(1, 10**6)
     generator = torch.Generator().manual_seed(seed)
@@ -108,17 +113,17 @@ def from_the_generator(answer, draw):
 # ------------------------------------------------------------------------------------------- scaled scores
 
 
-def queries_and_keys(draw):
+def queries_and_keys(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """No two sizes are alike, and none is the root of another: a root of the wrong size shows."""
     return draw.normal(2, 3, 7), draw.normal(2, 5, 7)
 
 
-def with_heads(draw):
+def with_heads(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """4 heads, each 7 wide, in a model that is 28 wide."""
     return draw.normal(2, 4, 3, 7), draw.normal(2, 4, 5, 7)
 
 
-def large_halves(draw):
+def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Half precision, 64 wide, entries between 36 and 50: every q·k is beyond 65,504, every q·k/8 well below.
 
     Each vector has one sign, drawn, so that scores of both signs occur.
@@ -134,16 +139,17 @@ def large_halves(draw):
 # -------------------------------------------------------------------------------- Jacobian, entropy, norm
 
 
-def weights(draw):
+def weights(draw: Draw) -> tuple[torch.Tensor]:
     """Rows that sum to 1, neither flat nor saturated."""
     return (torch.softmax(1.5 * draw.normal(2, 3, 5), dim=-1),)
 
 
-def one_row_of_weights(draw):
+def one_row_of_weights(draw: Draw) -> tuple[torch.Tensor]:
+    """A distribution (6,), no batch."""
     return (torch.softmax(1.5 * draw.normal(6), dim=-1),)
 
 
-def weights_with_zeros(draw):
+def weights_with_zeros(draw: Draw) -> tuple[torch.Tensor]:
     """Some weights exactly 0, as after a mask; one row has all its weight on one position."""
     scores = 1.5 * draw.normal(2, 3, 5)
     for row in range(3):
@@ -152,15 +158,17 @@ def weights_with_zeros(draw):
     return (torch.softmax(scores, dim=-1),)
 
 
-def scores(draw):
+def scores(draw: Draw) -> tuple[torch.Tensor]:
+    """Scores (2, 3, 5)."""
     return (1.5 * draw.normal(2, 3, 5),)
 
 
-def one_row_of_scores(draw):
+def one_row_of_scores(draw: Draw) -> tuple[torch.Tensor]:
+    """Scores (6,), no batch."""
     return (1.5 * draw.normal(6),)
 
 
-def large_scores(draw):
+def large_scores(draw: Draw) -> tuple[torch.Tensor]:
     """Differences as in any row, far from 0: near +10,000 and near −10,000."""
     offsets = torch.tensor([10_000.0, -10_000.0, 0.0], device=draw.device).reshape(1, 3, 1)
     return ((1.5 * draw.normal(2, 3, 5)).round() + offsets,)

@@ -1,39 +1,50 @@
 """Lesson 4: several questions at once."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, built, gradient, parameters, raises, values
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.aspects import Inputs, Unmet, any_device, built, gradient, parameters, raises, values
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 from helpers.parts.attention import SingleHeadAttention
 from helpers.parts.multi_head import merge_heads, split_heads
 
 
-def wide_vectors(draw):
+def wide_vectors(draw: Draw) -> tuple[torch.Tensor, int]:
     """Two sentences of 5 vectors, 12 wide: with 3 heads every axis of the result has another size."""
     return draw.normal(2, 5, 12), 3
 
 
-def does_not_divide(draw):
+def does_not_divide(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Vectors (2, 5, 22) for 6 heads, and 22 is no multiple of 6."""
     return draw.normal(2, 5, 22), 6
 
 
-def in_heads(draw):
+def in_heads(draw: Draw) -> tuple[torch.Tensor]:
+    """Two sentences of 5 positions in 3 heads: (2, 3, 5, 4)."""
     return (draw.normal(2, 3, 5, 4),)
 
 
-def sentences(draw):
+def sentences(draw: Draw) -> tuple[torch.Tensor]:
+    """Two sentences of 5 positions: (2, 5, 12)."""
     return (draw.normal(2, 5, 12),)
 
 
-def narrow_sentences(draw):
+def narrow_sentences(draw: Draw) -> tuple[torch.Tensor]:
+    """Two sentences of 5 positions: (2, 5, 7), a width that is odd."""
     return (draw.normal(2, 5, 7),)
 
 
-def one_head(draw):
+def one_head(draw: Draw) -> tuple[torch.Tensor]:
+    """A weight (3, 3) for vectors of width 3."""
     return (draw.normal(3, 3),)
 
 
-def with_heads(draw):
+def with_heads(draw: Draw) -> tuple[torch.Tensor, int]:
+    """A weight (3, 3), and 4 heads that share it."""
     return one_head(draw)[0], 4
 
 
@@ -45,7 +56,8 @@ REFUSAL = (
 )
 
 
-def divides(points, inputs, **options):
+def divides(points: float, inputs: Inputs, **options: object) -> Aspect:
+    """A width that the number of heads does not divide is refused, both numbers named."""
     return raises(
         points, inputs, ValueError, name="e not divisible by h", missed=REFUSAL, mentions=("22", "6"), **options
     )
@@ -54,7 +66,7 @@ def divides(points, inputs, **options):
 # ---------------------------------------------------------------------------------------------- counting
 
 
-def sizes(draw):
+def sizes(draw: Draw) -> list[tuple[int, int]]:
     """Three pairs (e, h) for which d = e/h is whole and differs from h."""
     pairs = []
     for h in (2, 3, 5):
@@ -63,7 +75,9 @@ def sizes(draw):
     return pairs
 
 
-def counted(kind):
+def counted(kind: str) -> Probe:
+    """How many parameters a module of that kind has, for several sizes."""
+
     def probe(count, draw):
         return tuple(count(e, h, kind) for e, h in sizes(draw))
 
@@ -73,12 +87,12 @@ def counted(kind):
 # ------------------------------------------------------------------------------------------------ fusing
 
 
-def single_heads(draw):
+def single_heads(draw: Draw) -> list[torch.nn.Module]:
     """Three heads from width 7 to width 4: 3·4 is not 7, so a weight that lies the wrong way round shows."""
     return [built(7, 4)(SingleHeadAttention, draw.named(f"head {k}")) for k in range(3)]
 
 
-def triple(fused):
+def triple(fused: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """What `fuse_heads` returned, as three weights. Unmet says what it is instead."""
     if fused is None or isinstance(fused, (torch.nn.Module, dict)):
         kind = "None" if fused is None else f"a {type(fused).__name__}"
@@ -98,14 +112,16 @@ def triple(fused):
     return fused
 
 
-def weights_of(number):
+def weights_of(number: int) -> Probe:
+    """The fused matrix of queries (0), keys (1) or values (2)."""
+
     def probe(fuse, draw):
         return triple(fuse(single_heads(draw)))[number]
 
     return probe
 
 
-def fused_outputs(fuse, draw):
+def fused_outputs(fuse: Answer, draw: Draw) -> torch.Tensor:
     """All heads at once with the fused weights, unscaled as lesson 2's heads are. (2, 5, 7) -> (2, 5, 12)."""
     w_q, w_k, w_v = triple(fuse(single_heads(draw)))
     shapes = [tuple(weight.shape) for weight in (w_q, w_k, w_v)]
@@ -119,7 +135,8 @@ def fused_outputs(fuse, draw):
     return merge_heads(torch.softmax(q @ k.mT, dim=-1) @ v)
 
 
-def heads_left_alone(fuse, draw):
+def heads_left_alone(fuse: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The single heads' own parameters, after they were fused."""
     heads = single_heads(draw)
     triple(fuse(heads))
     return {name: parameter for k, head in enumerate(heads) for name, parameter in _named(head, k)}
@@ -129,11 +146,13 @@ def _named(head, k):
     return [(f"head {k}, {name}", parameter) for name, parameter in head.named_parameters()]
 
 
-def heads_on_meta(draw):
+def heads_on_meta(draw: Draw) -> tuple[list[torch.nn.Module]]:
+    """The single heads, on torch's meta device."""
     return ([head.to("meta") for head in single_heads(draw)],)
 
 
-def joined(fuse, draw):
+def joined(fuse: Answer, draw: Draw) -> Callable:
+    """The three fused matrices, one below the other."""
     return lambda heads: torch.cat(triple(fuse(heads)))
 
 

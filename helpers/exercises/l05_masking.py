@@ -1,19 +1,24 @@
 """Lesson 5: what a position may see."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import torch
 
 from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, renamed, values
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 
 # ------------------------------------------------------------------------------------------- next_token_pairs
 
 
-def letters(draw):
+def letters(draw: Draw) -> tuple[torch.Tensor]:
     """Three rows of nine tokens out of 50."""
     return (draw.integers(0, 50, 3, 9),)
 
 
-def half_of_pair(place):
+def half_of_pair(place: int) -> Probe:
     """The inputs (place 0) or the targets (place 1) that the student's function makes."""
 
     def probe(pairs, draw):
@@ -32,23 +37,25 @@ def half_of_pair(place):
     return probe
 
 
-def targets_only(pairs, draw):
+def targets_only(pairs: Answer, draw: Draw) -> Callable:
+    """The student's function, its targets alone."""
     return lambda tokens: pairs(tokens)[1]
 
 
 # ------------------------------------------------------------------------------------------------ the masks
 
 
-def a_length(draw):
+def a_length(draw: Draw) -> tuple[int, torch.device]:
     """Any t, and the device that the mask belongs on."""
     return draw.number(5, 9), draw.device
 
 
-def elsewhere(draw):
+def elsewhere(draw: Draw) -> tuple[int, torch.device]:
+    """t = 6, on torch's meta device."""
     return 6, torch.device("meta")
 
 
-def sentence_lengths(draw):
+def sentence_lengths(draw: Draw) -> tuple[torch.Tensor, int]:
     """Four different lengths, all of them shorter than the t = 7 that the sentences were padded to."""
     return draw.permutation(5)[:4] + 1, 7
 
@@ -56,37 +63,39 @@ def sentence_lengths(draw):
 # ------------------------------------------------------------------------------------------- masked_softmax
 
 
-def partly_seen(draw, *shape):
+def partly_seen(draw: Draw, *shape: int) -> torch.Tensor:
     """A mask in which every row sees two entries or more, and never all of them."""
     rank = draw.uniform(0, 1, *shape).argsort(-1).argsort(-1)
     return rank < draw.integers(2, shape[-1], *shape[:-1], 1)
 
 
-def rows_that_see(draw):
+def rows_that_see(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores (2, 3, 5), and a mask in which every row sees something."""
     return draw.normal(2, 3, 5, std=2.0), partly_seen(draw, 2, 3, 5)
 
 
-def rows_that_see_nothing(draw):
+def rows_that_see_nothing(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """The same, with one row in each sentence that may see nothing."""
     scores, mask = rows_that_see(draw)
     mask[0, 1], mask[1, 2] = False, False
     return scores, mask
 
 
-def far_apart(draw):
+def far_apart(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows around 2000, −2000 and 0, and in each the hidden scores 300 above the visible ones."""
     scores, mask = rows_that_see(draw)
     offsets = torch.tensor([2000.0, -2000.0, 0.0], device=draw.device).reshape(1, 3, 1)
     return (scores * 8).round() / 8 + offsets + 300.0 * ~mask, mask
 
 
-def smaller_masks(softmax, draw):
+def smaller_masks(softmax: Answer, draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """One mask for all sentences and heads, and one row of a mask for all that look."""
     scores = draw.normal(2, 3, 4, 5, std=2.0)
     return softmax(scores, partly_seen(draw, 4, 5)), softmax(scores, partly_seen(draw, 2, 1, 1, 5))
 
 
-def in_half_precision(softmax, draw):
+def in_half_precision(softmax: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The softmax in both 16-bit types, rows that see nothing among them."""
     scores, mask = rows_that_see_nothing(draw)
     return {"float16": softmax(scores.to(torch.float16), mask), "bfloat16": softmax(scores.to(torch.bfloat16), mask)}
 
@@ -96,23 +105,28 @@ def in_half_precision(softmax, draw):
 ATTENTION = built(8, 2)  # e = 8 in 2 heads of width 4; sentences of 5 positions, 3 of them: no two sizes alike
 
 
-def whole_sentences(draw):
+def whole_sentences(draw: Draw) -> tuple[torch.Tensor]:
+    """Three sentences of 5 positions: (3, 5, 8)."""
     return (draw.normal(3, 5, 8),)
 
 
-def used(answer, draw):
-    """The module after one call: the stub brings its parameters along, and they are worth nothing before something is done with them."""
+def used(answer: Answer, draw: Draw) -> torch.nn.Module:
+    """The module after one call.
+
+    The stub brings its parameters along, and they are worth nothing before something is done with them.
+    """
     module = ATTENTION(answer, draw)
     module(*whole_sentences(draw))
     return module
 
 
-def long_sentences(draw):
+def long_sentences(draw: Draw) -> tuple[torch.Tensor]:
+    """One sentence of 11 positions: (1, 11, 8)."""
     return (draw.normal(1, 11, 8),)
 
 
-def padded_sentences(draw):
-    """One padded in front, one at its end, one that lacks a word: the first two positions of the first may see nothing."""
+def padded_sentences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """One padded in front, one at its end, one that lacks a word: the first's first two positions may see nothing."""
     real = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 1, 1]], dtype=torch.bool, device=draw.device)
     return draw.normal(3, 5, 8), real.unsqueeze(1)
 
@@ -124,34 +138,37 @@ class Mixer(torch.nn.Module):
     """A model whose dependence is known: y_i = Σ_j p_ij Σ_a q_a· sin(2 x_ja).
 
     How much output i depends on input j is |p_ij| times something that differs from j to j; there are zeros in p, in no
-    pattern. The columns of q add up to 0: whoever adds up an output's components before differentiating sees no dependence.
-    The last column but one is the largest, beyond the width of the input: whoever stops there, or keeps the last only, misses it.
+    pattern. The columns of q add up to 0: whoever adds up an output's components before differentiating sees no
+    dependence. The last column but one is the largest, beyond the width of the input: whoever stops there, or
+    keeps the last only, misses it.
     """
 
-    def __init__(self, draw, t=4, e=3, width=5):
+    def __init__(self, draw: Draw, t: int = 4, e: int = 3, width: int = 5):
         super().__init__()
         self.places = draw.normal(t, t) * draw.mask(0.7, t, t)
         mixed = draw.normal(e, width)
         mixed[:, -2] += 3.0
         self.components = mixed - mixed.mean(dim=1, keepdim=True)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.places.to(x.device) @ torch.sin(2 * x) @ self.components.to(x.device)
 
 
-def a_mixer(draw):
+def a_mixer(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
+    """A model that mixes, and two sequences (2, 4, 3)."""
     return Mixer(draw), draw.normal(2, 4, 3)
 
 
 class Attender(torch.nn.Module):
     """Bare self-attention over sentences of any length; the mask comes after the softmax, so it leaks a little."""
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         weights = torch.softmax(x @ x.transpose(1, 2), dim=-1)
         return weights.tril() @ x
 
 
-def an_attender(draw):
+def an_attender(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
+    """A model that attends, and two sequences (2, 5, 3)."""
     return Attender(), draw.normal(2, 5, 3)
 
 

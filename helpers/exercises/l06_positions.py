@@ -1,61 +1,72 @@
 """Lesson 6: putting order back."""
 
+from __future__ import annotations
+
 import torch
 
 from helpers.exercises.aspects import any_device, built, gradient, input_left_alone, parameters, raises, renamed, values
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
 from helpers.parts.positions import sinusoidal_encoding
 
 # ------------------------------------------------------------------------------------------- PositionEmbedding
 #
 # A row that a table does not have is an IndexError on the CPU; on a GPU it kills the kernel's whole session with the
-# device. So what goes up to the end of a table, and past it, is tried on the CPU; all else has room for a slip by a few rows.
+# device. So what goes up to the end of a table, and past it, is tried on the CPU; all else has room for a slip by a few
+# rows.
 
 EMBEDDING = built(11, 6)  # t_max = 11, e = 6
 
 
-def short_sequences(draw):
+def short_sequences(draw: Draw) -> tuple[torch.Tensor]:
     """Three sequences of 5 positions: shorter than t_max, and than e, so that a table of 6 rows has them all too."""
     return (draw.normal(3, 5, 6),)
 
 
-def on_the_cpu(embedding, draw):
+def on_the_cpu(embedding: Answer, draw: Draw) -> torch.nn.Module:
+    """The student's module with drawn weights, on the CPU wherever the course computes."""
     return EMBEDDING(embedding, draw).to("cpu")
 
 
-def longest_sequences(draw):
+def longest_sequences(draw: Draw) -> tuple[torch.Tensor]:
+    """Sequences (2, 11, 6), as long as the table has rows, on the CPU."""
     return (draw.normal(2, 11, 6).cpu(),)
 
 
-def too_long(draw):
+def too_long(draw: Draw) -> tuple[torch.Tensor]:
+    """Sequences (2, 13, 6), longer than the table, on the CPU."""
     return (draw.normal(2, 13, 6).cpu(),)
 
 
 # ------------------------------------------------------------------------------------------------- sinusoids
 
 
-def sizes(draw):
+def sizes(draw: Draw) -> tuple[int, int, torch.device]:
     """An odd t and an even e: never equal."""
     return 2 * draw.number(3, 6) + 1, 2 * draw.number(3, 7), draw.device
 
 
-def far_sizes(draw):
+def far_sizes(draw: Draw) -> tuple[int, int, torch.device]:
+    """t above 40, e = 10, and the device."""
     return 40 + draw.number(0, 5), 10, draw.device
 
 
-def no_numbers(draw):
+def no_numbers(draw: Draw) -> tuple[int, int, torch.device]:
+    """t = 5, e = 6, on torch's meta device."""
     return 5, 6, torch.device("meta")
 
 
-def forwards(draw):
+def forwards(draw: Draw) -> tuple[int, int, torch.device]:
+    """A positive offset, an even width, and the device."""
     return draw.number(2, 7), 2 * draw.number(3, 6), draw.device
 
 
-def backwards(draw):
+def backwards(draw: Draw) -> tuple[int, int, torch.device]:
+    """A negative offset, an even width, and the device."""
     return -draw.number(2, 7), 2 * draw.number(3, 6), draw.device
 
 
-def carried(matrix, draw):
+def carried(matrix: Answer, draw: Draw) -> torch.Tensor:
     """The matrix applied to the encodings of four positions, as columns: (e, 4)."""
     places = draw.integers(3, 50, 4)
     encoding = sinusoidal_encoding(50, 8, draw.device)
@@ -70,27 +81,30 @@ ELSEWHERE = (
 # --------------------------------------------------------------------------------------------- relative bias
 
 
-def short_table(draw):
+def short_table(draw: Draw) -> tuple[torch.Tensor, int]:
     """A table for t_max = 11 and a sequence of 5: even i + j counted from the middle finds a number in it."""
     return draw.normal(21), 5
 
 
-def whole_table(draw):
+def whole_table(draw: Draw) -> tuple[torch.Tensor, int]:
+    """All 21 numbers, for distances −10 to 10, and t = 11; on the CPU."""
     return draw.normal(21).cpu(), 11
 
 
 # ---------------------------------------------------------------------------------------------------- rotary
 
 
-def heads(draw):
+def heads(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Queries or keys (2, 3, 5, 8) at positions 0 to 4."""
     return draw.normal(2, 3, 5, 8), torch.arange(5, device=draw.device)
 
 
-def any_order(draw):
+def any_order(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Queries or keys (2, 3, 5, 8) at five positions below 19, in a drawn order."""
     return draw.normal(2, 3, 5, 8), draw.permutation(19)[:5]
 
 
-def moved_products(rotate, draw):
+def moved_products(rotate: Answer, draw: Draw) -> torch.Tensor:
     """How much the products of turned queries and keys change when all positions move along: not at all."""
     q, k, positions = draw.normal(1, 2, 5, 8), draw.normal(1, 2, 5, 8), draw.permutation(9)[:5]
 
@@ -100,11 +114,13 @@ def moved_products(rotate, draw):
     return products(positions + draw.number(3, 9)) - products(positions)
 
 
-def queries_keys_values(draw):
+def queries_keys_values(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """q, k and v, each (2, 3, 5, 8), at five positions below 9, in a drawn order."""
     return draw.normal(2, 3, 5, 8), draw.normal(2, 3, 5, 8), draw.normal(2, 3, 5, 8), draw.permutation(9)[:5]
 
 
-def moved_attention(attention, draw):
+def moved_attention(attention: Answer, draw: Draw) -> torch.Tensor:
+    """By how much the output changes when all positions move alike: (2, 3, 5, 8)."""
     q, k, v, positions = queries_keys_values(draw)
     before = attention(q.clone(), k.clone(), v.clone(), positions)
     return attention(q, k, v, positions + draw.number(3, 9)) - before

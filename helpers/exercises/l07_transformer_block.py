@@ -1,9 +1,14 @@
 """Lesson 7: the transformer block."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
 import torch
 
 from helpers.exercises.aspects import any_device, built, gradient, input_left_alone, parameters, renamed, values
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 
 ORDERS = {"norm last": False, "norm first": True}
 PYTORCHS = "It is PyTorch's own, and the lesson holds yours against it. Write out what it does."
@@ -14,18 +19,18 @@ PYTORCHS = "It is PyTorch's own, and the lesson holds yours against it. Write ou
 class Storey(torch.nn.Module):
     """One block of the tower below: two layers of different shapes, with biases, and a shortcut."""
 
-    def __init__(self, e):
+    def __init__(self, e: int):
         super().__init__()
         self.up, self.down = torch.nn.Linear(e, 7), torch.nn.Linear(7, e)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.down(torch.tanh(self.up(x)))
 
 
 class Tower(torch.nn.Module):
     """Four blocks with drawn weights between two layers that belong to no block."""
 
-    def __init__(self, draw, e=4, depth=4):
+    def __init__(self, draw: Draw, e: int = 4, depth: int = 4):
         super().__init__()
         self.before, self.after = torch.nn.Linear(e, e), torch.nn.Linear(e, e)
         self.blocks = torch.nn.ModuleList([Storey(e) for _ in range(depth)])
@@ -33,22 +38,24 @@ class Tower(torch.nn.Module):
             for name, parameter in self.named_parameters():
                 parameter.copy_(draw.named(name).normal(*parameter.shape, std=0.5))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.before(x)
         for block in self.blocks:
             x = block(x)
         return self.after(x)
 
 
-def a_sequence(draw):
+def a_sequence(draw: Draw) -> tuple[torch.Tensor]:
+    """Two sequences (2, 5, 4)."""
     return (draw.normal(2, 5, 4),)
 
 
-def tower(answer, draw):
+def tower(answer: Answer, draw: Draw) -> Callable:
+    """The student's function on a tower of drawn weights."""
     return lambda x: answer(Tower(draw).to(x.device), x)
 
 
-def tower_with_gradients(answer, draw):
+def tower_with_gradients(answer: Answer, draw: Draw) -> Callable:
     """The tower has been trained before: its parameters still hold gradients."""
     model = Tower(draw)
     for name, parameter in model.named_parameters():
@@ -61,16 +68,17 @@ def tower_with_gradients(answer, draw):
 NORM = built(8)  # e = 8; sequences of 5 positions, 3 of them: no two sizes alike
 
 
-def vectors(draw):
+def vectors(draw: Draw) -> tuple[torch.Tensor]:
+    """Vectors (3, 5, 8) whose components have neither mean 0 nor variance 1."""
     return (draw.normal(3, 5, 8, mean=1.5, std=2.0),)
 
 
-def small_vectors(draw):
+def small_vectors(draw: Draw) -> tuple[torch.Tensor]:
     """Variances near 1e-5, which is epsilon: here it matters where epsilon stands."""
     return (draw.normal(3, 5, 8, std=0.003),)
 
 
-def constant_vectors(draw):
+def constant_vectors(draw: Draw) -> tuple[torch.Tensor]:
     """Eighths, so that the mean of eight of them is exact."""
     return ((draw.integers(-20, 20, 3, 5, 1) / 8).expand(3, 5, 8).clone(),)
 
@@ -78,23 +86,30 @@ def constant_vectors(draw):
 # ------------------------------------------------------------------------------------- FeedForward and the block
 
 
-def narrow_vectors(draw):
+def narrow_vectors(draw: Draw) -> tuple[torch.Tensor]:
+    """Vectors (2, 5, 6)."""
     return (draw.normal(2, 5, 6),)
 
 
-def sentences(draw):
+def sentences(draw: Draw) -> tuple[torch.Tensor]:
+    """Three sentences of 5 positions: (3, 5, 8)."""
     return (draw.normal(3, 5, 8),)
 
 
-def both_orders(answer, draw, *sizes, training=False, **options):
+def both_orders(
+    answer: Answer, draw: Draw, *sizes: int, training: bool = False, **options: object
+) -> Iterator[tuple[str, torch.nn.Module]]:
     """The student's module for each order of norm and layer, with the same drawn weights."""
     for name, pre_norm in ORDERS.items():
         module = built(*sizes, pre_norm=pre_norm, **options)(answer, draw)
         yield name, module.train(training)
 
 
-def masked(*sizes):
-    """With time masked, and with padding masked, in both orders. Copies of x go in: changing it in place is another aspect's business."""
+def masked(*sizes: int) -> Probe:
+    """With time masked, and with padding masked, in both orders.
+
+    Copies of x go in: changing it in place is another aspect's business.
+    """
 
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
@@ -109,8 +124,8 @@ def masked(*sizes):
     return probe
 
 
-def dropped(*sizes):
-    """In training with a chance of 1, every layer's output is dropped and the shortcuts are left: nothing is left to luck.
+def dropped(*sizes: int) -> Probe:
+    """In training with a chance of 1: every layer's output is dropped, the shortcuts are left, and nothing is luck.
 
     With a chance of 0 nothing is dropped: whoever takes the chance of keeping for the chance of dropping shows here.
     """
@@ -126,7 +141,7 @@ def dropped(*sizes):
     return probe
 
 
-def evaluated(*sizes, calls=6):
+def evaluated(*sizes: int, calls: int = 6) -> Probe:
     """How many of the calls in evaluation, with a dropout of one half, differ from the module without dropout.
 
     A single call has 120 components a layer and drops none of them with a chance of 2⁻¹²⁰.
@@ -162,7 +177,7 @@ TRAINING = (
 # ---------------------------------------------------------------------------------------------- block_parameters
 
 
-def several_sizes(count, draw):
+def several_sizes(count: Answer, draw: Draw) -> dict[str, int]:
     """A width and heads each, drawn and published ones."""
     drawn = 4 * draw.number(5, 40)
     return {f"e = {e}, h = {h}": count(e, h) for e, h in ((8, 2), (drawn, 4), (512, 8), (768, 12))}
@@ -195,7 +210,7 @@ LESSON = Lesson(
                 input_left_alone(0.5, vectors, via=NORM),
                 any_device(0.5, vectors, via=NORM),
             ),
-            forbidden={name: PYTORCHS for name in ("LayerNorm", "layer_norm", "native_layer_norm")}
+            forbidden=dict.fromkeys(("LayerNorm", "layer_norm", "native_layer_norm"), PYTORCHS)
             | {"FinishedNorm": "The finished norm is there for the exercises that build on this one."},
         ),
         Exercise(
@@ -251,13 +266,11 @@ LESSON = Lesson(
             stars=1,
             minutes=6,
             aspects=(Aspect("count", 2, several_sizes, accepts="number", rtol=0, atol=1e-9),),
-            forbidden={
-                name: (
-                    "Count on paper, layer by layer, and return a formula in e and h; the cell below holds it against a"
-                    " real block."
-                )
-                for name in ("FinishedBlock", "TransformerBlock", "numel")
-            },
+            forbidden=dict.fromkeys(
+                ("FinishedBlock", "TransformerBlock", "numel"),
+                "Count on paper, layer by layer, and return a formula in e and h; the cell below holds it against a"
+                " real block.",
+            ),
         ),
     ),
 )

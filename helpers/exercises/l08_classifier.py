@@ -1,50 +1,59 @@
 """Lesson 8: a transformer that says whether a review is kind."""
 
+from __future__ import annotations
+
 import collections.abc
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.aspects import Inputs, Unmet, any_device, built, gradient, input_left_alone, parameters, values
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 
 # -------------------------------------------------------------------------------------------- build_vocabulary
 
 WORDS = "film plot isn't dull good and , . the".split()  # as split_words gives them; some more than letters
 SPECIAL = ["<pad>", "<unk>"]
+Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # ids (b, t), mask (b, t), labels (b,)
 RAW = ["Film", "dull,", "good.", "The", "<PAD>", "i", "n't"]  # what other ways to cut a text find
 
 
-def texts_with(counts, draw, pieces=4):
-    """Texts in which word k of WORDS stands counts[k] times, shuffled, with capitals, and punctuation without a space before it."""
-    words = [word for word, count in zip(WORDS, counts) for _ in range(count)]
+def texts_with(counts: Sequence[int], draw: Draw, pieces: int = 4) -> list[str]:
+    """Texts in which word k of WORDS stands counts[k] times.
+
+    Shuffled, with capitals, and punctuation without a space before it.
+    """
+    words = [word for word, count in zip(WORDS, counts, strict=True) for _ in range(count)]
     words = [words[place] for place in draw.permutation(len(words)).tolist()]
     capitals = draw.mask(0.3, len(words)).tolist()
     ends = [0, *sorted((draw.permutation(len(words) - 1)[: pieces - 1] + 1).tolist()), len(words)]
     texts = []
-    for start, end in zip(ends, ends[1:]):
+    for start, end in pairwise(ends):
         text = ""
-        for word, capital in zip(words[start:end], capitals[start:end]):
+        for word, capital in zip(words[start:end], capitals[start:end], strict=True):
             text += (" " if word[0].isalpha() else "") + (word.capitalize() if capital else word)
         texts.append(text.strip())
     return texts
 
 
-def different_counts(draw):
+def different_counts(draw: Draw) -> tuple[list[str], int]:
     """Nine words, all counts different; as many places as there are words."""
     return texts_with((draw.permutation(len(WORDS)) * 2 + 1).tolist(), draw), 2 + len(WORDS)
 
 
-def equal_counts(draw):
+def equal_counts(draw: Draw) -> tuple[list[str], int]:
     """Three words each of three counts."""
     return texts_with((draw.permutation(len(WORDS)) // 3 * 3 + 2).tolist(), draw), 2 + len(WORDS)
 
 
-def too_few_places(draw):
+def too_few_places(draw: Draw) -> tuple[list[str], int]:
     """Room for some of the words only."""
     return texts_with((draw.permutation(len(WORDS)) * 2 + 1).tolist(), draw), draw.number(5, 9)
 
 
-def vocabulary_of(inputs):
+def vocabulary_of(inputs: Inputs) -> Probe:
     """The id of every word that might be in the vocabulary, −1 for those that are not; and how many entries it has."""
 
     def probe(build, draw):
@@ -72,42 +81,43 @@ def _as_id(value):
 KNOWN = "<pad> <unk> . it is the film not good dull plot".split()
 
 
-def some_texts(lengths, draw, unknown=0.0):
+def some_texts(lengths: Sequence[int], draw: Draw, unknown: float = 0.0) -> list[str]:
     """Texts of so many words of the vocabulary each; some of the words replaced by others."""
     texts = []
     for length in lengths:
         words = [KNOWN[place] for place in draw.integers(2, len(KNOWN), length).tolist()]
         strange = draw.mask(unknown, length).tolist()
-        words = ["zebra" if other else word for word, other in zip(words, strange)]
+        words = ["zebra" if other else word for word, other in zip(words, strange, strict=True)]
         if unknown and length:
             words[length // 2] = "zebra"
         texts.append(" ".join(words).replace(" .", ".").capitalize())
     return texts
 
 
-def a_vocabulary(draw):
+def a_vocabulary(draw: Draw) -> dict[str, int]:
     """<pad> is 0 and <unk> is 1; the others are in a drawn order."""
     order = (draw.named("vocabulary").permutation(len(KNOWN) - 2) + 2).tolist()
-    return {"<pad>": 0, "<unk>": 1} | {word: place for word, place in zip(KNOWN[2:], order)}
+    return {"<pad>": 0, "<unk>": 1} | dict(zip(KNOWN[2:], order, strict=True))
 
 
-def short_texts(draw):
+def short_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
     """Four lengths below the limit of 9, and in no order; the longest is neither first nor last."""
     lengths = torch.tensor([2, 7, 4, 3]) + draw.number(0, 2)
     return some_texts(lengths.tolist(), draw), a_vocabulary(draw), 9
 
 
-def strange_texts(draw):
+def strange_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
+    """Texts in which three words of ten are unknown, the vocabulary, and room for all words."""
     return some_texts([3, 6, 5], draw, unknown=0.3), a_vocabulary(draw), 9
 
 
-def long_texts(draw):
+def long_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
     """Two of three are longer than the limit, one holds no word at all."""
     texts = some_texts([8 + draw.number(0, 3), 3, 7], draw)
     return [*texts, ""], a_vocabulary(draw), 5
 
 
-def batch_of(inputs, part):
+def batch_of(inputs: Inputs, part: int | None) -> Probe:
     """One of the two things that the student's function makes: 0 the ids, 1 the mask, None both."""
 
     def probe(encode, draw):
@@ -127,18 +137,19 @@ def batch_of(inputs, part):
 # --------------------------------------------------------------------------------------------------- mean_pool
 
 
-def a_mask(draw, lengths, t):
+def a_mask(draw: Draw, lengths: torch.Tensor, t: int) -> torch.Tensor:
     """(b, t), True at the first positions of each text."""
     return torch.arange(t, device=draw.device) < lengths.unsqueeze(1)
 
 
-def padded_vectors(draw):
+def padded_vectors(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Four texts of different lengths, the longest of all t = 7 positions; large numbers where the padding is."""
     mask = a_mask(draw, torch.cat([draw.permutation(5)[:3] + 1, torch.tensor([7], device=draw.device)]), 7)
     return draw.normal(4, 7, 3) + 5.0 * ~mask.unsqueeze(-1), mask
 
 
-def with_an_empty_text(draw):
+def with_an_empty_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Vectors and a mask, as `padded_vectors` draws them; one text has no word."""
     x, mask = padded_vectors(draw)
     mask[draw.number(0, 3)] = False
     return x, mask
@@ -150,14 +161,14 @@ SIZES = (11, 3, 8, 2, 3, 9)  # n, c, e, h, depth, t_max
 CLASSIFIER = built(*SIZES)
 
 
-def whole_texts(draw):
+def whole_texts(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Four texts of six words each, and in every batch the last word of the vocabulary."""
     ids = draw.integers(2, 11, 4, 6)
     ids[1, 2] = 10
     return ids, torch.ones(4, 6, dtype=torch.bool, device=draw.device)
 
 
-def padded_texts(draw):
+def padded_texts(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Five texts of different lengths in t = 7 positions. What stands in the padding is id 0."""
     mask = a_mask(draw, torch.cat([draw.permutation(5)[:4] + 2, torch.tensor([7], device=draw.device)]), 7)
     ids = draw.integers(2, 11, 5, 7)
@@ -165,7 +176,7 @@ def padded_texts(draw):
     return ids * mask, mask
 
 
-def as_many_texts_as_positions(draw):
+def as_many_texts_as_positions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """b = t = 4: a mask (b, t) that was taken for one of (t, t) raises nothing here."""
     mask = a_mask(draw, torch.cat([draw.permutation(3) + 1, torch.tensor([4], device=draw.device)]), 4)
     ids = draw.integers(2, 11, 4, 4)
@@ -179,11 +190,12 @@ def as_many_texts_as_positions(draw):
 class Judge(torch.nn.Module):
     """A small classifier with known weights, called as the lesson's: words to vectors, a bend, the mean, three scores.
 
-    In training it adds fixed numbers of its own to the vectors, where dropout would put drawn ones: whoever forgets to say
-    which mode is meant gets other numbers, the same ones every time. `seen` notes for each call the mode and whether gradients were on.
+    In training it adds fixed numbers of its own to the vectors, where dropout would put drawn ones: whoever
+    forgets to say which mode is meant gets other numbers, the same ones every time. `seen` notes for each call the
+    mode and whether gradients were on.
     """
 
-    def __init__(self, draw, n=9, e=4, c=3):
+    def __init__(self, draw: Draw, n: int = 9, e: int = 4, c: int = 3):
         super().__init__()
         self.tokens, self.to_classes = torch.nn.Embedding(n, e), torch.nn.Linear(e, c)
         self.to(draw.device)
@@ -193,7 +205,7 @@ class Judge(torch.nn.Module):
         self.noise = draw.named("noise").normal(e)
         self.seen = []
 
-    def forward(self, ids, mask):
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         self.seen.append((self.training, torch.is_grad_enabled()))
         x = torch.tanh(self.tokens(ids))
         if self.training:
@@ -201,11 +213,12 @@ class Judge(torch.nn.Module):
         weights = mask.unsqueeze(-1).to(x.dtype)
         return self.to_classes((x * weights).sum(dim=1) / weights.sum(dim=1))
 
-    def weights(self):
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Copies of the parameters, by name."""
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
 
 
-def a_batch(draw, b=5, t=6):
+def a_batch(draw: Draw, b: int = 5, t: int = 6) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Padded texts with labels of all three classes."""
     lengths = draw.integers(2, t + 1, b)
     mask = a_mask(draw, lengths, t)
@@ -213,16 +226,18 @@ def a_batch(draw, b=5, t=6):
     return draw.integers(1, 9, b, t) * mask, mask, labels
 
 
-def trainer(model):
+def trainer(model: torch.nn.Module) -> torch.optim.Optimizer:
+    """An optimiser with momentum: what it remembers shows in the second step."""
     return torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.5)
 
 
-def first_loss(step, draw):
+def first_loss(step: Answer, draw: Draw) -> float:
+    """What the student's step says of a model with drawn weights."""
     model = Judge(draw).eval()
     return step(model, a_batch(draw), trainer(model))
 
 
-def weights_after(steps):
+def weights_after(steps: int) -> Probe:
     """The weights after so many steps, each on a batch of its own; the model came in evaluation mode."""
 
     def probe(step, draw):
@@ -235,7 +250,7 @@ def weights_after(steps):
     return probe
 
 
-def weights_with_old_gradients(step, draw):
+def weights_with_old_gradients(step: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Weights after one step of a model that holds gradients from something else."""
     model = Judge(draw)
     for name, parameter in model.named_parameters():
@@ -244,7 +259,7 @@ def weights_with_old_gradients(step, draw):
     return model.weights()
 
 
-def kind_of_loss(step, draw):
+def kind_of_loss(step: Answer, draw: Draw) -> torch.Tensor:
     """1 for a number that holds on to nothing."""
     model = Judge(draw)
     loss = step(model, a_batch(draw), trainer(model))
@@ -262,13 +277,15 @@ BATCHES = (7, 6, 2)  # texts in each: the last one is short
 
 
 @torch.no_grad()
-def model_and_batches(draw):
-    """A model, and batches of three sizes. Labels are what it says in evaluation, but for some that are changed: a larger share in the
-    short batch. Drawn again until as many answers as possible would be others in training, and the share another.
+def model_and_batches(draw: Draw) -> tuple[torch.nn.Module, list[Batch]]:
+    """A model, and batches of three sizes.
+
+    Labels are what it says in evaluation, but for some that are changed: a larger share in the short batch. Drawn again
+    until as many answers as possible would be others in training, and the share another.
     """
     for attempt in range(50):
         model, batches, right = Judge(draw.named(f"model {attempt}")).eval(), [], 0
-        for place, (b, wrong) in enumerate(zip(BATCHES, (1, 2, 1))):
+        for place, (b, wrong) in enumerate(zip(BATCHES, (1, 2, 1), strict=True)):
             ids, mask, _ = a_batch(draw.named(f"batch {place} of {attempt}"), b=b)
             labels = model.eval()(ids, mask).argmax(dim=-1)
             labels[:wrong] = (labels[:wrong] + 1) % 3
@@ -280,27 +297,31 @@ def model_and_batches(draw):
     return model, batches
 
 
-def share(prepare):
+def share(prepare: Callable) -> Probe:
+    """What the student's accuracy says of the model and batches that `prepare` hands on."""
+
     def probe(accuracy, draw):
         return accuracy(*prepare(*model_and_batches(draw)))
 
     return probe
 
 
-def in_evaluation(model, batches):
+def in_evaluation(model: torch.nn.Module, batches: list[Batch]) -> tuple[torch.nn.Module, list[Batch]]:
+    """The model in evaluation mode, and the batches."""
     return model.eval(), batches
 
 
-def in_training(model, batches):
+def in_training(model: torch.nn.Module, batches: list[Batch]) -> tuple[torch.nn.Module, list[Batch]]:
+    """The model in training mode, and the batches."""
     return model.train(), batches
 
 
-def as_a_stream(model, batches):
+def as_a_stream(model: torch.nn.Module, batches: list[Batch]) -> tuple[torch.nn.Module, Iterator[Batch]]:
     """Batches that come one by one and can be gone through once."""
     return model.eval(), iter(batches)
 
 
-def conduct(accuracy, draw):
+def conduct(accuracy: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Mode and gradients while the model was asked, and the mode afterwards."""
     model, batches = model_and_batches(draw)
     after = []
@@ -371,7 +392,7 @@ LESSON = Lesson(
                 parameters(1, via=CLASSIFIER),
                 any_device(1, padded_texts, via=CLASSIFIER),
             ),
-            forbidden={name: PYTORCHS for name in ("TransformerEncoder", "TransformerEncoderLayer")},
+            forbidden=dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer"), PYTORCHS),
         ),
         Exercise(
             "train_step",

@@ -1,18 +1,33 @@
 """Lesson 9: a character generator."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, renamed, values
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.aspects import (
+    Inputs,
+    Unmet,
+    Via,
+    any_device,
+    built,
+    gradient,
+    input_left_alone,
+    parameters,
+    renamed,
+    values,
+)
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 
 FINISHED = "The finished function is there for the exercise that builds on this one."
 
 
-def within(counts, chances, draws, errors=5):
-    """Which counts lie within so many standard errors of draws · chances. Where fewer than 30 are to be expected, nothing is said.
+def within(counts: torch.Tensor, chances: torch.Tensor, draws: int, errors: int = 5) -> torch.Tensor:
+    """Which counts lie within so many standard errors of draws · chances; all do where fewer than 30 are expected.
 
     counts, chances: of one shape. Returns booleans of that shape.
     """
@@ -24,7 +39,7 @@ def within(counts, chances, draws, errors=5):
 # ------------------------------------------------------------------------------------------------- sample_batch
 
 
-def pair(batch):
+def pair(batch: object) -> tuple[torch.Tensor, torch.Tensor]:
     """Inputs and targets, both (batch, t), from whatever came back."""
     if (
         not isinstance(batch, (tuple, list))
@@ -40,19 +55,22 @@ def pair(batch):
     return tuple(batch)
 
 
-def numbered(draw, length):
+def numbered(draw: Draw, length: int) -> torch.Tensor:
     """A text in which no byte comes twice, so that each slice says where it is from."""
     return draw.permutation(250)[:length].to(torch.uint8).cpu()
 
 
-def only_slice(sample, draw):
+def only_slice(sample: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """A text of t + 1 bytes has one slice: what comes back is no matter of chance."""
     t = draw.number(5, 9)
     inputs, targets = pair(sample(numbered(draw, t + 1), 3, t))
     return {"inputs": inputs, "targets": targets}
 
 
-def many_slices(sample, draw, rows=4000, length=14, t=5):
+def many_slices(
+    sample: Answer, draw: Draw, rows: int = 4000, length: int = 14, t: int = 5
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A text, and the inputs and targets (rows, t) that were drawn from it, shapes compared."""
     data = numbered(draw, length)
     inputs, targets = pair(sample(data, rows, t))
     for name, part in (("inputs", inputs), ("targets", targets)):
@@ -64,13 +82,13 @@ def many_slices(sample, draw, rows=4000, length=14, t=5):
     return data, inputs, targets
 
 
-def kinds_of_slices(sample, draw):
+def kinds_of_slices(sample: Answer, draw: Draw) -> torch.Tensor:
     """Among thousands of rows, each slice that there is comes up, and no other."""
     _, inputs, targets = many_slices(sample, draw)
     return torch.cat([inputs.long(), targets.long()], dim=1).unique(dim=0)
 
 
-def evenly(sample, draw):
+def evenly(sample: Answer, draw: Draw) -> torch.Tensor:
     """Is each start drawn about equally often?"""
     data, inputs, _ = many_slices(sample, draw)
     starts = (inputs[:, :1].long() == data.long()).int().argmax(dim=1)
@@ -78,7 +96,7 @@ def evenly(sample, draw):
     return within(counts, torch.full((9,), 1 / 9), len(starts))
 
 
-def seeded_batches(sample, draw):
+def seeded_batches(sample: Answer, draw: Draw) -> torch.Tensor:
     """Does the generator decide what is drawn?"""
     data, seed = numbered(draw, 200), draw.number(0, 10**6)
 
@@ -92,7 +110,7 @@ def seeded_batches(sample, draw):
 # ------------------------------------------------------------------------------------------------ bits_per_byte
 
 
-def some_losses(convert, draw):
+def some_losses(convert: Answer, draw: Draw) -> dict[str, float | torch.Tensor]:
     """A Python number and a tensor of no axes."""
     return {
         "a number": convert(float(draw.uniform(0.5, 4, 1))),
@@ -100,7 +118,7 @@ def some_losses(convert, draw):
     }
 
 
-def uniform_loss(convert, draw):
+def uniform_loss(convert: Answer, draw: Draw) -> dict[str, float | torch.Tensor]:
     """The loss of a model that gives each of 256 bytes the same chance: logits of zero, or of any other number."""
     targets = draw.integers(0, 256, 40)
     return {
@@ -109,26 +127,28 @@ def uniform_loss(convert, draw):
     }
 
 
-def several_losses(draw):
+def several_losses(draw: Draw) -> tuple[torch.Tensor]:
+    """Losses (3, 5)."""
     return (draw.uniform(0.5, 4, 3, 5),)
 
 
 # ---------------------------------------------------------------------------------------------- CharTransformer
 
-MODEL = built(
-    11, 8, 2, 3, 9
-)  # n = 11, e = 8, h = 2, depth = 3, t_max = 9; windows of 5, three of them: no two sizes alike
+# n = 11, e = 8, h = 2, depth = 3, t_max = 9; windows of 5, three of them: no two sizes alike
+MODEL = built(11, 8, 2, 3, 9)
 
 
-def windows(draw):
+def windows(draw: Draw) -> tuple[torch.Tensor]:
+    """Three windows of 5 ids: (3, 5)."""
     return (draw.integers(0, 11, 3, 5),)
 
 
-def longest_windows(draw):
+def longest_windows(draw: Draw) -> tuple[torch.Tensor]:
+    """Two windows of 9 ids, as long as there may be: (2, 9)."""
     return (draw.integers(0, 11, 2, 9),)
 
 
-def longest(answer, draw):
+def longest(answer: Answer, draw: Draw) -> torch.Tensor:
     """What the module says its longest window is."""
     model = MODEL(answer, draw)
     if not hasattr(model, "t_max"):
@@ -142,8 +162,11 @@ def longest(answer, draw):
 # ------------------------------------------------------------------------------ temperature, top-k and top-p
 
 
-def log_chances(function, logits, *rest):
-    """The logarithms of the probabilities that the new logits mean: a constant added to all logits of a row changes nothing."""
+def log_chances(function: Callable, logits: torch.Tensor, *rest: float) -> torch.Tensor:
+    """The logarithms of the probabilities that the new logits mean.
+
+    A constant added to all logits of a row changes nothing.
+    """
     result = function(logits.clone(), *rest)
     return (
         result.float().log_softmax(dim=-1)
@@ -152,15 +175,18 @@ def log_chances(function, logits, *rest):
     )
 
 
-def chances(function, logits, *rest):
-    """The probabilities that the new logits mean. What is left out has 0, whether it was given −∞ or another number far below."""
+def chances(function: Callable, logits: torch.Tensor, *rest: float) -> torch.Tensor:
+    """The probabilities that the new logits mean.
+
+    What is left out has 0, whether it was given −∞ or another number far below.
+    """
     result = function(logits.clone(), *rest)
     if isinstance(result, torch.Tensor) and result.shape == logits.shape and result.is_floating_point():
         return result.softmax(dim=-1)
     return result
 
 
-def some_logits(draw, *shape):
+def some_logits(draw: Draw, *shape: int) -> torch.Tensor:
     """Logits whose sizes differ clearly, in a drawn order: (..., n)."""
     n = shape[-1]
     steps = draw.uniform(0.15, 0.75, *shape).cumsum(dim=-1)
@@ -168,23 +194,27 @@ def some_logits(draw, *shape):
     return steps.gather(-1, order) - draw.uniform(0, n / 2, *shape[:-1], 1)
 
 
-def four_rows(*rest):
+def four_rows(*rest: float) -> Inputs:
+    """Logits (2, 4, 9), and what else the filter takes."""
+
     def inputs(draw):
         return (some_logits(draw, 2, 4, 9), *rest)
 
     return inputs
 
 
-def temperatures(apply, draw):
+def temperatures(apply: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """What the new logits (4, 9) mean at three temperatures."""
     logits = some_logits(draw, 4, 9)
     return {f"temperature {t:g}": log_chances(apply, logits, t) for t in (0.5, 1.0, 1.7)}
 
 
-def greedy_rows(apply, draw):
+def greedy_rows(apply: Answer, draw: Draw) -> torch.Tensor:
+    """The probabilities (4, 9) at temperature 0."""
     return chances(apply, some_logits(draw, 4, 9), 0)
 
 
-def negative(apply, draw):
+def negative(apply: Answer, draw: Draw) -> torch.Tensor:
     """A negative temperature is refused. A right answer from the same call with a positive one stands beside it."""
     try:
         apply(some_logits(draw, 4, 9), -0.5)
@@ -193,7 +223,7 @@ def negative(apply, draw):
     raise Unmet("A negative temperature would turn the ranking upside down. Raise a ValueError for it.")
 
 
-def kept(*counts):
+def kept(*counts: float) -> Probe:
     """Probabilities after the filter, for several settings."""
 
     def probe(keep, draw):
@@ -203,14 +233,17 @@ def kept(*counts):
     return probe
 
 
-def ties(keep, draw):
-    """Nine logits: two above, three alike at the border, four below. Of the five largest the last three are alike, and k is 3 and 4."""
+def ties(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Nine logits: two above, three alike at the border, four below.
+
+    Of the five largest the last three are alike, and k is 3 and 4.
+    """
     worth = torch.tensor([3.0, 2.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.0, -1.0], device=draw.device)
     logits = torch.stack([worth[draw.permutation(9)] for _ in range(4)])
     return {f"k = {k}": chances(keep, logits, k) for k in (3, 4)}
 
 
-def after_top_k(keep, draw):
+def after_top_k(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Four of nine logits are −∞ already."""
     logits = some_logits(draw, 4, 9)
     lowest = logits.topk(5, dim=-1).values[..., -1:]
@@ -222,19 +255,22 @@ def after_top_k(keep, draw):
 
 
 class Chain(torch.nn.Module):
-    """A stand-in for a trained model. What it predicts depends on the token at a position, on the first token of the window, and on the place in the window.
+    """A stand-in for a trained model.
 
-    draw: where its tables come from. n: tokens. t_max: longest window; longer ones are refused, as by any model with learned positions. While it is in training
-    mode its predictions are others, and `modes` keeps what mode it was called in.
+    What it predicts depends on the token at a position, on the first token of the window, and on the place in it.
+
+    draw: where its tables come from. n: tokens. t_max: longest window; longer ones are refused, as by any
+    model with learned positions. While it is in training mode its predictions are others, and `modes`
+    keeps what mode it was called in.
     """
 
-    def __init__(self, draw, n, t_max, std=1.0):
+    def __init__(self, draw: Draw, n: int, t_max: int, std: float = 1.0):
         super().__init__()
         self.t_max, self.modes = t_max, []
         for name, rows in (("now", n), ("first", n), ("place", t_max), ("training_only", 1)):
             self.register_buffer(name, draw.named(name).normal(rows, n, std=std))
 
-    def forward(self, ids):
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
         t = ids.shape[1]
         if self.t_max < t:
             raise ValueError(
@@ -253,31 +289,36 @@ class Always(torch.nn.Module):
 
     t_max = 6
 
-    def __init__(self, chances):
+    def __init__(self, chances: torch.Tensor):
         super().__init__()
         self.register_buffer("logits", chances.log())
 
-    def forward(self, ids):
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
         b, t = ids.shape
         logits = self.logits.flip(0).repeat(b, t, 1)
         logits[:, -1] = self.logits
         return logits
 
 
-def generating(answer, draw):
+def generating(answer: Answer, draw: Draw) -> Callable:
     """Greedy, so that nothing is left to chance; prompts of 4 tokens, then windows of up to 6."""
     return lambda prompt: answer(Chain(draw, 7, 6).to(prompt.device).eval(), prompt, 11, temperature=0)
 
 
-def a_prompt(draw):
+def a_prompt(draw: Draw) -> tuple[torch.Tensor]:
+    """Three prompts of 4 tokens: (3, 4)."""
     return (draw.integers(0, 7, 3, 4),)
 
 
-def a_long_prompt(draw):
+def a_long_prompt(draw: Draw) -> tuple[torch.Tensor]:
+    """Two prompts of 9 tokens, longer than the window: (2, 9)."""
     return (draw.integers(0, 7, 2, 9),)
 
 
-def drawn_tokens(generate, model, prompt, count, **options):
+def drawn_tokens(
+    generate: Callable, model: torch.nn.Module, prompt: torch.Tensor, count: int, **options: object
+) -> torch.Tensor:
+    """The tokens (b, count) that the student's function drew, their shape compared."""
     tokens = generate(model, prompt, count, **options)
     if not isinstance(tokens, torch.Tensor) or tokens.shape != (len(prompt), count):
         shown = (
@@ -292,7 +333,7 @@ def drawn_tokens(generate, model, prompt, count, **options):
     return tokens.long()
 
 
-def frequencies(generate, draw, rows=6000, n=5, temperature=0.8):
+def frequencies(generate: Answer, draw: Draw, rows: int = 6000, n: int = 5, temperature: float = 0.8) -> torch.Tensor:
     """Are the pairs of two drawn tokens as frequent as the model says? (n, n) booleans, within five standard errors."""
     model, prompt = Chain(draw, n, 6, std=0.6).to(draw.device).eval(), draw.integers(0, n, 1, 3)
     tokens = drawn_tokens(generate, model, prompt.repeat(rows, 1), 2, temperature=temperature)
@@ -314,7 +355,7 @@ SETTINGS = {
 }
 
 
-def which_come_up(generate, draw, rows=2000):
+def which_come_up(generate: Answer, draw: Draw, rows: int = 2000) -> dict[str, torch.Tensor]:
     """Which tokens are drawn at all, under several settings. What may be drawn has a chance of 4 % or more."""
     shares = torch.tensor(SHARES, device=draw.device)[draw.permutation(6)]
     model, prompt = Always(shares).to(draw.device).eval(), draw.integers(0, 6, 1, 3).repeat(rows, 1)
@@ -324,8 +365,11 @@ def which_come_up(generate, draw, rows=2000):
     }
 
 
-def modes(call):
-    """Was the model in training mode while it was used, and is it afterwards? For a model that comes in training mode, and one that does not."""
+def modes(call: Callable) -> Probe:
+    """Was the model in training mode while it was used, and is it afterwards?
+
+    For a model that comes in training mode, and one that does not.
+    """
 
     def probe(answer, draw):
         told = {}
@@ -342,7 +386,7 @@ def modes(call):
     return probe
 
 
-def seeded_text(generate, draw):
+def seeded_text(generate: Answer, draw: Draw) -> torch.Tensor:
     """Does the generator decide what is drawn?"""
     model, prompt, seed = Chain(draw, 7, 6, std=0.3).to(draw.device).eval(), *a_prompt(draw), draw.number(0, 10**6)
 
@@ -356,14 +400,16 @@ def seeded_text(generate, draw):
 # ------------------------------------------------------------------------------------------ sliding_window_bits
 
 
-def sliding(t):
+def sliding(t: int) -> Via:
+    """The student's function on a model with known answers, in windows of t."""
+
     def via(answer, draw):
         return lambda data: answer(Chain(draw, 7, 6).to(data.device).eval(), data, t)
 
     return via
 
 
-def long_texts(answer, draw):
+def long_texts(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Three texts with windows of three lengths: one number alone may be like another one by chance."""
     return {
         f"{length} bytes, t = {t}": sliding(t)(answer, draw)(draw.integers(0, 7, length))
@@ -371,23 +417,27 @@ def long_texts(answer, draw):
     }
 
 
-def a_text(draw):
+def a_text(draw: Draw) -> tuple[torch.Tensor]:
+    """A text of 29 tokens: (29,)."""
     return (draw.integers(0, 7, 29),)
 
 
-def a_short_text(draw):
+def a_short_text(draw: Draw) -> tuple[torch.Tensor]:
     """Shorter than the window: every byte is predicted from all that there is before it."""
     return (draw.integers(0, 7, 5),)
 
 
 class Uniform(torch.nn.Module):
+    """A stand-in that gives each of 256 bytes the same chance."""
+
     t_max = 6
 
-    def forward(self, ids):
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
         return torch.zeros(*ids.shape, 256, device=ids.device)
 
 
-def uniform_text(answer, draw):
+def uniform_text(answer: Answer, draw: Draw) -> torch.Tensor:
+    """What the student's function says of a model that knows nothing: 8 bits a byte."""
     return answer(Uniform().eval(), draw.integers(0, 256, 41), 6)
 
 

@@ -4,24 +4,30 @@ Probes take tiny random configurations in which no two sizes are alike, and mode
 trained model.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, input_left_alone
-from helpers.exercises.exercise import Aspect, Exercise, Lesson
+from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, input_left_alone
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 from helpers.parts.bpe import byte_alphabet, learn_merges
 from helpers.parts.gpt2 import GPT2, Config
 
 
-def as_text(text):
+def as_text(text: str) -> torch.Tensor:
     """Text as a tensor: its code points."""
     return torch.tensor([ord(character) for character in text], dtype=torch.int32)
 
 
-def kind_of(value):
+def kind_of(value: object) -> str:
+    """What came back, in a word."""
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def a_list_of_ids(returned):
+def a_list_of_ids(returned: object) -> torch.Tensor:
     """A list of token ids, as a tensor. Unmet says what came instead."""
     if isinstance(returned, torch.Tensor):
         returned = returned.tolist()
@@ -41,7 +47,7 @@ PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
 OTHERS = [byte for byte in range(256) if byte not in PRINTED]
 
 
-def characters_of(which):
+def characters_of(which: list[int]) -> Probe:
     """The code points of the characters that stand for these bytes, one after the other; −1 where there is none."""
 
     def probe(alphabet, draw):
@@ -62,7 +68,7 @@ def characters_of(which):
     return probe
 
 
-def one_to_one(alphabet, draw):
+def one_to_one(alphabet: Answer, draw: Draw) -> torch.Tensor:
     """How many different characters there are, and how many bytes have one."""
     table = alphabet()
     return torch.tensor([len(table), len(set(table.values()))])
@@ -71,7 +77,7 @@ def one_to_one(alphabet, draw):
 # ------------------------------------------------------------------------------------------------ learn_merges
 
 
-def pairs_as_text(learn, words, count):
+def pairs_as_text(learn: Answer, words: list[str], count: int) -> torch.Tensor:
     """The learned pairs in their order, a line each."""
     merges = learn(words, count)
     if not isinstance(merges, (list, tuple)):
@@ -87,7 +93,7 @@ def pairs_as_text(learn, words, count):
     return as_text("\n".join(lines) or "-")
 
 
-def drawn_words(draw, different=12, letters="abcde", longest=7, most=6):
+def drawn_words(draw: Draw, different: int = 12, letters: str = "abcde", longest: int = 7, most: int = 6) -> list[str]:
     """Words as they occur in a text: some often, some once, in a drawn order that is not the alphabet's."""
     chosen = [
         "".join(letters[i] for i in draw.integers(0, len(letters), draw.number(3, longest + 1)).tolist())
@@ -97,25 +103,26 @@ def drawn_words(draw, different=12, letters="abcde", longest=7, most=6):
     return [text[i] for i in draw.permutation(len(text)).tolist()]
 
 
-def from_a_text(learn, draw):
+def from_a_text(learn: Answer, draw: Draw) -> torch.Tensor:
+    """The merges of a drawn text."""
     return pairs_as_text(learn, drawn_words(draw), 9)
 
 
-def from_pairs_that_tie(learn, draw):
+def from_pairs_that_tie(learn: Answer, draw: Draw) -> torch.Tensor:
     """Every word twice, and all pairs of it different from all others: only the order of the letters decides."""
     letters = [chr(97 + i) for i in draw.permutation(18).tolist()]
     words = ["".join(letters[i : i + 3]) for i in range(0, 18, 3)]
     return pairs_as_text(learn, 2 * words, 5)
 
 
-def from_repeated_words(learn, draw):
-    """One pair is in many different words that are rare, others in one word that is everywhere, and one four times in a word."""
+def from_repeated_words(learn: Answer, draw: Draw) -> torch.Tensor:
+    """One pair is in many rare words, another in one word that is everywhere, and one four times in a word."""
     rare = ["q" + "bcdefgh"[i] + "xy" for i in draw.permutation(7)[:5].tolist()]
     often = ["zw"] * draw.number(7, 10) + ["vu"] * draw.number(10, 13)
     return pairs_as_text(learn, rare + 2 * ["jkjkjkjk"] + often, 3)
 
 
-def from_too_few(learn, draw):
+def from_too_few(learn: Answer, draw: Draw) -> torch.Tensor:
     """Asked for far more pairs than the words hold. One of the words occurs once, and its pairs nowhere else."""
     return pairs_as_text(learn, drawn_words(draw, different=3, longest=4, most=3) + ["xyz"], 60)
 
@@ -125,7 +132,7 @@ def from_too_few(learn, draw):
 LETTERS = "abc"
 
 
-def a_tokenizer(draw, letters, count, words=90):
+def a_tokenizer(draw: Draw, letters: str, count: int, words: int = 90) -> tuple[list[tuple], dict[str, int]]:
     """Merges learned from a drawn text, every symbol made in one way only, and a vocabulary with drawn ids."""
     table = byte_alphabet()
     spelled = ["".join(table[byte] for byte in word.encode()) for word in drawn_text(draw, letters, words).split(" ")]
@@ -134,36 +141,38 @@ def a_tokenizer(draw, letters, count, words=90):
         merges.setdefault(left + right, (left, right))  # what a second way makes is there already
     merges = dict(list(merges.items())[:count])
     everything = [*table.values(), *merges]
-    return list(merges.values()), dict(zip(everything, draw.permutation(len(everything)).tolist()))
+    return list(merges.values()), dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
 
 
-def drawn_text(draw, letters=LETTERS, words=10):
+def drawn_text(draw: Draw, letters: str = LETTERS, words: int = 10) -> str:
+    """Words of 4 to 9 drawn letters, with single spaces between them."""
     lengths = draw.integers(4, 10, words).tolist()
     return " ".join("".join(letters[i] for i in draw.integers(0, len(letters), length).tolist()) for length in lengths)
 
 
-def plain_words(encode, draw):
+def plain_words(encode: Answer, draw: Draw) -> torch.Tensor:
+    """The ids of a drawn text under a drawn tokenizer."""
     merges, vocabulary = a_tokenizer(draw, LETTERS, 40)
     return a_list_of_ids(encode(drawn_text(draw), merges, vocabulary))
 
 
-def other_scripts(encode, draw):
+def other_scripts(encode: Answer, draw: Draw) -> torch.Tensor:
     """Characters of two, three and four bytes, and merges of their bytes."""
     merges, vocabulary = a_tokenizer(draw, "éß€→😀z", 30)
     return a_list_of_ids(encode(drawn_text(draw, "éß€→😀z"), merges, vocabulary))
 
 
-def merges_across_words(encode, draw):
+def merges_across_words(encode: Answer, draw: Draw) -> torch.Tensor:
     """Merges that would join the end of a word with the space after it, and this with the next word."""
     space = byte_alphabet()[32]
     merges = [("a", space), ("a" + space, "b"), ("b", space), (space, "a"), ("a", "b")]
     table = byte_alphabet()
     everything = [*table.values(), *(left + right for left, right in merges)]
-    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist()))
+    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
     return a_list_of_ids(encode(drawn_text(draw, "ab", 9), merges, vocabulary))
 
 
-def without_merges(encode, draw):
+def without_merges(encode: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Nothing to merge, in words of one letter and in the empty text."""
     _, vocabulary = a_tokenizer(draw, LETTERS, 3)
     return {
@@ -173,14 +182,15 @@ def without_merges(encode, draw):
     }
 
 
-def text_of(decode, ids, vocabulary):
+def text_of(decode: Answer, ids: list[int], vocabulary: dict[str, int]) -> torch.Tensor:
+    """What the student's function makes of ids, as code points; an empty text is a single 0."""
     text = decode(ids, vocabulary)
     if not isinstance(text, str):
         raise Unmet(f"Your function has to return a text; it returns {kind_of(text)}.")
     return as_text(text or "\0")
 
 
-def in_symbols(draw, text, vocabulary):
+def in_symbols(draw: Draw, text: str, vocabulary: dict[str, int]) -> list[int]:
     """Ids of symbols that spell the text, cut in drawn places, across characters too."""
     table, ids = byte_alphabet(), []
     rest = "".join(table[byte] for byte in text.encode())
@@ -192,18 +202,19 @@ def in_symbols(draw, text, vocabulary):
     return ids
 
 
-def plain_ids(decode, draw):
+def plain_ids(decode: Answer, draw: Draw) -> torch.Tensor:
+    """The text of ids in a plain alphabet."""
     _, vocabulary = a_tokenizer(draw, LETTERS, 25)
     return text_of(decode, in_symbols(draw, drawn_text(draw) + ".\n", vocabulary), vocabulary)
 
 
-def split_characters(decode, draw):
+def split_characters(decode: Answer, draw: Draw) -> torch.Tensor:
     """Characters whose bytes lie in several tokens."""
     _, vocabulary = a_tokenizer(draw, "éß€→😀z", 25)
     return text_of(decode, in_symbols(draw, "z " + drawn_text(draw, "éß€→😀z") + " ¡Ġ!", vocabulary), vocabulary)
 
 
-def broken_characters(decode, draw):
+def broken_characters(decode: Answer, draw: Draw) -> torch.Tensor:
     """Bytes that are no character at all: a model may write anything."""
     (_, vocabulary), table = a_tokenizer(draw, LETTERS, 25), byte_alphabet()
     bytes_ = "a€".encode()[:-1] + b" " + "é".encode()[1:] + b"bc" + "😀".encode()[:2]
@@ -216,15 +227,18 @@ def broken_characters(decode, draw):
 CONFIG = Config(n=19, t_max=11, e=12, h=3, depth=2)
 
 
-def own_names(module):
-    """The parameters by name. A head that is the token table itself goes by the table's name, once, in whatever order they were made."""
+def own_names(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The parameters by name.
+
+    A head that is the token table itself goes by the table's name, once, in whatever order they were made.
+    """
     found = dict(module.named_parameters(remove_duplicate=False))
     table = found.get("tokens.weight")
     return {name: p for name, p in found.items() if p is not table or name == "tokens.weight"}
 
 
-def strong(module, draw):
-    """Drawn weights by name, large enough that attention is sharp and that the two GELUs differ; norms that are no identity."""
+def strong(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
+    """Drawn weights by name: attention is sharp, the two GELUs differ, and norms are no identity."""
     with torch.no_grad():
         for name, parameter in own_names(module).items():
             numbers = draw.named(name).normal(*parameter.shape) / (
@@ -235,7 +249,7 @@ def strong(module, draw):
     return module.eval()
 
 
-def made(*arguments):
+def made(*arguments: object) -> Probe:
     """Make a module with these arguments and fill it with drawn weights, by name."""
 
     def via(answer, draw):
@@ -247,7 +261,7 @@ def made(*arguments):
     return via
 
 
-def on(inputs, via):
+def on(inputs: Inputs, via: Via) -> Probe:
     """The module's result on drawn inputs."""
 
     def probe(answer, draw):
@@ -256,7 +270,7 @@ def on(inputs, via):
     return probe
 
 
-def names(via):
+def names(via: Via) -> Probe:
     """Names and shapes of the parameters."""
 
     def probe(answer, draw):
@@ -266,28 +280,33 @@ def names(via):
     return probe
 
 
-def vectors(draw):
+def vectors(draw: Draw) -> tuple[torch.Tensor]:
+    """Vectors (5, 7, 12)."""
     return (draw.normal(5, 7, 12),)
 
 
-def single_vectors(draw):
+def single_vectors(draw: Draw) -> tuple[torch.Tensor]:
+    """Sequences of one position: (5, 1, 12)."""
     return (draw.normal(5, 1, 12),)
 
 
-def narrow_vectors(draw):
+def narrow_vectors(draw: Draw) -> tuple[torch.Tensor]:
+    """Vectors (5, 7, 4)."""
     return (draw.normal(5, 7, 4),)
 
 
-def flat_vectors(draw):
+def flat_vectors(draw: Draw) -> tuple[torch.Tensor]:
+    """Vectors without a batch: (9, 4)."""
     return (draw.normal(9, 4),)
 
 
-def numbers(draw):
-    """From −4 to 4, where the two GELUs differ by up to 0.0005; with negative ones, where they differ most for their size."""
+def numbers(draw: Draw) -> tuple[torch.Tensor]:
+    """From −4 to 4, where the GELUs differ by up to 0.0005; negative ones, where they differ most for their size."""
     return (draw.uniform(-4, 4, 6, 9),)
 
 
-def slopes(gelu, draw):
+def slopes(gelu: Answer, draw: Draw) -> torch.Tensor:
+    """The derivative at numbers (6, 9) between −3 and 3."""
     x = draw.uniform(-3, 3, 6, 9).requires_grad_()
     y = gelu(x)
     if not isinstance(y, torch.Tensor):
@@ -300,23 +319,29 @@ def slopes(gelu, draw):
     return torch.autograd.grad(y.sum(), x)[0]
 
 
-def token_ids(draw):
+def token_ids(draw: Draw) -> tuple[torch.Tensor]:
+    """Five windows of 7 ids: (5, 7)."""
     return (draw.integers(0, 19, 5, 7),)
 
 
-def single_tokens(draw):
+def single_tokens(draw: Draw) -> tuple[torch.Tensor]:
+    """Windows of one id: (5, 1)."""
     return (draw.integers(0, 19, 5, 1),)
 
 
-def full_windows(draw):
+def full_windows(draw: Draw) -> tuple[torch.Tensor]:
+    """Two windows of 11 ids, as long as there may be: (2, 11)."""
     return (draw.integers(0, 19, 2, 11),)
 
 
 # ------------------------------------------------------------------------------------------- published weights
 
 
-def published(draw, prefix="", head=False, buffers=True):
-    """A state under the published names, in drawn sizes that fit nothing but the eye. Blocks 0 and 10, whose names begin alike."""
+def published(draw: Draw, prefix: str = "", head: bool = False, buffers: bool = True) -> dict[str, torch.Tensor]:
+    """A state under the published names, in drawn sizes that fit nothing but the eye.
+
+    Blocks 0 and 10, whose names begin alike.
+    """
     e, n, t_max = 3, 7, 5
     shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
     for block in ("h.0.", "h.10."):
@@ -345,7 +370,7 @@ def published(draw, prefix="", head=False, buffers=True):
     return {items[i][0]: items[i][1] for i in order}
 
 
-def renamed_state(**options):
+def renamed_state(**options: object) -> Probe:
     """Names and shapes as text, and all numbers in the order of the names."""
 
     def probe(rename, draw):
@@ -367,7 +392,7 @@ def renamed_state(**options):
     return probe
 
 
-def state_afterwards(rename, draw):
+def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The caller's dict after the call: how many names it holds, and their numbers."""
     state = published(draw, "transformer.", head=True)
     rename(state)
@@ -380,7 +405,7 @@ def state_afterwards(rename, draw):
 # ------------------------------------------------------------------------------------------- cached generation
 
 
-def a_model(draw, t_max=31):
+def a_model(draw: Draw, t_max: int = 31) -> torch.nn.Module:
     """A finished GPT-2 with drawn weights, in which the place of a token counts for as much as the token."""
     model = strong(GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=2)).to(draw.device), draw)
     with torch.no_grad():
@@ -398,7 +423,9 @@ def a_model(draw, t_max=31):
     return model
 
 
-def continued(count, t=7, b=5):
+def continued(count: int, t: int = 7, b: int = 5) -> Probe:
+    """What the student's function draws after b prompts of t tokens: (b, count)."""
+
     def probe(generate, draw):
         model, ids = a_model(draw), draw.integers(0, 19, b, t)
         return generate(model, ids, count)
@@ -406,7 +433,7 @@ def continued(count, t=7, b=5):
     return probe
 
 
-def work_done(generate, draw):
+def work_done(generate: Answer, draw: Draw) -> torch.Tensor:
     """How many tokens go through the model. A cache is there to send each of them through once."""
     model, ids, count, seen = a_model(draw), draw.integers(0, 19, 2, 7), 9, []
     model.tokens.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0].shape[-1]))
@@ -419,11 +446,13 @@ def work_done(generate, draw):
     return torch.tensor([1])
 
 
-def cached_inputs(draw):
+def cached_inputs(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Two prompts of 7 tokens, and how many are to come."""
     return draw.integers(0, 19, 2, 7), 4
 
 
-def a_generator(generate, draw):
+def a_generator(generate: Answer, draw: Draw) -> Callable:
+    """The student's function on a model with drawn weights."""
     model = a_model(draw)
     return lambda ids, count: generate(model.to(ids.device), ids, count)
 
@@ -434,12 +463,12 @@ def a_generator(generate, draw):
 class Bigrams(torch.nn.Module):
     """A model whose logits depend on the token alone, by a drawn table: (b, t) -> (b, t, n)."""
 
-    def __init__(self, draw, n=6, t_max=64):
+    def __init__(self, draw: Draw, n: int = 6, t_max: int = 64):
         super().__init__()
         self.table = torch.nn.Parameter(draw.normal(n, n, std=1.5))
         self.t_max, self.config = t_max, Config(n=n, t_max=t_max, e=2, h=1, depth=1)
 
-    def forward(self, ids, cache=None):
+    def forward(self, ids: torch.Tensor, cache: object = None) -> torch.Tensor:
         if ids.dim() != 2:
             raise ValueError(f"The model takes ids of shape (b, t), and got {tuple(ids.shape)}.")
         return self.table.to(ids.device)[ids]
@@ -448,30 +477,35 @@ class Bigrams(torch.nn.Module):
 class Uniform(Bigrams):
     """Holds all n tokens for equally likely: its perplexity is n."""
 
-    def __init__(self, draw, n):
+    def __init__(self, draw: Draw, n: int):
         super().__init__(draw, n)
         torch.nn.init.zeros_(self.table)
 
 
-def a_short_text(perplexity, draw):
+def a_short_text(perplexity: Answer, draw: Draw) -> torch.Tensor:
+    """The perplexity of 11 tokens under a model with known answers."""
     return perplexity(Bigrams(draw).eval(), draw.integers(0, 6, 11))
 
 
-def a_longer_text(perplexity, draw):
+def a_longer_text(perplexity: Answer, draw: Draw) -> torch.Tensor:
+    """The perplexity of 47 tokens under a model with known answers."""
     return perplexity(Bigrams(draw).eval(), draw.integers(0, 6, 47))
 
 
-def nothing_known(perplexity, draw):
+def nothing_known(perplexity: Answer, draw: Draw) -> torch.Tensor:
+    """The perplexity under a model that knows nothing: the size of its vocabulary."""
     n = draw.number(30, 90)
     return perplexity(Uniform(draw, n).eval(), draw.integers(0, 6, 23))
 
 
-def on_the_meta_device(perplexity, draw):
+def on_the_meta_device(perplexity: Answer, draw: Draw) -> Callable:
+    """The student's function, its result on the device of the ids."""
     model = Bigrams(draw).eval()
     return lambda ids: torch.as_tensor(perplexity(model, ids), device=ids.device)
 
 
-def a_row(draw):
+def a_row(draw: Draw) -> tuple[torch.Tensor]:
+    """A text of 9 tokens: (9,)."""
     return (draw.integers(0, 6, 9),)
 
 
@@ -614,7 +648,7 @@ LESSON = Lesson(
                 Aspect("gradient", 0.5, slopes),
                 any_device(0.5, numbers),
             ),
-            forbidden=NO_GPT2 | {"finished_gelu": FINISHED} | {name: PYTORCHS for name in ("gelu", "GELU")},
+            forbidden=NO_GPT2 | {"finished_gelu": FINISHED} | dict.fromkeys(("gelu", "GELU"), PYTORCHS),
         ),
         Exercise(
             "GPT2Block",

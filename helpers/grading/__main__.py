@@ -6,6 +6,7 @@ import argparse
 
 from helpers.exercises import UnknownLesson
 from helpers.grading import commands
+from helpers.grading.trouble import Trouble
 
 
 def parser() -> argparse.ArgumentParser:
@@ -22,12 +23,16 @@ def parser() -> argparse.ArgumentParser:
         "--only", action="append", default=[], metavar="STUDENT", help="this student; may be given again"
     )
     grade.add_argument("--again", action="store_true", help="also what is graded already")
+    grade.add_argument("--dry-run", action="store_true", help="write nothing; say whose marks would change, and why")
     grade.add_argument("--jobs", type=int, metavar="N", help="submissions at once (default: the number of cores)")
     grade.add_argument("--scheduler", metavar="tcp://...", help="execute on the workers of this dask scheduler")
     grade.add_argument("--unsafe", action="store_true", help="run students' code without a sandbox")
     grade.add_argument("--cell-seconds", type=float, default=30, metavar="S", help="for one cell (default: 30)")
     grade.add_argument("--total-seconds", type=float, default=120, metavar="S", help="for a submission (default: 120)")
     grade.add_argument("--no-bar", dest="bar", action="store_false", help="show no progress")
+
+    restore = add("restore-gradebook", help="list the gradebook's backups, or bring one back")
+    restore.add_argument("backup", metavar="BACKUP", nargs="?", default="", help='its name, or "latest"')
 
     feedback = add("feedback", help="write a page for each student")
     feedback.add_argument("lesson", metavar="NN_topic")
@@ -45,7 +50,7 @@ def main() -> int:
     asked = parser().parse_args()
     try:
         return _run(asked) or 0
-    except UnknownLesson as problem:
+    except (UnknownLesson, Trouble) as problem:
         raise commands.Stop(problem) from None
 
 
@@ -54,6 +59,9 @@ def _run(asked: argparse.Namespace) -> int | None:
         return commands.collect(asked.lesson, asked.place)
     if asked.command == "grade":
         return commands.grade(asked)
+    if asked.command == "restore-gradebook":
+        return commands.restore_gradebook(asked.backup)
+    commands.settle(asked.lesson)
     if asked.command == "feedback":
         from helpers.grading.tell.feedback import write_feedback
 
@@ -64,6 +72,7 @@ def _run(asked: argparse.Namespace) -> int | None:
         return write_report(asked.lesson)
     from helpers.grading.tell.export import write_exports
 
+    commands.open_gradebook()  # nbgrader, which writes the first table, would tell its troubles by tracebacks
     return write_exports(asked.lesson)
 
 

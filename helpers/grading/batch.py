@@ -1,16 +1,20 @@
 """Grading a class: executed side by side, judged and written one after the other, resumable at any point.
 
-For each submission, in this order: run it, judge it, write the judged notebook, write its marks in one
-transaction, add a line to the journal. The line is what counts as done.
+For each submission, in this order: run it, judge it, write the judged notebook and its marks in one transaction, add a
+line to the journal. The line is what counts as done. Nothing is written before the machine has shown that it grades
+what is known to be right as right (see `preflight`).
 """
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import statistics
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,16 +25,23 @@ from nbgrader.utils import is_grade
 
 from helpers.checking.panel import number
 from helpers.exercises import load_lesson
-from helpers.grading.collect.intake import Submission, take_in
+from helpers.grading import preflight, regrade
+from helpers.grading.backups import back_up
+from helpers.grading.collect.identity import FOLDER, Owner
+from helpers.grading.collect.intake import Piece, Student, Submission, take_in
 from helpers.grading.collect.restoring import restore
-from helpers.grading.collect.untrusted import Unreadable
+from helpers.grading.collect.untrusted import Unopened, Unreadable
 from helpers.grading.exam import exam_key_path, load_exam_key
-from helpers.grading.gradebook import Marks
+from helpers.grading.gradebook import Held, Marks, digest_of, sqlite_file
+from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry, Journal
 from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.preflight import REFERENCE, Guard, MachineWrong, Probe
 from helpers.grading.progress import progress
 from helpers.grading.records import recorded, write_verdicts
-from helpers.notebooks import sources_of
+from helpers.grading.regrade import Regraded
+from helpers.grading.trouble import Trouble, disk_in_words
+from helpers.notebooks import grade_id, sources_of
 
 NOTHING_RAN = "nothing was run"
 Execute = Callable[[NotebookNode], "object"]  # a restored notebook -> running.Executed
@@ -38,15 +49,22 @@ Execute = Callable[[NotebookNode], "object"]  # a restored notebook -> running.E
 
 @dataclass
 class Summary:
-    """What a batch came to. failed: (student, why) of those that could not be graded and keep the marks they had."""
+    """What a batch came to.
+
+    failed: (student, why) of those that could not be graded and keep the marks they had. regraded: those who had marks
+    before. halted: why the batch ended early by itself, "" where it did not. dry: nothing was written.
+    """
 
     lesson: str
     graded: list[Entry] = field(default_factory=list)
     resumed: list[Entry] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
+    regraded: list[Regraded] = field(default_factory=list)
     seconds: float = 0.0
     stopped: bool = False
+    halted: str = ""
+    dry: bool = False
 
     @property
     def entries(self) -> list[Entry]:
@@ -57,53 +75,93 @@ class Summary:
 class Prepared:
     """A submission ready to run, or, where it could not be read, its empty notebook and why."""
 
-    submission: Submission
     notebook: NotebookNode
     flags: tuple[str, ...]
     problem: str = ""
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a submission came to, before anything of it is written.
+
+    file: the judged notebook as it will lie there. points: by check cell. records: the verdicts. runs: by exercise,
+    what its check came to. problem: why the machinery, and not the submission, failed; then there is nothing to write.
+    """
+
+    submission: Submission
+    notebook: NotebookNode | None = None
+    file: bytes = b""
+    points: Mapping[str, float] = field(default_factory=dict)
+    records: tuple[dict, ...] = ()
+    runs: Mapping[str, CheckRun] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    isolation: str = NOTHING_RAN
+    seconds: float = 0.0
+    problem: str = ""
+    probe: Probe | None = None
+
+
 class Batch:
     """Grades one lesson's submissions in a course's folder.
 
-    execute: what runs a notebook; called from `jobs` threads. bar: show how far it has come.
+    execute: what runs a notebook; called from `jobs` threads at once. bar: show how far it has come. everywhere: where
+    there are several machines, what runs a notebook on each of them, and says what each came to.
     """
 
-    def __init__(self, root: Path, lesson: str, execute: Execute, jobs: int = 1, bar: bool = True):
+    def __init__(
+        self,
+        root: Path,
+        lesson: str,
+        execute: Execute,
+        jobs: int = 1,
+        bar: bool = True,
+        everywhere: Callable[[NotebookNode], list] | None = None,
+    ):
         self.root, self.lesson = root, lesson
         self._asked, self._key = load_lesson(lesson), load_exam_key(lesson, root)
-        self._execute, self._jobs = execute, jobs
-        self._bar = bar
+        self._execute, self._jobs, self._bar, self._everywhere = execute, jobs, bar, everywhere
+        self._slots = threading.Semaphore(jobs)
+        self._finish: Callable[[NotebookNode], bytes] = lambda notebook: b""  # where nothing is to be written
         path = root / "notebooks" / lesson / f"{lesson}.ipynb"
         self._released = nbformat.read(path, as_version=4)
         self._digests = {"released": _digest(path), "key": _digest(exam_key_path(lesson, root))}
 
-    def run(self, only: tuple[str, ...] = (), again: bool = False) -> Summary:
+    def run(self, only: tuple[str, ...] = (), again: bool = False, dry: bool = False) -> Summary:
         """Grade what is not graded yet; everything with `again`; only these students with `only`.
 
-        Raises UnknownStudent, journal.Busy, marks.Unregistered. A stop by Ctrl-C ends early, with what was done.
+        dry: write nothing, and say what would change. Raises UnknownStudent, journal.Busy, gradebook.Unregistered and
+        trouble.Trouble. A stop by Ctrl-C ends early, with what was done; so does a machine that turns out to be wrong,
+        or a disk that fills up: then `halted` says why.
         """
         begun, journal = time.monotonic(), Journal(self.root, self.lesson)
-        with journal.held(), Marks(self.root, self.lesson) as marks:
+        with disk_in_words(self.root), journal.held(), Marks(self.root, self.lesson) as marks:
             marks.require_lesson()
             self._released = marks.released(self._released)
-            intake = take_in(self.root / "submitted", self.lesson)
-            summary = Summary(self.lesson, flags=list(intake.flags))
-            done, todo = journal.read(), []
+            intake = take_in(self.root / "submitted", self.lesson, self.root)
+            summary = Summary(self.lesson, flags=[*intake.notes, *intake.flags], dry=dry)
+            done, held = journal.read(), marks.held()
+            todo = []
             for submission in _only(intake.submissions, only):
                 entry = done.get(submission.student.id)
-                if entry and not again and self._holds(entry, submission, marks):
+                if entry and not again and self._holds(entry, submission, marks, held.get(entry.student, {})):
                     summary.resumed.append(entry)
                 else:
                     todo.append(submission)
+            if todo and not dry and (file := sqlite_file(marks.course.db_url)):
+                back_up(self.root, file)
             try:
-                self._grade(todo, marks, journal, summary)
+                if todo:
+                    self._grade(todo, _Desk(marks, journal, summary, done, held, self._digests))
             except KeyboardInterrupt:
                 summary.stopped = True
+            except (MachineWrong, Trouble) as problem:
+                summary.halted = str(problem)
+            if not dry:
+                summary.flags += marks.settle_lateness()
         summary.seconds = time.monotonic() - begun
         return summary
 
-    def _holds(self, entry: Entry, submission: Submission, marks: Marks) -> bool:
+    def _holds(self, entry: Entry, submission: Submission, marks: Marks, held: Mapping[str, Held]) -> bool:
         """Is everything still as the journal has it: what was handed in and asked, the notebook, the marks?"""
         path = marks.path(entry.student)
         return (
@@ -111,57 +169,69 @@ class Batch:
             and (entry.released, entry.key) == (self._digests["released"], self._digests["key"])
             and path.is_file()
             and _digest(path) == entry.notebook
-            and marks.automatic(entry.student) == entry.marks
+            and {cell: one.automatic for cell, one in held.items()} == entry.marks
         )
 
-    def _grade(self, todo: list[Submission], marks: Marks, journal: Journal, summary: Summary) -> None:
-        with progress(len(todo), "Grading", "submission", shown=self._bar) as bar:
-            for prepared, executed, problem, seconds in self._executed(todo):
-                student = prepared.submission.student.id if prepared else ""
-                if problem is not None:
-                    summary.failed.append((student, problem))
-                else:
-                    try:
-                        entry = self._write(prepared, executed, marks, seconds)
-                        journal.write(entry)
-                        summary.graded.append(entry)
-                    except Exception as failure:  # one submission that cannot be written stops no other
-                        summary.failed.append((student, f"{type(failure).__name__}: {failure}"))
-                bar.update()
-
-    def _executed(self, todo: list[Submission]) -> Iterator[tuple]:
-        """(prepared, executed, why it failed, seconds) as they come, a few handed out at a time."""
-        waiting, running, threads = iter(todo), {}, ThreadPoolExecutor(self._jobs)
-        try:
+    def _grade(self, todo: list[Submission], desk: _Desk) -> None:
+        guard, waiting, pool = Guard(self._probes(desk.summary)), deque(todo), _Pool(self._outcome, self._jobs)
+        self._finish = desk.marks.finish
+        with pool, progress(len(todo), "Grading", "submission", shown=self._bar) as bar:
             while True:
-                while len(running) <= self._jobs and (submission := next(waiting, None)) is not None:
-                    prepared = self._prepared(submission)
-                    if prepared.problem:
-                        yield prepared, None, None, 0.0
-                    else:
-                        future = threads.submit(self._execute, prepared.notebook)
-                        running[future] = (prepared, time.monotonic())
-                if not running:
+                last = not waiting and not pool.busy
+                while (probe := guard.next_probe(last)) is not None:
+                    pool.start((_as_submission(probe), probe))
+                while waiting and pool.room and guard.holds <= 8 * self._jobs + preflight.TOGETHER:
+                    pool.start((waiting.popleft(), None))
+                if not pool.busy:
                     return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    prepared, begun = running.pop(future)
-                    yield (prepared, *_result(future), time.monotonic() - begun)
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+                for outcome in pool.wait():
+                    for sure in guard.take(outcome):
+                        desk.put(sure)
+                        bar.update()
+
+    def _probes(self, summary: Summary) -> list[Probe]:
+        found = preflight.probes(self.root, self._asked, self._released)
+        if found[0].name != REFERENCE:
+            summary.flags.append(preflight.NO_REFERENCE.format(lesson=self.lesson))
+        return found
+
+    # ------------------------------------------------------------- in the threads, several at once
+
+    def _outcome(self, asked: tuple[Submission, Probe | None]) -> Outcome:
+        """Read, run and judge a submission. Whatever goes wrong in doing so is in the outcome."""
+        submission, probe = asked
+        try:
+            prepared, begun = self._prepared(submission), time.monotonic()
+            if prepared.problem:
+                return self._judged(submission, prepared, None, 0.0)
+            with self._slots:
+                begun = time.monotonic()
+                found = self._run(prepared.notebook, probe)
+            seconds = time.monotonic() - begun
+            outcomes = [self._judged(submission, prepared, executed, seconds, probe) for executed in found]
+            return min(outcomes, key=_right) if probe and probe.name == REFERENCE else max(outcomes, key=_right)
+        except Exception as problem:  # the machinery failed, not the student: no mark is written
+            return Outcome(submission, problem=f"{type(problem).__name__}: {problem}", probe=probe)
+
+    def _run(self, notebook: NotebookNode, probe: Probe | None) -> list:
+        """The notebook as it was run; a probe on every machine that there is."""
+        return self._everywhere(notebook) if probe and self._everywhere else [self._execute(notebook)]
 
     def _prepared(self, submission: Submission) -> Prepared:
         try:
             screened = submission.open()
+        except Unopened as problem:
+            raise OSError(f"the file {problem}") from None
         except Unreadable as problem:
             flags = (*submission.flags, f"the file {problem}")
-            return Prepared(
-                submission, copy.deepcopy(self._released), flags, f"Nothing could be run: the file {problem}"
-            )
+            return Prepared(copy.deepcopy(self._released), flags, f"Nothing could be run: the file {problem}")
         restored = restore(screened.notebook, self._released)
-        return Prepared(submission, restored.notebook, (*submission.flags, *screened.flags, *restored.flags))
+        return Prepared(restored.notebook, (*submission.flags, *screened.flags, *restored.flags))
 
-    def _write(self, prepared: Prepared, executed, marks: Marks, seconds: float) -> Entry:
-        submission, flags = prepared.submission, list(prepared.flags)
+    def _judged(
+        self, submission: Submission, prepared: Prepared, executed, seconds: float, probe: Probe | None = None
+    ) -> Outcome:
+        flags = list(prepared.flags)
         if executed is None:
             notebook, isolation = prepared.notebook, NOTHING_RAN
             runs = {e.name: CheckRun(why=Why.NOTHING_TO_RUN, says=prepared.problem) for e in self._asked}
@@ -170,23 +240,131 @@ class Batch:
             flags += executed.flags
         judged = judge_submission(self._asked, self._key, runs, sources_of(notebook))
         write_verdicts(notebook, self._asked, judged, isolation)
-        digest = marks.save(submission.student, notebook, submission.timestamp)
-        verdicts = [verdict for _, verdict in recorded(notebook)]
-        points = marks.automatic(submission.student.id)
+        file = self._finish(notebook)
+        cells = list(recorded(notebook))
+        return Outcome(
+            submission=submission,
+            notebook=notebook,
+            file=file,
+            points={grade_id(cell): float(cell.outputs[0].data["text/plain"]) for cell, _ in cells},
+            records=tuple(record for _, record in cells),
+            runs={e.name: runs.get(e.name, CheckRun(why=Why.NOT_RUN)) for e in self._asked},
+            flags=tuple(dict.fromkeys(flags)),
+            isolation=isolation,
+            seconds=seconds,
+            probe=probe,
+        )
+
+
+def require_machine(root: Path, lesson: str, execute: Execute) -> list[str]:
+    """Grade the reference solution and an empty submission, and nothing else: for `nbgrader autograde`.
+
+    Returns what to know, in words. Raises preflight.MachineWrong.
+    """
+    batch = Batch(root, lesson, execute, bar=False)
+    summary = Summary(lesson)
+    for probe in batch._probes(summary):
+        preflight.require(batch._outcome((_as_submission(probe), probe)))
+    return summary.flags
+
+
+@dataclass
+class _Desk:
+    """Where sure outcomes are put down: the gradebook, the journal, and the summary."""
+
+    marks: Marks
+    journal: Journal
+    summary: Summary
+    done: Mapping[str, Entry]
+    held: Mapping[str, Mapping[str, Held]]
+    digests: Mapping[str, str]
+
+    def put(self, outcome: Outcome) -> None:
+        """Write one submission's marks. Raises Trouble where nothing could be written for anybody."""
+        student = outcome.submission.student
+        if outcome.problem:
+            self.summary.failed.append((student.id, outcome.problem))
+            return
+        entry = self._entry(outcome)
+        before = regrade.regraded(
+            student.id, self.marks, self.held.get(student.id, {}), self.done.get(student.id), entry
+        )
+        try:
+            if not self.summary.dry:
+                points = self.marks.save(student, outcome.notebook, outcome.file, outcome.submission.timestamp)
+                entry = dataclasses.replace(entry, marks=points, points=_sum(points))
+                with disk_in_words(self.marks.root):
+                    self.journal.write(entry)
+        except Trouble:
+            raise
+        except Exception as failure:  # one submission that cannot be written stops no other
+            self.summary.failed.append((student.id, f"{type(failure).__name__}: {failure}"))
+            return
+        self.summary.graded.append(entry)
+        self.summary.regraded += [before] if before else []
+
+    def _entry(self, outcome: Outcome) -> Entry:
+        submission, cells = outcome.submission, outcome.notebook.cells
         return Entry(
             student=submission.student.id,
             submitted=_handed_in(submission),
-            **self._digests,
-            notebook=digest,
-            marks=points,
-            points=round(sum(value or 0 for value in points.values()), 6),
-            out_of=sum(float(c.metadata.nbgrader["points"]) for c in notebook.cells if is_grade(c)),
-            isolation=isolation,
-            flags=list(dict.fromkeys(flags)),
-            verdicts=verdicts,
-            seconds=round(seconds, 2),
+            **self.digests,
+            notebook=digest_of(outcome.file),
+            marks=dict(outcome.points),
+            points=_sum(outcome.points),
+            out_of=sum(float(c.metadata.nbgrader["points"]) for c in cells if is_grade(c)),
+            isolation=outcome.isolation,
+            flags=list(outcome.flags),
+            verdicts=list(outcome.records),
+            seconds=round(outcome.seconds, 2),
             platform=submission.student.platform,
+            number=submission.student.number,
         )
+
+
+class _Pool:
+    """Threads that do the work on submissions, a few ahead of whoever takes the outcomes."""
+
+    def __init__(self, work: Callable[[tuple], Outcome], jobs: int):
+        self._work, self._jobs = work, jobs
+        self._threads = ThreadPoolExecutor(jobs + 1)  # one judges while the others run
+        self._running: set[Future] = set()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._running)
+
+    @property
+    def room(self) -> bool:
+        return len(self._running) < 2 * self._jobs + 2
+
+    def start(self, item: tuple) -> None:
+        self._running.add(self._threads.submit(self._work, item))
+
+    def wait(self) -> Iterator[Outcome]:
+        """What is done, once something is."""
+        for future in wait(self._running, return_when=FIRST_COMPLETED).done:
+            self._running.discard(future)
+            yield future.result()
+
+    def __enter__(self) -> _Pool:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _as_submission(probe: Probe) -> Submission:
+    piece = Piece(Owner(FOLDER, probe.name), (probe.name,), (), 0.0, probe.read)
+    return Submission(Student(probe.name), piece, digest="")
+
+
+def _right(outcome: Outcome) -> float:
+    return -1.0 if outcome.problem else _sum(outcome.points)
+
+
+def _sum(points: Mapping[str, float | None]) -> float:
+    return round(sum(value or 0 for value in points.values()), 6)
 
 
 class UnknownStudent(LookupError):
@@ -202,13 +380,6 @@ def _only(submissions: list[Submission], only: tuple[str, ...]) -> list[Submissi
     return [submission for submission in submissions if not only or submission.student.id in only]
 
 
-def _result(future: Future) -> tuple:
-    try:
-        return future.result(), None
-    except Exception as problem:  # the machinery failed, not the student: no mark is written
-        return None, f"{type(problem).__name__}: {problem}"
-
-
 def _handed_in(submission: Submission) -> str:
     return hashlib.sha256(f"{submission.digest} {submission.timestamp}".encode()).hexdigest()
 
@@ -218,34 +389,43 @@ def _digest(path: Path) -> str:
 
 
 def as_text(summary: Summary) -> str:
-    """The table at the end."""
+    """The table at the end. Nothing in it acts on a terminal, whatever a submission said."""
     flagged = [entry for entry in summary.entries if entry.flags]
     marks = [entry.points for entry in summary.entries]
     out_of = max((entry.out_of for entry in summary.entries), default=0)
     lines = [
         "",
         f"{summary.lesson}: {len(summary.entries)} submissions, {summary.seconds:.0f} s",
-        f"  {'graded':<12}{len(summary.graded):>5}",
+        f"  {'graded':<12}{len(summary.graded):>5}" + ("   and nothing written: a dry run" if summary.dry else ""),
         f"  {'resumed':<12}{len(summary.resumed):>5}   graded by an earlier run, and nothing has changed since",
         f"  {'flagged':<12}{len(flagged):>5}",
         f"  {'not graded':<12}{len(summary.failed):>5}",
     ]
     if marks:
-        spread = statistics.pstdev(marks)
-        lines.append(
-            f"  {'mean':<12}{statistics.mean(marks):>5.1f}   of {number(out_of)}; spread {spread:.1f} (standard deviation)"
-        )
+        spread = f"spread {statistics.pstdev(marks):.1f} (standard deviation)"
+        lines.append(f"  {'mean':<12}{statistics.mean(marks):>5.1f}   of {number(out_of)}; {spread}")
     for isolation in sorted({entry.isolation for entry in summary.entries}):
         count = sum(entry.isolation == isolation for entry in summary.entries)
-        lines.append(f"  {'isolation':<12}{count:>5}   {isolation}")
-    if flagged or summary.failed or summary.flags:
-        width = max((len(who) for who in [*(e.student for e in flagged), *(s for s, _ in summary.failed)]), default=0)
-        lines.append("")
-        for entry in flagged:
-            for place, flag in enumerate(entry.flags):
-                lines.append(f"  {entry.student if not place else '':<{width}}  {flag}")
-        lines += [f"  {student:<{width}}  NOT GRADED: {why}" for student, why in summary.failed]
-        lines += [f"  {flag}" for flag in summary.flags]
+        lines.append(f"  {'isolation':<12}{count:>5}   {plain(isolation)}")
+    lines += _noted(summary, flagged)
+    if table := regrade.as_text(summary.regraded, summary.dry):
+        lines += ["", table]
+    if summary.halted:
+        lines += ["", summary.halted]
     if summary.stopped:
         lines += ["", "Stopped. What is graded stays graded; the same command goes on where it stopped."]
     return "\n".join(lines)
+
+
+def _noted(summary: Summary, flagged: list[Entry]) -> list[str]:
+    """Flags and failures, a line each."""
+    if not (flagged or summary.failed or summary.flags):
+        return []
+    names = [*(entry.student for entry in flagged), *(student for student, _ in summary.failed)]
+    width = max((len(plain(name)) for name in names), default=0)
+    lines = [""]
+    for entry in flagged:
+        for place, flag in enumerate(entry.flags):
+            lines.append(f"  {plain(entry.student) if not place else '':<{width}}  {plain(flag)}")
+    lines += [f"  {plain(student):<{width}}  NOT GRADED: {plain(why)}" for student, why in summary.failed]
+    return [*lines, *(f"  {plain(flag)}" for flag in summary.flags)]

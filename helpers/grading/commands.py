@@ -14,6 +14,7 @@ from pathlib import Path
 from helpers.checking.keys import BadKey
 from helpers.exercises import load_lesson
 from helpers.grading.exam import load_exam_key
+from helpers.grading.trouble import Trouble
 
 
 class Stop(SystemExit):
@@ -26,6 +27,7 @@ class Stop(SystemExit):
 def grade(asked: argparse.Namespace) -> int:
     """Grade what has been handed in. Returns 1 when a submission could not be graded."""
     from helpers.grading.batch import Batch, UnknownStudent, as_text
+    from helpers.grading.collect.csv_files import BadTable
     from helpers.grading.execute.cluster import NoCluster
     from helpers.grading.execute.running import NoSandbox
     from helpers.grading.journal import Busy
@@ -33,21 +35,52 @@ def grade(asked: argparse.Namespace) -> int:
     root = Path.cwd()
     load_lesson(asked.lesson)
     if not (root / "submitted").is_dir():
-        raise Stop("There is no folder submitted/ here. `make demo-class` makes one to try things on.")
+        raise Stop(
+            f"There is no folder submitted/ in {root}. `make collect` fills one from a platform's zip, and "
+            "`make demo-class` makes one to try things on."
+        )
     try:
         key = load_exam_key(asked.lesson, root)
-        register(root, asked.lesson)
-        with _execution(asked, key.seed) as (execute, jobs):
-            summary = Batch(root, asked.lesson, execute, jobs, bar=asked.bar).run(tuple(asked.only), asked.again)
-    except (BadKey, NoSandbox, NoCluster, Busy, UnknownStudent) as problem:
+        register(root, asked.lesson, tell=not asked.dry_run)
+        with _execution(asked, key.seed) as (execute, jobs, everywhere):
+            batch = Batch(root, asked.lesson, execute, jobs, bar=asked.bar, everywhere=everywhere)
+            summary = batch.run(tuple(asked.only), asked.again, asked.dry_run)
+    except (BadKey, NoSandbox, NoCluster, Busy, UnknownStudent, BadTable, Trouble) as problem:
         raise Stop(problem) from None
     print(as_text(summary))
-    return 1 if summary.failed or summary.stopped else 0
+    return 1 if summary.failed or summary.stopped or summary.halted else 0
+
+
+def open_gradebook() -> None:
+    """Raises Trouble where the gradebook cannot be used."""
+    from helpers.grading.gradebook import Marks
+
+    with Marks(Path.cwd(), ""):
+        return
+
+
+def restore_gradebook(backup: str) -> None:
+    """List the gradebook's backups, or bring one back."""
+    from helpers.grading.backups import ON_A_SERVER, NoBackup, listed, restore
+    from helpers.grading.gradebook import Marks, sqlite_file
+    from helpers.grading.journal import Busy
+
+    root = Path.cwd()
+    file = sqlite_file(Marks(root, "").course.db_url)
+    if file is None:
+        raise Stop(ON_A_SERVER)
+    if not backup:
+        print(listed(root))
+        return
+    try:
+        print(restore(root, file, backup))
+    except (NoBackup, Busy, Trouble) as problem:
+        raise Stop(problem) from None
 
 
 @contextlib.contextmanager
-def _execution(asked: argparse.Namespace, seed: str) -> Iterator[tuple[Callable, int]]:
-    """What runs a notebook, and how many at once."""
+def _execution(asked: argparse.Namespace, seed: str) -> Iterator[tuple[Callable, int, Callable | None]]:
+    """What runs a notebook, how many at once, and what runs one on every machine where there are several."""
     from helpers.grading.execute.running import Limits, Runner
 
     isolation = "none" if asked.unsafe else "bubblewrap"
@@ -58,10 +91,10 @@ def _execution(asked: argparse.Namespace, seed: str) -> Iterator[tuple[Callable,
         from helpers.grading.execute.cluster import cluster
 
         with cluster(asked.scheduler, asked.lesson, seed, isolation, limits) as found:
-            yield found.execute, asked.jobs or 2 * found.threads
+            yield found.execute, asked.jobs or 2 * found.threads, found.everywhere
     else:
         with Runner(asked.lesson, seed, isolation=isolation, limits=limits) as runner:
-            yield runner.execute, asked.jobs or os.cpu_count() or 1
+            yield runner.execute, asked.jobs or os.cpu_count() or 1, None
 
 
 UNSAFE = """
@@ -70,14 +103,22 @@ exam key, change marks, and delete what you own. Every mark made now says that i
 """
 
 
-def register(root: Path, lesson: str) -> None:
-    """Make sure that the gradebook knows the lesson, as `nbgrader generate_assignment` tells it."""
-    from helpers.grading.gradebook import Marks, Unregistered
+def register(root: Path, lesson: str, tell: bool = True) -> None:
+    """Make sure that the gradebook knows the lesson, as `nbgrader generate_assignment` tells it.
+
+    tell: tell it where it does not; raises Stop otherwise.
+    """
+    from helpers.grading.gradebook import Marks, Unregistered, sqlite_file
 
     warnings.filterwarnings("ignore", message="Object of type <Submitted")  # nbgrader's own; harmless
-    with Marks(root, lesson) as marks, contextlib.suppress(Unregistered):
-        marks.require_lesson()
-        return
+    marks = Marks(root, lesson)
+    file = sqlite_file(marks.course.db_url)
+    if tell or not file or file.is_file():  # opening it would make it
+        with marks, contextlib.suppress(Unregistered):
+            marks.require_lesson()
+            return
+    if not tell:
+        raise Stop(f"The gradebook does not know {lesson} yet: there are no marks to compare with. `make grade` first.")
     print(f"The gradebook does not know {lesson} yet. Telling it ...")
     command = [sys.executable, "-m", "nbgrader", "generate_assignment", lesson, "--force"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
@@ -87,29 +128,32 @@ def register(root: Path, lesson: str) -> None:
 
 def collect(lesson: str, place: str, copy_to: str = "submitted") -> None:
     """Copy a platform's export into nbgrader's layout, and say what was found."""
-    from helpers.grading.collect.intake import take_in
-    from helpers.grading.collect.untrusted import Unreadable
+    from helpers.grading.collect.copying import copy_into
+    from helpers.grading.collect.csv_files import BadTable
 
     if not Path(place).exists():
         raise Stop(f"{place} does not exist.")
-    intake = take_in(Path(place), lesson)
-    copied = 0
-    for submission in intake.submissions:
-        folder = Path(copy_to) / submission.student.id / lesson
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            data = submission.piece.read() if submission.piece else b""
-        except Unreadable:
-            data = b""
-        target = folder / f"{lesson}.ipynb"
-        if target.is_symlink():
-            raise Stop(f"{target} is a link. Remove it first.")
-        target.write_bytes(data)
-        if submission.piece and submission.piece.modified > 0:
-            os.utime(target, (submission.piece.modified,) * 2)
-        copied += 1
-        for flag in submission.flags:
-            print(f"  {submission.student.id}: {flag}")
-    for flag in intake.flags:
-        print(f"  {flag}")
-    print(f"Copied the notebooks of {copied} students into {copy_to}/.")
+    load_lesson(lesson)
+    try:
+        copied = copy_into(Path(copy_to), Path(place), lesson, Path.cwd())
+    except (BadTable, OSError) as problem:
+        raise Stop(problem) from None
+    for line in copied.told:
+        print(f"  {line}")
+    print(f"Copied the notebooks of {copied.students} students into {copy_to}/.")
+
+
+def settle(lesson: str | None) -> None:
+    """Before marks are told: penalties by the table of deadlines, and by marks given by hand since."""
+    from helpers.grading.collect.csv_files import BadTable
+    from helpers.grading.collect.deadlines import FILE
+    from helpers.grading.gradebook import Marks
+
+    if not Path(FILE).is_file():
+        return
+    try:
+        with Marks(Path.cwd(), lesson or "") as marks:
+            for line in marks.settle_lateness():
+                print(f"  {line}")
+    except BadTable as problem:
+        raise Stop(problem) from None

@@ -1,45 +1,70 @@
 """Writing one submission's judged notebook and marks, as nbgrader does, whole or not at all.
 
-nbgrader's own preprocessors decide about points, comments and penalties. They open the gradebook for
-themselves and commit after each cell; here they share one gradebook and one transaction, so that nobody ever
-sees half of a submission's marks, whatever happens to the process in between.
+nbgrader's own preprocessors decide about points, comments and penalties (see `lending`). What they write for one
+submission lands in one transaction, so that nobody ever sees half of its marks, whatever happens to the process in
+between. Judging is done before: here only is written what was judged.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.api import Gradebook, MissingEntry
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import (
-    AssignLatePenalties,
-    CheckCellMetadata,
-    IgnorePattern,
-    LimitOutput,
-    OverwriteCells,
-    SaveAutoGrades,
-    latesubmissions,
-    overwritecells,
-    saveautogrades,
+from nbgrader.api import (
+    Assignment,
+    Base,
+    BaseCell,
+    Grade,
+    Gradebook,
+    MissingEntry,
+    Notebook,
+    SubmittedAssignment,
+    SubmittedNotebook,
 )
+from nbgrader.api import Student as StudentRow
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import CheckCellMetadata, IgnorePattern, LimitOutput
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.orm import scoped_session, sessionmaker
 from traitlets.config import Config
 
+from helpers.course import write_whole
+from helpers.grading import lateness
 from helpers.grading.collect.intake import Student
 from helpers.grading.defusing import defuse
+from helpers.grading.lending import Overwrite, Penalties, Rows, SaveGrades
+from helpers.grading.trouble import Trouble, another_version, in_words
 
+PATIENCE = 30  # seconds that a gradebook may be in use by others, or a server may take to answer
 QUIET = logging.getLogger("helpers.grading.nbgrader")
 QUIET.setLevel(logging.ERROR)
+logging.getLogger("tornado.application").addFilter(lambda said: "due to database error" not in said.getMessage())
 
 
 class Unregistered(Exception):
     """The gradebook does not know this lesson yet."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the gradebook holds for one cell of one student. by_hand: points given by somebody, None where none were."""
+
+    automatic: float | None
+    by_hand: float | None = None
+
+    @property
+    def counts(self) -> float:
+        return (self.automatic or 0.0) if self.by_hand is None else self.by_hand
 
 
 def course_config(root: Path) -> Config:
@@ -53,28 +78,63 @@ def course_config(root: Path) -> Config:
 
 
 class Marks:
-    """The gradebook of a course, for one lesson at a time. A context manager; not for several threads."""
+    """The gradebook of a course, for one lesson at a time. A context manager; not for several threads, `finish` apart.
+
+    Raises trouble.Trouble, here and in all that it does, where the gradebook or the disk stands in the way.
+    """
 
     def __init__(self, root: Path, lesson: str):
         self.root, self.lesson = root, lesson
         self._config = course_config(root)
+        self._config.LateDays.root = str(root)
         with _inside(root):
             self.course = CourseDirectory(config=self._config, root=str(root))
         self.gradebook: Gradebook | None = None  # open between entering and leaving
+        self._connection = None
         self._texts: frozenset[str] = frozenset()  # of the released lesson's cells
+        self._last_steps = [step(config=self._config, log=QUIET) for step in (IgnorePattern, LimitOutput)]
 
     def __enter__(self) -> Marks:
-        self.gradebook = Gradebook(self.course.db_url, self.course.course_id)
+        with self._in_words():
+            url = _patient(self.course.db_url)
+            _look_over(url)
+            self.gradebook = Gradebook(url, self.course.course_id)
+            # One connection and one session. The session's own commits and those of nbgrader's methods count by
+            # themselves; within a transaction that was begun on the connection they only flush, and its end counts.
+            self._connection = self.gradebook.engine.connect()
+            self.gradebook.db.remove()
+            self.gradebook.db = scoped_session(
+                sessionmaker(bind=self._connection, join_transaction_mode="rollback_only", expire_on_commit=False)
+            )
         return self
 
-    def __exit__(self, *problem) -> None:
+    def __exit__(self, *problem: object) -> None:
+        self.gradebook.db.remove()
+        self._connection.close()
         self.gradebook.close()
+
+    def _in_words(self) -> contextlib.AbstractContextManager:
+        return in_words(self.course.db_url, self.root)
+
+    @contextmanager
+    def _one_transaction(self) -> Iterator[None]:
+        """All that is written meanwhile lands at the end, or nothing of it."""
+        session = self.gradebook.db
+        session.commit()  # what was read until now; an open transaction could not be taken part in
+        with self._in_words(), self._connection.begin():
+            try:
+                yield
+                session.commit()
+            except BaseException:
+                session.rollback()
+                raise
 
     def require_lesson(self) -> None:
         """Raises Unregistered unless the gradebook knows the lesson's notebook and its cells."""
         try:
-            if not self.gradebook.find_notebook(self.lesson, self.lesson).grade_cells:
-                raise Unregistered(self.lesson)
+            with self._in_words():
+                if not self.gradebook.find_notebook(self.lesson, self.lesson).grade_cells:
+                    raise Unregistered(self.lesson)
         except MissingEntry:
             raise Unregistered(self.lesson) from None
 
@@ -84,8 +144,8 @@ class Marks:
         Submissions are restored from it, so that this need not be done for each. Raises ValidationError when
         the lesson's metadata is not nbgrader's.
         """
-        with _shared(self.gradebook, one_transaction=False):
-            OverwriteCells(config=self._config, log=QUIET).preprocess(notebook, self._resources(""))
+        with self._in_words():
+            Overwrite(self.gradebook, config=self._config, log=QUIET).preprocess(notebook, self._resources(""))
         CheckCellMetadata(config=self._config, log=QUIET).preprocess(notebook, {})
         self._texts = frozenset(cell.source for cell in notebook.cells)
         return notebook
@@ -97,34 +157,76 @@ class Marks:
     def folder(self, student: str) -> Path:
         return Path(self.course.format_path(self.course.autograded_directory, student, self.lesson))
 
+    def held(self) -> dict[str, dict[str, Held]]:
+        """What the gradebook holds, by student and check cell. Who has no submission is left out."""
+        with self._in_words():
+            rows = (
+                self.gradebook.db.query(
+                    StudentRow.id, BaseCell.name, Grade.auto_score, Grade.manual_score, Grade.extra_credit
+                )
+                .select_from(Grade)
+                .join(BaseCell, BaseCell.id == Grade.cell_id)
+                .join(SubmittedNotebook, SubmittedNotebook.id == Grade.notebook_id)
+                .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
+                .join(SubmittedAssignment, SubmittedAssignment.id == SubmittedNotebook.assignment_id)
+                .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+                .join(StudentRow, StudentRow.id == SubmittedAssignment.student_id)
+                .filter(Assignment.name == self.lesson, Notebook.name == self.lesson)
+                .all()
+            )
+        found: dict[str, dict[str, Held]] = {}
+        for student, cell, automatic, manual, extra in rows:
+            given = None if manual is None and not extra else (manual if manual is not None else automatic or 0.0)
+            by_hand = None if given is None else given + (extra or 0.0)
+            found.setdefault(student, {})[cell] = Held(automatic, by_hand)
+        return found
+
     def automatic(self, student: str) -> dict[str, float | None]:
         """The automatic points that the gradebook holds, by check cell; empty when it holds none."""
         try:
-            found = self.gradebook.find_submission_notebook(self.lesson, self.lesson, student)
+            with self._in_words():
+                return _automatic(Rows(self.gradebook, self.lesson, student))
         except MissingEntry:
             return {}
-        return {grade.name: grade.auto_score for grade in found.grades}
 
-    def save(self, student: Student, judged: NotebookNode, timestamp: str = "") -> str:
-        """Write a judged notebook (see `records.write_verdicts`) and its marks. Returns the digest of its file.
+    def finish(self, judged: NotebookNode) -> bytes:
+        """The file of a judged notebook (see `records.write_verdicts`): outputs cut as nbgrader does, and defused.
 
-        timestamp: when it was handed in, in UTC, "" if unknown. Comments and points that somebody gave by hand stay.
+        Changes the notebook as well. May be called from several threads.
+        """
+        for step in self._last_steps:
+            step.preprocess(judged, {"unique_key": self.lesson})
+        defuse(judged, self._texts)
+        return nbformat.writes(judged).encode("utf-8", "replace")
+
+    def save(self, student: Student, judged: NotebookNode, file: bytes, timestamp: str = "") -> dict[str, float | None]:
+        """Write a judged notebook, and its marks into the gradebook. Returns the automatic points by check cell.
+
+        file: what `finish` made of it. timestamp: when it was handed in, in UTC, "" if unknown. Comments and points
+        that somebody gave by hand stay.
         """
         resources = self._resources(student.id)
-        for step in (IgnorePattern, LimitOutput):
-            step(config=self._config, log=QUIET).preprocess(judged, resources)
-        defuse(judged, self._texts)
-        digest = self._write(student.id, judged, timestamp)
-        with _shared(self.gradebook, one_transaction=True):
-            self._reset(student, timestamp)
-            for step in (SaveAutoGrades, AssignLatePenalties):
-                step(config=self._config, log=QUIET).preprocess(judged, resources)
-        return digest
+        with self._one_transaction():
+            rows = self._reset(student, timestamp)
+            lateness.enter_dates(self.gradebook, lateness.deadlines_of(self.root), self.lesson, student.id)
+            SaveGrades(rows, config=self._config, log=QUIET).preprocess(judged, resources)
+            Penalties(rows, config=self._config, log=QUIET).preprocess(judged, resources)
+            self.gradebook.db.flush()
+            if timestamp:
+                write_whole(self.folder(student.id) / "timestamp.txt", timestamp, 0o444)
+            write_whole(self.path(student.id), file, 0o444)  # nbgrader leaves read-only files; so do we
+            return _automatic(rows)
+
+    def settle_lateness(self) -> list[str]:
+        """Put every lesson's penalties right by the table of deadlines as it is now; in words, whose changed."""
+        found = lateness.settle(self.gradebook, self._config, self.root)
+        return [*found, *lateness.strangers(self.gradebook, self.root)]
 
     def remove(self, student: str) -> None:
         """Take a student and all their marks out of the gradebook."""
         try:
-            self.gradebook.remove_student(student)
+            with self._in_words():
+                self.gradebook.remove_student(student)
         except MissingEntry:
             return
 
@@ -137,81 +239,69 @@ class Marks:
         }
         return {"nbgrader": about, "unique_key": self.lesson}
 
-    def _reset(self, student: Student, timestamp: str) -> None:
+    def _reset(self, student: Student, timestamp: str) -> Rows:
         """Make the submission, or forget the automatic points of an earlier one."""
-        about = {"first_name": student.first_name, "last_name": student.last_name, "lms_user_id": student.number}
+        about = {
+            "first_name": student.first_name,
+            "last_name": student.last_name,
+            "lms_user_id": student.number,
+            "email": student.email,
+        }
         self.gradebook.update_or_create_student(student.id, **{k: v for k, v in about.items() if v})
-        when = {"timestamp": timestamp} if timestamp else {}
         with self.gradebook.db.no_autoflush:  # nbgrader builds a submission's rows before it adds them
-            self.gradebook.update_or_create_submission(self.lesson, student.id, **when)
-        notebook = self.gradebook.find_submission_notebook(self.lesson, self.lesson, student.id)
-        for grade in notebook.grades:
+            self.gradebook.update_or_create_submission(self.lesson, student.id, timestamp=timestamp or None)
+        rows = Rows(self.gradebook, self.lesson, student.id)
+        for grade in rows.grades.values():
             grade.auto_score = None
-
-    def _write(self, student: str, notebook: NotebookNode, timestamp: str) -> str:
-        folder = self.folder(student)
-        folder.mkdir(parents=True, exist_ok=True)
-        if timestamp:
-            _replace(folder / "timestamp.txt", timestamp.encode())
-        data = nbformat.writes(notebook).encode("utf-8", "replace")
-        _replace(self.path(student), data)
-        return hashlib.sha256(data).hexdigest()
+        return rows
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file, whole or not at all. nbgrader leaves read-only files; so do we."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.unlink(missing_ok=True)
-    with open(unfinished, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.chmod(0o444)
-    os.replace(unfinished, path)
+def digest_of(file: bytes) -> str:
+    """Of a judged notebook's file, as the journal keeps it."""
+    return hashlib.sha256(file).hexdigest()
 
 
-@contextmanager
-def _shared(gradebook: Gradebook, one_transaction: bool) -> Iterator[None]:
-    """Lend nbgrader's preprocessors our gradebook. In one transaction: all that they write lands at the end, or nothing."""
-    modules = (saveautogrades, latesubmissions, overwritecells)
-    session = gradebook.db
+def _automatic(rows: Rows) -> dict[str, float | None]:
+    return {name: grade.auto_score for name, grade in rows.grades.items()}
 
-    def settle() -> None:
-        session.flush()
-        session.expire_all()  # as after a commit: sums are asked of the database again
 
-    for module in modules:
-        module.Gradebook = lambda *about: _Lent(gradebook)
-    if one_transaction:
-        session.commit = settle
+def _patient(address: str) -> str:
+    """The gradebook's address, with how long to wait for it."""
     try:
-        yield
-    except BaseException:
-        vars(session).pop("commit", None)
-        session.rollback()
-        raise
-    else:
-        vars(session).pop("commit", None)
-        session.commit()
-    finally:
-        for module in modules:
-            module.Gradebook = Gradebook
+        url = make_url(address)
+    except ArgumentError:
+        return address  # whoever connects will say so
+    name = "timeout" if url.get_backend_name() == "sqlite" else "connect_timeout"
+    if name in url.query:
+        return address
+    return url.update_query_dict({name: str(PATIENCE)}).render_as_string(hide_password=False)
 
 
-class _Lent:
-    """A gradebook that whoever borrowed it cannot close."""
+def sqlite_file(address: str | URL) -> Path | None:
+    """The file of a gradebook in SQLite; None for one on a server."""
+    try:
+        url = make_url(address)
+    except ArgumentError:
+        return None
+    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
-    def __init__(self, gradebook: Gradebook):
-        self._gradebook = gradebook
 
-    def __getattr__(self, name: str):
-        return getattr(self._gradebook, name)
-
-    def __enter__(self) -> _Lent:
-        return self
-
-    def __exit__(self, *problem) -> None:
+def _look_over(address: str) -> None:
+    """Raises Trouble where there is a file that is no gradebook of this nbgrader, before anything is written to it."""
+    path = sqlite_file(address)
+    if path is None or not path.is_file() or not path.stat().st_size:
         return
+    # Not read-only: SQLite may have to take back what a process that was killed left half written
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and not tables & {"grade", "assignment", "alembic_version"}:
+            raise Trouble(another_version(address, f"it holds other tables: {', '.join(sorted(tables)[:3])}"))
+        for table in Base.metadata.sorted_tables if tables else ():
+            if table.name not in tables:
+                raise Trouble(another_version(address, f"its table {table.name} is missing"))
+            there = {row[1] for row in database.execute(f'PRAGMA table_info("{table.name}")')}
+            for missing in [column.name for column in table.columns if column.name not in there]:
+                raise Trouble(another_version(address, f"its table {table.name} has no column {missing}"))
 
 
 @contextmanager

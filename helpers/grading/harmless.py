@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 
 # A terminal's commands, whole: ESC [ 31 m, ESC ] 0 ; a window's title BEL, and the like, also in their one-byte forms
+# (possessive: nothing is tried twice, however long it is)
 COMMANDS = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)"
-    r"|\x1b[ -/]*[0-Z\\^-~]"
+    r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}+(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*+[0-Z\\^-~]"
 )
 BREAKS = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # Control characters, invisible ones, those that turn a text's direction, halves of characters, and what is no character

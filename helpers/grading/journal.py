@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 FOLDER = "journal"
 FORMAT = 1
 
@@ -44,6 +46,7 @@ class Entry:
     verdicts: list[dict] = field(default_factory=list)
     seconds: float = 0.0
     platform: str = ""
+    number: str = ""  # the platform's for this student, which Moodle gives anew in each assignment
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
@@ -69,19 +72,15 @@ class Journal:
     def write(self, entry: Entry) -> None:
         """Add an entry, and return when the disk has it."""
         line = json.dumps({"format": FORMAT, **asdict(entry)}, ensure_ascii=False) + "\n"
-        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(handle, line.encode())
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with open(self.path, "ab", opener=_private) as file:
+            file.write(line.encode("utf-8", "replace"))
+            file.flush()
+            os.fsync(file.fileno())
 
     @contextmanager
     def held(self) -> Iterator[Journal]:
         """Nobody else grades this lesson meanwhile. Raises Busy. A line that was cut off is closed first."""
-        self.path.parent.mkdir(exist_ok=True)
-        with open(self.path.with_suffix(".lock"), "w") as lock:
-            _lock(lock)
+        with held(self.path):
             if self.path.exists() and (data := self.path.read_bytes()) and not data.endswith(b"\n"):
                 with open(self.path, "ab") as file:
                     file.write(b"\n")
@@ -93,12 +92,23 @@ class Journal:
         return self.path.read_text(encoding="utf-8", errors="replace").split("\n")
 
 
-def _lock(file) -> None:
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+@contextmanager
+def held(journal: Path) -> Iterator[None]:
+    """Nobody else grades the lesson of this journal meanwhile. Raises Busy.
+
+    The lock is the operating system's: it goes with the process that holds it, however that ends.
+    """
+    journal.parent.mkdir(exist_ok=True)
+    lock = FileLock(journal.with_suffix(".lock"))
     try:
-        import fcntl
-    except ImportError:  # Windows, where grading runs in a Linux machine anyway
-        return
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise Busy(f"{journal.stem} is being graded already, by another command in this folder.") from None
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise Busy("This lesson is being graded already, by another command in this folder.") from None
+        yield
+    finally:
+        lock.release()

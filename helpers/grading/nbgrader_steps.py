@@ -1,42 +1,45 @@
-"""Our steps in ``nbgrader autograde``, named in nbgrader_config.py.
+"""Our steps in ``nbgrader autograde``, named in nbgrader_config.py: the door that `make grade` has, for both.
 
-RestoreCells comes first of all; ExamExecute, which runs students' code in the sandbox, stands where nbgrader's
-Execute stands; Judge follows it, so that SaveAutoGrades finds a number that was computed here, in the grader's
-own process. Defuse makes harmless what nbgrader writes down, before it is executed and after it was judged.
+Door opens what was handed in, and trusts nothing in it. RestoreCells comes first of all preprocessors; ExamExecute,
+which runs students' code in the sandbox, stands where nbgrader's Execute stands; Judge follows it, so that
+SaveAutoGrades finds a number that was computed here, in the grader's own process. Defuse makes harmless what nbgrader
+writes down, before it is executed and after it was judged.
 """
 
 from __future__ import annotations
 
-import copy
-import shutil
+import functools
+import glob
+import os
+import sys
 from pathlib import Path
 
 import nbformat
-from jupyter_core.utils import run_sync
-from nbclient.exceptions import DeadKernelError
+from nbconvert.exporters import NotebookExporter
 from nbformat.notebooknode import NotebookNode
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import Execute, NbGraderPreprocessor
-from nbgrader.utils import is_grade, setenv
-from traitlets import Enum, Integer, Unicode
+from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import is_grade
+from traitlets import Enum, Unicode
 from traitlets.config import Application
 
 from helpers.checking.keys import BadKey
-from helpers.course import EXAM_SEED, SHOWS_ONLY
 from helpers.exercises import UnknownLesson, load_lesson
+from helpers.grading.batch import NOTHING_RAN, require_machine
 from helpers.grading.collect.restoring import restore
+from helpers.grading.collect.untrusted import Unreadable, screen
+from helpers.grading.collect.walking import read_plain
 from helpers.grading.defusing import defuse
 from helpers.grading.exam import load_exam_key
-from helpers.grading.execute import provisioner
 from helpers.grading.execute.check_runs import run_of
-from helpers.grading.execute.running import GRACE, RESTARTS, error
-from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, UNSAFE_LABEL, why_not
+from helpers.grading.execute.running import NoSandbox, kept_runner
+from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, why_not
+from helpers.grading.harmless import plain
 from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.preflight import MachineWrong
 from helpers.grading.records import PLAIN, write_verdicts
 from helpers.notebooks import exercise_of, sources_of
 
-STARTS = 3  # how many kernels are tried before a submission is given up
-NBGRADER_LABEL = "bubblewrap, nbgrader's kernel"
+STAMP, LONGEST_STAMP = "timestamp.txt", 200  # bytes
 
 
 def require_exam_key(assignment: str, student: str, notebooks: list) -> None:
@@ -52,12 +55,97 @@ def require_exam_key(assignment: str, student: str, notebooks: list) -> None:
         problem = why_not("--ExamExecute.isolation=none")
         if problem:
             raise SystemExit(f"\n{problem}\n")
+    _require_machine(assignment, Path.cwd())
+    _leave_other_files(notebooks)
+
+
+@functools.cache
+def _require_machine(lesson: str, root: Path) -> None:
+    """The reference solution goes first, once for each run of nbgrader: see `preflight`."""
+    seed = load_exam_key(lesson, root).seed
+    try:
+        runner = kept_runner(lesson, seed, _isolation())
+        for flag in require_machine(root, lesson, runner.execute):
+            print(f"{lesson}: {flag}", file=sys.stderr)
+    except (MachineWrong, NoSandbox) as problem:
+        raise SystemExit(f"\n{problem}\n") from None
 
 
 def _isolation() -> str:
     """What the running nbgrader command was told; a hook is not handed its configuration."""
     config = Application.instance().config if Application.initialized() else {}
     return config.get("ExamExecute", {}).get("isolation", BUBBLEWRAP)
+
+
+def _leave_other_files(notebooks: list[str]) -> None:
+    """Keep nbgrader from copying what lies beside a notebook: it would follow links, to files of the instructor's.
+
+    A time stamp is copied, where it is one: nbgrader knows by it that a student has handed in again.
+    """
+    converter = Door.converter
+    if converter is None:
+        return
+    found = [path for folder in {os.path.dirname(notebook) for notebook in notebooks} for path in os.scandir(folder)]
+    other = [path.name for path in found if path.path not in notebooks and not _is_stamp(path)]
+    converter.coursedir.ignore = [*Door.ignored, *map(glob.escape, other)]
+
+
+def _is_stamp(path: os.DirEntry) -> bool:
+    plain_file = path.is_file(follow_symlinks=False)
+    return path.name == STAMP and plain_file and path.stat(follow_symlinks=False).st_size <= LONGEST_STAMP
+
+
+class Door(NotebookExporter):
+    """Opens what a student handed in as `make grade` does; nbgrader's own files as ever.
+
+    A link, and what is no notebook, costs its own student all points and nobody else anything: the released lesson
+    goes on in its place, with the reason in its metadata.
+    """
+
+    converter = None  # the nbgrader command that runs, for the hook, which is not handed it
+    ignored: tuple[str, ...] = ()  # what it was told to leave out
+
+    release = Unicode("notebooks", help="The folder of released lessons, below the course's root.").tag(config=True)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.parent is not None and type(self).converter is not self.parent:
+            Door.converter, Door.ignored = self.parent, tuple(self.parent.coursedir.ignore)
+
+    def from_filename(self, filename, resources=None, **kwargs):
+        about = (resources or {}).get("nbgrader")
+        if about is None or not self._is_handed_in(filename, about):
+            return super().from_filename(filename, resources, **kwargs)
+        path = Path(filename)
+        resources["metadata"] = {"name": path.stem, "path": str(path.parent)}
+        return self.from_notebook_node(self._opened(path, about), resources, **kwargs)
+
+    def _is_handed_in(self, filename: str, about: dict) -> bool:
+        course = self.parent.coursedir
+        folder = course.format_path(course.submitted_directory, about["student"], about["assignment"])
+        return os.path.normpath(os.path.dirname(filename)) == os.path.normpath(folder)
+
+    def _opened(self, path: Path, about: dict) -> NotebookNode:
+        try:
+            if path.parent.is_symlink() or path.parent.parent.is_symlink() or path.is_symlink():
+                raise Unreadable("is a link and was not followed")
+            screened = screen(read_plain(path))
+        except Unreadable as problem:
+            notebook = released(self.release, about)
+            notebook.metadata["refused"] = plain(f"Nothing could be run: the file {problem}")
+            self.log.warning("%s: the file %s", about["student"], problem)
+            return notebook
+        for flag in screened.flags:
+            self.log.warning("%s: %s", about["student"], plain(flag))
+        return screened.notebook
+
+
+def released(folder: str, about: dict) -> NotebookNode:
+    """The released lesson that was to be handed in."""
+    path = Path(folder, about["assignment"], f"{about['notebook']}.ipynb")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing. Run `nbgrader generate_assignment {about['assignment']}`.")
+    return nbformat.read(path, as_version=4)
 
 
 class RestoreCells(NbGraderPreprocessor):
@@ -67,110 +155,39 @@ class RestoreCells(NbGraderPreprocessor):
 
     def preprocess(self, nb, resources):
         about = resources["nbgrader"]
-        path = Path(self.release, about["assignment"], f"{about['notebook']}.ipynb")
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} is missing. Run `nbgrader generate_assignment {about['assignment']}`.")
-        restored = restore(nb, nbformat.read(path, as_version=4))
+        if "refused" in nb.metadata:
+            return nb, resources
+        restored = restore(nb, released(self.release, about))
         for flag in restored.flags:
-            self.log.warning("%s: %s", about["student"], flag)
+            self.log.warning("%s: %s", about["student"], plain(flag))
         return restored.notebook, resources
 
 
-class ExamExecute(Execute):
-    """Runs the notebook with the exam's inputs.
+class ExamExecute(NbGraderPreprocessor):
+    """Runs the notebook with the exam's inputs, as `make grade` does: see `running.Runner`.
 
-    Cells that only show something are left out. When a cell ends the kernel, or runs on after it was
-    interrupted, a new kernel takes its place, and the cells before it run again there, so that one exercise's
-    accident stays that exercise's.
+    What a submission does to its process or to the limits costs its own points; only where the sandbox itself fails
+    does nbgrader hear of an error, and gives no mark.
     """
 
-    restarts = Integer(RESTARTS, help="How many times a dead kernel is replaced.").tag(config=True)
     isolation = Enum((BUBBLEWRAP, NONE), BUBBLEWRAP, help="What the student's code runs in.").tag(config=True)
 
-    def preprocess(self, nb, resources, km=None):
-        key = load_exam_key(resources["nbgrader"]["assignment"], Path.cwd())
-        self.skip_cells_with_tag = SHOWS_ONLY
-        self._dead: set[int] = set()
-        resources["nbgrader"]["isolation"] = NBGRADER_LABEL if self.isolation == BUBBLEWRAP else UNSAFE_LABEL
+    def preprocess(self, nb, resources):
+        about = resources["nbgrader"]
+        refused = nb.metadata.pop("refused", None)
+        if refused:
+            checks = [exercise_of(cell) for cell in nb.cells if is_grade(cell)]
+            about["runs"] = {name: CheckRun(why=Why.NOTHING_TO_RUN, says=refused) for name in checks}
+            about["isolation"] = NOTHING_RAN
+            return nb, resources
         if self.isolation == NONE:
-            self.log.warning("%s is run without a sandbox, and can do what you can", resources["nbgrader"]["student"])
-        with setenv(**{EXAM_SEED: key.seed}):
-            return super().preprocess(nb, resources, km)
-
-    def create_kernel_manager(self):
-        manager = super().create_kernel_manager()
-        if self.isolation == BUBBLEWRAP:
-            provisioner.use(manager)
-        return manager
-
-    def start_new_kernel_client(self):
-        """As nbclient's. A kernel that dies while it starts has run nothing of the student's, and gets another try."""
-        for tries_left in reversed(range(STARTS)):
-            try:
-                return super().start_new_kernel_client()
-            except RuntimeError:
-                if not tries_left:
-                    raise
-                self.log.warning("The kernel died while it started; starting another")
-                self.km = self.create_kernel_manager()
-                self.start_new_kernel()
-
-    def preprocess_cell(self, cell, resources, index):
-        if len(self._dead) > self.restarts:
-            self._note(cell, resources, CheckRun(why=Why.NOT_RUN, says="it was not run: the kernel had died too often"))
-            return cell, resources
-        try:
-            cell, resources = super().preprocess_cell(cell, resources, index)
-            if self._is_stuck(cell):
-                raise DeadKernelError("It could not be interrupted")
-            if self._timed_out(cell) and not run_of(cell).sent:
-                self._note(cell, resources, CheckRun(why=Why.LATE))
-            return cell, resources
-        except DeadKernelError:
-            if self._timed_out(cell):
-                self._note(cell, resources, CheckRun(why=Why.LATE))
-            else:
-                self._note(cell, resources, CheckRun(why=Why.DIED, says="it ended the Python process"))
-            self._dead.add(index)
-            self._replace_kernel(resources, index)
-            return cell, resources
-
-    @staticmethod
-    def _note(cell: NotebookNode, resources: dict, run: CheckRun) -> None:
-        """Keep for the judge why a check gave no answer: what its outputs say is the student's to write."""
-        if run.why is not Why.LATE:
-            cell.outputs = [error(run.why.name.title().replace("_", ""), run.says)]
-        if is_grade(cell):
-            resources["nbgrader"].setdefault("runs", {})[exercise_of(cell)] = run
-
-    @staticmethod
-    def _timed_out(cell: NotebookNode) -> bool:
-        return any(output.get("ename") == "CellTimeoutError" for output in cell.get("outputs", []))
-
-    def _is_stuck(self, cell: NotebookNode) -> bool:
-        """Did the interrupt after the timeout fail? The kernel would answer nothing else, and cost every later cell."""
-        if not self._timed_out(cell):
-            return False
-        try:
-            run_sync(self.kc.wait_for_ready)(timeout=GRACE)
-        except RuntimeError:
-            return True
-        return False
-
-    def _replace_kernel(self, resources, index: int) -> None:
-        while len(self._dead) <= self.restarts:
-            try:
-                self._cleanup_kernel()
-                self.km = self.create_kernel_manager()
-                self.start_new_kernel()
-                self.start_new_kernel_client()
-                for place, cell in enumerate(self.nb.cells[:index]):
-                    if place not in self._dead and cell.cell_type == "code" and not is_grade(cell):
-                        running = place
-                        super().preprocess_cell(copy.deepcopy(cell), resources, place)
-                return
-            except DeadKernelError:
-                self._dead.add(running)
+            self.log.warning("%s is run without a sandbox, and can do what you can", about["student"])
+        key = load_exam_key(about["assignment"], Path.cwd())
+        executed = kept_runner(about["assignment"], key.seed, self.isolation).execute(nb)
+        about["runs"], about["isolation"] = dict(executed.runs), executed.isolation
+        for flag in executed.flags:
+            self.log.warning("%s: %s", about["student"], flag)
+        return executed.notebook, resources
 
 
 class Judge(NbGraderPreprocessor):
@@ -180,7 +197,9 @@ class Judge(NbGraderPreprocessor):
         about = resources["nbgrader"]
         name = about["assignment"]
         lesson, key = load_lesson(name), load_exam_key(name, Path.cwd())
-        runs = {exercise_of(cell): run_of(cell) for cell in nb.cells if is_grade(cell)} | about.get("runs", {})
+        runs = about.get("runs")
+        if runs is None:  # somebody configured nbgrader's own Execute
+            runs = {exercise_of(cell): run_of(cell) for cell in nb.cells if is_grade(cell)}
         judged = judge_submission(lesson, key, runs, sources_of(nb))
         write_verdicts(nb, lesson, judged, about.get("isolation", PLAIN))
         return nb, resources
@@ -190,33 +209,11 @@ class Defuse(NbGraderPreprocessor):
     """Lets nothing into autograded/ that could act in the browser of whoever opens it: see `defusing.defuse`.
 
     Runs as the last of the steps before the notebook is executed, and again when the verdicts stand in it: nbgrader
-    writes the notebook after each, and the formgrader shows what was written. Other files that were handed in are taken
-    out again (nbgrader has copied them, and the formgrader would serve a page among them under its own address);
-    submitted/ keeps them.
+    writes the notebook after each, and the formgrader shows what was written.
     """
 
     release = Unicode("notebooks", help="The folder of released lessons, below the course's root.").tag(config=True)
 
     def preprocess(self, nb, resources):
-        about = resources["nbgrader"]
-        path = Path(self.release, about["assignment"], f"{about['notebook']}.ipynb")
-        defuse(nb, {cell.source for cell in nbformat.read(path, as_version=4).cells})
-        self._keep_only_notebooks(_autograded(about["student"], about["assignment"]))
+        defuse(nb, {cell.source for cell in released(self.release, resources["nbgrader"]).cells})
         return nb, resources
-
-    def _keep_only_notebooks(self, folder: Path) -> None:
-        for path in sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []:
-            if path.name == "timestamp.txt" or path.suffix == ".ipynb":
-                continue
-            self.log.warning("%s stays in submitted/ and is not copied: only the notebook is graded", path.name)
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-
-
-def _autograded(student: str, assignment: str) -> Path:
-    """Where nbgrader writes what it has graded."""
-    app = Application.instance() if Application.initialized() else None
-    course = getattr(app, "coursedir", None) or CourseDirectory()
-    return Path(course.format_path(course.autograded_directory, student, assignment))

@@ -1,1 +1,3 @@
-"""Finished parts from earlier lessons, written to be read, for later lessons to build on."""
+"""Finished parts from earlier lessons, written to be read, for later lessons to build on.
+
+A module a topic. Shapes stand in the docstrings, in the letters of the lessons: (b, t, e)."""

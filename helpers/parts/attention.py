@@ -4,11 +4,13 @@ The source is A. Vaswani et al., "Attention is all you need" (2017), sections 3.
 which that section adds belongs to lesson 3.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import nn
 
 
-def attention(q, k, v):
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """Each query's average of the values, weighted by how well the query matches the keys.
 
     q: (..., t, d), one query for each of t positions. k: (..., s, d) and v: (..., s, v), one key and one value for
@@ -25,15 +27,16 @@ class SingleHeadAttention(nn.Module):
     e: width of the incoming vectors. d: width of queries, keys and values.
     """
 
-    def __init__(self, e, d):
+    def __init__(self, e: int, d: int):
         super().__init__()
         self.to_queries = nn.Linear(e, d, bias=False)
         self.to_keys = nn.Linear(e, d, bias=False)
         self.to_values = nn.Linear(e, d, bias=False)
 
-    def forward(self, x, context=None):
-        """x: (b, t, e), the positions that ask. context: (b, s, e), the positions that are asked; x itself when it
-        is None. Returns (b, t, d), one output for each position of x.
+    def forward(self, x: torch.Tensor, context: torch.Tensor | None = None) -> torch.Tensor:
+        """x: (b, t, e), the positions that ask. Returns (b, t, d), one output for each of them.
+
+        context: (b, s, e), the positions that are asked; x itself when it is None.
 
         With a context this is the attention between decoder and encoder of section 3.2.3.
         """

@@ -1,12 +1,16 @@
 """The transformer block and the stack of blocks (lesson 7).
 
-A. Vaswani et al., "Attention is all you need" (2017), section 3.1 and figure 1 for the block, 3.3 for the network in it,
-5.4 for dropout. J. Ba, J. Kiros and G. Hinton, "Layer normalization" (2016), section 3 for the norm. The order "norm first" is
-that of A. Radford et al., "Language models are unsupervised multitask learners" (GPT-2, 2019), section 2.3, and is
-studied in R. Xiong et al., "On layer normalization in the transformer architecture" (2020), section 3.
+A. Vaswani et al., "Attention is all you need" (2017), section 3.1 and figure 1 for the block, 3.3 for the network in
+it, 5.4 for dropout. J. Ba, J. Kiros and G. Hinton, "Layer normalization" (2016), section 3 for the norm. The order
+"norm first" is that of A. Radford et al., "Language models are unsupervised multitask learners" (GPT-2, 2019), section
+2.3, and is studied in R. Xiong et al., "On layer normalization in the transformer architecture" (2020), section 3.
 
 b batch, t positions, e width of the model, h heads, d = e/h width of one head.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -18,17 +22,17 @@ from .multi_head import merge_heads, split_heads
 class LayerNorm(nn.Module):
     """Every vector by itself: shifted to mean 0, divided by its standard deviation, then times `weight` plus `bias`.
 
-    "Layer normalization", section 3. The variance is the mean square (divided by e, not e − 1), and epsilon is added to the
-    variance, under the root: a vector of equal components comes out as `bias`, with finite gradients.
+    "Layer normalization", section 3. The variance is the mean square (divided by e, not e − 1), and epsilon is added to
+    the variance, under the root: a vector of equal components comes out as `bias`, with finite gradients.
     """
 
-    def __init__(self, e, epsilon=1e-5):
+    def __init__(self, e: int, epsilon: float = 1e-5):
         super().__init__()
         self.epsilon = epsilon
         self.weight = nn.Parameter(torch.ones(e))
         self.bias = nn.Parameter(torch.zeros(e))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (..., e). Returns (..., e)."""
         centred = x - x.mean(dim=-1, keepdim=True)
         variance = centred.square().mean(dim=-1, keepdim=True)  # (..., 1): one number for each vector
@@ -42,14 +46,14 @@ class FeedForward(nn.Module):
     ReLU in the paper; GPT-2 takes GELU.
     """
 
-    def __init__(self, e, hidden=None, activation=F.relu):
+    def __init__(self, e: int, hidden: int | None = None, activation: Callable[[torch.Tensor], torch.Tensor] = F.relu):
         super().__init__()
         hidden = 4 * e if hidden is None else hidden
         self.widen = nn.Linear(e, hidden)
         self.narrow = nn.Linear(hidden, e)
         self.activation = activation
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (..., e). Returns (..., e)."""
         return self.narrow(self.activation(self.widen(x)))
 
@@ -57,12 +61,13 @@ class FeedForward(nn.Module):
 class SelfAttention(nn.Module):
     """Multi-head self-attention with an optional mask.
 
-    "Attention is all you need", sections 3.2.1 to 3.2.3. Heads, scaling and masks are those of lessons 3 to 5, and the parameters have
-    the names and shapes of lesson 4's MultiHeadAttention; softmax(q kᵀ / √d) v is left to PyTorch's own function, which gives
-    the same numbers in less time and memory. bias: give the three projections a bias too, as GPT-2 does.
+    "Attention is all you need", sections 3.2.1 to 3.2.3. Heads, scaling and masks are those of lessons 3 to 5,
+    and the parameters have the names and shapes of lesson 4's MultiHeadAttention; softmax(q kᵀ / √d) v is left
+    to PyTorch's own function, which gives the same numbers in less time and memory. bias: give the three
+    projections a bias too, as GPT-2 does.
     """
 
-    def __init__(self, e, h, bias=False):
+    def __init__(self, e: int, h: int, bias: bool = False):
         super().__init__()
         if e % h:
             raise ValueError(f"A width of e = {e} cannot be divided evenly among h = {h} heads.")
@@ -72,8 +77,8 @@ class SelfAttention(nn.Module):
         self.to_values = nn.Linear(e, e, bias=bias)
         self.unify = nn.Linear(e, e)
 
-    def forward(self, x, mask=None):
-        """x: (b, t, e). mask: (t, t), (b, 1, t) or (b, t, t), booleans, True where position i may look at position j; None: everywhere.
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """x: (b, t, e). mask: (t, t), (b, 1, t) or (b, t, t), booleans, True where i may look at j; None: everywhere.
 
         Returns (b, t, e). A position that may look nowhere gets the bias of `unify`.
         """
@@ -87,12 +92,23 @@ class TransformerBlock(nn.Module):
     """Attention and a feed-forward network, each with a shortcut around it and a norm.
 
     pre_norm=False, "Attention is all you need", section 3.1: norm(x + layer(x)), for both layers.
-    pre_norm=True, GPT-2, section 2.3: x + layer(norm(x)), for both layers; whoever stacks such blocks adds a norm at the end.
-    dropout: chance with which a component of a layer's output is dropped before it is added to x, in training (section 5.4).
+    pre_norm=True, GPT-2, section 2.3: x + layer(norm(x)), for both layers; whoever stacks such blocks adds a norm at
+    the end.
+    dropout: chance with which a component of a layer's output is dropped before it is added to x, in training (section
+    5.4).
     hidden, activation: for the feed-forward network. bias: for the projections of the attention.
     """
 
-    def __init__(self, e, h, pre_norm=False, dropout=0.0, hidden=None, activation=F.relu, bias=False):
+    def __init__(
+        self,
+        e: int,
+        h: int,
+        pre_norm: bool = False,
+        dropout: float = 0.0,
+        hidden: int | None = None,
+        activation: Callable[[torch.Tensor], torch.Tensor] = F.relu,
+        bias: bool = False,
+    ):
         super().__init__()
         self.pre_norm = pre_norm
         self.attention = SelfAttention(e, h, bias=bias)
@@ -101,7 +117,7 @@ class TransformerBlock(nn.Module):
         self.norm2 = LayerNorm(e)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x, mask=None):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """x: (b, t, e). mask: as SelfAttention takes it. Returns (b, t, e)."""
         if self.pre_norm:
             x = x + self.dropout(self.attention(self.norm1(x), mask))
@@ -113,17 +129,17 @@ class TransformerBlock(nn.Module):
 class Transformer(nn.Module):
     """A stack of blocks, each with weights of its own: what is between the embeddings and the output layer of a model.
 
-    depth: how many blocks. pre_norm, dropout and the other options: as TransformerBlock takes them. With pre_norm nothing
-    has normalised the sum that leaves the last block, so there is one more norm at the end, `norm` (GPT-2, section 2.3).
-    Without it the last block ends in a norm, and `norm` is None.
+    depth: how many blocks. pre_norm, dropout and the other options: as TransformerBlock takes them. With pre_norm
+    nothing has normalised the sum that leaves the last block, so there is one more norm at the end, `norm` (GPT-2,
+    section 2.3). Without it the last block ends in a norm, and `norm` is None.
     """
 
-    def __init__(self, e, h, depth, pre_norm=False, dropout=0.0, **options):
+    def __init__(self, e: int, h: int, depth: int, pre_norm: bool = False, dropout: float = 0.0, **options: object):
         super().__init__()
         self.blocks = nn.ModuleList([TransformerBlock(e, h, pre_norm, dropout, **options) for _ in range(depth)])
         self.norm = LayerNorm(e) if pre_norm else None
 
-    def forward(self, x, mask=None):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """x: (b, t, e). mask: as SelfAttention takes it, the same in every block. Returns (b, t, e)."""
         for block in self.blocks:
             x = block(x, mask)

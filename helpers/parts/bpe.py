@@ -1,11 +1,14 @@
 """Byte-pair encoding as GPT-2 does it (lesson 11): text to ids, and back without loss.
 
-R. Sennrich, B. Haddow and A. Birch, "Neural machine translation of rare words with subword units" (2016), section 3.2, for
-the merges; A. Radford et al., "Language models are unsupervised multitask learners" (GPT-2, 2019), section 2.2, for doing it with bytes.
+R. Sennrich, B. Haddow and A. Birch, "Neural machine translation of rare words with subword units" (2016), section
+3.2, for the merges; A. Radford et al., "Language models are unsupervised multitask learners" (GPT-2, 2019),
+section 2.2, for doing it with bytes.
 
-A text is cut into pieces (about a word each, with the space before it), a piece is written as UTF-8 bytes, a byte as a printable
-character, and then neighbours are merged, again and again, in the order in which the merges were learned.
+A text is cut into pieces (about a word each, with the space before it), a piece is written as UTF-8 bytes, a byte as a
+printable character, and then neighbours are merged, again and again, in the order in which the merges were learned.
 """
+
+from __future__ import annotations
 
 import functools
 import heapq
@@ -14,6 +17,8 @@ import re
 import sys
 import unicodedata
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 END_OF_TEXT = "<|endoftext|>"
@@ -29,22 +34,23 @@ def _alphabet():
     return {byte: chr(byte) for byte in printable} | {byte: chr(256 + place) for place, byte in enumerate(others)}
 
 
-def byte_alphabet():
+def byte_alphabet() -> dict[int, str]:
     """A printable character for each byte, so that vocabularies can be read: OpenAI's table.
 
-    Bytes that are visible characters of Latin-1 stand for themselves; the other 68, in order, get the characters from 256 on:
-    a space is "Ġ", a new line "Ċ". Returns a dict from byte (int) to character; in its order the first 256 ids of GPT-2's
-    vocabulary are given.
+    Bytes that are visible characters of Latin-1 stand for themselves; the other 68, in order, get the characters from
+    256 on: a space is "Ġ", a new line "Ċ". Returns a dict from byte (int) to character; in its order the first 256 ids
+    of GPT-2's vocabulary are given.
     """
     return dict(_alphabet())
 
 
-def split_pieces(text):
+def split_pieces(text: str) -> list[str]:
     """Cut a text into the pieces that are encoded one by one; joined they are the text again.
 
     A piece is an English contraction's end ('s, 't, 're, 've, 'm, 'll, 'd), or a run of letters, of numbers or of other
-    characters, each with one space before it if there is one, or white space. Of a longer white space the last character is
-    left to what follows it. Letters and numbers are those of Unicode 16, or of Python's own Unicode where that is newer.
+    characters, each with one space before it if there is one, or white space. Of a longer white space the
+    last character is left to what follows it. Letters and numbers are those of Unicode 16, or of Python's
+    own Unicode where that is newer.
     """
     return _pattern().findall(text)
 
@@ -56,7 +62,8 @@ _LATER_LETTERS = """
 13441-13446 13460-143fa 16100-1611d 16d40-16d6c 18cff-18cff 1b132-1b132 1b155-1b155 1df25-1df2a 1e030-1e06d 1e4d0-1e4eb
 1e5d0-1e5ed 1e5f0-1e5f0 2b739-2b739 2ebf0-2ee5d 31350-323af"""
 _LATER_NUMBERS = """
-10d40-10d49 116d0-116e3 11bf0-11bf9 11f50-11f59 16130-16139 16d70-16d79 1ccf0-1ccf9 1d2c0-1d2d3 1e4f0-1e4f9 1e5f1-1e5fa"""
+10d40-10d49 116d0-116e3 11bf0-11bf9 11f50-11f59 16130-16139 16d70-16d79 1ccf0-1ccf9 1d2c0-1d2d3 1e4f0-1e4f9
+1e5f1-1e5fa"""
 # Unicode's White_Space, which is not Python's \s: that has the separators 1c to 1f too.
 _SPACES = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
@@ -77,19 +84,19 @@ def _ranges(category, later):
     known.update(place for place in range(sys.maxunicode + 1) if unicodedata.category(chr(place))[0] == category)
     starts = sorted(place for place in known if place - 1 not in known)
     ends = sorted(place for place in known if place + 1 not in known)
-    return "".join(f"\\U{start:08x}-\\U{end:08x}" for start, end in zip(starts, ends))
+    return "".join(f"\\U{start:08x}-\\U{end:08x}" for start, end in zip(starts, ends, strict=True))
 
 
 ##### Learning
 
 
-def learn_merges(words, count):
+def learn_merges(words: Iterable[str], count: int) -> list[tuple[str, str]]:
     """Merge the most frequent pair of neighbours, again and again.
 
-    words: list of str in the byte alphabet, as `split_pieces` and `byte_alphabet` give them, each as often as it occurs.
-    Every word starts as its characters. Returns at most `count` pairs (left, right) in the order in which they were merged;
-    of pairs that are equally frequent the smallest comes first (as Python compares tuples). It ends early when no pair is
-    left that occurs twice: merging it would save nothing elsewhere.
+    words: list of str in the byte alphabet, as `split_pieces` and `byte_alphabet` give them, each as often as it
+    occurs. Every word starts as its characters. Returns at most `count` pairs (left, right) in the order in which they
+    were merged; of pairs that are equally frequent the smallest comes first (as Python compares tuples). It ends early
+    when no pair is left that occurs twice: merging it would save nothing elsewhere.
     """
     occurrences = Counter(words)
     split = {word: list(word) for word in occurrences}
@@ -111,7 +118,7 @@ def learn_merges(words, count):
 
 def _count_pairs(word, symbols, times, frequency, places):
     """Count a word's pairs in (times > 0) or out (times < 0)."""
-    for pair in zip(symbols, symbols[1:]):
+    for pair in pairwise(symbols):
         frequency[pair] += times
         if frequency[pair] == 0:
             del frequency[pair]
@@ -119,7 +126,7 @@ def _count_pairs(word, symbols, times, frequency, places):
             places[pair].add(word)
 
 
-def merge_pair(symbols, pair):
+def merge_pair(symbols: list[str], pair: tuple[str, str]) -> list[str]:
     """Join a pair wherever it stands, from left to right: (["a", "a", "a"], ("a", "a")) -> ["aa", "a"]."""
     merged, i = [], 0
     while i < len(symbols):
@@ -132,18 +139,18 @@ def merge_pair(symbols, pair):
 ##### Encoding and decoding
 
 
-def encode(text, merges, vocabulary):
+def encode(text: str, merges: Sequence[tuple[str, str]], vocabulary: dict[str, int]) -> list[int]:
     """The ids of a text.
 
-    merges: list of pairs (left, right), the first learned first. vocabulary: dict from token to id. In every piece the pair
-    that was learned first is merged first, wherever it stands, until no learned pair is left. "<|endoftext|>" is text like
-    any other. ValueError for half a surrogate pair, which has no UTF-8.
+    merges: list of pairs (left, right), the first learned first. vocabulary: dict from token to id. In every piece the
+    pair that was learned first is merged first, wherever it stands, until no learned pair is left. "<|endoftext|>" is
+    text like any other. ValueError for half a surrogate pair, which has no UTF-8.
     """
     ranks = {pair: rank for rank, pair in enumerate(merges)}
     return [vocabulary[symbol] for piece in split_pieces(_whole(text)) for symbol in _merged(_spell(piece), ranks)]
 
 
-def decode(ids, vocabulary):
+def decode(ids: Iterable[int], vocabulary: dict[str, int]) -> str:
     """The text of ids. Bytes that are no whole character (a token may end inside one) become U+FFFD, "�".
 
     ids: integers, a list or a tensor (t,). vocabulary: dict from token to id. ValueError for an id that is not in it.
@@ -190,7 +197,7 @@ def _merged(word, ranks):
         return _merged_long(word, ranks)
     symbols = list(word)
     while len(symbols) > 1:
-        pair = min(zip(symbols, symbols[1:]), key=lambda pair: ranks.get(pair, _NEVER))
+        pair = min(pairwise(symbols), key=lambda pair: ranks.get(pair, _NEVER))
         if pair not in ranks:
             break
         symbols = merge_pair(symbols, pair)
@@ -207,7 +214,7 @@ def _merged_long(word, ranks):
     """
     symbols = list(word)  # None where a symbol was merged into the one before
     before, after = list(range(-1, len(word) - 1)), list(range(1, len(word) + 1))
-    heap = [(ranks[pair], i, *pair) for i, pair in enumerate(zip(symbols, symbols[1:])) if pair in ranks]
+    heap = [(ranks[pair], i, *pair) for i, pair in enumerate(pairwise(symbols)) if pair in ranks]
     heapq.heapify(heap)
 
     def push(i):
@@ -236,11 +243,11 @@ def _merged_long(word, ranks):
 class Tokenizer:
     """Text to ids and back, with the files that GPT-2 was published with: vocab.json and merges.txt.
 
-    vocabulary: dict from token to id. merges: list of pairs. Pieces that were met before are looked up, so that a megabyte of
-    text takes seconds. end_of_text: the id of "<|endoftext|>", None where the vocabulary has none.
+    vocabulary: dict from token to id. merges: list of pairs. Pieces that were met before are looked up, so that a
+    megabyte of text takes seconds. end_of_text: the id of "<|endoftext|>", None where the vocabulary has none.
     """
 
-    def __init__(self, vocabulary, merges):
+    def __init__(self, vocabulary: dict[str, int], merges: Sequence[tuple[str, str]]):
         self.vocabulary, self.merges = dict(vocabulary), [tuple(pair) for pair in merges]
         self.end_of_text = self.vocabulary.get(END_OF_TEXT)
         self._tokens = {place: token for token, place in self.vocabulary.items()}
@@ -252,7 +259,7 @@ class Tokenizer:
         return len(self.vocabulary)
 
     @classmethod
-    def from_folder(cls, folder):
+    def from_folder(cls, folder: str | Path) -> Tokenizer:
         """Read vocab.json and merges.txt. FileNotFoundError where one is missing, ValueError where one is damaged."""
         vocabulary, merges = _read_vocabulary(Path(folder) / "vocab.json"), _read_merges(Path(folder) / "merges.txt")
         for left, right in merges:
@@ -265,8 +272,10 @@ class Tokenizer:
         return cls(vocabulary, merges)
 
     @classmethod
-    def learn(cls, text, size):
-        """A vocabulary of at most `size` tokens: the 256 bytes, what `learn_merges` finds in the text, and "<|endoftext|>" as the last.
+    def learn(cls, text: str, size: int) -> Tokenizer:
+        """A vocabulary of at most `size` tokens.
+
+        The 256 bytes, what `learn_merges` finds in the text, and "<|endoftext|>" as the last.
 
         ValueError when size is below 257.
         """
@@ -276,11 +285,12 @@ class Tokenizer:
         tokens = dict.fromkeys([*_alphabet().values(), *(left + right for left, right in merges), END_OF_TEXT])
         return cls({token: place for place, token in enumerate(tokens)}, merges)
 
-    def encode(self, text, special=False):
+    def encode(self, text: str, special: bool = False) -> list[int]:
         """The ids of a text, a list of int. ValueError for half a surrogate pair.
 
-        special: "<|endoftext|>" in the text becomes its one id. Otherwise, as in OpenAI's own code, it is text like any other: what a user
-        typed cannot end a text. (The tokenizers of `transformers` take it as special wherever it stands.)
+        special: "<|endoftext|>" in the text becomes its one id. Otherwise, as in OpenAI's own code, it is
+        text like any other: what a user typed cannot end a text. (The tokenizers of `transformers` take it
+        as special wherever it stands.)
         """
         if special and self.end_of_text is not None:
             first, *others = text.split(END_OF_TEXT)
@@ -302,15 +312,18 @@ class Tokenizer:
             self._known[piece] = ids
         return ids
 
-    def decode(self, ids):
-        """The text of ids, a list or a tensor (t,). Bytes that are no whole character become U+FFFD. ValueError for an unknown id."""
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids, a list or a tensor (t,).
+
+        Bytes that are no whole character become U+FFFD. ValueError for an unknown id.
+        """
         return _decoded(ids, self._tokens)
 
-    def token(self, place):
+    def token(self, place: int) -> str:
         """One token as it reads in a picture: "·" for a space, what cannot be printed as in the byte alphabet."""
         return self._tokens[int(place)].replace("Ġ", "·")
 
-    def save(self, folder):
+    def save(self, folder: str | Path) -> None:
         """Write vocab.json and merges.txt as the published tokenizer has them."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,10 @@
 b batch, t positions, e width of the model, h heads, n size of the vocabulary, c classes.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -11,7 +15,7 @@ from .blocks import Transformer
 from .positions import PositionEmbedding
 
 
-def mean_pool(x, mask):
+def mean_pool(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """The average of the vectors at the real positions.
 
     x: (b, t, e). mask: (b, t), booleans, True where there is a word. Returns (b, e); zeros for a text without a word.
@@ -23,11 +27,11 @@ def mean_pool(x, mask):
 class Classifier(nn.Module):
     """Words to vectors, positions, blocks, the mean over the real positions, and a linear map to classes.
 
-    n: size of the vocabulary. c: classes. t_max: longest text. The blocks normalise first (GPT-2's order). dropout: in training, on the
-    embeddings and in the blocks.
+    n: size of the vocabulary. c: classes. t_max: longest text. The blocks normalise first (GPT-2's order). dropout: in
+    training, on the embeddings and in the blocks.
     """
 
-    def __init__(self, n, c, e, h, depth, t_max, dropout=0.0):
+    def __init__(self, n: int, c: int, e: int, h: int, depth: int, t_max: int, dropout: float = 0.0):
         super().__init__()
         self.tokens = nn.Embedding(n, e)
         self.positions = PositionEmbedding(t_max, e)
@@ -35,8 +39,8 @@ class Classifier(nn.Module):
         self.to_classes = nn.Linear(e, c)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, ids, mask):
-        """ids: (b, t), int64. mask: (b, t), booleans, True where there is a word. Returns scores (b, c), for a softmax to come.
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """ids: (b, t), int64. mask: (b, t), booleans, True where there is a word. Returns scores (b, c), no softmax.
 
         ValueError when t is larger than t_max: there are no positions for the words beyond.
         """
@@ -45,11 +49,13 @@ class Classifier(nn.Module):
         return self.to_classes(mean_pool(x, mask))
 
 
-def train_step(model, batch, optimiser):
+def train_step(
+    model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor], optimiser: torch.optim.Optimizer
+) -> float:
     """One step of gradient descent on one batch.
 
-    batch: (ids (b, t), mask (b, t), labels (b,)). The model may come in evaluation mode, and with gradients from something else: neither
-    makes a difference. Returns the cross-entropy before the step, a number.
+    batch: (ids (b, t), mask (b, t), labels (b,)). The model may come in evaluation mode, and with gradients from
+    something else: neither makes a difference. Returns the cross-entropy before the step, a number.
     """
     ids, mask, labels = batch
     model.train()
@@ -61,11 +67,12 @@ def train_step(model, batch, optimiser):
 
 
 @torch.no_grad()
-def accuracy(model, batches):
+def accuracy(model: nn.Module, batches: Iterable[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> float:
     """The share of texts that the model puts into the right class, over all batches.
 
-    batches: an iterable of (ids (b, t), mask (b, t), labels (b,)), b not always the same. Returns a number between 0 and 1. In evaluation
-    mode, without gradients, each text counted once; afterwards the model is in the mode it was in before.
+    batches: an iterable of (ids (b, t), mask (b, t), labels (b,)), b not always the same. Returns a
+    number between 0 and 1. In evaluation mode, without gradients, each text counted once; afterwards the
+    model is in the mode it was in before.
     """
     training = model.training
     model.eval()

@@ -1,14 +1,17 @@
 """The transformer as it was published: an encoder that reads, and a decoder that writes (lesson 10).
 
-A. Vaswani et al., "Attention is all you need" (2017): section 3.1 and figure 1 for both halves, 3.2.3 for the three kinds of
-attention, 3.4 for the embeddings, 5.3 and 5.4 for the learning rate and the smoothed loss. I. Sutskever, O. Vinyals and Q. Le,
-"Sequence to sequence learning with neural networks" (2014), section 3.2, for beam search.
+A. Vaswani et al., "Attention is all you need" (2017): section 3.1 and figure 1 for both halves, 3.2.3 for the three
+kinds of attention, 3.4 for the embeddings, 5.3 and 5.4 for the learning rate and the smoothed loss. I. Sutskever, O.
+Vinyals and Q. Le, "Sequence to sequence learning with neural networks" (2014), section 3.2, for beam search.
 
 b batch, t positions of the target, s positions of the source, e width of the model, h heads, d = e/h.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -20,11 +23,13 @@ from .multi_head import merge_heads, split_heads
 from .positions import sinusoidal_encoding
 
 
-def make_masks(source, target, pad):
+def make_masks(source: torch.Tensor, target: torch.Tensor, pad: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Who may look at whom, in the three attentions of a model.
 
-    "Attention is all you need", section 3.2.3. source: (b, s), target: (b, t), ids. Returns three masks, True where a position may
-    look: source on source (b, 1, s), target on target (b, t, t), causal and without padding, target on source (b, 1, s).
+    "Attention is all you need", section 3.2.3. source: (b, s), target: (b, t), ids. Returns three
+    masks, True where a position may
+    look: source on source (b, 1, s), target on target (b, t, t), causal and without padding, target on source (b, 1,
+    s).
     """
     real = (source != pad).unsqueeze(1)  # (b, 1, s)
     before = causal_mask(target.shape[1], target.device) & (target != pad).unsqueeze(1)  # (b, t, t)
@@ -37,7 +42,7 @@ class CrossAttention(nn.Module):
     "Attention is all you need", section 3.2.3. Parameters as in `SelfAttention`.
     """
 
-    def __init__(self, e, h, bias=False):
+    def __init__(self, e: int, h: int, bias: bool = False):
         super().__init__()
         if e % h:
             raise ValueError(f"A width of e = {e} cannot be divided evenly among h = {h} heads.")
@@ -47,9 +52,10 @@ class CrossAttention(nn.Module):
         self.to_values = nn.Linear(e, e, bias=bias)
         self.unify = nn.Linear(e, e)
 
-    def forward(self, x, memory, mask=None):
-        """x: (b, t, e), asks. memory: (b, s, e), is asked. mask: (b, 1, s) or (b, t, s), True where position i of x may look at
-        position j of memory; None: everywhere. Returns (b, t, e).
+    def forward(self, x: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """x: (b, t, e), asks. memory: (b, s, e), is asked. Returns (b, t, e).
+
+        mask: (b, 1, s) or (b, t, s), True where position i of x may look at position j of memory; None: everywhere.
         """
         q = split_heads(self.to_queries(x), self.h)  # (b, h, t, d)
         k, v = split_heads(self.to_keys(memory), self.h), split_heads(self.to_values(memory), self.h)  # (b, h, s, d)
@@ -57,7 +63,7 @@ class CrossAttention(nn.Module):
             mask = mask.unsqueeze(-3)
         return self.unify(merge_heads(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)))
 
-    def weights(self, x, memory, mask=None):
+    def weights(self, x: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """Who looks at what: (b, h, t, s), each row adding up to 1."""
         q, k = split_heads(self.to_queries(x), self.h), split_heads(self.to_keys(memory), self.h)
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
@@ -69,10 +75,11 @@ class CrossAttention(nn.Module):
 class DecoderBlock(nn.Module):
     """Masked self-attention, then attention to the source, then the feed-forward network; norm(x + layer(x)) each time.
 
-    "Attention is all you need", section 3.1. pre_norm: x + layer(norm(x)) instead. dropout: on each layer's output, in training.
+    "Attention is all you need", section 3.1. pre_norm: x + layer(norm(x)) instead. dropout: on each layer's output, in
+    training.
     """
 
-    def __init__(self, e, h, dropout=0.0, pre_norm=False, hidden=None):
+    def __init__(self, e: int, h: int, dropout: float = 0.0, pre_norm: bool = False, hidden: int | None = None):
         super().__init__()
         self.pre_norm = pre_norm
         self.self_attention = SelfAttention(e, h)
@@ -83,8 +90,14 @@ class DecoderBlock(nn.Module):
         self.norm3 = LayerNorm(e)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x, memory, self_mask=None, cross_mask=None):
-        """x: (b, t, e). memory: (b, s, e), what the encoder makes of the source. Masks: as `make_masks` returns them, or None.
+    def forward(
+        self,
+        x: torch.Tensor,
+        memory: torch.Tensor,
+        self_mask: torch.Tensor | None = None,
+        cross_mask: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """x: (b, t, e). memory: (b, s, e), what the encoder makes of the source. Masks: from `make_masks`, or None.
 
         Returns (b, t, e).
         """
@@ -100,13 +113,25 @@ class DecoderBlock(nn.Module):
 class EncoderDecoder(nn.Module):
     """Reads a sequence of source ids, and says at every position of the target what comes next.
 
-    "Attention is all you need", figure 1. n_source, n_target: sizes of the two vocabularies. depth: blocks in the encoder, and as many
-    in the decoder. t_max: longest sequence. pad: id of the padding in both. Positions are the sinusoids of lesson 6; token vectors are
-    scaled by √e (section 3.4). share: one table of token vectors for source, target and output layer (section 3.4).
+    "Attention is all you need", figure 1. n_source, n_target: sizes of the two vocabularies. depth: blocks in the
+    encoder, and as many in the decoder. t_max: longest sequence. pad: id of the padding in both. Positions are the
+    sinusoids of lesson 6; token vectors are scaled by √e (section 3.4). share: one table of token vectors for source,
+    target and output layer (section 3.4).
     """
 
     def __init__(
-        self, n_source, n_target, e, h, depth, t_max, pad, dropout=0.0, pre_norm=False, hidden=None, share=False
+        self,
+        n_source: int,
+        n_target: int,
+        e: int,
+        h: int,
+        depth: int,
+        t_max: int,
+        pad: int,
+        dropout: float = 0.0,
+        pre_norm: bool = False,
+        hidden: int | None = None,
+        share: bool = False,
     ):
         super().__init__()
         self.pad = pad
@@ -122,7 +147,7 @@ class EncoderDecoder(nn.Module):
             self.to_logits.weight = self.source_tokens.weight
         self.dropout = nn.Dropout(dropout)
 
-    def embed(self, tokens, ids):
+    def embed(self, tokens: nn.Embedding, ids: torch.Tensor) -> torch.Tensor:
         """ids: (b, t). Returns (b, t, e)."""
         t, e = ids.shape[1], self.positions.shape[1]
         if t > len(self.positions):
@@ -131,7 +156,7 @@ class EncoderDecoder(nn.Module):
             )
         return self.dropout(tokens(ids) * math.sqrt(e) + self.positions[:t])
 
-    def encode(self, source):
+    def encode(self, source: torch.Tensor) -> torch.Tensor:
         """source: (b, s), ids. Returns memory (b, s, e). Once a sentence is enough."""
         mask = (source != self.pad).unsqueeze(1)  # (b, 1, s)
         x = self.embed(self.source_tokens, source)
@@ -139,7 +164,7 @@ class EncoderDecoder(nn.Module):
             x = block(x, mask)
         return self.encoder_norm(x)
 
-    def decode(self, target, memory, source):
+    def decode(self, target: torch.Tensor, memory: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
         """target: (b, t), ids that begin with the start token. memory: of `encode`. source: (b, s), for its padding.
 
         Returns logits (b, t, n_target).
@@ -150,19 +175,23 @@ class EncoderDecoder(nn.Module):
             x = block(x, memory, self_mask, cross_mask)
         return self.to_logits(self.decoder_norm(x))
 
-    def forward(self, source, target):
-        """source: (b, s), target: (b, t), ids. Returns logits (b, t, n_target): at position i those of target token i + 1."""
+    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """source: (b, s), target: (b, t), ids.
+
+        Returns logits (b, t, n_target): at position i those of target token i + 1.
+        """
         return self.decode(target, self.encode(source), source)
 
-    def loss(self, source, sentence, smoothing=0.0):
+    def loss(self, source: torch.Tensor, sentence: torch.Tensor, smoothing: float = 0.0) -> torch.Tensor:
         """Teacher forcing: at every position the right beginning is given, and the next token asked for.
 
-        source: (b, s), sentence: (b, t + 1), ids from the start token to the stop token, then padding. Returns `smoothed_loss`, ().
+        source: (b, s), sentence: (b, t + 1), ids from the start token to the stop token, then padding. Returns
+        `smoothed_loss`, ().
         """
         return smoothed_loss(self(source, sentence[:, :-1]), sentence[:, 1:], smoothing, self.pad)
 
 
-def warmup_rate(step, e, warmup):
+def warmup_rate(step: int, e: int, warmup: int) -> float:
     """The learning rate at a step: up in a straight line for `warmup` steps, then down with the root of the step.
 
     "Attention is all you need", section 5.3, equation 3. Steps count from 1; step 0 is taken as step 1.
@@ -171,11 +200,14 @@ def warmup_rate(step, e, warmup):
     return e**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-def smoothed_loss(logits, targets, smoothing, pad):
-    """Cross-entropy against targets that keep 1 − smoothing for the right token and share the rest among all others but the padding.
+def smoothed_loss(logits: torch.Tensor, targets: torch.Tensor, smoothing: float, pad: int) -> torch.Tensor:
+    """Cross-entropy against targets that are smoothed.
 
-    C. Szegedy et al., "Rethinking the Inception architecture for computer vision" (2016), section 7. logits: (b, t, n). targets:
-    (b, t), ids. Returns (): the mean over the targets that are no padding. n must be at least 3 for there to be others.
+    They keep 1 − smoothing for the right token and share the rest among all others but the padding.
+
+    C. Szegedy et al., "Rethinking the Inception architecture for computer vision" (2016), section 7. logits:
+    (b, t, n). targets: (b, t), ids. Returns (): the mean over the targets that are no padding. n must be at
+    least 3 for there to be others.
     """
     n = logits.shape[-1]
     log_p = logits.log_softmax(dim=-1)
@@ -186,9 +218,10 @@ def smoothed_loss(logits, targets, smoothing, pad):
     return losses[real].mean()
 
 
-def without_training(decode):
-    """For a function whose first argument is a model: it runs without gradients and in evaluation mode; afterwards, also when it
-    raises, the model is in the mode it was in before.
+def without_training(decode: Callable) -> Callable:
+    """For a function whose first argument is a model: it runs without gradients and in evaluation mode.
+
+    Afterwards, also when it raises, the model is in the mode it was in before.
     """
 
     @functools.wraps(decode)
@@ -205,11 +238,12 @@ def without_training(decode):
 
 
 @without_training
-def greedy_decode(model, source, start, stop, limit):
+def greedy_decode(model: EncoderDecoder, source: torch.Tensor, start: int, stop: int, limit: int) -> torch.Tensor:
     """Write the most probable token, again and again.
 
-    source: (b, s), ids. start, stop: ids of the two special tokens. Returns (b, t), ids, t ≤ limit: what was written after `start`,
-    `stop` included; after it, padding. Ends as soon as every sentence has stopped. The encoder runs once.
+    source: (b, s), ids. start, stop: ids of the two special tokens. Returns (b, t), ids, t ≤ limit: what
+    was written after `start`, `stop` included; after it, padding. Ends as soon as every sentence has
+    stopped. The encoder runs once.
     """
     memory = model.encode(source)
     written = torch.full_like(source[:, :1], start)  # (b, 1)
@@ -225,14 +259,22 @@ def greedy_decode(model, source, start, stop, limit):
 
 
 @without_training
-def beam_search(model, source, start, stop, limit, width, length_penalty=0.0):
+def beam_search(
+    model: EncoderDecoder,
+    source: torch.Tensor,
+    start: int,
+    stop: int,
+    limit: int,
+    width: int,
+    length_penalty: float = 0.0,
+) -> torch.Tensor:
     """Keep the `width` most probable beginnings of a translation, and lengthen each by one token at a time.
 
-    source: (1, s), ids of one sentence. Returns (t,), ids, t ≤ limit: what the best beam wrote after `start`, `stop` included. A beam
-    that has written `stop` grows no more and takes its place with it: the width falls by one. Its score, the sum of the logarithms of
-    its tokens' probabilities, stands against those of the others at the end. length_penalty α divides the final scores by
-    ((5 + t) / 6)^α (Y. Wu et al., "Google's neural machine translation system", 2016, section 7); 0 leaves them alone.
-    The encoder runs once. Width 1 is greedy decoding.
+    source: (1, s), ids of one sentence. Returns (t,), ids, t ≤ limit: what the best beam wrote after `start`, `stop`
+    included. A beam that has written `stop` grows no more and takes its place with it: the width falls by one. Its
+    score, the sum of the logarithms of its tokens' probabilities, stands against those of the others at the end.
+    length_penalty α divides the final scores by ((5 + t) / 6)^α (Y. Wu et al., "Google's neural machine translation
+    system", 2016, section 7); 0 leaves them alone. The encoder runs once. Width 1 is greedy decoding.
     """
     memory = model.encode(source)
     beams, scores = torch.full_like(source[:, :1], start), torch.zeros(1, device=source.device)  # (width, t), (width,)
@@ -245,10 +287,10 @@ def beam_search(model, source, start, stop, limit, width, length_penalty=0.0):
         n = logits.shape[-1]
         beams = torch.cat([beams[places // n], (places % n).unsqueeze(-1)], dim=1)
         ended = beams[:, -1] == stop
-        finished += zip(scores[ended].tolist(), beams[ended])
+        finished += zip(scores[ended].tolist(), beams[ended], strict=True)
         beams, scores = beams[~ended], scores[~ended]
         width -= int(ended.sum())
         if width <= 0:
             break
-    finished += zip(scores.tolist(), beams)
+    finished += zip(scores.tolist(), beams, strict=True)
     return max(finished, key=lambda pair: pair[0] / ((4 + len(pair[1])) / 6) ** length_penalty)[1][1:]

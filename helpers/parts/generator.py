@@ -3,6 +3,8 @@
 b batch, t positions, e width of the model, h heads, n size of the vocabulary.
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 
@@ -15,10 +17,13 @@ from .masks import causal_mask
 from .positions import PositionEmbedding
 
 
-def sample_batch(data, batch, t, generator=None):
+def sample_batch(
+    data: torch.Tensor, batch: int, t: int, generator: torch.Generator | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Random slices of a text, and the same slices one position later.
 
-    data: (length,), integers. Returns inputs and targets, both (batch, t), int64. Every start from 0 to length − t − 1 is equally likely.
+    data: (length,), integers. Returns inputs and targets, both (batch, t), int64. Every start from 0 to
+    length − t − 1 is equally likely.
     """
     starts = torch.randint(len(data) - t, (batch,), generator=generator)
     places = (starts.unsqueeze(-1) + torch.arange(t + 1)).to(data.device)  # (batch, t + 1)
@@ -26,8 +31,8 @@ def sample_batch(data, batch, t, generator=None):
     return slices[:, :-1], slices[:, 1:]
 
 
-def bits_per_byte(loss_in_nats):
-    """A mean cross-entropy a byte, from nats into bits."""
+def bits_per_byte(loss_in_nats: float | torch.Tensor) -> float | torch.Tensor:
+    """A mean cross-entropy a byte, from nats into bits: a number, or a tensor of any shape (...)."""
     return loss_in_nats / math.log(2)
 
 
@@ -37,7 +42,7 @@ class CharTransformer(nn.Module):
     n: how many different characters or bytes. t_max: longest window. The blocks normalise first (GPT-2's order).
     """
 
-    def __init__(self, n, e, h, depth, t_max, dropout=0.0, **options):
+    def __init__(self, n: int, e: int, h: int, depth: int, t_max: int, dropout: float = 0.0, **options: object):
         super().__init__()
         self.t_max = t_max
         self.tokens = nn.Embedding(n, e)
@@ -45,17 +50,18 @@ class CharTransformer(nn.Module):
         self.transformer = Transformer(e, h, depth, pre_norm=True, dropout=dropout, **options)
         self.to_logits = nn.Linear(e, n)
 
-    def forward(self, ids):
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """ids: (b, t), int64, t ≤ t_max. Returns logits (b, t, n): at position i those of token i + 1."""
         x = self.positions(self.tokens(ids))
         x = self.transformer(x, causal_mask(ids.shape[1], ids.device))
         return self.to_logits(x)
 
 
-def apply_temperature(logits, temperature):
+def apply_temperature(logits: torch.Tensor, temperature: float) -> torch.Tensor:
     """Logits divided by the temperature: below 1 sharper, above 1 flatter; 0 leaves only the largest possible (greedy).
 
-    logits: (..., n). Returns (..., n). At temperature 0 the first of the largest stays as it is and all others are −∞. ValueError when temperature is negative.
+    logits: (..., n). Returns (..., n). At temperature 0 the first of the largest stays as it is and all others are −∞.
+    ValueError when temperature is negative.
     """
     if temperature < 0:
         raise ValueError(f"A temperature cannot be negative, and this one is {temperature}.")
@@ -65,16 +71,17 @@ def apply_temperature(logits, temperature):
     return torch.full_like(logits, -torch.inf).scatter(-1, best, logits.gather(-1, best))
 
 
-def keep_top_k(logits, k):
+def keep_top_k(logits: torch.Tensor, k: int) -> torch.Tensor:
     """The k largest logits stay, all others become −∞. Whatever ties with the k-th largest stays too.
 
-    Fan, Lewis and Dauphin, "Hierarchical neural story generation" (2018), section 5.1. logits: (..., n). k: at least 1; more than n keeps all.
+    Fan, Lewis and Dauphin, "Hierarchical neural story generation" (2018), section 5.1. logits: (..., n). k: at
+    least 1; more than n keeps all.
     """
     lowest = logits.topk(min(k, logits.shape[-1]), dim=-1).values[..., -1:]
     return logits.masked_fill(logits < lowest, -torch.inf)
 
 
-def keep_top_p(logits, p):
+def keep_top_p(logits: torch.Tensor, p: float) -> torch.Tensor:
     """The fewest, most probable tokens whose probabilities add up to p or more stay; all others become −∞.
 
     Holtzman et al., "The curious case of neural text degeneration" (2020), section 3.1. logits: (..., n). p in (0, 1].
@@ -88,11 +95,20 @@ def keep_top_p(logits, p):
 
 
 @torch.no_grad()
-def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, generator=None):
+def generate(
+    model: nn.Module,
+    prompt: torch.Tensor,
+    count: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
     """Go on with a text, one token after the other.
 
-    prompt: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max tokens. Temperature comes first, then
-    top-k, then top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
+    prompt: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last
+    t_max tokens. Temperature comes first, then top-k, then top-p. The model is in evaluation mode meanwhile, and
+    afterwards in the mode it was in before.
     """
     tokens = prompt
     with _evaluating(model):
@@ -107,10 +123,11 @@ def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, gene
 
 
 @torch.no_grad()
-def sliding_window_bits(model, data, t, batch=32):
-    """Bits per byte when every byte is predicted from the t bytes before it (fewer at the beginning, where there are no more).
+def sliding_window_bits(model: nn.Module, data: torch.Tensor, t: int, batch: int = 32) -> float:
+    """Bits per byte when every byte is predicted from the t bytes before it (from fewer at the beginning).
 
-    data: (length,), integers. Bytes 1 to length − 1 are predicted; the first has nothing before it. batch: how many windows go through the model at once.
+    data: (length,), integers. Bytes 1 to length − 1 are predicted; the first has nothing before it. batch: how many
+    windows go through the model at once.
     """
     data = data.long()
     head = data[: t + 1].unsqueeze(0)  # the first window predicts all of its bytes

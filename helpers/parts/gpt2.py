@@ -1,14 +1,16 @@
 """GPT-2 (lesson 11): the model, its published weights, and writing with it.
 
-A. Radford et al., "Language models are unsupervised multitask learners" (2019), section 2.3, and the code published with it.
+A. Radford et al., "Language models are unsupervised multitask learners" (2019), section 2.3, and the code published
+with it.
 
 b batch, t positions (queries), s positions (keys and values), e width of the model, h heads, d = e/h width of one head,
 n size of the vocabulary.
 """
 
+from __future__ import annotations
+
 import json
 import math
-import os
 import pickle
 import re
 import warnings
@@ -18,6 +20,8 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from helpers.course import write_whole, written_whole
 
 from .generator import apply_temperature, keep_top_k, keep_top_p
 from .masks import causal_mask, masked_softmax
@@ -38,9 +42,9 @@ _PUBLISHED = {  # width, heads, blocks
 class Config:
     """How large a GPT-2 is.
 
-    n: size of the vocabulary. t_max: longest window. e: width, divisible by h. h: heads. depth: how many blocks. epsilon: of
-    the norms. hidden: width of the hidden layer of the feed-forward networks, 4e when it is None. dropout: chance with which
-    a component is dropped in training, of the embeddings and of what the layers add.
+    n: size of the vocabulary. t_max: longest window. e: width, divisible by h. h: heads. depth: how many blocks.
+    epsilon: of the norms. hidden: width of the hidden layer of the feed-forward networks, 4e when it is None. dropout:
+    chance with which a component is dropped in training, of the embeddings and of what the layers add.
     """
 
     n: int
@@ -63,7 +67,7 @@ class Config:
             raise ValueError(f"A width of e = {self.e} cannot be divided evenly among h = {self.h} heads.")
 
     @classmethod
-    def published(cls, name):
+    def published(cls, name: str) -> Config:
         """The sizes that were published: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", and "distilgpt2"."""
         if name not in _PUBLISHED:
             raise ValueError(f"The published sizes are {', '.join(_PUBLISHED)}; not {name!r}.")
@@ -71,8 +75,11 @@ class Config:
         return cls(n=50257, t_max=1024, e=e, h=h, depth=depth)
 
     @classmethod
-    def from_json(cls, path):
-        """Read a config.json as the Hub has it. ValueError where it is damaged, or is not a GPT-2 as this module builds it."""
+    def from_json(cls, path: str | Path) -> Config:
+        """Read a config.json as the Hub has it.
+
+        ValueError where it is damaged, or is not a GPT-2 as this module builds it.
+        """
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"A model needs config.json, and {path.parent} has none.")
@@ -101,7 +108,7 @@ class Config:
         except (TypeError, ValueError) as problem:
             raise ValueError(f"{path.name} is damaged: {problem}") from None
 
-    def to_json(self):
+    def to_json(self) -> dict[str, object]:
         """The settings as the Hub's config.json has them, a dict."""
         return {
             "architectures": ["GPT2LMHeadModel"],
@@ -140,21 +147,21 @@ _ONLY = {
 
 
 class Conv1D(nn.Module):
-    """A linear layer whose weight is stored as (n_in, n_out), the transpose of nn.Linear's: so GPT-2's weights were published."""
+    """A linear layer whose weight is stored as (n_in, n_out), as GPT-2's were published: nn.Linear's, transposed."""
 
-    def __init__(self, n_in, n_out):
+    def __init__(self, n_in: int, n_out: int):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(n_in, n_out))
         self.bias = nn.Parameter(torch.zeros(n_out))
         nn.init.normal_(self.weight, std=0.02)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (..., n_in). Returns (..., n_out)."""
         return F.linear(x, self.weight.T, self.bias)
 
 
-def gelu_tanh(x):
-    """x·Φ(x), Φ the normal distribution function, by an approximation with tanh: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))).
+def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
+    """x·Φ(x), Φ the normal distribution function, approximated: 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))).
 
     D. Hendrycks and K. Gimpel, "Gaussian error linear units" (2016), section 2. x: any shape, which the result has too.
     """
@@ -162,16 +169,22 @@ def gelu_tanh(x):
 
 
 class CausalAttention(nn.Module):
-    """Multi-head self-attention in which nobody looks ahead. One layer makes queries, keys and values, in this order, side by side."""
+    """Multi-head self-attention in which nobody looks ahead.
 
-    def __init__(self, e, h):
+    One layer makes queries, keys and values, in this order, side by side.
+    """
+
+    def __init__(self, e: int, h: int):
         super().__init__()
         self.h = h
         self.to_qkv = Conv1D(e, 3 * e)
         self.unify = Conv1D(e, e)
 
-    def forward(self, x, past=None):
-        """x: (b, t, e). past: keys and values of earlier positions, a LayerCache, to which those of x are added. Returns (b, t, e)."""
+    def forward(self, x: torch.Tensor, past: LayerCache | None = None) -> torch.Tensor:
+        """x: (b, t, e). past: keys and values of earlier positions, a LayerCache, to which those of x are added.
+
+        Returns (b, t, e).
+        """
         q, k, v = self._project(x)  # (b, h, t, d)
         if past is not None:
             k, v = past.append(k, v)  # (b, h, s, d), s = earlier positions + t
@@ -182,7 +195,7 @@ class CausalAttention(nn.Module):
             out = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(s, x.device)[s - t :])  # (t, s)
         return self.unify(merge_heads(out))
 
-    def weights(self, x):
+    def weights(self, x: torch.Tensor) -> torch.Tensor:
         """Who looks at whom, for pictures. x: (b, t, e). Returns (b, h, t, t)."""
         q, k, _ = self._project(x)
         return masked_softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), causal_mask(x.shape[1], x.device))
@@ -194,12 +207,12 @@ class CausalAttention(nn.Module):
 class FeedForward(nn.Module):
     """A network with one hidden layer and tanh-GELU, the same at every position."""
 
-    def __init__(self, e, hidden):
+    def __init__(self, e: int, hidden: int):
         super().__init__()
         self.widen = Conv1D(e, hidden)
         self.narrow = Conv1D(hidden, e)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (b, t, e). Returns (b, t, e)."""
         return self.narrow(gelu_tanh(self.widen(x)))
 
@@ -207,7 +220,7 @@ class FeedForward(nn.Module):
 class GPT2Block(nn.Module):
     """Attention and a feed-forward network, each with a norm before it and a shortcut around both."""
 
-    def __init__(self, config):
+    def __init__(self, config: Config):
         super().__init__()
         self.norm1 = nn.LayerNorm(config.e, eps=config.epsilon)
         self.attention = CausalAttention(config.e, config.h)
@@ -215,19 +228,21 @@ class GPT2Block(nn.Module):
         self.feed_forward = FeedForward(config.e, config.hidden or 4 * config.e)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x, past=None):
+    def forward(self, x: torch.Tensor, past: LayerCache | None = None) -> torch.Tensor:
         """x: (b, t, e). past: as CausalAttention takes it. Returns (b, t, e)."""
         x = x + self.dropout(self.attention(self.norm1(x), past))
         return x + self.dropout(self.feed_forward(self.norm2(x)))
 
 
 class GPT2(nn.Module):
-    """Predicts, at every position, the next token. The table of tokens serves twice: at the entrance, and as the output layer ("tied").
+    """Predicts, at every position, the next token.
+
+    The table of tokens serves twice: at the entrance, and as the output layer ("tied").
 
     Weights start as N(0, 0.02), those of the layers that are added to x as N(0, 0.02/√(2·depth)), biases as 0.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: Config):
         super().__init__()
         self.config, self.t_max = config, config.t_max
         self.tokens = nn.Embedding(config.n, config.e)
@@ -241,7 +256,7 @@ class GPT2(nn.Module):
             for layer in (block.attention.unify, block.feed_forward.narrow):
                 nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * config.depth))
 
-    def embed(self, ids, start=0):
+    def embed(self, ids: torch.Tensor, start: int = 0) -> torch.Tensor:
         """What enters the first block. ids: (b, t), the tokens at positions start to start + t − 1. Returns (b, t, e).
 
         ValueError where a position is t_max or more.
@@ -251,10 +266,11 @@ class GPT2(nn.Module):
             raise ValueError(f"A window of {start + t} tokens is too long: this model has {self.t_max} positions.")
         return self.dropout(self.tokens(ids) + self.positions(torch.arange(start, start + t, device=ids.device)))
 
-    def forward(self, ids, cache=None, last_only=False):
+    def forward(self, ids: torch.Tensor, cache: KeyValueCache | None = None, last_only: bool = False) -> torch.Tensor:
         """ids: (b, t), int64. cache: a KeyValueCache of the positions before these, to which these are added.
 
-        Returns logits (b, t, n): at position i those of token i + 1. With last_only those of the last position alone, (b, 1, n).
+        Returns logits (b, t, n): at position i those of token i + 1. With last_only those of the last position alone,
+        (b, 1, n).
         """
         x = self.embed(ids, 0 if cache is None else cache.length)
         for i, block in enumerate(self.blocks):
@@ -262,8 +278,11 @@ class GPT2(nn.Module):
         x = self.norm(x[:, -1:] if last_only else x)
         return F.linear(x, self.tokens.weight)  # (b, t, e) times (e, n): the tied head, which has no bias
 
-    def attention_weights(self, ids):
-        """Who looks at whom in every block and head, for pictures. ids: (b, t). Returns (depth, b, h, t, t), without gradients."""
+    def attention_weights(self, ids: torch.Tensor) -> torch.Tensor:
+        """Who looks at whom in every block and head, for pictures. ids: (b, t).
+
+        Returns (depth, b, h, t, t), without gradients.
+        """
         with torch.no_grad():
             x, weights = self.embed(ids), []
             for block in self.blocks:
@@ -275,11 +294,11 @@ class GPT2(nn.Module):
 class LayerCache:
     """The keys and values that one block has computed so far, in memory for `size` positions that is set aside once."""
 
-    def __init__(self, size):
+    def __init__(self, size: int):
         self.size, self.length = size, 0
         self.keys = self.values = None  # (b, h, size, d), once there are some
 
-    def append(self, k, v):
+    def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """k, v: (b, h, t, d), of the next t positions. Returns those of all positions so far, (b, h, s, d)."""
         b, h, t, d = k.shape
         if self.keys is None:
@@ -293,16 +312,16 @@ class LayerCache:
 
 
 class KeyValueCache:
-    """The keys and values of all blocks for the positions that a model has read, so that they need not be computed again.
+    """The keys and values of all blocks for the positions that a model has read: they need not be computed again.
 
     depth: how many blocks. size: for how many positions there is room. For generation, without gradients.
     """
 
-    def __init__(self, depth, size):
+    def __init__(self, depth: int, size: int):
         self.layers = [LayerCache(size) for _ in range(depth)]
 
     @property
-    def length(self):
+    def length(self) -> int:
         """How many positions have been read."""
         return self.layers[0].length
 
@@ -311,12 +330,20 @@ class KeyValueCache:
 
 
 @torch.no_grad()
-def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, generator=None):
+def generate(
+    model: GPT2,
+    ids: torch.Tensor,
+    count: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
     """Go on with a text, one token after the other, computing the whole window anew for each.
 
-    ids: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max tokens,
-    the first of them at position 0. Temperature (0: the most probable token) comes first, then top-k, then top-p. The model
-    is in evaluation mode meanwhile, and afterwards in the mode it was in before.
+    ids: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max
+    tokens, the first of them at position 0. Temperature (0: the most probable token) comes first, then top-k, then
+    top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
     """
     training = model.training
     model.eval()
@@ -329,11 +356,21 @@ def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, generat
 
 
 @torch.no_grad()
-def generate_cached(model, ids, count, temperature=1.0, top_k=None, top_p=None, generator=None):
+def generate_cached(
+    model: GPT2,
+    ids: torch.Tensor,
+    count: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
     """The same tokens as `generate`, with keys and values kept: each new token goes through the model alone.
 
-    Once the window is full every token moves to another position at every step, so what is kept no longer holds: from then on
-    the window is computed anew, as in `generate`.
+    ids: (b, t), int64, t ≥ 1. Returns (b, count). The other arguments are those of `generate`.
+
+    Once the window is full every token moves to another position at every step, so what is kept no longer holds: from
+    then on the window is computed anew, as in `generate`.
     """
     training = model.training
     model.eval()
@@ -341,9 +378,8 @@ def generate_cached(model, ids, count, temperature=1.0, top_k=None, top_p=None, 
     cache = KeyValueCache(model.config.depth, min(model.t_max, t + count))
     for _ in range(count):
         if tokens.shape[1] <= model.t_max:
-            logits = model(tokens[:, cache.length :], cache, last_only=True)[
-                :, -1
-            ]  # the prompt first, then one token at a time
+            # the prompt first, then one token at a time
+            logits = model(tokens[:, cache.length :], cache, last_only=True)[:, -1]
         else:
             logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]
         tokens = torch.cat([tokens, _draw(logits, temperature, top_k, top_p, generator)], dim=1)
@@ -360,13 +396,15 @@ def _draw(logits, temperature, top_k, top_p, generator):
 
 
 @torch.no_grad()
-def perplexity(model, ids, stride=None):
-    """e to the mean cross-entropy of every token but the first: as if the model hesitated between so many equally likely tokens.
+def perplexity(model: GPT2, ids: torch.Tensor, stride: int | None = None) -> float:
+    """e to the mean cross-entropy of every token but the first.
 
-    ids: (length,), int64, at least two. The text goes through in windows of t_max tokens that start every `stride` tokens,
-    t_max when it is None: then they do not overlap, and the first predictions of a window are made from little. With a
-    smaller stride only those of a window count that no window before has made, so that each (past the first window) is made
-    from at least t_max − stride + 1 tokens. Returns a number.
+    As if the model hesitated between so many equally likely tokens.
+
+    ids: (length,), int64, at least two. The text goes through in windows of t_max tokens that start every `stride`
+    tokens, t_max when it is None: then they do not overlap, and the first predictions of a window are made from little.
+    With a smaller stride only those of a window count that no window before has made, so that each (past the first
+    window) is made from at least t_max − stride + 1 tokens. Returns a number.
     """
     stride = model.t_max if stride is None else stride
     if ids.dim() != 1 or len(ids) < 2:
@@ -406,13 +444,13 @@ _OF_BLOCK = {
 _PREFIX, _HEAD = "transformer.", "lm_head.weight"
 
 
-def rename_weights(published):
+def rename_weights(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The published tensors under this module's names.
 
-    published: dict from name to tensor, as the Hub's files have them, with or without "transformer." before the names. The
-    masks that older files hold (attn.bias, attn.masked_bias) are left out, and so is lm_head.weight, which must equal the
-    table of tokens. Returns a dict, the tensors as they are. ValueError for names that GPT-2 does not have, all of them
-    named.
+    published: dict from name to tensor, as the Hub's files have them, with or without "transformer." before the
+    names. The masks that older files hold (attn.bias, attn.masked_bias) are left out, and so is lm_head.weight,
+    which must equal the table of tokens. Returns a dict, the tensors (...) as they are. ValueError for names that
+    GPT-2 does not have, all of them named.
     """
     renamed, problems = _rename(published)
     if problems:
@@ -460,12 +498,12 @@ def _published_name(name):
     return next(theirs for theirs, ours in _OF_MODEL.items() if ours == name)
 
 
-def load(folder, device=None):
+def load(folder: str | Path, device: torch.device | str | None = None) -> GPT2:
     """A model from a folder as the Hub has it: config.json, and model.safetensors or the older pytorch_model.bin.
 
-    Nothing in a file is run, whatever it holds: a .bin is read by PyTorch's loader for weights alone. Weights become float32.
-    The model is in evaluation mode. FileNotFoundError where a file is missing; ValueError where one is damaged, or where a
-    tensor is missing, unexpected or of the wrong shape (the message names each).
+    Nothing in a file is run, whatever it holds: a .bin is read by PyTorch's loader for weights alone. Weights become
+    float32. The model is in evaluation mode. FileNotFoundError where a file is missing; ValueError where one is
+    damaged, or where a tensor is missing, unexpected or of the wrong shape (the message names each).
     """
     folder = Path(folder)
     config = Config.from_json(folder / "config.json")
@@ -534,15 +572,12 @@ def _first_line(problem):
     return (str(problem).strip() or type(problem).__name__).splitlines()[0][:300]
 
 
-def save(model, folder):
-    """Write config.json and model.safetensors as the Hub has them: `transformers` loads the folder, and so does `load`."""
+def save(model: GPT2, folder: str | Path) -> None:
+    """Write config.json and model.safetensors as the Hub has them: `transformers` and `load` read the folder."""
     from safetensors.torch import save_file
 
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     weights = {_published_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    unfinished = folder / "model.safetensors.part"
-    save_file(weights, unfinished, metadata={"format": "pt"})
-    os.chmod(unfinished, 0o644)  # readable for a class, where safetensors makes it its owner's alone
-    os.replace(unfinished, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(model.config.to_json(), indent=2) + "\n", encoding="utf-8")
+    with written_whole(folder / "model.safetensors") as unfinished:
+        save_file(weights, unfinished, metadata={"format": "pt"})
+    write_whole(folder / "config.json", json.dumps(model.config.to_json(), indent=2) + "\n")

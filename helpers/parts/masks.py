@@ -4,13 +4,15 @@ A mask is a tensor of booleans that broadcasts against scores of shape (..., t, 
 who is looked at, and True means "may look". Masks are joined with `&`.
 """
 
+from __future__ import annotations
+
 import math
 
 import torch
 from torch import nn
 
 
-def causal_mask(t, device=None):
+def causal_mask(t: int, device: torch.device | str | None = None) -> torch.Tensor:
     """Position i may look at the positions j ≤ i: itself and what came before.
 
     "Attention is all you need" (Vaswani et al., 2017), section 3.2.3. Returns (t, t), booleans.
@@ -18,7 +20,7 @@ def causal_mask(t, device=None):
     return torch.ones(t, t, dtype=torch.bool, device=device).tril()
 
 
-def padding_mask(lengths, t):
+def padding_mask(lengths: torch.Tensor, t: int) -> torch.Tensor:
     """Of each sentence, only the first `length` positions may be looked at; the rest is padding.
 
     lengths: (b,), integers. t: the length that all were padded to. Returns (b, 1, t), booleans: the axis of length 1
@@ -28,11 +30,12 @@ def padding_mask(lengths, t):
     return (positions < lengths.unsqueeze(-1)).unsqueeze(1)
 
 
-def masked_softmax(scores, mask):
+def masked_softmax(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Softmax over the last axis, over the entries that may be seen and no others.
 
     scores: (..., t, s). mask: booleans that broadcast to the shape of the scores. Returns (..., t, s), in the scores'
-    own precision. A hidden entry gets exactly 0. So does every entry of a row that may see nothing, and such a row sends back a gradient of 0.
+    own precision. A hidden entry gets exactly 0. So does every entry of a row that may see nothing, and such a
+    row sends back a gradient of 0.
 
     The fill is the lowest finite number and not −∞: a whole row of −∞ is 0/0. The rows that it leaves uniform are
     cleared by the second fill, which stops their gradients too.
@@ -42,7 +45,7 @@ def masked_softmax(scores, mask):
     return weights.masked_fill(~mask, 0.0)
 
 
-def next_token_pairs(tokens):
+def next_token_pairs(tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """What a language model reads, and what it should have said: the same tokens, one position apart.
 
     tokens: (..., t + 1), integers. Returns inputs and targets, both (..., t); target i is the token after input i.
@@ -53,11 +56,11 @@ def next_token_pairs(tokens):
 class CausalSelfAttention(nn.Module):
     """Multi-head self-attention in which nobody looks ahead.
 
-    "Attention is all you need", section 3.2: scaled dot products (3.2.1), h heads of width d = e / h (3.2.2), masked (3.2.3).
-    The parameters have the names and shapes of lesson 4's multi-head attention.
+    "Attention is all you need", section 3.2: scaled dot products (3.2.1), h heads of width d = e / h (3.2.2), masked
+    (3.2.3). The parameters have the names and shapes of lesson 4's multi-head attention.
     """
 
-    def __init__(self, e, h):
+    def __init__(self, e: int, h: int):
         super().__init__()
         if e % h:
             raise ValueError(f"A width of e = {e} cannot be divided evenly among h = {h} heads.")
@@ -67,7 +70,7 @@ class CausalSelfAttention(nn.Module):
         self.to_values = nn.Linear(e, e, bias=False)
         self.unify = nn.Linear(e, e)
 
-    def forward(self, x, padding=None):
+    def forward(self, x: torch.Tensor, padding: torch.Tensor | None = None) -> torch.Tensor:
         """x: (b, t, e). padding: (b, 1, t), booleans, True where there is a real token; None where all are.
 
         Returns (b, t, e). A position that may see nothing at all gets the bias of `unify`.

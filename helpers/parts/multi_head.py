@@ -5,13 +5,15 @@ projections of its own, joined and mixed by one more matrix. b batch, t position
 h heads, d width of one head.
 """
 
+from __future__ import annotations
+
 import math
 
 import torch
 from torch import nn
 
 
-def split_heads(x, h):
+def split_heads(x: torch.Tensor, h: int) -> torch.Tensor:
     """Cut the width of every position into h heads: (b, t, e) -> (b, h, t, d), d = e/h.
 
     Head k gets components k·d to (k+1)·d of every position. ValueError when e is not divisible by h.
@@ -22,7 +24,7 @@ def split_heads(x, h):
     return x.reshape(b, t, h, e // h).transpose(1, 2)
 
 
-def merge_heads(x):
+def merge_heads(x: torch.Tensor) -> torch.Tensor:
     """Lay the heads of every position side by side again: (b, h, t, d) -> (b, t, e), e = h·d."""
     b, h, t, d = x.shape
     return x.transpose(1, 2).reshape(b, t, h * d)  # a copy: after the transpose the numbers no longer lie in order
@@ -31,10 +33,11 @@ def merge_heads(x):
 class MultiHeadAttention(nn.Module):
     """h heads of width d = e/h each, as in the paper: 4e² + e parameters, whatever h is.
 
-    e: width of the model, divisible by h (ValueError otherwise). Head k uses rows k·d to (k+1)·d of each projection's weight.
+    e: width of the model, divisible by h (ValueError otherwise). Head k uses rows k·d to (k+1)·d of each projection's
+    weight.
     """
 
-    def __init__(self, e, h):
+    def __init__(self, e: int, h: int):
         super().__init__()
         _check_divisible(e, h)
         self.h = h
@@ -43,7 +46,7 @@ class MultiHeadAttention(nn.Module):
         self.to_values = nn.Linear(e, e, bias=False)
         self.unify = nn.Linear(e, e)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (b, t, e). Returns (b, t, e)."""
         q, k, v = (split_heads(to(x), self.h) for to in (self.to_queries, self.to_keys, self.to_values))  # (b, h, t, d)
         return self.unify(merge_heads(_attend(q, k, v)))
@@ -52,7 +55,7 @@ class MultiHeadAttention(nn.Module):
 class WideMultiHeadAttention(nn.Module):
     """h heads, each as wide as the model: 4he² + e parameters. Any h will do."""
 
-    def __init__(self, e, h):
+    def __init__(self, e: int, h: int):
         super().__init__()
         self.h = h
         self.to_queries = nn.Linear(e, h * e, bias=False)
@@ -60,7 +63,7 @@ class WideMultiHeadAttention(nn.Module):
         self.to_values = nn.Linear(e, h * e, bias=False)
         self.unify = nn.Linear(h * e, e)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (b, t, e). Returns (b, t, e)."""
         q, k, v = (split_heads(to(x), self.h) for to in (self.to_queries, self.to_keys, self.to_values))  # (b, h, t, e)
         return self.unify(merge_heads(_attend(q, k, v)))

@@ -3,15 +3,18 @@
 b batch, t positions, e width of the model, h heads, d width of one head.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import nn
 
 
-def sinusoidal_encoding(t, e, device=None):
+def sinusoidal_encoding(t: int, e: int, device: torch.device | str | None = None) -> torch.Tensor:
     """One fixed vector for each position: e/2 clock hands, each slower than the one before.
 
-    "Attention is all you need" (Vaswani et al., 2017), section 3.5. Returns (t, e): entry [p, 2j] is sin(p / 10000^(2j/e)) and
-    entry [p, 2j + 1] is the cosine of the same angle. ValueError when e is odd: hands need two numbers.
+    "Attention is all you need" (Vaswani et al., 2017), section 3.5. Returns (t, e): entry [p, 2j] is sin(p /
+    10000^(2j/e)) and entry [p, 2j + 1] is the cosine of the same angle. ValueError when e is odd: hands need two
+    numbers.
     """
     _check_even(e)
     angles = _angles(torch.arange(t, device=device), e, torch.get_default_dtype())  # (t, e/2)
@@ -24,11 +27,11 @@ class PositionEmbedding(nn.Module):
     Gehring et al., "Convolutional sequence to sequence learning" (2017), section 3.1; GPT-2 and BERT do the same.
     """
 
-    def __init__(self, t_max, e):
+    def __init__(self, t_max: int, e: int):
         super().__init__()
         self.table = nn.Embedding(t_max, e)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (b, t, e). Returns (b, t, e): x plus row p of the table at every position p.
 
         ValueError when t is larger than t_max: there is no vector for the positions beyond.
@@ -41,12 +44,12 @@ class PositionEmbedding(nn.Module):
         return x + self.table(torch.arange(t, device=x.device))  # (t, e), the same for the whole batch
 
 
-def relative_bias(table, t):
+def relative_bias(table: torch.Tensor, t: int) -> torch.Tensor:
     """One learned number for each distance, to be added to the scores before the softmax.
 
-    Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer" (2020), section 2.1, without
-    their sharing of numbers among far distances. table: (2·t_max − 1,), the number for distance 0 in its middle. Returns (t, t), t ≤ t_max: entry [i, j] is
-    the number for i − j. ValueError when t is larger than t_max.
+    Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer" (2020), section
+    2.1, without their sharing of numbers among far distances. table: (2·t_max − 1,), the number for distance 0 in its
+    middle. Returns (t, t), t ≤ t_max: entry [i, j] is the number for i − j. ValueError when t is larger than t_max.
     """
     t_max = (len(table) + 1) // 2
     if t > t_max:
@@ -56,13 +59,13 @@ def relative_bias(table, t):
     return table[distances + t_max - 1]
 
 
-def rotate(x, positions):
+def rotate(x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     """Turn every vector by its position, so that products of turned vectors depend on i − j alone.
 
-    Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), sections 3.2.2 and 3.4.2. x: (..., t, d), queries
-    or keys, such as (b, h, t, d). positions: (t,), integers. Returns (..., t, d), in x's own precision: components 2j and 2j + 1 are turned
-    together, by the angle p / 10000^(2j/d). Angles are computed in 32 bits or more, for half precision cannot tell far positions apart.
-    ValueError when d is odd.
+    Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), sections 3.2.2 and 3.4.2. x:
+    (..., t, d), queries or keys, such as (b, h, t, d). positions: (t,), integers. Returns (..., t, d), in x's own
+    precision: components 2j and 2j + 1 are turned together, by the angle p / 10000^(2j/d). Angles are computed in 32
+    bits or more, for half precision cannot tell far positions apart. ValueError when d is odd.
     """
     d = x.shape[-1]
     _check_even(d)

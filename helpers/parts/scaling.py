@@ -1,14 +1,17 @@
 """Lesson 3: dot products that keep their size, however wide the vectors are.
 
-Source: A. Vaswani et al., "Attention is all you need" (2017), section 3.2.1, equation 1 and the footnote on the variance of a dot product.
+Source: A. Vaswani et al., "Attention is all you need" (2017), section 3.2.1, equation 1 and the footnote on
+the variance of a dot product.
 """
+
+from __future__ import annotations
 
 import math
 
 import torch
 
 
-def scaled_scores(q, k):
+def scaled_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     """Dot products of queries and keys, divided by the root of their width.
 
     q: (..., t, d). k: (..., s, d). Returns (..., t, s): entry [i, j] is q_i·k_j / √d.
@@ -20,7 +23,7 @@ def scaled_scores(q, k):
     return q @ k.transpose(-2, -1) / math.sqrt(d)
 
 
-def scaled_attention(q, k, v):
+def scaled_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """Attention: for each query, the average of the values, weighted by how well their keys match.
 
     q: (..., t, d). k: (..., s, d). v: (..., s, v). Returns (..., t, v): softmax(q kᵀ / √d) v.

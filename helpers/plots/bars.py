@@ -1,11 +1,23 @@
 """Shares of one whole, as bars: attention weights, probabilities of the next token."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
-from .style import COLOURS, WIDTH, as_array
+from .style import COLOURS, WIDTH, Numbers, as_array
 
 
-def bars(shares, names, xlabel="weight", ylabel="key", mark=None, axes=None):
+def bars(
+    shares: dict[str, Numbers],
+    names: Sequence[str],
+    xlabel: str = "weight",
+    ylabel: str = "key",
+    mark: Iterable[int] | None = None,
+    axes: Sequence[Axes] | None = None,
+) -> None:
     """One panel of bars for each set of shares, beside each other, so that one can watch them change.
 
     shares  {title: (n,)}, numbers from 0 to 1, such as the weights of n keys at several temperatures.
@@ -16,7 +28,7 @@ def bars(shares, names, xlabel="weight", ylabel="key", mark=None, axes=None):
     count = len(shares)
     if axes is None:
         axes = plt.subplots(1, count, figsize=(WIDTH, 0.9 + 0.27 * len(names)), sharey=True, squeeze=False)[1][0]
-    for ax, (title, values) in zip(axes, shares.items()):
+    for ax, (title, values) in zip(axes, shares.items(), strict=True):
         values = as_array(values)
         if values.shape != (len(names),):
             raise ValueError(f"{len(names)} names for shares of shape {values.shape}")

@@ -1,12 +1,24 @@
 """Numbers over time, and over anything else."""
 
+from __future__ import annotations
+
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 
-from .style import COLOURS, DASHES, MARKERS, WIDTH, as_array
+from .style import COLOURS, DASHES, MARKERS, WIDTH, Numbers, as_array
 
 
-def loss_curve(losses, xlabel="step", ylabel="loss", landmarks=None, log=False, title=None, smooth=1, ax=None):
+def loss_curve(
+    losses: Numbers | dict[str, Numbers],
+    xlabel: str = "step",
+    ylabel: str = "loss",
+    landmarks: dict[str, float] | None = None,
+    log: bool = False,
+    title: str | None = None,
+    smooth: int = 1,
+    ax: Axes | None = None,
+) -> None:
     """Loss against training step. Lower is better; a curve that has gone flat has learned what it can.
 
     losses     a list of numbers, one a step, or {name: list} for several curves.
@@ -29,7 +41,15 @@ def loss_curve(losses, xlabel="step", ylabel="loss", landmarks=None, log=False, 
         ax.set_ylim(bottom=min(0, ax.get_ylim()[0]) if all((v >= 0).all() for _, v in series.values()) else None)
 
 
-def curves(series, xlabel, ylabel, landmarks=None, log="", title=None, ax=None):
+def curves(
+    series: dict[str, tuple[Numbers, Numbers]],
+    xlabel: str,
+    ylabel: str,
+    landmarks: dict[str, float] | None = None,
+    log: str = "",
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> None:
     """Lines, each with its own colour, dashes and marker, so that they can be told apart in grey too.
 
     series     {name: (x, y)}, x and y of equal length; with one unnamed line ("") there is no legend.

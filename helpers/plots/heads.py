@@ -1,11 +1,16 @@
 """Several heads: what each looks at, and how a tensor is cut into them."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
-from .style import COLOURS, WIDTH, as_array
+from .style import COLOURS, WIDTH, Numbers, as_array
 from .weights import COLUMNS, ROWS, _fit_numbers, _trim_height, heat
 
 # Apart in lightness as well as in hue, so that grey print keeps them apart. With each, the colour of the writing on it.
@@ -19,7 +24,16 @@ _HEADS = [
 ]
 
 
-def head_grid(weights, rows, columns=None, titles=None, across=3, row_label=ROWS, column_label=COLUMNS, **options):
+def head_grid(
+    weights: Numbers,
+    rows: Sequence[str],
+    columns: Sequence[str] | None = None,
+    titles: Sequence[str] | None = None,
+    across: int = 3,
+    row_label: str = ROWS,
+    column_label: str = COLUMNS,
+    **options: object,
+) -> None:
     """A map of weights for each head, all on one scale from 0 to 1, so that equal colours are equal weights.
 
     weights        (h, t, s), the weights of one sentence.
@@ -64,12 +78,14 @@ def head_grid(weights, rows, columns=None, titles=None, across=3, row_label=ROWS
         _fit_numbers(axes.flat[k], weights.shape[2])
 
 
-def fold(panels, e, d, titles=None):
+def fold(panels: Sequence[Numbers], e: int, d: int, titles: Sequence[str] | None = None) -> None:
     """How the numbers of a tensor are cut into heads. Each cell says whose it is: "2c" is component c of position 2.
 
     panels  a list of tensors (rows, columns) or (h, rows, columns), drawn one below the other; the h blocks of a panel
-            stand beside each other. Entries are position·e + component: torch.arange(t * e).view(t, e), and what became of it.
-    e, d    width of a position and of a head: a cell's colour is the head that its component belongs to, component // d.
+            stand beside each other. Entries are position·e + component: torch.arange(t * e).view(t, e), and what
+            became of it.
+    e, d    width of a position and of a head: a cell's colour is the head that its component belongs to,
+            component // d.
     """
     blocks = [values[None] if values.ndim == 2 else values for values in map(as_array, panels)]
     wide = max(b.shape[0] * b.shape[2] + 0.7 * (b.shape[0] - 1) for b in blocks)
@@ -77,7 +93,7 @@ def fold(panels, e, d, titles=None):
     figure, axes = plt.subplots(
         len(blocks), 1, figsize=(WIDTH, 0.31 * sum(high) + 0.42 * len(blocks)), height_ratios=high, squeeze=False
     )
-    for k, (ax, panel) in enumerate(zip(axes[:, 0], blocks)):
+    for k, (ax, panel) in enumerate(zip(axes[:, 0], blocks, strict=True)):
         for head, block in enumerate(panel):
             left = head * (block.shape[1] + 0.7)
             for (i, j), mark in np.ndenumerate(block):
@@ -108,7 +124,7 @@ def fold(panels, e, d, titles=None):
             ax.set_title(titles[k], fontsize=10, pad=4)
 
 
-def arrow_chain(steps, names, title=None, ax=None):
+def arrow_chain(steps: Numbers, names: Sequence[str], title: str | None = None, ax: Axes | None = None) -> None:
     """A sum of vectors in the plane, as arrows laid end to end; a cross marks where they lead.
 
     steps  (n, 2), drawn in this order from the origin.

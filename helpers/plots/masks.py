@@ -1,14 +1,27 @@
 """Masks: who may look at whom."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
-from .style import COLOURS, WIDTH, as_array
+from .style import COLOURS, WIDTH, Numbers, as_array
 from .weights import COLUMNS, ROWS, _name_ticks, _trim_height
 
 
-def mask_row(masks, rows=None, columns=None, titles=None, row_label=ROWS, column_label=COLUMNS, axes=None):
+def mask_row(
+    masks: Sequence[Numbers],
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    titles: Sequence[str] | None = None,
+    row_label: str = ROWS,
+    column_label: str = COLUMNS,
+    axes: Sequence[Axes] | None = None,
+) -> None:
     """Masks side by side. A filled cell: row i may look at column j. An empty, hatched cell: it may not.
 
     masks         a list of (t, s) tensors of booleans, or one that is (1, s), for all rows alike.
@@ -20,7 +33,7 @@ def mask_row(masks, rows=None, columns=None, titles=None, row_label=ROWS, column
     own = axes is None
     if own:
         _, axes = plt.subplots(1, len(masks), figsize=(WIDTH, WIDTH), layout="compressed", squeeze=False)
-    for place, (ax, mask) in enumerate(zip(np.ravel(axes), masks)):
+    for place, (ax, mask) in enumerate(zip(np.ravel(axes), masks, strict=True)):
         values = np.atleast_2d(as_array(mask))
         ax.imshow(np.ma.masked_equal(values, 0), cmap=ListedColormap([COLOURS[0]]), aspect="equal")
         ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)

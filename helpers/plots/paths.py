@@ -1,14 +1,20 @@
 """How a signal gets from one position to another."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
 from .style import COLOURS, WIDTH
 
 _FAINT, _NODE = "#b8b8b8", "#444444"
 
 
-def path_row(t=7, reach=2, axes=None):
-    """A recurrent network, convolutions and self-attention side by side, with the path from the first position to the last.
+def path_row(t: int = 7, reach: int = 2, axes: Sequence[Axes] | None = None) -> None:
+    """A recurrent network, convolutions and self-attention, with the path from the first position to the last.
 
     t      positions.
     reach  how far a convolution sees to either side: its kernel is 2·reach + 1 wide.
@@ -35,13 +41,13 @@ def path_row(t=7, reach=2, axes=None):
     }
     if axes is None:
         axes = plt.subplots(1, 3, figsize=(WIDTH, 2.6))[1]
-    for ax, (title, (edges, path, rows)) in zip(axes, panels.items()):
+    for ax, (title, (edges, path, rows)) in zip(axes, panels.items(), strict=True):
         heights = [k / (rows - 1) for k in range(rows)]
         for start, end in edges:
             _arrow(ax, start, end, heights, _FAINT, 0.7)
-        for start, end in zip(path, path[1:]):
+        for start, end in pairwise(path):
             _arrow(ax, start, end, heights, COLOURS[1], 2.4)
-        for k, height in enumerate(heights):
+        for height in heights:
             ax.scatter(range(t), [height] * t, s=48, color="white", edgecolor=_NODE, linewidth=1.2, zorder=3)
         ends = [path[0], path[-1]]
         ax.scatter(

@@ -1,16 +1,27 @@
 """Vectors as points on a plane."""
 
+from __future__ import annotations
+
 import itertools
 import math
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
-from .style import COLOURS, MARKERS, WIDTH, as_array
+from .style import COLOURS, MARKERS, WIDTH, Numbers, as_array
 
 
-def plane(xy, names=None, groups=None, labels=("first component", "second component"), title=None, ax=None):
+def plane(
+    xy: Numbers,
+    names: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
+    labels: tuple[str, str] = ("first component", "second component"),
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> None:
     """Named points on a plane: near points have similar vectors, opposite points large negative dot products.
 
     xy      (n, 2).
@@ -36,7 +47,9 @@ def plane(xy, names=None, groups=None, labels=("first component", "second compon
         label_points(ax, xy, names)
 
 
-def label_points(ax, xy, names, fontsize=8.5, avoid=None):
+def label_points(
+    ax: Axes, xy: Numbers, names: Sequence[str], fontsize: float = 8.5, avoid: Numbers | None = None
+) -> None:
     """Name points so that no label covers another label or a point. Call it last: it needs the final axis limits.
 
     xy     (n, 2), in the coordinates of the axes.
@@ -119,7 +132,7 @@ def _overlap(box, boxes):
     return np.clip(shared, 0, None).prod(axis=1).sum()
 
 
-def convex_hull(points):
+def convex_hull(points: Numbers) -> np.ndarray:
     """The corners of the smallest convex shape around points, anticlockwise from the leftmost.
 
     points (n, 2) -> (m, 2) array, m <= n. Andrew's monotone chain (1979): walk along the points from left to right
@@ -145,7 +158,13 @@ def _turn(a, b, c):
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def hull_picture(inputs, outputs, names=None, title=None, ax=None):
+def hull_picture(
+    inputs: Numbers,
+    outputs: Numbers,
+    names: Sequence[str] | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> None:
     """Inputs of an attention and its outputs, in two dimensions.
 
     inputs, outputs  (t, 2) each. An arrow leads from each input to its output.
@@ -163,7 +182,7 @@ def hull_picture(inputs, outputs, names=None, title=None, ax=None):
         linestyle="-",
         label="convex hull of the inputs",
     )
-    for start, end in zip(inputs, outputs):
+    for start, end in zip(inputs, outputs, strict=True):
         ax.annotate(
             "",
             end,
@@ -189,8 +208,9 @@ def hull_picture(inputs, outputs, names=None, title=None, ax=None):
         ax.set_title(title)
     _legend(ax, own, 3)
     if names is not None:
-        edges = zip(convex_hull(inputs), np.roll(convex_hull(inputs), -1, axis=0))
-        lines = [np.linspace(start, end, 40) for start, end in [*zip(inputs, outputs), *edges]]
+        hull = convex_hull(inputs)
+        edges = zip(hull, np.roll(hull, -1, axis=0), strict=True)
+        lines = [np.linspace(start, end, 40) for start, end in [*zip(inputs, outputs, strict=True), *edges]]
         label_points(ax, inputs, names, avoid=np.vstack([outputs, *lines]))
 
 

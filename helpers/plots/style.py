@@ -5,8 +5,11 @@ Every figure is six inches wide at 144 dots an inch: 864 dots, sharp in a column
 size on every page. The background is white and opaque: on a dark page a figure is a white card.
 """
 
+from __future__ import annotations
+
 import base64
 import io
+from collections.abc import Sequence
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -14,6 +17,7 @@ import numpy as np
 import torch
 from cycler import cycler
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap
+from matplotlib.figure import Figure
 from PIL import Image
 
 # Okabe and Ito's palette (2008), made for colour-blind readers. Its yellow is left out: it vanishes
@@ -26,7 +30,10 @@ WIDTH = 6.0  # inches: one column
 DPI = 144
 
 
-def lightness(colours):
+Numbers = torch.Tensor | np.ndarray | Sequence  # whatever `as_array` takes
+
+
+def lightness(colours: Numbers) -> np.ndarray:
     """CIE L* of sRGB colours: 0 is black, 100 white, and equal steps look equally large.
 
     colours: (..., 3) or (..., 4) in [0, 1]. Returns (...). This is what is left of a colour in grey print.
@@ -51,10 +58,9 @@ def _even_ramp(anchors, steps=128, lightest=98.0, darkest=24.0):
 # scores and the weights made from them match. The sign itself is lost in grey: `heat` writes it into the cell.
 _BLUE = _even_ramp(["#ffffff", "#56B4E9", "#0072B2", "#062a4d"])
 _ORANGE = _even_ramp(["#ffffff", "#E69F00", "#C24E00", "#4a1600"])
-WEIGHTS = ListedColormap(_BLUE, name="course-weights").with_extremes(bad=(0, 0, 0, 0))  # from 0 on: attention weights
-SIGNED = ListedColormap(np.vstack([_ORANGE[::-1], _BLUE]), name="course-signed").with_extremes(
-    bad=(0, 0, 0, 0)
-)  # scores
+_NOTHING = {"bad": (0, 0, 0, 0)}  # where there is no number
+WEIGHTS = ListedColormap(_BLUE, name="course-weights").with_extremes(**_NOTHING)  # from 0 on: attention weights
+SIGNED = ListedColormap(np.vstack([_ORANGE[::-1], _BLUE]), name="course-signed").with_extremes(**_NOTHING)  # scores
 
 _RC = {
     "figure.figsize": (WIDTH, 3.6),
@@ -99,8 +105,11 @@ _RC = {
 }
 
 
-def use_course_style():
-    """Set the style, and make notebooks store small pictures, with the same bytes each time. Call it once, at the top."""
+def use_course_style() -> None:
+    """Set the style, and make notebooks store small pictures, with the same bytes each time.
+
+    Call it once, at the top.
+    """
     for colours in (WEIGHTS, SIGNED):
         if colours.name not in matplotlib.colormaps:
             matplotlib.colormaps.register(colours)
@@ -124,7 +133,7 @@ def _set_up_notebook():
         )
 
 
-def png(figure=None):
+def png(figure: Figure | None = None) -> bytes:
     """The bytes that a notebook stores for a figure (the current one by default).
 
     The same picture gives the same bytes: the file says neither when nor by which version of matplotlib it was made. It
@@ -138,13 +147,13 @@ def png(figure=None):
     return small.getvalue()
 
 
-def in_grey(picture):
-    """A picture as grey print shows it. picture: (rows, columns, 3 or 4) in [0, 1]. Returns (rows, columns) in [0, 1]."""
+def in_grey(picture: Numbers) -> np.ndarray:
+    """(rows, columns) in [0, 1]: a picture, (rows, columns, 3 or 4) in [0, 1], as grey print shows it."""
     return lightness(picture) / 100
 
 
-def as_array(values):
-    """Numbers as a float array that matplotlib can draw: from a tensor on any device, with or without gradients, or a list."""
+def as_array(values: Numbers) -> np.ndarray:
+    """A float array that matplotlib can draw: from a tensor on any device, with or without gradients, or a list."""
     if isinstance(values, torch.Tensor):
         values = values.detach().float().cpu().numpy()
     elif not isinstance(values, np.ndarray):

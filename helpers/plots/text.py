@@ -1,15 +1,23 @@
 """Text with a colour behind every character."""
 
+from __future__ import annotations
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from .style import WEIGHTS, WIDTH, as_array, lightness
+from .style import WEIGHTS, WIDTH, Numbers, as_array, lightness
 
 
-def surprise(text, bits, across=56, scale=10, label="bits that the model needed for the character"):
+def surprise(
+    text: str,
+    bits: Numbers,
+    across: int = 56,
+    scale: float = 10,
+    label: str = "bits that the model needed for the character",
+) -> None:
     """A passage in lines of equal length; the darker a cell, the less its character was expected.
 
     text    characters, or bytes: what is not printable ASCII is drawn as a dot, the end of a line as ¶.

@@ -1,12 +1,16 @@
 """Matrices as heat maps: raw scores, attention weights, masks, Jacobians."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
-from .style import SIGNED, WEIGHTS, WIDTH, as_array, lightness
+from .style import SIGNED, WEIGHTS, WIDTH, Numbers, as_array, lightness
 
 ROWS, COLUMNS = "position i (output)", "position j (input)"
 _SHORTER = {"0.0": "0", "0.00": "0", "1.00": "1.0"}
@@ -14,20 +18,20 @@ _CROWDED = 10  # more rows or columns than this, and numbers no longer fit
 
 
 def heat(
-    matrix,
-    rows=None,
-    columns=None,
-    signed=None,
-    annotate=None,
-    scale=None,
-    title=None,
-    row_label=ROWS,
-    column_label=COLUMNS,
-    digits=None,
-    blank_zeros=False,
-    bar=False,
-    ax=None,
-):
+    matrix: Numbers,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    signed: bool | None = None,
+    annotate: bool | None = None,
+    scale: float | None = None,
+    title: str | None = None,
+    row_label: str = ROWS,
+    column_label: str = COLUMNS,
+    digits: int | None = None,
+    blank_zeros: bool = False,
+    bar: bool = False,
+    ax: Axes | None = None,
+) -> None:
     """One matrix. Darker is larger; blue is positive, orange is negative.
 
     matrix        (t, s), a tensor on any device or an array. Row i is what output i looks at.
@@ -41,7 +45,8 @@ def heat(
     blank_zeros   hatch the cells that are exactly 0 and write nothing into them: 0.001 and 0 look different then.
     bar           draw the colour scale beside the map.
 
-    Cells that hold no number are hatched: NaN says so; infinities do where cells are annotated (a mask is full of them).
+    Cells that hold no number are hatched: NaN says so; infinities do where cells are annotated (a mask is full of
+    them).
     """
     values = _matrix(matrix)
     own = ax is None
@@ -93,7 +98,16 @@ def heat(
     _fit_numbers(ax, values.shape[1])
 
 
-def heat_pair(left, right, rows=None, columns=None, titles=(None, None), same_scale=False, axes=None, **options):
+def heat_pair(
+    left: Numbers,
+    right: Numbers,
+    rows: Sequence | None = None,
+    columns: Sequence | None = None,
+    titles: Sequence[str | None] = (None, None),
+    same_scale: bool = False,
+    axes: Sequence[Axes] | None = None,
+    **options: object,
+) -> None:
     """Two matrices beside each other: raw weights and softmaxed weights; outputs before and after a permutation.
 
     left, right   (t, s) each. The rows are named once, on the left, when both sides share their names.
@@ -110,7 +124,7 @@ def heat_pair(left, right, rows=None, columns=None, titles=(None, None), same_sc
     if same_scale:
         both = np.concatenate([matrix[np.isfinite(matrix)] for matrix in pair])
         options = {"scale": np.abs(both).max(initial=0), "signed": bool((both < 0).any()), **options}
-    for side, (ax, matrix) in enumerate(zip(axes, pair)):
+    for side, (ax, matrix) in enumerate(zip(axes, pair, strict=True)):
         heat(matrix, row_names[side], column_names[side], title=titles[side], ax=ax, **options)
     if pair[0].shape[0] == pair[1].shape[0]:
         axes[1].set_ylabel("")
@@ -118,7 +132,7 @@ def heat_pair(left, right, rows=None, columns=None, titles=(None, None), same_sc
             axes[1].set_yticklabels([])
     if own:
         _trim_height(axes[0].figure)
-    for ax, matrix in zip(axes, pair):
+    for ax, matrix in zip(axes, pair, strict=True):
         _fit_numbers(ax, matrix.shape[1])
 
 
@@ -144,7 +158,7 @@ def _cell_text(value, digits, annotate):
 
 
 def _fit_numbers(ax, columns):
-    """The largest type, up to 9 points, with which every number stays inside its cell; ".43" for "0.43" where that is small."""
+    """The largest type, up to 9 points, with which numbers stay inside their cells; ".43" for "0.43" in small ones."""
     if not ax.texts:
         return
     ax.figure.draw_without_rendering()  # settles the layout: only now is the width of a cell known

@@ -1,4 +1,6 @@
-"""Long trainings on real data, with the models of the lessons. Each is a command, and leaves a record in helpers/data/recorded:
+"""Long trainings on real data, with the models of the lessons.
+
+Each is a command, and leaves a record in helpers/data/recorded:
 
     python -m helpers.training.imdb             lesson 8
     python -m helpers.training.enwik8           lesson 9

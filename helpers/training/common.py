@@ -9,18 +9,20 @@ import math
 import os
 import platform
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from helpers.course import write_whole
 from helpers.data.recorded import FOLDER
-from helpers.data.store import written_whole
 from helpers.device import device
 
 
 def arguments() -> argparse.Namespace:
-    """The command line: --steps N (0 where the recorded number is wanted), --try (thirty steps and no record), --to FOLDER."""
+    """The command line: --steps N (0: as many as recorded), --try (thirty steps and no record), --to FOLDER."""
     parser = argparse.ArgumentParser(description="Trains a lesson's model on real data, and records the run.")
     parser.add_argument(
         "--steps", type=int, default=0, help="how many steps to train (default: as in the recorded run)"
@@ -35,9 +37,10 @@ def arguments() -> argparse.Namespace:
 class Optimiser:
     """Muon for the matrices of the blocks, AdamW for everything else, and one schedule for both.
 
-    Muon (K. Jordan et al., 2024) replaces the update of a matrix by the nearest matrix whose directions all have the same strength. It needs fewer steps than AdamW on models as small as these; its
-    updates are scaled to the size of AdamW's (J. Liu et al., "Muon is scalable for LLM training", 2025, section 2.2), so that one learning rate serves for both.
-    Norms, biases and embeddings are not decayed.
+    Muon (K. Jordan et al., 2024) replaces the update of a matrix by the nearest matrix whose directions all have the
+    same strength. It needs fewer steps than AdamW on models as small as these; its updates are scaled to the size of
+    AdamW's (J. Liu et al., "Muon is scalable for LLM training", 2025, section 2.2), so that one learning rate serves
+    for both. Norms, biases and embeddings are not decayed.
     """
 
     def __init__(
@@ -67,15 +70,25 @@ class Optimiser:
     def step(self) -> None:
         """One step down the gradients, which are cut at a norm of 1, and cleared afterwards."""
         nn.utils.clip_grad_norm_(self._parameters, 1.0)
-        for part, schedule in zip(self._parts, self._schedules):
+        for part, schedule in zip(self._parts, self._schedules, strict=True):
             part.step()
             schedule.step()
             part.zero_grad(set_to_none=True)
 
 
+def next_token_loss(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of the model's logits, (), in nats. inputs, targets: (b, t), ids, brought to the device."""
+    with precision():
+        logits = model(inputs.to(device()))
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.to(device()).flatten())
+
+
 @torch.no_grad()
 def initialise(model: nn.Module, std: float = 0.02) -> nn.Module:
-    """Small normal numbers for every matrix, zeros for every bias, as GPT-2 begins (Radford et al., 2019, section 2.3): what is added to a shortcut is scaled by one over the root of how many such additions there are."""
+    """Small normal numbers for every matrix, zeros for every bias, as GPT-2 begins (Radford et al., 2019, section 2.3).
+
+    What is added to a shortcut is scaled by one over the root of how many such additions there are.
+    """
     additions = [name for name, p in model.named_parameters() if name.endswith(("unify.weight", "narrow.weight"))]
     for name, parameter in model.named_parameters():
         if parameter.dim() == 2:
@@ -88,14 +101,14 @@ def initialise(model: nn.Module, std: float = 0.02) -> nn.Module:
 
 
 def up_and_down(step: int, steps: int, warmup: int) -> float:
-    """The share of the full learning rate at a step: up in a line for `warmup` steps, then down along half a cosine, to 0."""
+    """The share of the full learning rate at a step: up in a line for `warmup` steps, then down half a cosine to 0."""
     if step < warmup:
         return (step + 1) / warmup
     return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))
 
 
 def precision() -> contextlib.AbstractContextManager:
-    """bfloat16 for matrix products where this machine multiplies faster in it, which is tried; else float32 throughout."""
+    """bfloat16 for matrix products where this machine is found to multiply faster in it; else float32 throughout."""
     where = device().type
     return torch.autocast(where, torch.bfloat16, enabled=_bfloat16_is_faster(where))
 
@@ -123,7 +136,8 @@ def _seconds(where: str, dtype: torch.dtype) -> float:
 class Record:
     """Keeps the time and the curve of a training, and writes them down.
 
-    name: of the file. data: what was learned from, with its checksum. settings: whatever one needs to know to repeat it.
+    name: of the file. data: what was learned from, with its checksum. settings: whatever one needs to know to repeat
+    it.
     """
 
     def __init__(self, name: str, data: dict, settings: dict):
@@ -137,7 +151,7 @@ class Record:
         return time.perf_counter() - self._start - self._apart[0], time.process_time() - self._used - self._apart[1]
 
     @contextlib.contextmanager
-    def aside(self):
+    def aside(self) -> Iterator[None]:
         """What happens in here is not training: looks at the held-out part."""
         before = time.perf_counter(), time.process_time()
         yield
@@ -155,6 +169,7 @@ class Record:
         self._clock = self.clock()
 
     def write(self, folder: Path, result: dict, samples: list) -> Path:
+        """Write NAME.json, in the form that `helpers.data.recorded` reads, and say so. Call `stop` before."""
         seconds, processor = self._clock
         record = {
             "command": f"python -m helpers.training.{self.name}",
@@ -168,9 +183,7 @@ class Record:
             "samples": samples,
         }
         path = Path(folder) / f"{self.name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(path) as temporary:
-            temporary.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(path, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
         print(f"Recorded in {path.name}.")
         return path
 

@@ -11,15 +11,17 @@ import hashlib
 import lzma
 import math
 from collections import Counter
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
-from tqdm.auto import tqdm
+from torch import nn
 
 from helpers.data.datasets import generator_text
 from helpers.device import device
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
-from helpers.training.common import Optimiser, Record, arguments, initialise, precision
+from helpers.training import loop
+from helpers.training.common import Optimiser, Record, arguments, initialise, next_token_loss, precision
 
 HELD_OUT = 1 / 20
 MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4, "t_max": 256}
@@ -28,11 +30,12 @@ PROMPTS = ["In the year ", "'''Mathematics''' is ", "==External links==\n", "The
 
 
 @torch.no_grad()
-def held_out_bits(model, data, t: int, stride: int) -> float:
-    """Bits per byte when every byte is predicted from at least t − stride bytes before it (fewer at the very beginning).
+def held_out_bits(model: nn.Module, data: torch.Tensor, t: int, stride: int) -> float:
+    """Bits per byte when each byte is predicted from at least t − stride before it (fewer at the very beginning).
 
-    data: (length,), integers. Windows of t bytes start every `stride` bytes, and of each only the last `stride` predictions count; of the first, all. With stride = t the windows do not overlap, and
-    their first bytes are predicted from next to nothing.
+    data: (length,), integers. Windows of t bytes start every `stride` bytes, and of each only the last `stride`
+    predictions count; of the first, all. With stride = t the windows do not overlap, and their first bytes are
+    predicted from next to nothing.
     """
     model.eval()
     nats = count = 0
@@ -54,9 +57,13 @@ def held_out_bits(model, data, t: int, stride: int) -> float:
 
 
 def landmarks(train: bytes, held_out: bytes) -> dict[str, float]:
-    """Bits per byte to hold a model against: the entropies of the training part, of single bytes and of a byte given the one before it; and what packers that have seen the training part need for
-    the held-out part, which is how much longer the whole is, packed, than the training part alone."""
-    pairs = Counter(zip(train, train[1:]))
+    """Bits per byte to hold a model against.
+
+    The entropies of the training part, of single bytes and of a byte given the one before it; and what packers that
+    have seen the training part need for the held-out part: how much longer the whole is, packed, than the training
+    part alone.
+    """
+    pairs = Counter(pairwise(train))
     alone = entropy(Counter(train))
     packers = {
         "gzip -9": lambda data: len(gzip.compress(data, 9)),
@@ -76,6 +83,7 @@ def entropy(counts: Counter) -> float:
 
 
 def main() -> None:
+    """The whole run: data, training, test, samples, record."""
     chosen = arguments()
     steps = chosen.steps or STEPS
     torch.manual_seed(0)
@@ -112,20 +120,18 @@ def main() -> None:
         },
         settings,
     )
-    running = None
-    for step in tqdm(range(steps), desc="training", mininterval=10):
-        inputs, targets = (part.to(device()) for part in sample_batch(train, BATCH, t, generator))
-        with precision():
-            logits = model(inputs)
-        loss = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
-        loss.backward()
-        optimiser.step()
-        running = loss.item() if running is None else 0.95 * running + 0.05 * loss.item()
-        if (step + 1) % max(1, steps // 20) == 0 or step + 1 == steps:
-            with record.aside():
-                bits = held_out_bits(model, look_at, t, t)
-            record.look(step=step + 1, training_bits=bits_per_byte(running), held_out_bits=bits)
-    record.stop()
+    loop.train(
+        loop.again_and_again(lambda: [sample_batch(train, BATCH, t, generator)]),
+        lambda batch: next_token_loss(model, *batch),
+        optimiser,
+        record,
+        steps=steps,
+        every=max(1, steps // 20),
+        look=lambda loss: {
+            "training_bits": bits_per_byte(loss),
+            "held_out_bits": held_out_bits(model, look_at, t, t),
+        },
+    )
 
     result = {
         "held_out_bits": round(held_out_bits(model, held_out, t, t // 4), 4),

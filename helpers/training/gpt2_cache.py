@@ -1,20 +1,19 @@
-"""Times one more token with and without a cache, at GPT-2's smallest published shape: python -m helpers.training.gpt2_cache
+"""Times one more token with and without a cache: python -m helpers.training.gpt2_cache
 
-For lesson 11. The weights are random: how long they take does not depend on what they are.
+For lesson 11, at GPT-2's smallest published shape. The weights are random: how long they take does not depend on what
+they are.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 
 import torch
 
 from helpers.data.recorded import FOLDER
-from helpers.data.store import written_whole
 from helpers.parts.gpt2 import GPT2, Config, KeyValueCache
-from helpers.training.common import machine
+from helpers.training.common import Record
 
 LENGTHS = (1, 64, 128, 256, 384, 512)
 ROUNDS = 2
@@ -32,7 +31,10 @@ def fastest(call: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 @torch.no_grad()
 def one_more(model: GPT2, length: int) -> dict:
-    """Processor seconds for the token after `length` others: all of them through the model, and only the last beside a cache of the others."""
+    """Processor seconds for the token after `length` others.
+
+    All of them through the model, and only the last beside a cache of the others.
+    """
     ids = torch.randint(model.config.n, (1, length))
 
     def cached() -> float:
@@ -46,28 +48,22 @@ def one_more(model: GPT2, length: int) -> dict:
 
 
 def main() -> None:
-    start, used = time.perf_counter(), time.process_time()
+    """The whole measurement, and its record."""
+    record = Record(
+        "gpt2_cache",
+        {"name": "random weights and tokens", "sha256": ""},
+        {"shape": "gpt2", "rounds": ROUNDS, "dtype": "float32", "threads": 1, "clock": "processor time"},
+    )
     torch.manual_seed(0)
     torch.set_num_threads(1)  # of several threads the processor time would count the waiting too
     model = GPT2(Config.published("gpt2")).eval()
     one_more(model, 8)  # the first calls set things up
-    curve = []
     for length in LENGTHS:
-        curve.append(one_more(model, length))
-        print(curve[-1], flush=True)
-    record = {
-        "command": "python -m helpers.training.gpt2_cache",
-        "data": {"name": "random weights and tokens", "sha256": ""},
-        "machine": machine(),
-        "seconds": round(time.perf_counter() - start, 1),
-        "processor_seconds": round(time.process_time() - used, 1),
-        "settings": {"shape": "gpt2", "rounds": ROUNDS, "dtype": "float32", "threads": 1, "clock": "processor time"},
-        "curve": curve,
-        "result": {"times as fast at the longest": round(curve[-1]["plain"] / curve[-1]["cached"], 1)},
-        "samples": [],
-    }
-    with written_whole(FOLDER / "gpt2_cache.json") as temporary:
-        temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        record.curve.append(one_more(model, length))
+        print(record.curve[-1], flush=True)
+    record.stop()
+    longest = record.curve[-1]
+    record.write(FOLDER, {"times as fast at the longest": round(longest["plain"] / longest["cached"], 1)}, [])
 
 
 if __name__ == "__main__":

@@ -6,18 +6,22 @@ Needs `transformers`, which the course itself does not.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import torch
 
+from helpers.course import written_whole
 from helpers.data.datasets import gpt2_files
 from helpers.data.reference import FILE, checksum
-from helpers.data.store import written_whole
 
 TEXT = "If the condition is false, the loop ends and the value of the name is None."
 
 
-def stages_of_transformers(folder, ids: torch.Tensor) -> list[torch.Tensor]:
-    """What enters the first block and leaves each block, (b, t, e); after the last norm; logits (b, t, n): by GPT2LMHeadModel in float32."""
+def stages_of_transformers(folder: Path, ids: torch.Tensor) -> list[torch.Tensor]:
+    """What GPT2LMHeadModel has in float32 from end to end.
+
+    What enters the first block and leaves each block, (b, t, e); after the last norm; logits (b, t, n).
+    """
     from transformers import GPT2LMHeadModel
 
     model = GPT2LMHeadModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
@@ -32,6 +36,7 @@ def stages_of_transformers(folder, ids: torch.Tensor) -> list[torch.Tensor]:
 
 
 def main() -> None:
+    """The whole computation, and its file."""
     import transformers
     from safetensors.torch import save_file
 

@@ -1,7 +1,8 @@
 """Lesson 8's model on IMDb: python -m helpers.training.imdb
 
-25,000 film reviews to train on and 25,000 to test on (Maas et al., "Learning word vectors for sentiment analysis", 2011). About a quarter of an hour on two cores. One review in ten of the training
-part is kept apart, to look at during the training; nothing is chosen by the test part.
+25,000 film reviews to train on and 25,000 to test on (Maas et al., "Learning word vectors for sentiment analysis",
+2011). About a quarter of an hour on two cores. One review in ten of the training part is kept apart, to look at during
+the training; nothing is chosen by the test part.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
-from tqdm.auto import tqdm
+from torch import nn
 
 from helpers.data.datasets import classifier_reviews
 from helpers.device import device
 from helpers.parts.classifier import Classifier
 from helpers.parts.words import PAD, UNKNOWN, build_vocabulary, pad_rows, split_words
+from helpers.training import loop
 from helpers.training.common import Optimiser, Record, arguments, initialise, precision
 
 VOCABULARY, LENGTH = 20_000, 224
@@ -27,7 +30,7 @@ TOKENS, EPOCHS, RATE, EMBEDDING_RATE, WARMUP = 8_192, 4, 4e-3, 2e-3, 100
 
 
 def as_rows(texts: list[str], vocabulary: dict[str, int]) -> list[list[int]]:
-    """Ids of each text: its beginning and its end, where it is longer than LENGTH; reviewers tend to conclude at the end."""
+    """Ids of each text: beginning and end of one longer than LENGTH, for reviewers tend to conclude at the end."""
     rows = []
     for text in texts:
         ids = [vocabulary.get(word, vocabulary[UNKNOWN]) for word in split_words(text)]
@@ -35,8 +38,13 @@ def as_rows(texts: list[str], vocabulary: dict[str, int]) -> list[list[int]]:
     return rows
 
 
-def batches(rows: list, labels: torch.Tensor, pad: int, generator: torch.Generator | None = None):
-    """Batches of reviews of about equal length, so that little padding is computed: (ids, mask, labels), TOKENS ids in each, in random order."""
+def batches(
+    rows: list, labels: torch.Tensor, pad: int, generator: torch.Generator | None = None
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Batches of reviews of about equal length, so that little padding is computed.
+
+    (ids, mask, labels), TOKENS ids in each, in random order.
+    """
     lengths = torch.tensor([len(row) for row in rows], dtype=torch.float32)
     if generator is not None:
         lengths = lengths + 10 * torch.rand(len(rows), generator=generator)  # other neighbours in every epoch
@@ -50,8 +58,17 @@ def batches(rows: list, labels: torch.Tensor, pad: int, generator: torch.Generat
         yield ids.to(device()), mask.to(device()), labels[groups[k]].to(device())
 
 
+def loss_of(model: nn.Module, ids: torch.Tensor, mask: torch.Tensor, truth: torch.Tensor, unknown: int) -> torch.Tensor:
+    """Cross-entropy, (), where some words are forgotten: one in ten is `unknown`. ids, mask: (b, t). truth: (b,)."""
+    forgotten = torch.rand(ids.shape, device=ids.device) < WORD_DROPOUT
+    ids = ids.masked_fill(forgotten & mask, unknown)
+    with precision():
+        scores = model(ids, mask)
+    return F.cross_entropy(scores.float(), truth)
+
+
 @torch.no_grad()
-def share_right(model, rows: list, labels: torch.Tensor, pad: int) -> float:
+def share_right(model: nn.Module, rows: list, labels: torch.Tensor, pad: int) -> float:
     """Accuracy over all rows."""
     model.eval()
     right = 0
@@ -65,7 +82,8 @@ def share_right(model, rows: list, labels: torch.Tensor, pad: int) -> float:
 def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: torch.Tensor, n: int) -> float:
     """Accuracy of a logistic regression on tf-idf weights of the same words: what can be known without their order.
 
-    Weights (1 + log count) · log(documents / documents with the word), each review scaled to length 1; the regression is fitted by L-BFGS with a penalty on the squares.
+    Weights (1 + log count) · log(documents / documents with the word), each review scaled to length 1; the regression
+    is fitted by L-BFGS with a penalty on the squares.
     """
     seen = Counter(word for row in train for word in set(row))
     rarity = torch.tensor([math.log((1 + len(train)) / (1 + seen[word])) + 1 for word in range(n)])
@@ -100,6 +118,7 @@ def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: tor
 
 
 def main() -> None:
+    """The whole run: data, training, test, samples, record."""
     chosen = arguments()
     torch.manual_seed(0)
     (texts, given), (test_texts, test_given), taken = classifier_reviews(places=("folder", "kept", "hub"))
@@ -147,27 +166,16 @@ def main() -> None:
         },
         settings,
     )
-    step, running, bar = 0, None, tqdm(total=steps, desc="training", mininterval=10)
-    while step < steps:
-        for ids, mask, truth in batches(train, train_labels, pad, generator):
-            forgotten = torch.rand(ids.shape, device=ids.device) < WORD_DROPOUT
-            ids = ids.masked_fill(forgotten & mask, vocabulary[UNKNOWN])
-            with precision():
-                scores = model(ids, mask)
-            loss = F.cross_entropy(scores.float(), truth)
-            loss.backward()
-            optimiser.step()
-            running = loss.item() if running is None else 0.98 * running + 0.02 * loss.item()
-            step += 1
-            bar.update()
-            if step % max(1, per_epoch // 2) == 0 or step == steps:
-                with record.aside():
-                    right = share_right(model, held, held_labels, pad)
-                record.look(step=step, loss=running, accuracy=right)
-            if step == steps:
-                break
-    bar.close()
-    record.stop()
+    loop.train(
+        loop.again_and_again(lambda: batches(train, train_labels, pad, generator)),
+        lambda batch: loss_of(model, *batch, vocabulary[UNKNOWN]),
+        optimiser,
+        record,
+        steps=steps,
+        every=max(1, per_epoch // 2),
+        look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, held_labels, pad)},
+        memory=0.98,
+    )
     result = {"test_accuracy": round(share_right(model, test, test_labels, pad), 4)}
     print(result)
     if chosen.attempt:
@@ -178,11 +186,11 @@ def main() -> None:
 
 
 @torch.no_grad()
-def some_reviews(model, rows: list, texts: list[str], labels: torch.Tensor, pad: int) -> list[dict]:
-    """Six short reviews of the test part, the first three that were judged right and the first three that were judged wrong."""
+def some_reviews(model: nn.Module, rows: list, texts: list[str], labels: torch.Tensor, pad: int) -> list[dict]:
+    """Six short reviews of the test part: the first three judged right, and the first three judged wrong."""
     model.eval()
     found: dict[bool, list] = {True: [], False: []}
-    for row, text, label in zip(rows, texts, labels.tolist()):
+    for row, text, label in zip(rows, texts, labels.tolist(), strict=True):
         if len(text) > 400:
             continue
         ids, mask = pad_rows([row], pad)

@@ -1,12 +1,15 @@
 """Lesson 10's model on Multi30k, English to German: python -m helpers.training.multi30k
 
-29,000 descriptions of pictures to train on, 1,014 to look at meanwhile and 1,000 to test on, the test set of 2016 (Elliott et al., "Multi30K: multilingual English-German image descriptions", 2016). Words are cut into
-pieces by byte-pair encoding, learned from the training part. BLEU by sacrebleu (pip install sacrebleu), on the text as it was published. Less than half an hour on two cores.
+29,000 descriptions of pictures to train on, 1,014 to look at meanwhile and 1,000 to test on, the test set of 2016
+(Elliott et al., "Multi30K: multilingual English-German image descriptions", 2016). Words are cut into pieces by
+byte-pair encoding, learned from the training part. BLEU by sacrebleu (pip install sacrebleu), on the text as it was
+published. Less than half an hour on two cores.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -17,6 +20,7 @@ from helpers.device import device
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.encoder_decoder import EncoderDecoder, beam_search, greedy_decode, smoothed_loss
 from helpers.parts.words import pad_rows
+from helpers.training import loop
 from helpers.training.common import Optimiser, Record, arguments, initialise, precision
 
 PIECES = 3_000
@@ -53,7 +57,7 @@ class Translator:
         return self.pieces.decode(written).strip()
 
 
-def batches(pairs: list, generator: torch.Generator):
+def batches(pairs: list, generator: torch.Generator) -> Iterator[list]:
     """Lists of PAIRS pairs of about equal length, in random order."""
     lengths = torch.tensor([float(len(en) + len(de)) for en, de in pairs]) + 10 * torch.rand(
         len(pairs), generator=generator
@@ -63,20 +67,18 @@ def batches(pairs: list, generator: torch.Generator):
         yield [pairs[place] for place in groups[k].tolist()]
 
 
-def loss_of(model, translator: Translator, pairs: list, smoothing: float) -> torch.Tensor:
+def loss_of(model: EncoderDecoder, translator: Translator, pairs: list, smoothing: float) -> torch.Tensor:
     """Teacher forcing: the decoder reads the right translation, one token behind."""
     source = translator.source([en for en, _ in pairs])
     target = translator.target([de for _, de in pairs])
-    with (
-        precision(),
-        sdpa_kernel(SDPBackend.MATH),
-    ):  # on a processor, sentences as short as these are faster without tiles
+    # on a processor, sentences as short as these are faster without tiles
+    with precision(), sdpa_kernel(SDPBackend.MATH):
         logits = model(source, target[:, :-1])
     return smoothed_loss(logits.float(), target[:, 1:], smoothing, translator.pad)
 
 
 @torch.no_grad()
-def mean_loss(model, translator: Translator, pairs: list) -> float:
+def mean_loss(model: EncoderDecoder, translator: Translator, pairs: list) -> float:
     """Nats a token, without smoothing, over sentences."""
     model.eval()
     parts = [pairs[place : place + 200] for place in range(0, len(pairs), 200)]
@@ -85,7 +87,7 @@ def mean_loss(model, translator: Translator, pairs: list) -> float:
     return sum(losses) / len(pairs)
 
 
-def greedily(model, translator: Translator, texts: list[str]) -> list[str]:
+def greedily(model: EncoderDecoder, translator: Translator, texts: list[str]) -> list[str]:
     """Translations by the most probable token each time."""
     written = []
     for place in range(0, len(texts), 100):
@@ -97,7 +99,7 @@ def greedily(model, translator: Translator, texts: list[str]) -> list[str]:
     return written
 
 
-def by_beams(model, translator: Translator, texts: list[str]) -> list[str]:
+def by_beams(model: EncoderDecoder, translator: Translator, texts: list[str]) -> list[str]:
     """Translations by beam search."""
     found = []
     for text in tqdm(texts, desc="translating", mininterval=10):
@@ -109,6 +111,7 @@ def by_beams(model, translator: Translator, texts: list[str]) -> list[str]:
 
 
 def main() -> None:
+    """The whole run: data, training, test, samples, record."""
     import sacrebleu
 
     chosen = arguments()
@@ -152,23 +155,16 @@ def main() -> None:
         },
         settings,
     )
-    step, running, bar = 0, None, tqdm(total=steps, desc="training", mininterval=10)
-    while step < steps:
-        for pairs in batches(train, generator):
-            loss = loss_of(model, translator, pairs, SMOOTHING)
-            loss.backward()
-            optimiser.step()
-            running = loss.item() if running is None else 0.97 * running + 0.03 * loss.item()
-            step += 1
-            bar.update()
-            if step % per_epoch == 0 or step == steps:
-                with record.aside():
-                    nats = mean_loss(model, translator, validation)
-                record.look(step=step, loss=running, validation_nats=nats)
-            if step == steps:
-                break
-    bar.close()
-    record.stop()
+    loop.train(
+        loop.again_and_again(lambda: batches(train, generator)),
+        lambda pairs: loss_of(model, translator, pairs, SMOOTHING),
+        optimiser,
+        record,
+        steps=steps,
+        every=per_epoch,
+        look=lambda loss: {"loss": loss, "validation_nats": mean_loss(model, translator, validation)},
+        memory=0.97,
+    )
     english, german = ([pair[k] for pair in test] for k in (0, 1))
     bleu = sacrebleu.BLEU()
     greedy = greedily(model, translator, english)
@@ -183,18 +179,10 @@ def main() -> None:
         "chrf": round(sacrebleu.CHRF().corpus_score(best, [german]).score, 2),
     }
     print(result)
-    scores = [sacrebleu.sentence_bleu(mine, [theirs]).score for mine, theirs in zip(best, german)]
+    scores = [sacrebleu.sentence_bleu(mine, [theirs]).score for mine, theirs in zip(best, german, strict=True)]
     ranked = sorted(range(len(test)), key=lambda k: -scores[k])
-    places = [
-        0,
-        1,
-        2,
-        3,
-        *(len(test) * k // 10 for k in (2, 4, 6, 8)),
-        len(test) - 2,
-        len(test) - 1,
-    ]  # the first four of the set, then some from good to bad
-    shown = places[:4] + [ranked[k] for k in places[4:]]
+    # the first four of the set, then some from good to bad
+    shown = [*range(4), *(ranked[len(test) * k // 10] for k in (2, 4, 6, 8)), ranked[-2], ranked[-1]]
     samples = [
         {"english": english[k], "reference": german[k], "translation": best[k], "sentence_bleu": round(scores[k], 1)}
         for k in shown

@@ -13,20 +13,19 @@ import math
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parametrize
-from tqdm.auto import tqdm
 
+from helpers.course import write_whole
 from helpers.data.datasets import POCKET
 from helpers.data.recorded import FOLDER
-from helpers.data.store import written_whole
 from helpers.data.text import manual
 from helpers.device import device
 from helpers.parts import gpt2
 from helpers.parts.bpe import END_OF_TEXT, Tokenizer
 from helpers.parts.generator import bits_per_byte, sample_batch
-from helpers.training.common import Optimiser, Record, arguments, precision
+from helpers.training import loop
+from helpers.training.common import Optimiser, Record, arguments, next_token_loss, precision
 
 VOCABULARY = 1280
 MODEL = {"t_max": 256, "e": 128, "h": 4, "depth": 4, "dropout": 0.1}
@@ -59,20 +58,24 @@ def as_ids(runs: list[str], tokenizer: Tokenizer) -> torch.Tensor:
 class SideBySide(nn.Module):
     """Three matrices that are trained apart, and used as one.
 
-    Muon gives every direction of a matrix the same strength. In one matrix of 3e columns the values' gradients, the largest by far at the
-    beginning, would take the e directions there are, and leave queries and keys next to none. (Apart, they do move; the heads of so
-    short a training stay broad all the same.)
+    Muon gives every direction of a matrix the same strength. In one matrix of 3e columns the values' gradients, the
+    largest by far at the beginning, would take the e directions there are, and leave queries and keys next to none.
+    (Apart, they do move; the heads of so short a training stay broad all the same.)
     """
 
-    def forward(self, q, k, v):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return torch.cat([q, k, v], dim=1)
 
-    def right_inverse(self, weight):
+    def right_inverse(self, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """One matrix as the three that it is made of."""
         return tuple(part.contiguous() for part in weight.chunk(3, dim=1))
 
 
 def fresh_model(config: gpt2.Config) -> gpt2.GPT2:
-    """A model to train, its matrices √(768/e) times as wide as N(0, 0.02): products as large as in the smallest published model."""
+    """A model to train, its matrices √(768/e) times as wide as N(0, 0.02).
+
+    Products are then as large as in the smallest published model.
+    """
     model = gpt2.GPT2(config)
     with torch.no_grad():
         for block in model.blocks:
@@ -95,6 +98,7 @@ def finished(model: gpt2.GPT2) -> gpt2.GPT2:
 
 
 def main() -> None:
+    """The whole run: data, training, test, samples, record."""
     chosen = arguments()
     steps = chosen.steps or STEPS
     torch.manual_seed(0)
@@ -131,20 +135,19 @@ def main() -> None:
     optimiser = Optimiser(model, RATE, steps, WARMUP, DECAY, EMBEDDING_RATE)
     generator = torch.Generator().manual_seed(1)
     precision()
-    running = None
-    for step in tqdm(range(1, steps + 1), desc="training", mininterval=10):
-        inputs, targets = (part.to(device()) for part in sample_batch(train, BATCH, config.t_max, generator))
-        with precision():
-            logits = model(inputs)
-        loss = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
-        loss.backward()
-        optimiser.step()
-        running = loss.item() if running is None else 0.95 * running + 0.05 * loss.item()
-        if step % max(1, steps // 30) == 0 or step == steps:
-            with record.aside():
-                nats = math.log(gpt2.perplexity(model, held_out.to(device()), config.t_max // 2))
-            record.look(step=step, training_nats=running, held_out_nats=nats)
-    record.stop()
+    last = loop.train(
+        loop.again_and_again(lambda: [sample_batch(train, BATCH, config.t_max, generator)]),
+        lambda batch: next_token_loss(model, *batch),
+        optimiser,
+        record,
+        steps=steps,
+        every=max(1, steps // 30),
+        look=lambda loss: {
+            "training_nats": loss,
+            "held_out_nats": math.log(gpt2.perplexity(model, held_out.to(device()), config.t_max // 2)),
+        },
+    )
+    nats = last["held_out_nats"]
     model = finished(model)
 
     result = {
@@ -177,8 +180,7 @@ def write(model: gpt2.GPT2, tokenizer: Tokenizer, folder: Path) -> None:
     gpt2.save(model, folder)
     end = tokenizer.end_of_text
     settings = {"bos_token_id": end, "eos_token_id": end, "do_sample": True, "temperature": 0.7, "top_p": 0.95}
-    with written_whole(folder / "generation_config.json") as temporary:
-        temporary.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    write_whole(folder / "generation_config.json", json.dumps(settings, indent=2) + "\n")
     print(f"Wrote {', '.join(sorted(path.name for path in folder.iterdir()))} to {folder.name}.")
 
 

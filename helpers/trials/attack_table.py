@@ -205,8 +205,11 @@ def _nbgrader(course: Path, *words: str) -> bool:
     command += [f"--course-dir={course}", f"--config={course}/nbgrader_config.py"]
     process = subprocess.Popen(
         sandbox.wrapped(command, environment={}, writable=[course.parent], start=course),
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         process.wait(timeout=PATIENCE)
         return True
@@ -250,4 +253,5 @@ def _ours(runner: Runner, notebook: nbformat.NotebookNode, attack: Attack, key, 
     right = {e.name: e.points for e in lesson} | ({} if attack.keeps else {EXERCISE: 0})
     leaked = _leaked(executed.notebook)
     said = [_marked("attacker", points), *([leaked] if leaked else []), f"{seconds:.1f} s"]
-    return "; ".join(said), points == right and not leaked
+    holds = points == right or attack.spoils and all(points[name] <= right[name] for name in right)
+    return "; ".join(said), holds and not leaked

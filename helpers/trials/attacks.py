@@ -19,13 +19,15 @@ class Attack:
     """One way to misbehave.
 
     title: what it does, for a table. source: the text of the solution cell; words in «» are replaced by
-    `Surroundings`. keeps: the answer is right all the same, and earns its points. tags: put on the check cell.
+    `Surroundings`. keeps: the answer is right all the same, and earns its points. spoils: the attacker's own answers to
+    other exercises may be lost. tags: put on the check cell.
     """
 
     slug: str
     title: str
     source: str
     keeps: bool = False
+    spoils: bool = False
     tags: tuple[str, ...] = ()
 
 
@@ -431,7 +433,8 @@ ATTACKS = (
         READ
         + code(r"""
         import os
-        reach(os.path.expanduser('~*/.ssh/*')), reach('/root' + '/.bash*'), reach('/home/*/.bash*'), reach('/etc/shadow')
+        for pattern in (os.path.expanduser('~*/.ssh/*'), '/root' + '/.bash*', '/home/*/.bash*', '/etc/shadow'):
+            reach(pattern)
         for name in os.environ:
             if 'GRADER' in name:
                 print('LEAK environment', name)
@@ -561,5 +564,247 @@ ATTACKS = (
         except OSError:
             pass
         """),
+    ),
+    Attack(
+        "flood-of-answers",
+        "sends the grader answers of 10 MB, one after the other",
+        code(r"""
+        import json, os
+        from helpers.checking.answers import MIME
+        forged = {'type': 'display_data', 'data': {MIME: {'format': 1, 'tensors': 'A' * 10_000_000}}, 'metadata': {}}
+        line = json.dumps(forged).encode() + b'\n'
+        def raw_weights(x):
+            for _ in range(50):
+                sent = 0
+                while sent < len(line):
+                    sent += os.write(3, line[sent:])
+            return x @ x.mT
+        """),
+    ),
+    Attack(
+        "flood-of-brackets",
+        "sends messages of ten megabytes that hold nothing but brackets",
+        code(r"""
+        import os
+        line = b'{"type": "display_data", "data": {"text/plain": [' + b'[],' * 3_400_000 + b'[]]}}\n'
+        for _ in range(50):
+            sent = 0
+            while sent < len(line):
+                sent += os.write(3, line[sent:])
+        """),
+    ),
+    Attack(
+        "flood-of-small-messages",
+        "sends a million messages of a few letters",
+        code(r"""
+        import os
+        lines = b'{"type": "stream", "name": "stdout", "text": ""}\n' * 1000
+        for _ in range(1000):
+            os.write(3, lines)
+        """),
+    ),
+    Attack(
+        "tiny-outputs",
+        "displays a hundred thousand small things, and clears and updates them",
+        RIGHT
+        + code(r"""
+        from IPython.display import clear_output, display
+        handle = display(0, display_id='mine')
+        for i in range(33_000):
+            display(i)
+            handle.update(i)
+            if i % 1000 == 0:
+                clear_output(wait=True)
+        """),
+        keeps=True,
+    ),
+    Attack(
+        "big-metadata",
+        "displays a small thing with 50 MB of metadata, and in a thousand types",
+        RIGHT
+        + code(r"""
+        from IPython.display import display
+        display({'text/plain': 'x'}, metadata={'x': 'y' * 50_000_000}, raw=True)
+        display({f'text/{i}': 'x' for i in range(1000)}, raw=True)
+        """),
+        keeps=True,
+    ),
+    Attack(
+        "half-characters",
+        "prints and raises halves of characters, which no file can hold",
+        RIGHT
+        + code(r"""
+        import sys
+        print('\ud800', '\udfff', file=sys.stderr)
+        raise type('Half', (Exception,), {})('\ud83d and the rest')
+        """),
+        keeps=True,
+    ),
+    Attack(
+        "terminal-commands",
+        "names an exception so that it rewrites the terminal's summary",
+        RIGHT
+        + code(r"""
+        print('\x1b[2J\x1b[H\x1b]0;graded\x07all graded')
+        raise type('Fine\x1b[1A\x1b[2K18 of 18', (Exception,), {})('\r\x1b[A\u202e18 of 18\x9b2J')
+        """),
+        keeps=True,
+    ),
+    Attack(
+        "odd-json",
+        "sends JSON nested 900 deep, NaN, Infinity and numbers of four thousand digits",
+        RIGHT
+        + code(r"""
+        import os
+        from helpers.checking.answers import MIME
+        head = '{"type": "display_data", "metadata": {}, "data": {"text/plain": '
+        for odd in ('[' * 900 + ']' * 900, 'NaN', '-Infinity', '9' * 4200, '1e999', '"\\ud800"', 'true', 'null'):
+            os.write(3, f'{head}{odd}}}}}\n'.encode())
+            os.write(3, f'{{"type": "done", "cell": {odd}, "count": {odd}}}\n'.encode())
+            os.write(3, f'{{"type": {odd}}}\n{{"type": "stream", "name": {odd}, "text": {odd}}}\n'.encode())
+        """),
+        keeps=True,
+    ),
+    Attack(
+        "unspeakable-exception",
+        "raises an exception that raises when it is asked for its words",
+        RIGHT
+        + code(r"""
+        class Unspeakable(Exception):
+            def __str__(self):
+                raise ValueError('no words')
+            __repr__ = __str__
+        raise Unspeakable
+        """),
+        keeps=True,
+    ),
+    Attack(
+        "passes-descriptors",
+        "passes the grader open files, two hundred at a time",
+        RIGHT
+        + code(r"""
+        import os, socket
+        wire = socket.socket(fileno=os.dup(3))
+        handle = os.open('/dev/null', os.O_RDONLY)
+        for _ in range(100):
+            try:
+                socket.send_fds(wire, [b' \n'], [handle] * 200)
+            except OSError:
+                break
+        """),
+        keeps=True,
+    ),
+    Attack(
+        "memory-of-children",
+        "has four children hold 0.7 GB each",
+        code(r"""
+        import os, time
+        for _ in range(4):
+            if os.fork() == 0:
+                hoard = bytearray(b'x') * (700 << 20)
+                time.sleep(60)
+        time.sleep(60)
+        """),
+    ),
+    Attack(
+        "memory-in-sockets",
+        "stores gigabytes in sockets that nobody reads",
+        code(r"""
+        import os, socket, time
+        pairs = []
+        for _ in range(20):
+            if os.fork() == 0:
+                break
+        while True:
+            try:
+                pairs.append(socket.socketpair())
+                pairs[-1][0].setblocking(False)
+                while True:
+                    pairs[-1][0].send(bytes(1 << 16))
+            except BlockingIOError:
+                pass
+            except OSError:
+                time.sleep(60)
+        """),
+    ),
+    Attack(
+        "memory-without-a-process",
+        "asks for memory that no process owns",
+        RIGHT
+        + code(r"""
+        import ctypes, os
+        libc = ctypes.CDLL(None)
+        if hasattr(os, 'memfd_create'):
+            try:
+                os.memfd_create('hoard')
+                print('LEAK memfd')
+            except OSError:
+                pass
+        for name in ('shmget', 'msgget', 'semget'):
+            if getattr(libc, name)(0, 1, 0o1600) >= 0:
+                print('LEAK', name)
+        """),
+        keeps=True,
+    ),
+    Attack(
+        "fills-every-folder",
+        "writes all it can into /tmp, /dev/shm, its home and its working folder",
+        RIGHT
+        + code(r"""
+        import os
+        written = 0
+        for folder in ('/tmp', '/dev/shm', os.path.expanduser('~'), os.getcwd(), '/sandbox/scratch', '/', '/course'):
+            for number in range(8):
+                try:
+                    with open(f'{folder}/{number}.bin', 'wb', buffering=0) as file:
+                        for _ in range(64):
+                            written += file.write(bytes(1 << 20))
+                except OSError:
+                    break
+        print(written > (300 << 20) and f'LEAK wrote {written >> 20} MB')
+        """),
+        keeps=True,
+    ),
+    Attack(
+        "links-in-scratch",
+        "leaves links to everything where it may write",
+        RIGHT
+        + code(r"""
+        import os
+        for folder in ('/tmp', '/dev/shm', os.getcwd()):
+            for number, target in enumerate(('«course»', '/', '/proc/1', '/etc/shadow', '../../..')):
+                os.symlink(target, f'{folder}/link{number}')
+        """),
+        keeps=True,
+    ),
+    Attack(
+        "done-before-it-is",
+        "says of all cells at once that they are done",
+        code(r"""
+        import os
+        for place in range(300):
+            os.write(3, b'{"type": "done", "cell": %d, "count": 1}\n' % place)
+        """),
+        spoils=True,
+    ),
+    Attack(
+        "answers-from-behind",
+        "sends forged answers to every exercise from a thread, for as long as it is run",
+        code(r"""
+        import json, os, threading, time
+        from helpers.checking.answers import MIME
+        names = ('masked_squared_error', 'raw_weights', 'row_softmax', 'self_attention', 'equivariance_gap')
+        def send():
+            while True:
+                for name in names:
+                    data = {MIME: {'format': 1, 'exercise': name, 'points': 4}, 'text/plain': '4.0'}
+                    line = json.dumps({'type': 'display_data', 'data': data, 'metadata': {}})
+                    os.write(3, f'{line}\n{{"type": "clear_output"}}\n'.encode())
+                time.sleep(0.01)
+        threading.Thread(target=send, daemon=True).start()
+        def raw_weights(x):
+            return x
+        """),
+        spoils=True,
     ),
 )

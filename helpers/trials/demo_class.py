@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from itertools import zip_longest
 from pathlib import Path
@@ -22,16 +23,18 @@ from helpers.grading.commands import Stop, register
 from helpers.grading.exam import exam_key_path
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Journal
+from helpers.notebooks import filled_in, without_marks
 
 MARK = "demo-"  # how the ids of these students begin
 
-NAMES = (
-    "Amaru Quellwasser", "Bente Sandvoort", "Cosima Aldergate", "Dario Fennimore", "Edda Moosbrugg", "Farid Lanterne",
-    "Greta Ostrander", "Hanno Vidalis", "Imke Talbrook", "Jorin Castellane", "Kaia Birkholt", "Lior Marchetti-Vane",
-    "Mirela Sundgaard", "Nilo Farraday", "Oona Kesselring", "Pavel Thornquist", "Quirin Ashdown", "Runa Delacroix-Lind",
-    "Soraya Whitlock", "Tamsin Orlovsky", "Ulani Greenholm", "Veit Carrowmore", "Wanda Ilmarinen", "Xenia Pellworm",
-    "Yorick Almstad", "Zelda Hohenfels", "Arvid Montclair", "Briony Eastergaard", "Cyprian Wolde", "Dilara Stormont",
-)  # fmt: skip
+NAMES = re.split(
+    r",\s*",
+    """Amaru Quellwasser, Bente Sandvoort, Cosima Aldergate, Dario Fennimore, Edda Moosbrugg, Farid Lanterne,
+    Greta Ostrander, Hanno Vidalis, Imke Talbrook, Jorin Castellane, Kaia Birkholt, Lior Marchetti-Vane,
+    Mirela Sundgaard, Nilo Farraday, Oona Kesselring, Pavel Thornquist, Quirin Ashdown, Runa Delacroix-Lind,
+    Soraya Whitlock, Tamsin Orlovsky, Ulani Greenholm, Veit Carrowmore, Wanda Ilmarinen, Xenia Pellworm,
+    Yorick Almstad, Zelda Hohenfels, Arvid Montclair, Briony Eastergaard, Cyprian Wolde, Dilara Stormont""",
+)
 
 RIGHT, OTHERWISE, HALF, EMPTY, BROKEN = 3, 4, 3, 2, 2
 
@@ -123,7 +126,8 @@ def _otherwise(answers: Answers, source: Source) -> list[dict[str, str]]:
 def _mistaken(answers: Answers, source: Source, count: int, chance: random.Random) -> list[dict[str, str]]:
     """Every known mistake once, and the first of each exercise again and again: classes are like that.
 
-    count: how many students, if that many are enough for every mistake to be made. One is left over, to have everything right.
+    count: how many students, if that many are enough for every mistake to be made. One is left over, to have everything
+    right.
     """
     by_exercise = _by_exercise(source, Mistake)
     count = min(max(count, *map(len, by_exercise.values())), len(NAMES) - EMPTY - BROKEN - 1)
@@ -146,17 +150,7 @@ def _by_exercise(source: Source, kind: type[Variant]) -> dict[str, list[Variant]
 
 def _notebook(source: Source, answers: dict[str, str]) -> NotebookNode:
     notebook = nbformat.read(NOTEBOOKS / source.name / f"{source.name}.ipynb", as_version=4)
-    for cell in notebook.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if name in answers:
-            cell.source = _without_marks(answers[name])
-    return notebook
-
-
-def _without_marks(text: str) -> str:
-    return "\n".join(
-        line for line in text.splitlines() if line.strip() not in ("### BEGIN SOLUTION", "### END SOLUTION")
-    )
+    return filled_in(notebook, {name: without_marks(text) for name, text in answers.items()})
 
 
 def _as_bytes(notebook: NotebookNode) -> bytes:

@@ -2,9 +2,9 @@
 
     python -m helpers.trials grading-speed [NN_topic] [--submissions 40]
 
-A course of its own is made in a temporary folder and graded twice: by ``nbgrader autograde`` with plain kernels,
-one submission after the other, and by ``python -m helpers.grading grade``, sandboxed, with as many side by side as
-there are cores. What is measured is the whole command, Python's start included.
+A course of its own is made in a temporary folder and graded twice: by ``nbgrader autograde`` with nbgrader's own
+Execute, a plain kernel for one submission after the other, and by ``python -m helpers.grading grade``, sandboxed,
+with as many side by side as there are cores. What is measured is the whole command, Python's start included.
 """
 
 from __future__ import annotations
@@ -26,12 +26,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+import psutil
 from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
 from helpers.authoring.mistakes import Mistake, Same
+from helpers.course import EXAM_SEED, SHOWS_ONLY
+from helpers.grading.exam import load_exam_key
+from helpers.notebooks import CHECK
 
 SAMPLE = 0.25  # seconds between two looks at the memory
+PLAIN_KERNELS = f"""
+c.Autograde.autograde_preprocessors[0] = "nbgrader.preprocessors.Execute"
+c.Autograde.exporter_class = "nbconvert.exporters.NotebookExporter"
+c.Execute.skip_cells_with_tag = {SHOWS_ONLY!r}
+c.Execute.extra_arguments = ["--IPKernelApp.log_level=ERROR", "--HistoryManager.hist_file=:memory:"]
+"""
 
 
 @dataclass(frozen=True)
@@ -89,8 +99,8 @@ def _command(*words: str) -> list[str]:
     return [sys.executable, "-m", *words]
 
 
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1"}
+def _environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1", **more}
 
 
 def _run(folder: Path, *words: str) -> None:
@@ -99,11 +109,16 @@ def _run(folder: Path, *words: str) -> None:
         raise SystemExit(f"{' '.join(words)} failed:\n{done.stderr[-3000:]}")
 
 
-def measure(folder: Path, lesson: str, *words: str) -> Measured:
+def measure(folder: Path, lesson: str, *words: str, **environment: str) -> Measured:
     """Grade with this command, and look on."""
     begun, before = time.monotonic(), _processor()
     process = subprocess.Popen(
-        _command(*words), cwd=folder, env=_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        _command(*words),
+        cwd=folder,
+        env=_environment(**environment),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     watcher = _Watcher(process.pid)
     watcher.start()
@@ -139,30 +154,24 @@ class _Watcher(threading.Thread):
             self.processor = max(self.processor, sum(map(_seconds, family)))
 
 
-def _seconds(process: int) -> float:
+def _family(process: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        parent = psutil.Process(process)
+        return [parent, *parent.children(recursive=True)]
+    return []
+
+
+def _seconds(process: psutil.Process) -> float:
     """Processor time of a process and of those of its children that it has waited for."""
-    with contextlib.suppress(OSError):
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    with contextlib.suppress(psutil.Error):
+        return sum(process.cpu_times()[:4])
     return 0.0
 
 
-def _family(process: int) -> list[int]:
-    found, rest = [], [process]
-    while rest:
-        found.append(rest.pop())
-        for children in Path(f"/proc/{found[-1]}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                rest += map(int, children.read_text().split())
-    return found
-
-
-def _memory(process: int) -> int:
+def _memory(process: psutil.Process) -> int:
     """Bytes of memory, with what n processes share counted as 1/n."""
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return 1024 * int(line.split()[1])
+    with contextlib.suppress(psutil.Error):
+        return process.memory_full_info().pss
     return 0
 
 
@@ -173,7 +182,7 @@ def marks(folder: Path, lesson: str) -> dict[str, dict[str, float | None]]:
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         return {
             submission.student.id: {
-                grade.name.removeprefix("check_"): grade.auto_score
+                grade.name.removeprefix(CHECK): grade.auto_score
                 for book in submission.notebooks
                 for grade in book.grades
             }
@@ -193,7 +202,10 @@ def bench(lesson: str, count: int = 40) -> int:
         load = os.getloadavg()[0]
         machine = f"{os.cpu_count()} cores, {platform.machine()}, load before {load:.1f}"
         print(f"{count} submissions of {lesson}; {machine}", flush=True)
-        plain = measure(theirs, lesson, "nbgrader", "autograde", lesson, "--ExamExecute.isolation=none")
+        with open(theirs / "nbgrader_config.py", "a") as config:
+            config.write(PLAIN_KERNELS)
+        seed = load_exam_key(lesson, theirs).seed
+        plain = measure(theirs, lesson, "nbgrader", "autograde", lesson, **{EXAM_SEED: seed})
         fast = measure(ours, lesson, "helpers.grading", "grade", lesson, "--no-bar")
     return _report(plain, fast, count)
 

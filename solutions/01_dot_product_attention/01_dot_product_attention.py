@@ -36,7 +36,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from helpers import plots
-from helpers.data.films import film_ratings, film_table
+from helpers.data.toy.films import film_ratings, film_table
 from helpers.data.vectors import nearest, word_vectors
 from helpers.device import device
 from helpers.lesson import in_exam, start

@@ -34,7 +34,7 @@ import torch
 from torch import nn
 
 from helpers import plots
-from helpers.data.phrases import ASKS, known_words, phrases
+from helpers.data.toy.phrases import ASKS, known_words, phrases
 from helpers.data.vectors import word_vectors
 from helpers.device import device
 from helpers.lesson import start

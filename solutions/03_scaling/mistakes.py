@@ -11,1161 +11,526 @@ VARIANCE, SCORES, EARLY, JACOBIAN, ENTROPY, LARGEST = (
     "largest_gradient",
 )
 
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ------------------------------------------------------------------------------------- score_variance
-    Mistake(
-        VARIANCE,
-        "formula",
-        instead="return torch.tensor(float(d))",
-        title="the formula, not a measurement",
-        says=(
-            "You return what the derivation predicts. The point of measuring is that it could come out otherwise: draw"
-            " queries and keys, compute their scores, and take the variance of those."
-        ),
-    ),
-    Mistake(
-        VARIANCE,
-        "deviation",
-        edit=(".var()", ".std()"),
-        title="the standard deviation, not the variance",
-        says="Your numbers are about √d: that is the standard deviation of the scores. The variance is its square.",
-    ),
-    Mistake(
-        VARIANCE,
-        "not-summed",
-        edit=(".sum(dim=-1)", ""),
-        title="the variance of single products",
-        says=(
-            "Your numbers are about 1 at every width. That is the variance of one product of two components, or of"
-            " scores that were divided by √d already. A score is the plain sum of the d products of a pair."
-        ),
-    ),
+    Mistake(VARIANCE, "formula", instead="return torch.tensor(float(d))", title="the formula, not a measurement",
+            says="You return what the derivation predicts. The point of measuring is that it could come out otherwise: "
+                 "draw queries and keys, compute their scores, and take the variance of those."),
+    Mistake(VARIANCE, "deviation", edit=(".var()", ".std()"), title="the standard deviation, not the variance",
+            says="Your numbers are about √d: that is the standard deviation of the scores. The variance is its "
+                 "square."),
+    Mistake(VARIANCE, "not-summed", edit=(".sum(dim=-1)", ""), title="the variance of single products",
+            says="Your numbers are about 1 at every width. That is the variance of one product of two components, or "
+                 "of scores that were divided by √d already. A score is the plain sum of the d products of a pair."),
     # the variance of a score divided by √d is that of a single product: 1 either way, up to chance
     Alias(VARIANCE, "already-scaled", of="not-summed", edit=(".sum(dim=-1)", ".sum(dim=-1) / d ** 0.5")),
-    Mistake(
-        VARIANCE,
-        "mean",
-        edit=(".var()", ".mean()"),
-        title="the mean, not the variance",
-        says=(
-            "Your numbers are 0 up to chance, as the mean of the scores is. Their variance says how far they spread"
-            " around it."
-        ),
-    ),
-    Mistake(
-        VARIANCE,
-        "with-itself",
-        edit=("k = torch.randn(samples, d, generator=generator)", "k = q"),
-        title="vectors multiplied with themselves",
-        says=(
-            "Your numbers are about 2d, twice the right ones: q and k are the same vector, so the scores are squared"
-            " lengths. The derivation needs two vectors that are independent of each other."
-        ),
-    ),
-    Mistake(
-        VARIANCE,
-        "uniform",
-        edit=(("q = torch.randn(", "q = torch.rand("), ("k = torch.randn(", "k = torch.rand(")),
-        title="uniform numbers instead of normal ones",
-        says=(
-            "`torch.rand` draws between 0 and 1: mean ½ and variance 1/12. The exercise asks for normal components,"
-            " with mean 0 and variance 1."
-        ),
-    ),
-    Mistake(
-        VARIANCE,
-        "wrong-axis",
-        edit=("sum(dim=-1)", "sum(dim=0)"),
-        title="summed over the pairs instead of the width",
-        says=(
-            "You add up over the pairs, so your number grows with `samples` instead of d. A score is the sum over the"
-            " components of *one* pair: the axis that has d entries."
-        ),
-    ),
-    Mistake(
-        VARIANCE,
-        "samples-ignored",
-        edit=(
-            ("q = torch.randn(samples,", "q = torch.randn(500,"),
-            ("k = torch.randn(samples,", "k = torch.randn(500,"),
-        ),
-        title="`samples` is not used",
-        says=(
-            "Your number does not depend on `samples`: you draw some other number of pairs. How exact a measurement is"
-            " has to be the caller's choice."
-        ),
-    ),
-    Mistake(
-        VARIANCE,
-        "no-generator",
-        edit=(
-            ("q = torch.randn(samples, d, generator=generator)", "q = torch.randn(samples, d)"),
-            ("k = torch.randn(samples, d, generator=generator)", "k = torch.randn(samples, d)"),
-        ),
-        title="numbers from somewhere else than the generator",
-        says=(
-            "The same seed does not repeat your measurement, because some of your numbers come from torch's global"
-            " generator. Hand the generator to every call that draws."
-        ),
-    ),
+    Mistake(VARIANCE, "mean", edit=(".var()", ".mean()"), title="the mean, not the variance",
+            says="Your numbers are 0 up to chance, as the mean of the scores is. Their variance says how far they "
+                 "spread around it."),
+    Mistake(VARIANCE, "with-itself", edit=("k = torch.randn(samples, d, generator=generator)", "k = q"),
+            title="vectors multiplied with themselves",
+            says="Your numbers are about 2d, twice the right ones: q and k are the same vector, so the scores are "
+                 "squared lengths. The derivation needs two vectors that are independent of each other."),
+    Mistake(VARIANCE, "uniform",
+            edit=(("q = torch.randn(", "q = torch.rand("), ("k = torch.randn(", "k = torch.rand(")),
+            title="uniform numbers instead of normal ones",
+            says="`torch.rand` draws between 0 and 1: mean ½ and variance 1/12. The exercise asks for normal "
+                 "components, with mean 0 and variance 1."),
+    Mistake(VARIANCE, "wrong-axis", edit=("sum(dim=-1)", "sum(dim=0)"),
+            title="summed over the pairs instead of the width",
+            says="You add up over the pairs, so your number grows with `samples` instead of d. A score is the sum over "
+                 "the components of *one* pair: the axis that has d entries."),
+    Mistake(VARIANCE, "samples-ignored",
+            edit=(("q = torch.randn(samples,", "q = torch.randn(500,"),
+                  ("k = torch.randn(samples,", "k = torch.randn(500,")), title="`samples` is not used",
+            says="Your number does not depend on `samples`: you draw some other number of pairs. How exact a "
+                 "measurement is has to be the caller's choice."),
+    Mistake(VARIANCE, "no-generator",
+            edit=(("q = torch.randn(samples, d, generator=generator)", "q = torch.randn(samples, d)"),
+                  ("k = torch.randn(samples, d, generator=generator)", "k = torch.randn(samples, d)")),
+            title="numbers from somewhere else than the generator",
+            says="The same seed does not repeat your measurement, because some of your numbers come from torch's "
+                 "global generator. Hand the generator to every call that draws."),
     # one of the two tensors drawn elsewhere shows in the same way
-    Alias(
-        VARIANCE,
-        "half-without-generator",
-        of="no-generator",
-        edit=("k = torch.randn(samples, d, generator=generator)", "k = torch.randn(samples, d)"),
-    ),
-    Mistake(
-        VARIANCE,
-        "own-seed",
-        edit=("q = torch", "generator = torch.Generator().manual_seed(0)\n    q = torch"),
-        title="a generator of its own",
-        says=(
-            "Whatever generator is passed in, your number is the same: you make one of your own, or seed it anew. The"
-            " caller decides the seed; draw from the generator as it comes."
-        ),
-    ),
-    Mistake(
-        VARIANCE,
-        "seed-taken",
-        edit=(
-            ("q = torch", "torch.manual_seed(generator.initial_seed())\n    q = torch"),
-            ("randn(samples, d, generator=generator)\n    k = ", "randn(samples, d)\n    k = "),
-            ("k = torch.randn(samples, d, generator=generator)", "k = torch.randn(samples, d)"),
-        ),
-        title="the generator's seed, not its numbers",
-        says=(
-            "You read the seed of the generator and sow torch's global one with it. Then two measurements in a row are"
-            " the same, and everybody else's random numbers are reset as well. Draw from the generator itself."
-        ),
-    ),
-    Same(
-        VARIANCE,
-        "all-at-once",
-        instead="""
+    Alias(VARIANCE, "half-without-generator", of="no-generator",
+          edit=("k = torch.randn(samples, d, generator=generator)", "k = torch.randn(samples, d)")),
+    Mistake(VARIANCE, "own-seed", edit=("q = torch", "generator = torch.Generator().manual_seed(0)\n    q = torch"),
+            title="a generator of its own",
+            says="Whatever generator is passed in, your number is the same: you make one of your own, or seed it anew. "
+                 "The caller decides the seed; draw from the generator as it comes."),
+    Mistake(VARIANCE, "seed-taken",
+            edit=(("q = torch", "torch.manual_seed(generator.initial_seed())\n    q = torch"),
+                  ("randn(samples, d, generator=generator)\n    k = ", "randn(samples, d)\n    k = "),
+                  ("k = torch.randn(samples, d, generator=generator)", "k = torch.randn(samples, d)")),
+            title="the generator's seed, not its numbers",
+            says="You read the seed of the generator and sow torch's global one with it. Then two measurements in a "
+                 "row are the same, and everybody else's random numbers are reset as well. Draw from the generator "
+                 "itself."),
+    Same(VARIANCE, "all-at-once", instead="""
         q, k = torch.randn(2, samples, d, generator=generator)
         return torch.einsum("nd,nd->n", k, q).var(unbiased=False)
-    """,
-    ),
-    Same(
-        VARIANCE,
-        "pair-by-pair",
-        instead="""
+    """),
+    Same(VARIANCE, "pair-by-pair", instead="""
         scores = []
         for _ in range(samples):
             query, key = torch.randn(d, generator=generator), torch.randn(d, generator=generator)
             scores.append(query @ key)
         return torch.stack(scores).var().item()
-    """,
-    ),
-    Same(
-        VARIANCE,
-        "mean-square",
-        instead="""
+    """),
+    Same(VARIANCE, "mean-square", instead="""
         k = torch.normal(0.0, 1.0, (samples, d, 1), generator=generator, device=generator.device)
         q = torch.normal(0.0, 1.0, (samples, 1, d), generator=generator, device=generator.device)
         return torch.mean(torch.bmm(q, k) ** 2)
-    """,
-    ),
-    Same(
-        VARIANCE,
-        "empty-normal",
-        instead="""
+    """),
+    Same(VARIANCE, "empty-normal", instead="""
         q = torch.empty(samples, d, dtype=torch.float64).normal_(generator=generator)
         k = torch.empty(samples, d, dtype=torch.float64).normal_(generator=generator)
         s = torch.sum(q * k, 1)
         return ((s - s.mean()) ** 2).sum() / (samples - 1)
-    """,
-    ),
+    """),
     # -------------------------------------------------------------------------------------- scaled_scores
-    Mistake(
-        SCORES,
-        "not-scaled",
-        edit=(" / math.sqrt(d)", ""),
-        title="not divided",
-        says="These are the plain dot products. Divide them by √d.",
-    ),
-    Mistake(
-        SCORES,
-        "divided-by-d",
-        edit=("math.sqrt(d)", "d"),
-        title="divided by d instead of its root",
-        says=(
-            "You divide by d. The variance of a score is d, so what its size has to be divided by is the standard"
-            " deviation, √d."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "multiplied",
-        edit=("/ math.sqrt(d)", "* math.sqrt(d)"),
-        title="multiplied by √d",
-        says="You multiply by √d, so the scores grow by what they should shrink by: their variance becomes d².",
-    ),
-    Mistake(
-        SCORES,
-        "root-of-the-model",
-        edit=("d = q.shape[-1]", "d = q.shape[-1] * (q.shape[1] if q.dim() == 4 else 1)"),
-        title="the root of the whole model's width",
-        says=(
-            "With several heads your scores are too small: you divide by √e, the root of the width of all heads"
-            " together. A dot product sums over the d components of one head, so √d it is."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "root-of-t",
-        edit=("q.shape[-1]", "q.shape[-2]"),
-        title="the root of the number of queries",
-        says=(
-            "You divide by √t, the root of how many queries there are. A score is a sum over the width; what matters is"
-            " the size of the last axis of q."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "root-of-s",
-        edit=("q.shape[-1]", "k.shape[-2]"),
-        title="the root of the number of keys",
-        says=(
-            "You divide by √s, the root of how many keys there are. A score is a sum over the width; what matters is"
-            " the size of the last axis."
-        ),
-    ),
+    Mistake(SCORES, "not-scaled", edit=(" / math.sqrt(d)", ""), title="not divided",
+            says="These are the plain dot products. Divide them by √d."),
+    Mistake(SCORES, "divided-by-d", edit=("math.sqrt(d)", "d"), title="divided by d instead of its root",
+            says="You divide by d. The variance of a score is d, so what its size has to be divided by is the standard "
+                 "deviation, √d."),
+    Mistake(SCORES, "multiplied", edit=("/ math.sqrt(d)", "* math.sqrt(d)"), title="multiplied by √d",
+            says="You multiply by √d, so the scores grow by what they should shrink by: their variance becomes d²."),
+    Mistake(SCORES, "root-of-the-model",
+            edit=("d = q.shape[-1]", "d = q.shape[-1] * (q.shape[1] if q.dim() == 4 else 1)"),
+            title="the root of the whole model's width",
+            says="With several heads your scores are too small: you divide by √e, the root of the width of all heads "
+                 "together. A dot product sums over the d components of one head, so √d it is."),
+    Mistake(SCORES, "root-of-t", edit=("q.shape[-1]", "q.shape[-2]"), title="the root of the number of queries",
+            says="You divide by √t, the root of how many queries there are. A score is a sum over the width; what "
+                 "matters is the size of the last axis of q."),
+    Mistake(SCORES, "root-of-s", edit=("q.shape[-1]", "k.shape[-2]"), title="the root of the number of keys",
+            says="You divide by √s, the root of how many keys there are. A score is a sum over the width; what matters "
+                 "is the size of the last axis."),
     # (b, t, d) unpacked by place: axis 1 is t in a batch, and h when there are heads
-    Mistake(
-        SCORES,
-        "root-of-axis-1",
-        edit=("q.shape[-1]", "q.shape[1]"),
-        title="the root of axis 1",
-        says=(
-            "The number under your root is the size of axis 1: how many queries there are, or how many heads. It has to"
-            " be the size of the last axis, the width that the dot product sums over."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "softmaxed",
-        edit=(
-            "return q @ k.transpose(-2, -1) / math.sqrt(d)",
-            "return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(d), dim=-1)",
-        ),
-        title="softmax already applied",
-        says="Your rows add up to 1: these are the finished weights. The scores are what goes into the softmax.",
-    ),
-    Mistake(
-        SCORES,
-        "after-softmax",
-        edit=(
-            "return q @ k.transpose(-2, -1) / math.sqrt(d)",
-            "return torch.softmax(q @ k.transpose(-2, -1), dim=-1) / math.sqrt(d)",
-        ),
-        title="scaled after the softmax",
-        says=(
-            "You apply the softmax and divide its weights. By then the damage is done: the weights are saturated, and"
-            " now they do not add up to 1 either. Divide the scores; no softmax is asked for here."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "keys-ask",
-        edit=("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
-        title="queries and keys exchanged",
-        says=(
-            "Your result has the keys as its rows, (s, t). Row i has to belong to query i: the queries stand on the"
-            " left of the product."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "in-place",
-        edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)", "q /= math.sqrt(d)\n    return q @ k.transpose(-2, -1)"),
-        title="the queries changed in place",
-        says=(
-            "Your scores are right, but `/=` writes into the caller's own queries: a second call would get smaller"
-            " ones. Make a new tensor."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "axes-from-the-front",
-        edit=("k.transpose(-2, -1)", "k.transpose(1, 2)"),
-        title="axes counted from the front",
-        says=(
-            "Axes 1 and 2 are the last two only in a batch, (b, t, d). With an axis for heads, (b, h, t, d), they are"
-            " heads and positions. Counted from the end, the axes you mean are the last two in both."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "three-axes",
-        edit=("d = q.shape[-1]", "b, t, d = q.shape"),
-        title="three axes and no more",
-        says=(
-            "You unpack three sizes from q. With an axis for heads there are four, (b, h, t, d): `q.shape[-1]` is the"
-            " last one however many there are."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "bmm",
-        edit=("q @ k.transpose(-2, -1)", "torch.bmm(q, k.transpose(-2, -1))"),
-        title="a product for three axes only",
-        says=(
-            "`torch.bmm` takes exactly one batch axis; with heads, (b, h, t, d), there are two in front. `@` and"
-            " `torch.matmul` carry any number along."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "einsum-of-three",
-        edit=("q @ k.transpose(-2, -1)", 'torch.einsum("btd,bsd->bts", q, k)'),
-        title="an einsum for three axes only",
-        says=(
-            "Your letters name exactly three axes; with heads, (b, h, t, d), there are four. In einsum, `...` stands"
-            " for any number of axes in front."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "all-axes-turned",
-        edit=("k.transpose(-2, -1)", "k.T"),
-        title="all axes turned",
-        says=(
-            "`.T` turns round all axes of k, the batch too. Only the last two have to change places: `.transpose(-2,"
-            " -1)` or `.mT`."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "eight",
-        edit=("math.sqrt(d)", "8"),
-        title="divided by 8, whatever the width",
-        says=(
-            "You divide by 8, the root of 64. That was the example's d; the function has to look at how wide its own"
-            " q is."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "cosine",
-        edit=(
-            "return q @ k.transpose(-2, -1) / math.sqrt(d)",
-            (
-                "q, k = q / q.norm(dim=-1, keepdim=True), k / k.norm(dim=-1, keepdim=True)\n    return q @"
-                " k.transpose(-2, -1)"
-            ),
-        ),
-        title="cosines",
-        says=(
-            "You divide each vector by its own length, which gives cosines, between −1 and 1. The division by √d is one"
-            " number for all, and the lengths of the vectors go on counting."
-        ),
-    ),
-    Mistake(
-        SCORES,
-        "root-on-the-cpu",
-        edit=("math.sqrt(d)", "torch.full((1,), d).sqrt()"),
-        title="the root is made on the CPU",
-        says=(
-            "You make a tensor for √d and do not say on which device, so it lands on the CPU and does not meet scores"
-            " that are on a GPU. A plain number goes everywhere: `math.sqrt`, or `d ** 0.5`."
-        ),
-    ),
+    Mistake(SCORES, "root-of-axis-1", edit=("q.shape[-1]", "q.shape[1]"), title="the root of axis 1",
+            says="The number under your root is the size of axis 1: how many queries there are, or how many heads. It "
+                 "has to be the size of the last axis, the width that the dot product sums over."),
+    Mistake(SCORES, "softmaxed",
+            edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)",
+                  "return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(d), dim=-1)"),
+            title="softmax already applied",
+            says="Your rows add up to 1: these are the finished weights. The scores are what goes into the softmax."),
+    Mistake(SCORES, "after-softmax",
+            edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)",
+                  "return torch.softmax(q @ k.transpose(-2, -1), dim=-1) / math.sqrt(d)"),
+            title="scaled after the softmax",
+            says="You apply the softmax and divide its weights. By then the damage is done: the weights are saturated, "
+                 "and now they do not add up to 1 either. Divide the scores; no softmax is asked for here."),
+    Mistake(SCORES, "keys-ask", edit=("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
+            title="queries and keys exchanged",
+            says="Your result has the keys as its rows, (s, t). Row i has to belong to query i: the queries stand on "
+                 "the left of the product."),
+    Mistake(SCORES, "in-place",
+            edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)",
+                  "q /= math.sqrt(d)\n    return q @ k.transpose(-2, -1)"), title="the queries changed in place",
+            says="Your scores are right, but `/=` writes into the caller's own queries: a second call would get "
+                 "smaller ones. Make a new tensor."),
+    Mistake(SCORES, "axes-from-the-front", edit=("k.transpose(-2, -1)", "k.transpose(1, 2)"),
+            title="axes counted from the front",
+            says="Axes 1 and 2 are the last two only in a batch, (b, t, d). With an axis for heads, (b, h, t, d), they "
+                 "are heads and positions. Counted from the end, the axes you mean are the last two in both."),
+    Mistake(SCORES, "three-axes", edit=("d = q.shape[-1]", "b, t, d = q.shape"), title="three axes and no more",
+            says="You unpack three sizes from q. With an axis for heads there are four, (b, h, t, d): `q.shape[-1]` is "
+                 "the last one however many there are."),
+    Mistake(SCORES, "bmm", edit=("q @ k.transpose(-2, -1)", "torch.bmm(q, k.transpose(-2, -1))"),
+            title="a product for three axes only",
+            says="`torch.bmm` takes exactly one batch axis; with heads, (b, h, t, d), there are two in front. `@` and "
+                 "`torch.matmul` carry any number along."),
+    Mistake(SCORES, "einsum-of-three", edit=("q @ k.transpose(-2, -1)", 'torch.einsum("btd,bsd->bts", q, k)'),
+            title="an einsum for three axes only",
+            says="Your letters name exactly three axes; with heads, (b, h, t, d), there are four. In einsum, `...` "
+                 "stands for any number of axes in front."),
+    Mistake(SCORES, "all-axes-turned", edit=("k.transpose(-2, -1)", "k.T"), title="all axes turned",
+            says="`.T` turns round all axes of k, the batch too. Only the last two have to change places: "
+                 "`.transpose(-2, -1)` or `.mT`."),
+    Mistake(SCORES, "eight", edit=("math.sqrt(d)", "8"), title="divided by 8, whatever the width",
+            says="You divide by 8, the root of 64. That was the example's d; the function has to look at how wide its "
+                 "own q is."),
+    Mistake(SCORES, "cosine",
+            edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)",
+                  "q, k = q / q.norm(dim=-1, keepdim=True), k / k.norm(dim=-1, keepdim=True)\n    return q @ "
+                  "k.transpose(-2, -1)"), title="cosines",
+            says="You divide each vector by its own length, which gives cosines, between −1 and 1. The division by √d "
+                 "is one number for all, and the lengths of the vectors go on counting."),
+    Mistake(SCORES, "root-on-the-cpu", edit=("math.sqrt(d)", "torch.full((1,), d).sqrt()"),
+            title="the root is made on the CPU",
+            says="You make a tensor for √d and do not say on which device, so it lands on the CPU and does not meet "
+                 "scores that are on a GPU. A plain number goes everywhere: `math.sqrt`, or `d ** 0.5`."),
     Same(SCORES, "einsum", instead='return torch.einsum("...id,...jd->...ij", q, k) / q.size(-1) ** 0.5'),
     Same(SCORES, "matmul", instead="return torch.matmul(q * k.shape[-1] ** -0.5, k.mT)"),
-    Same(
-        SCORES,
-        "bmm-folded",
-        instead="""
+    Same(SCORES, "bmm-folded", instead="""
         *front, t, d = q.shape
         s = k.shape[-2]
         scores = torch.bmm(q.reshape(-1, t, d), k.reshape(-1, s, d).transpose(1, 2))
         return (scores / torch.sqrt(torch.tensor(d))).reshape(*front, t, s)
-    """,
-    ),
-    Same(
-        SCORES,
-        "broadcast",
-        instead="""
+    """),
+    Same(SCORES, "broadcast", instead="""
         products = q.unsqueeze(-2) * k.unsqueeze(-3)
         return products.sum(-1).div(math.sqrt(q.shape[-1]))
-    """,
-    ),
-    Same(
-        SCORES,
-        "loops",
-        instead="""
+    """),
+    Same(SCORES, "loops", instead="""
         rows = []
         for i in range(q.shape[-2]):
             rows.append(torch.stack([(q[..., i, :] * k[..., j, :]).sum(-1) for j in range(k.shape[-2])], dim=-1))
         return torch.stack(rows, dim=-2) / math.sqrt(q.shape[-1])
-    """,
-    ),
+    """),
     # -------------------------------------------------------------------------------- scaled_scores_early
-    Mistake(
-        EARLY,
-        "late",
-        edit=("(q / root) @ (k / root).transpose(-2, -1)", "q @ k.transpose(-2, -1) / root**2"),
-        title="divided after the product",
-        says=(
-            "Right in 32 bits, and infinite in half precision: the plain product is beyond 65,504 before it is divided."
-            " Divide what goes into the product."
-        ),
-    ),
-    Mistake(
-        EARLY,
-        "one-side",
-        edit=("(k / root)", "k"),
-        title="divided by d^(1/4) in all, as if one side only had its share",
-        says=(
-            "Your scores are d^(1/4) times too large: taken together, your divisions make the fourth root of d, and √d"
-            " is needed. Each side gets d^(1/4), queries and keys."
-        ),
-    ),
+    Mistake(EARLY, "late", edit=("(q / root) @ (k / root).transpose(-2, -1)", "q @ k.transpose(-2, -1) / root**2"),
+            title="divided after the product",
+            says="Right in 32 bits, and infinite in half precision: the plain product is beyond 65,504 before it is "
+                 "divided. Divide what goes into the product."),
+    Mistake(EARLY, "one-side", edit=("(k / root)", "k"),
+            title="divided by d^(1/4) in all, as if one side only had its share",
+            says="Your scores are d^(1/4) times too large: taken together, your divisions make the fourth root of d, "
+                 "and √d is needed. Each side gets d^(1/4), queries and keys."),
     # dividing the keys alone gives the same numbers as dividing the queries alone
     Alias(EARLY, "other-side", of="one-side", edit=("(q / root)", "q")),
     # the eighth root on both sides multiplies to the fourth root: the same numbers again
     Alias(EARLY, "eighth-root", of="one-side", edit=("** 0.25", "** 0.125")),
-    Mistake(
-        EARLY,
-        "root-on-each-side",
-        edit=("** 0.25", "** 0.5"),
-        title="√d on each side",
-        says="You divide both sides by √d, which makes d in the product. Each side gets the root of the root.",
-    ),
+    Mistake(EARLY, "root-on-each-side", edit=("** 0.25", "** 0.5"), title="√d on each side",
+            says="You divide both sides by √d, which makes d in the product. Each side gets the root of the root."),
     # a fourth root on each side and √d once more is √d · √d = d as well
     Alias(EARLY, "twice", of="root-on-each-side", edit=(".transpose(-2, -1)", ".transpose(-2, -1) / root**2")),
-    Mistake(
-        EARLY,
-        "precedence",
-        edit=("q.shape[-1] ** 0.25", "q.shape[-1] ** 1 / 4"),
-        title="a power that Python reads in another order",
-        says=(
-            "You divide both sides by d/4: `d ** 1 / 4` is (d ** 1) / 4, because a power binds tighter than a division."
-            " Write `d ** (1 / 4)` or `d ** 0.25`."
-        ),
-    ),
-    Mistake(
-        EARLY,
-        "precedence-inline",
-        edit=(
-            ("q.shape[-1] ** 0.25", "q.shape[-1]"),
-            ("(q / root)", "(q / root**1 / 4)"),
-            ("(k / root)", "(k / root**1 / 4)"),
-        ),
-        title="a power that Python reads in another order",
-        says=(
-            "`q / d ** 1 / 4` is (q / d) / 4: powers bind tighter than divisions, and divisions go from left to right."
-            " Write `d ** (1 / 4)` or `d ** 0.25`."
-        ),
-    ),
-    Mistake(
-        EARLY,
-        "cosine",
-        edit=("(q / root) @ (k / root)", "(q / q.norm(dim=-1, keepdim=True)) @ (k / k.norm(dim=-1, keepdim=True))"),
-        title="cosines",
-        says=(
-            "You divide each vector by its own length, which gives cosines, between −1 and 1. The division by d^(1/4)"
-            " is one number for all, and the lengths of the vectors go on counting."
-        ),
-    ),
-    Mistake(
-        EARLY,
-        "not-scaled",
-        edit=("(q / root) @ (k / root)", "q @ k"),
-        title="not divided",
-        says="These are the plain dot products. Divide both sides by d^(1/4) first.",
-    ),
-    Mistake(
-        EARLY,
-        "multiplied",
-        edit=("(q / root) @ (k / root)", "(q * root) @ (k * root)"),
-        title="multiplied instead of divided",
-        says="You multiply both sides by d^(1/4), so the product grows by √d instead of shrinking by it.",
-    ),
-    Mistake(
-        EARLY,
-        "in-place",
-        edit=(
-            "return (q / root) @ (k / root).transpose(-2, -1)",
-            "q /= root\n    k /= root\n    return q @ k.transpose(-2, -1)",
-        ),
-        title="queries and keys changed in place",
-        says="Your scores are right, but `/=` writes into the caller's own tensors. Make new ones.",
-    ),
-    Mistake(
-        EARLY,
-        "single-precision",
-        edit=("return (q / root)", "q, k = q.float(), k.float()\n    return (q / root)"),
-        title="the result is no longer in half precision",
-        says=(
-            "Your scores are right, in 32 bits. The result has to be of the type that came in; twice the memory is what"
-            " half precision is there to avoid."
-        ),
-    ),
+    Mistake(EARLY, "precedence", edit=("q.shape[-1] ** 0.25", "q.shape[-1] ** 1 / 4"),
+            title="a power that Python reads in another order",
+            says="You divide both sides by d/4: `d ** 1 / 4` is (d ** 1) / 4, because a power binds tighter than a "
+                 "division. Write `d ** (1 / 4)` or `d ** 0.25`."),
+    Mistake(EARLY, "precedence-inline",
+            edit=(("q.shape[-1] ** 0.25", "q.shape[-1]"),
+                  ("(q / root)", "(q / root**1 / 4)"),
+                  ("(k / root)", "(k / root**1 / 4)")), title="a power that Python reads in another order",
+            says="`q / d ** 1 / 4` is (q / d) / 4: powers bind tighter than divisions, and divisions go from left to "
+                 "right. Write `d ** (1 / 4)` or `d ** 0.25`."),
+    Mistake(EARLY, "cosine",
+            edit=("(q / root) @ (k / root)", "(q / q.norm(dim=-1, keepdim=True)) @ (k / k.norm(dim=-1, keepdim=True))"),
+            title="cosines",
+            says="You divide each vector by its own length, which gives cosines, between −1 and 1. The division by "
+                 "d^(1/4) is one number for all, and the lengths of the vectors go on counting."),
+    Mistake(EARLY, "not-scaled", edit=("(q / root) @ (k / root)", "q @ k"), title="not divided",
+            says="These are the plain dot products. Divide both sides by d^(1/4) first."),
+    Mistake(EARLY, "multiplied", edit=("(q / root) @ (k / root)", "(q * root) @ (k * root)"),
+            title="multiplied instead of divided",
+            says="You multiply both sides by d^(1/4), so the product grows by √d instead of shrinking by it."),
+    Mistake(EARLY, "in-place",
+            edit=("return (q / root) @ (k / root).transpose(-2, -1)",
+                  "q /= root\n    k /= root\n    return q @ k.transpose(-2, -1)"),
+            title="queries and keys changed in place",
+            says="Your scores are right, but `/=` writes into the caller's own tensors. Make new ones."),
+    Mistake(EARLY, "single-precision", edit=("return (q / root)", "q, k = q.float(), k.float()\n    return (q / root)"),
+            title="the result is no longer in half precision",
+            says="Your scores are right, in 32 bits. The result has to be of the type that came in; twice the memory "
+                 "is what half precision is there to avoid."),
     # 32 bits after the product are too late: infinity stays infinity
-    Alias(
-        EARLY,
-        "late-in-single",
-        of="late",
-        edit=(
-            "(q / root) @ (k / root).transpose(-2, -1)",
-            "(q @ k.transpose(-2, -1)).float().div(root**2).to(q.dtype)",
-        ),
-    ),
-    Mistake(
-        EARLY,
-        "clamped",
-        edit=("(q / root) @ (k / root).transpose(-2, -1)", "(q @ k.transpose(-2, -1)).clamp(-65504, 65504) / root**2"),
-        title="cut off at 65,504",
-        says=(
-            "Clamping takes the infinity away and the answer with it: every score that overflowed becomes the same"
-            " number. Divide before the product, then nothing overflows."
-        ),
-    ),
-    Mistake(
-        EARLY,
-        "axes-from-the-front",
-        edit=(".transpose(-2, -1)", ".transpose(1, 2)"),
-        title="axes counted from the front",
-        says=(
-            "Axes 1 and 2 are the last two only in a batch, (b, t, d). With an axis for heads they are heads and"
-            " positions. Counted from the end, the axes you mean are the last two in both."
-        ),
-    ),
-    Mistake(
-        EARLY,
-        "three-axes",
-        edit=("root = q.shape[-1] ** 0.25", "b, t, d = q.shape\n    root = d ** 0.25"),
-        title="three axes and no more",
-        says=(
-            "You unpack three sizes from q. With an axis for heads there are four, (b, h, t, d): `q.shape[-1]` is the"
-            " last one however many there are."
-        ),
-    ),
-    Mistake(
-        EARLY,
-        "bmm",
-        edit=("(q / root) @ (k / root).transpose(-2, -1)", "torch.bmm(q / root, (k / root).transpose(-2, -1))"),
-        title="a product for three axes only",
-        says=(
-            "`torch.bmm` takes exactly one batch axis; with heads, (b, h, t, d), there are two in front. `@` and"
-            " `torch.matmul` carry any number along."
-        ),
-    ),
-    Mistake(
-        EARLY,
-        "einsum-of-three",
-        edit=("(q / root) @ (k / root).transpose(-2, -1)", 'torch.einsum("btd,bsd->bts", q / root, k / root)'),
-        title="an einsum for three axes only",
-        says=(
-            "Your letters name exactly three axes; with heads, (b, h, t, d), there are four. In einsum, `...` stands"
-            " for any number of axes in front."
-        ),
-    ),
-    Mistake(
-        EARLY,
-        "root-on-the-cpu",
-        edit=("q.shape[-1] ** 0.25", "torch.full((1,), q.shape[-1], dtype=q.dtype) ** 0.25"),
-        title="the root is made on the CPU",
-        says=(
-            "You make a tensor for d^(1/4) and do not say on which device, so it lands on the CPU and does not meet"
-            " queries that are on a GPU. A plain number goes everywhere: `d ** 0.25`."
-        ),
-    ),
-    Same(
-        EARLY,
-        "einsum",
-        instead="""
+    Alias(EARLY, "late-in-single", of="late",
+          edit=("(q / root) @ (k / root).transpose(-2, -1)",
+                "(q @ k.transpose(-2, -1)).float().div(root**2).to(q.dtype)")),
+    Mistake(EARLY, "clamped",
+            edit=("(q / root) @ (k / root).transpose(-2, -1)",
+                  "(q @ k.transpose(-2, -1)).clamp(-65504, 65504) / root**2"), title="cut off at 65,504",
+            says="Clamping takes the infinity away and the answer with it: every score that overflowed becomes the "
+                 "same number. Divide before the product, then nothing overflows."),
+    Mistake(EARLY, "axes-from-the-front", edit=(".transpose(-2, -1)", ".transpose(1, 2)"),
+            title="axes counted from the front",
+            says="Axes 1 and 2 are the last two only in a batch, (b, t, d). With an axis for heads they are heads and "
+                 "positions. Counted from the end, the axes you mean are the last two in both."),
+    Mistake(EARLY, "three-axes", edit=("root = q.shape[-1] ** 0.25", "b, t, d = q.shape\n    root = d ** 0.25"),
+            title="three axes and no more",
+            says="You unpack three sizes from q. With an axis for heads there are four, (b, h, t, d): `q.shape[-1]` is "
+                 "the last one however many there are."),
+    Mistake(EARLY, "bmm",
+            edit=("(q / root) @ (k / root).transpose(-2, -1)", "torch.bmm(q / root, (k / root).transpose(-2, -1))"),
+            title="a product for three axes only",
+            says="`torch.bmm` takes exactly one batch axis; with heads, (b, h, t, d), there are two in front. `@` and "
+                 "`torch.matmul` carry any number along."),
+    Mistake(EARLY, "einsum-of-three",
+            edit=("(q / root) @ (k / root).transpose(-2, -1)", 'torch.einsum("btd,bsd->bts", q / root, k / root)'),
+            title="an einsum for three axes only",
+            says="Your letters name exactly three axes; with heads, (b, h, t, d), there are four. In einsum, `...` "
+                 "stands for any number of axes in front."),
+    Mistake(EARLY, "root-on-the-cpu",
+            edit=("q.shape[-1] ** 0.25", "torch.full((1,), q.shape[-1], dtype=q.dtype) ** 0.25"),
+            title="the root is made on the CPU",
+            says="You make a tensor for d^(1/4) and do not say on which device, so it lands on the CPU and does not "
+                 "meet queries that are on a GPU. A plain number goes everywhere: `d ** 0.25`."),
+    Same(EARLY, "einsum", instead="""
         fourth_root = math.sqrt(math.sqrt(k.size(-1)))
         return torch.einsum("...td,...sd->...ts", q / fourth_root, k / fourth_root)
-    """,
-    ),
+    """),
     Same(EARLY, "all-on-the-queries", instead="return torch.matmul(q / math.sqrt(q.shape[-1]), k.mT)"),
-    Same(
-        EARLY,
-        "powers",
-        instead="""
+    Same(EARLY, "powers", instead="""
         share = q.shape[-1] ** -0.25
         return (q * share) @ (share * k).transpose(-1, -2)
-    """,
-    ),
-    Same(
-        EARLY,
-        "bmm-folded",
-        instead="""
+    """),
+    Same(EARLY, "bmm-folded", instead="""
         d = torch.tensor(q.shape[-1]) ** 0.25
         left, right = (q / d).flatten(0, -3), (k / d).flatten(0, -3)
         return torch.bmm(left, right.mT).unflatten(0, q.shape[:-2])
-    """,
-    ),
-    Same(
-        EARLY,
-        "in-single-and-back",
-        instead="""
+    """),
+    Same(EARLY, "in-single-and-back", instead="""
         scores = q.float() @ k.float().mT / math.sqrt(q.shape[-1])
         return scores.to(q.dtype)
-    """,
-    ),
-    Same(
-        EARLY,
-        "loops",
-        instead="""
+    """),
+    Same(EARLY, "loops", instead="""
         r = q.shape[-1] ** 0.25
-        rows = [torch.stack([(q[..., i, :] / r * (k[..., j, :] / r)).sum(-1) for j in range(k.shape[-2])], dim=-1) for i in range(q.shape[-2])]
-        return torch.stack(rows, dim=-2)
-    """,
-    ),
+        row = lambda one: torch.stack([(one * (k[..., j, :] / r)).sum(-1) for j in range(k.shape[-2])], dim=-1)
+        return torch.stack([row(q[..., i, :] / r) for i in range(q.shape[-2])], dim=-2)
+    """),
     # ----------------------------------------------------------------------------------- softmax_jacobian
-    Mistake(
-        JACOBIAN,
-        "plus",
-        edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p) + outer"),
-        title="plus the outer product",
-        says=(
-            "You add ppᵀ. When one score rises, the weights of all others *fall*: off the diagonal the entries are"
-            " negative, and every row adds up to 0."
-        ),
-    ),
-    Mistake(
-        JACOBIAN,
-        "sign",
-        edit=("torch.diag_embed(p) - outer", "outer - torch.diag_embed(p)"),
-        title="the sign turned round",
-        says="Your matrix is ppᵀ − diag(p). Raising a score raises its own weight, so the diagonal is positive.",
-    ),
-    Mistake(
-        JACOBIAN,
-        "no-diagonal",
-        edit=("torch.diag_embed(p) - outer", "-outer"),
-        title="diag(p) is missing",
-        says="You have −ppᵀ, and that is right off the diagonal. On it, the weight itself has to be added: p_i − p_i².",
-    ),
-    Mistake(
-        JACOBIAN,
-        "no-outer",
-        edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p)"),
-        title="ppᵀ is missing",
-        says=(
-            "You have diag(p) only, as if each score moved its own weight and no other. The weights share a sum of 1:"
-            " what one gains the others lose."
-        ),
-    ),
-    Mistake(
-        JACOBIAN,
-        "diagonal-only",
-        edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p * (1 - p))"),
-        title="right on the diagonal, 0 beside it",
-        says=(
-            "p(1 − p) is what a score does to its own weight. What it does to the other weights, −p_i p_j, is missing:"
-            " those entries of yours are 0."
-        ),
-    ),
-    Mistake(
-        JACOBIAN,
-        "elementwise",
-        edit=("torch.diag_embed(p) - outer", "p * (1 - p)"),
-        title="the derivative of a sigmoid",
-        says=(
-            "p(1 − p), entry by entry, is how a sigmoid goes: each output depends on one input. In a softmax every"
-            " weight depends on every score, so each row has a whole matrix."
-        ),
-    ),
-    Mistake(
-        JACOBIAN,
-        "identity",
-        edit=("torch.diag_embed(p) - outer", "torch.eye(p.shape[-1], device=p.device) - outer"),
-        title="the identity instead of diag(p)",
-        says=(
-            "You take 1 on the diagonal, not p. Before multiplying by p_i it was δ_ij − p_j; the factor p_i belongs to"
-            " both terms."
-        ),
-    ),
-    Mistake(
-        JACOBIAN,
-        "of-the-logarithm",
-        edit=(
-            "torch.diag_embed(p) - outer",
-            "torch.eye(p.shape[-1], device=p.device) - p.unsqueeze(-2).expand_as(outer)",
-        ),
-        title="the derivative of log p",
-        says="δ_ij − p_j is the derivative of log p_i. One step is left: multiply row i by p_i.",
-    ),
-    Mistake(
-        JACOBIAN,
-        "softmax-again",
-        edit=("outer = p", "p = torch.softmax(p, dim=-1)\n    outer = p"),
-        title="softmax applied once more",
-        says="You apply a softmax to p. What comes in are weights already, the outputs of a softmax.",
-    ),
-    Mistake(
-        JACOBIAN,
-        "one-vector-only",
-        instead="return torch.diag(p) - torch.outer(p, p)",
-        title="one row only",
-        says=(
-            "`torch.diag` and `torch.outer` take a single row and know no batches. `diag_embed` works on the last axis"
-            " of any tensor, and an outer product is a broadcast product."
-        ),
-    ),
-    Mistake(
-        JACOBIAN,
-        "three-axes-only",
-        edit=("outer = p.unsqueeze(-1) * p.unsqueeze(-2)", "outer = p.unsqueeze(3) * p.unsqueeze(2)"),
-        title="axes counted from the front",
-        says=(
-            "Right for (b, t, s), and not for a single row, which has no axis 2. Count from the end: the new axes go"
-            " after the last and before it."
-        ),
-    ),
-    Mistake(
-        JACOBIAN,
-        "sizes-unpacked",
-        edit=("outer = p", "b, t, s = p.shape\n    outer = p"),
-        title="three axes and no fewer",
-        says=(
-            "You unpack three sizes from p. A single row, (s,), has one: `p.shape[-1]` is the last one however many"
-            " there are."
-        ),
-    ),
-    Mistake(
-        JACOBIAN,
-        "no-delta",
-        edit=("torch.diag_embed(p) - outer", "p.unsqueeze(-1) - outer"),
-        title="p_i (1 − p_j) everywhere",
-        says=(
-            "You have p_i (1 − p_j) in every cell. The 1 is δ_ij: it stands on the diagonal, and beside it there is"
-            " a 0."
-        ),
-    ),
-    Mistake(
-        JACOBIAN,
-        "eye-on-the-cpu",
-        instead="return torch.eye(p.shape[-1]) * p.unsqueeze(-1) - p.unsqueeze(-1) * p.unsqueeze(-2)",
-        title="torch.eye on the CPU",
-        says=(
-            "Your numbers are right, but `torch.eye` makes its matrix on the CPU unless it is told otherwise. Say"
-            " where: `device=p.device`."
-        ),
-    ),
-    Mistake(
-        JACOBIAN,
-        "in-place",
-        instead="""
+    Mistake(JACOBIAN, "plus", edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p) + outer"),
+            title="plus the outer product",
+            says="You add ppᵀ. When one score rises, the weights of all others *fall*: off the diagonal the entries "
+                 "are negative, and every row adds up to 0."),
+    Mistake(JACOBIAN, "sign", edit=("torch.diag_embed(p) - outer", "outer - torch.diag_embed(p)"),
+            title="the sign turned round",
+            says="Your matrix is ppᵀ − diag(p). Raising a score raises its own weight, so the diagonal is positive."),
+    Mistake(JACOBIAN, "no-diagonal", edit=("torch.diag_embed(p) - outer", "-outer"), title="diag(p) is missing",
+            says="You have −ppᵀ, and that is right off the diagonal. On it, the weight itself has to be added: p_i − "
+                 "p_i²."),
+    Mistake(JACOBIAN, "no-outer", edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p)"), title="ppᵀ is missing",
+            says="You have diag(p) only, as if each score moved its own weight and no other. The weights share a sum "
+                 "of 1: what one gains the others lose."),
+    Mistake(JACOBIAN, "diagonal-only", edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p * (1 - p))"),
+            title="right on the diagonal, 0 beside it",
+            says="p(1 − p) is what a score does to its own weight. What it does to the other weights, −p_i p_j, is "
+                 "missing: those entries of yours are 0."),
+    Mistake(JACOBIAN, "elementwise", edit=("torch.diag_embed(p) - outer", "p * (1 - p)"),
+            title="the derivative of a sigmoid",
+            says="p(1 − p), entry by entry, is how a sigmoid goes: each output depends on one input. In a softmax "
+                 "every weight depends on every score, so each row has a whole matrix."),
+    Mistake(JACOBIAN, "identity",
+            edit=("torch.diag_embed(p) - outer", "torch.eye(p.shape[-1], device=p.device) - outer"),
+            title="the identity instead of diag(p)",
+            says="You take 1 on the diagonal, not p. Before multiplying by p_i it was δ_ij − p_j; the factor p_i "
+                 "belongs to both terms."),
+    Mistake(JACOBIAN, "of-the-logarithm",
+            edit=("torch.diag_embed(p) - outer",
+                  "torch.eye(p.shape[-1], device=p.device) - p.unsqueeze(-2).expand_as(outer)"),
+            title="the derivative of log p",
+            says="δ_ij − p_j is the derivative of log p_i. One step is left: multiply row i by p_i."),
+    Mistake(JACOBIAN, "softmax-again", edit=("outer = p", "p = torch.softmax(p, dim=-1)\n    outer = p"),
+            title="softmax applied once more",
+            says="You apply a softmax to p. What comes in are weights already, the outputs of a softmax."),
+    Mistake(JACOBIAN, "one-vector-only", instead="return torch.diag(p) - torch.outer(p, p)", title="one row only",
+            says="`torch.diag` and `torch.outer` take a single row and know no batches. `diag_embed` works on the last "
+                 "axis of any tensor, and an outer product is a broadcast product."),
+    Mistake(JACOBIAN, "three-axes-only",
+            edit=("outer = p.unsqueeze(-1) * p.unsqueeze(-2)", "outer = p.unsqueeze(3) * p.unsqueeze(2)"),
+            title="axes counted from the front",
+            says="Right for (b, t, s), and not for a single row, which has no axis 2. Count from the end: the new axes "
+                 "go after the last and before it."),
+    Mistake(JACOBIAN, "sizes-unpacked", edit=("outer = p", "b, t, s = p.shape\n    outer = p"),
+            title="three axes and no fewer",
+            says="You unpack three sizes from p. A single row, (s,), has one: `p.shape[-1]` is the last one however "
+                 "many there are."),
+    Mistake(JACOBIAN, "no-delta", edit=("torch.diag_embed(p) - outer", "p.unsqueeze(-1) - outer"),
+            title="p_i (1 − p_j) everywhere",
+            says="You have p_i (1 − p_j) in every cell. The 1 is δ_ij: it stands on the diagonal, and beside it there "
+                 "is a 0."),
+    Mistake(JACOBIAN, "eye-on-the-cpu",
+            instead="return torch.eye(p.shape[-1]) * p.unsqueeze(-1) - p.unsqueeze(-1) * p.unsqueeze(-2)",
+            title="torch.eye on the CPU",
+            says="Your numbers are right, but `torch.eye` makes its matrix on the CPU unless it is told otherwise. Say "
+                 "where: `device=p.device`."),
+    Mistake(JACOBIAN, "in-place", instead="""
         diagonal, row = torch.diag_embed(p), p.clone().unsqueeze(-2)
         return diagonal + p.neg_().unsqueeze(-1) * row
-    """,
-        title="the weights changed in place",
-        says=(
-            "Your numbers are right, and the caller's weights are no longer what they were: a method whose name ends in"
-            " _, or an operator like *=, writes into its tensor."
-        ),
-    ),
-    Same(
-        JACOBIAN,
-        "eye",
-        instead="""
+    """, title="the weights changed in place",
+            says="Your numbers are right, and the caller's weights are no longer what they were: a method whose name "
+                 "ends in _, or an operator like *=, writes into its tensor."),
+    Same(JACOBIAN, "eye", instead="""
         s = p.shape[-1]
         eye = torch.eye(s, device=p.device, dtype=p.dtype)
         return p[..., :, None] * (eye - p[..., None, :])
-    """,
-    ),
+    """),
     Same(JACOBIAN, "einsum", instead='return torch.diag_embed(p) - torch.einsum("...a,...b->...ab", p, p)'),
-    Same(
-        JACOBIAN,
-        "matmul",
-        instead="""
+    Same(JACOBIAN, "matmul", instead="""
         column = p.unsqueeze(-1)
         return torch.diag_embed(p) - torch.matmul(column, column.mT)
-    """,
-    ),
-    Same(
-        JACOBIAN,
-        "row-by-row",
-        instead="""
+    """),
+    Same(JACOBIAN, "row-by-row", instead="""
         rows = [torch.diag(row) - torch.outer(row, row) for row in p.reshape(-1, p.shape[-1])]
         return torch.stack(rows).reshape(*p.shape, p.shape[-1])
-    """,
-    ),
-    Same(
-        JACOBIAN,
-        "entry-by-entry",
-        instead="""
+    """),
+    Same(JACOBIAN, "entry-by-entry", instead="""
         s = p.shape[-1]
         result = torch.zeros(*p.shape, s, dtype=p.dtype, device=p.device)
         for i in range(s):
             for j in range(s):
                 result[..., i, j] = p[..., i] * ((1.0 if i == j else 0.0) - p[..., j])
         return result
-    """,
-    ),
-    Same(
-        JACOBIAN,
-        "autograd",
-        instead="""
+    """),
+    Same(JACOBIAN, "autograd", instead="""
         flat = p.reshape(-1, p.shape[-1])
         one = lambda z: torch.softmax(z, dim=-1)
-        return torch.stack([torch.autograd.functional.jacobian(one, row.log()) for row in flat]).reshape(*p.shape, p.shape[-1])
-    """,
-    ),
+        matrices = [torch.autograd.functional.jacobian(one, row.log()) for row in flat]
+        return torch.stack(matrices).reshape(*p.shape, p.shape[-1])
+    """),
     # ---------------------------------------------------------------------------------- attention_entropy
-    Mistake(
-        ENTROPY,
-        "nan",
-        edit=("torch.xlogy(weights, weights)", "weights * weights.log()"),
-        title="NaN where a weight is 0",
-        says=(
-            "Right as long as no weight is 0. There log gives −∞, and 0 · (−∞) is NaN. Such a weight has to"
-            " contribute 0."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "bits",
-        edit=("-terms.sum(dim=-1)", "-terms.sum(dim=-1) / math.log(2)"),
-        title="bits instead of nats",
-        says=(
-            "Your numbers are the right ones divided by log 2, which is entropy in bits: a logarithm to base 2. In nats"
-            " the logarithm is the natural one."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "decimal",
-        edit=("-terms.sum(dim=-1)", "-terms.sum(dim=-1) / math.log(10)"),
-        title="logarithms to base 10",
-        says=(
-            "Your numbers are the right ones divided by log 10: the logarithm is one to base 10. In nats it is the"
-            " natural one."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "softmax-again",
-        edit=("terms = torch", "weights = torch.softmax(weights, dim=-1)\n    terms = torch"),
-        title="softmax applied once more",
-        says=(
-            "You take the weights for scores and apply a softmax to them, so every row comes out nearly even. What"
-            " comes in are weights already."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "bits-and-nan",
-        edit=("torch.xlogy(weights, weights)", "weights * weights.log2()"),
-        title="bits instead of nats, and NaN where a weight is 0",
-        says=(
-            "Two things. `log2` gives bits; nats need the natural logarithm. And where a weight is 0, 0 · (−∞) is NaN;"
-            " it has to count as 0."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "no-minus",
-        edit=("-terms", "terms"),
-        title="the minus sign is missing",
-        says=(
-            "Your entropies are negative. The logarithm of a weight below 1 is negative, and the minus in front of the"
-            " sum makes up for it."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "no-minus-and-nan",
-        edit=(("torch.xlogy(weights, weights)", "weights * weights.log()"), ("-terms", "terms")),
-        title="the minus sign is missing, and NaN where a weight is 0",
-        says=(
-            "Two things. Your entropies are negative: the minus in front of the sum is missing. And where a weight is"
-            " 0, 0 · (−∞) is NaN; it has to count as 0."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "mean",
-        edit=("terms.sum(dim=-1)", "terms.mean(dim=-1)"),
-        title="the mean of the terms instead of their sum",
-        says=(
-            "You average over the positions: your numbers are the right ones divided by s. The weights themselves do"
-            " the averaging here; add the terms up."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "wrong-axis",
-        edit=("sum(dim=-1)", "sum(dim=-2)"),
-        title="summed over the queries",
-        says=(
-            "You sum over the rows' axis. Each query has an entropy of its own: the sum runs over the last axis, the"
-            " keys."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "one-number",
-        edit=("terms.sum(dim=-1)", "terms.sum()"),
-        title="one number for all rows",
-        says="You add up everything. Each row has an entropy of its own, so only the last axis goes.",
-    ),
-    Mistake(
-        ENTROPY,
-        "no-weight",
-        edit=("torch.xlogy(weights, weights)", "weights.clamp(min=1e-9).log()"),
-        title="logarithms without their weights",
-        says="You add up the logarithms alone. Each is to be weighted with the weight itself: w log w.",
-    ),
-    Mistake(
-        ENTROPY,
-        "zeros-lifted",
-        edit=("torch.xlogy(weights, weights)", "(weights + 0.01) * (weights + 0.01).log()"),
-        title="an epsilon that shows",
-        says=(
-            "What you add to keep the logarithm finite is large enough to change the result. Either make it far smaller"
-            " than any float's precision (1e-12), or treat zeros apart."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "normalised",
-        edit=("-terms.sum(dim=-1)", "-terms.sum(dim=-1) / math.log(weights.shape[-1])"),
-        title="divided by the largest entropy",
-        says=(
-            "You divide by log s, so that an even row gives 1. That is a useful number too; here the entropy itself is"
-            " asked, in nats."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "perplexity",
-        edit=("-terms.sum(dim=-1)", "(-terms.sum(dim=-1)).exp()"),
-        title="e^H instead of H",
-        says=(
-            "You return e to the entropy, the number of positions listened to. The exercise asks for the entropy"
-            " itself."
-        ),
-    ),
-    Mistake(
-        ENTROPY,
-        "zeros-overwritten",
-        edit=("terms = torch", "weights[weights == 0] = 1.0\n    terms = torch"),
-        title="zeros overwritten in the caller's tensor",
-        says=(
-            "Replacing 0 by 1 makes the term 0, a good idea, but `weights[...] = ` writes into the caller's own tensor."
-            " Do it on a new one: `torch.where`, or a clone."
-        ),
-    ),
+    Mistake(ENTROPY, "nan", edit=("torch.xlogy(weights, weights)", "weights * weights.log()"),
+            title="NaN where a weight is 0",
+            says="Right as long as no weight is 0. There log gives −∞, and 0 · (−∞) is NaN. Such a weight has to "
+                 "contribute 0."),
+    Mistake(ENTROPY, "bits", edit=("-terms.sum(dim=-1)", "-terms.sum(dim=-1) / math.log(2)"),
+            title="bits instead of nats",
+            says="Your numbers are the right ones divided by log 2, which is entropy in bits: a logarithm to base 2. "
+                 "In nats the logarithm is the natural one."),
+    Mistake(ENTROPY, "decimal", edit=("-terms.sum(dim=-1)", "-terms.sum(dim=-1) / math.log(10)"),
+            title="logarithms to base 10",
+            says="Your numbers are the right ones divided by log 10: the logarithm is one to base 10. In nats it is "
+                 "the natural one."),
+    Mistake(ENTROPY, "softmax-again",
+            edit=("terms = torch", "weights = torch.softmax(weights, dim=-1)\n    terms = torch"),
+            title="softmax applied once more",
+            says="You take the weights for scores and apply a softmax to them, so every row comes out nearly even. "
+                 "What comes in are weights already."),
+    Mistake(ENTROPY, "bits-and-nan", edit=("torch.xlogy(weights, weights)", "weights * weights.log2()"),
+            title="bits instead of nats, and NaN where a weight is 0",
+            says="Two things. `log2` gives bits; nats need the natural logarithm. And where a weight is 0, 0 · (−∞) is "
+                 "NaN; it has to count as 0."),
+    Mistake(ENTROPY, "no-minus", edit=("-terms", "terms"), title="the minus sign is missing",
+            says="Your entropies are negative. The logarithm of a weight below 1 is negative, and the minus in front "
+                 "of the sum makes up for it."),
+    Mistake(ENTROPY, "no-minus-and-nan",
+            edit=(("torch.xlogy(weights, weights)", "weights * weights.log()"), ("-terms", "terms")),
+            title="the minus sign is missing, and NaN where a weight is 0",
+            says="Two things. Your entropies are negative: the minus in front of the sum is missing. And where a "
+                 "weight is 0, 0 · (−∞) is NaN; it has to count as 0."),
+    Mistake(ENTROPY, "mean", edit=("terms.sum(dim=-1)", "terms.mean(dim=-1)"),
+            title="the mean of the terms instead of their sum",
+            says="You average over the positions: your numbers are the right ones divided by s. The weights themselves "
+                 "do the averaging here; add the terms up."),
+    Mistake(ENTROPY, "wrong-axis", edit=("sum(dim=-1)", "sum(dim=-2)"), title="summed over the queries",
+            says="You sum over the rows' axis. Each query has an entropy of its own: the sum runs over the last axis, "
+                 "the keys."),
+    Mistake(ENTROPY, "one-number", edit=("terms.sum(dim=-1)", "terms.sum()"), title="one number for all rows",
+            says="You add up everything. Each row has an entropy of its own, so only the last axis goes."),
+    Mistake(ENTROPY, "no-weight", edit=("torch.xlogy(weights, weights)", "weights.clamp(min=1e-9).log()"),
+            title="logarithms without their weights",
+            says="You add up the logarithms alone. Each is to be weighted with the weight itself: w log w."),
+    Mistake(ENTROPY, "zeros-lifted",
+            edit=("torch.xlogy(weights, weights)", "(weights + 0.01) * (weights + 0.01).log()"),
+            title="an epsilon that shows",
+            says="What you add to keep the logarithm finite is large enough to change the result. Either make it far "
+                 "smaller than any float's precision (1e-12), or treat zeros apart."),
+    Mistake(ENTROPY, "normalised", edit=("-terms.sum(dim=-1)", "-terms.sum(dim=-1) / math.log(weights.shape[-1])"),
+            title="divided by the largest entropy",
+            says="You divide by log s, so that an even row gives 1. That is a useful number too; here the entropy "
+                 "itself is asked, in nats."),
+    Mistake(ENTROPY, "perplexity", edit=("-terms.sum(dim=-1)", "(-terms.sum(dim=-1)).exp()"), title="e^H instead of H",
+            says="You return e to the entropy, the number of positions listened to. The exercise asks for the entropy "
+                 "itself."),
+    Mistake(ENTROPY, "zeros-overwritten", edit=("terms = torch", "weights[weights == 0] = 1.0\n    terms = torch"),
+            title="zeros overwritten in the caller's tensor",
+            says="Replacing 0 by 1 makes the term 0, a good idea, but `weights[...] = ` writes into the caller's own "
+                 "tensor. Do it on a new one: `torch.where`, or a clone."),
     Same(ENTROPY, "entr", instead="return torch.special.entr(weights).sum(-1)"),
-    Same(
-        ENTROPY,
-        "where",
-        instead="""
+    Same(ENTROPY, "where", instead="""
         safe = torch.where(weights > 0, weights, torch.ones_like(weights))
         return -(weights * torch.log(safe)).sum(-1)
-    """,
-    ),
+    """),
     Same(ENTROPY, "clamp", instead="return -(weights * weights.clamp(min=1e-12).log()).sum(dim=-1)"),
     Same(ENTROPY, "epsilon", instead='return -torch.einsum("...j,...j->...", weights, torch.log(weights + 1e-9))'),
     Same(ENTROPY, "nan-to-num", instead="return -torch.nan_to_num(weights * weights.log(), nan=0.0).sum(-1)"),
-    Same(
-        ENTROPY,
-        "base-two-and-back",
-        instead="return -math.log(2) * torch.where(weights == 0, 0.0, weights * weights.log2()).sum(-1)",
-    ),
+    Same(ENTROPY, "base-two-and-back",
+         instead="return -math.log(2) * torch.where(weights == 0, 0.0, weights * weights.log2()).sum(-1)"),
     Same(ENTROPY, "distribution", instead="return torch.distributions.Categorical(probs=weights).entropy()"),
-    Same(
-        ENTROPY,
-        "loops",
-        instead="""
+    Same(ENTROPY, "loops", instead="""
         totals = []
         for row in weights.reshape(-1, weights.shape[-1]):
             totals.append(-sum((w * w.log() for w in row if w > 0), start=row.new_zeros(())))
         return torch.stack(totals).reshape(weights.shape[:-1])
-    """,
-    ),
+    """),
     # ----------------------------------------------------------------------------------- largest_gradient
-    Mistake(
-        LARGEST,
-        "frobenius",
-        edit=(", ord=2", ""),
-        title="the Frobenius norm",
-        says=(
-            "By default `matrix_norm` is the root of the sum of all squares, the Frobenius norm. The spectral norm is"
-            " the largest singular value: another `ord`."
-        ),
-    ),
-    Mistake(
-        LARGEST,
-        "largest-entry",
-        edit=("torch.linalg.matrix_norm(jacobian, ord=2)", "jacobian.abs().amax(dim=(-2, -1))"),
-        title="the largest entry",
-        says=(
-            "You take the largest entry of the matrix. That is what one score does to one weight; a gradient that hits"
-            " several weights at once can be stretched more than that. The largest singular value is asked."
-        ),
-    ),
-    Mistake(
-        LARGEST,
-        "row-sum",
-        edit=("ord=2", "ord=float('inf')"),
-        title="the largest row sum",
-        says=(
-            "Your norm is the largest sum of absolute values in a row (or a column: the matrix is symmetric). That is"
-            " the bound from the text, 2p(1 − p), and never smaller than the spectral norm. Take the largest singular"
-            " value."
-        ),
-    ),
+    Mistake(LARGEST, "frobenius", edit=(", ord=2", ""), title="the Frobenius norm",
+            says="By default `matrix_norm` is the root of the sum of all squares, the Frobenius norm. The spectral "
+                 "norm is the largest singular value: another `ord`."),
+    Mistake(LARGEST, "largest-entry",
+            edit=("torch.linalg.matrix_norm(jacobian, ord=2)", "jacobian.abs().amax(dim=(-2, -1))"),
+            title="the largest entry",
+            says="You take the largest entry of the matrix. That is what one score does to one weight; a gradient that "
+                 "hits several weights at once can be stretched more than that. The largest singular value is asked."),
+    Mistake(LARGEST, "row-sum", edit=("ord=2", "ord=float('inf')"), title="the largest row sum",
+            says="Your norm is the largest sum of absolute values in a row (or a column: the matrix is symmetric). "
+                 "That is the bound from the text, 2p(1 − p), and never smaller than the spectral norm. Take the "
+                 "largest singular value."),
     # J is symmetric: its columns are its rows
     Alias(LARGEST, "column-sum", of="row-sum", edit=("ord=2", "ord=1")),
-    Mistake(
-        LARGEST,
-        "nuclear",
-        edit=("ord=2", "ord='nuc'"),
-        title="the sum of the singular values",
-        says=(
-            "You add up all singular values (for this matrix that is also its trace). The spectral norm is the largest"
-            " of them alone."
-        ),
-    ),
-    Mistake(
-        LARGEST,
-        "smallest",
-        edit=("ord=2", "ord=-2"),
-        title="the smallest singular value",
-        says=(
-            "Yours is the smallest singular value, and that is always 0 here: raising all scores by the same amount"
-            " changes no weight. Take the largest."
-        ),
-    ),
-    Mistake(
-        LARGEST,
-        "no-softmax",
-        edit=("p = torch.softmax(scores, dim=-1)", "p = scores"),
-        title="scores taken for weights",
-        says="The Jacobian is made of the weights p, and what comes in are scores. The softmax has to come first.",
-    ),
-    Mistake(
-        LARGEST,
-        "plus",
-        edit=("torch.diag_embed(p) - p", "torch.diag_embed(p) + p"),
-        title="the Jacobian with plus",
-        says=(
-            "Your Jacobian is diag(p) + ppᵀ. Off the diagonal it has to be negative: what one weight gains, the others"
-            " lose."
-        ),
-    ),
-    Mistake(
-        LARGEST,
-        "wrong-axis",
-        edit=("torch.softmax(scores, dim=-1)", "torch.softmax(scores, dim=0)"),
-        title="softmax over the wrong axis",
-        says=(
-            "For a single row your norm is right; in a batch your softmax runs over another axis than the last. Each"
-            " row is a softmax of its own."
-        ),
-    ),
-    Mistake(
-        LARGEST,
-        "scaled-inside",
-        edit=("torch.softmax(scores, dim=-1)", "torch.softmax(scores / math.sqrt(scores.shape[-1]), dim=-1)"),
-        title="the scores divided once more",
-        says=(
-            "You divide the scores before the softmax, and by the root of the number of keys. Whoever calls this"
-            " function has scaled them or has not: take them as they come."
-        ),
-    ),
-    Mistake(
-        LARGEST,
-        "vector-norm",
-        edit=(
-            "torch.linalg.matrix_norm(jacobian, ord=2)",
-            "torch.linalg.vector_norm(jacobian, ord=2, dim=-1).amax(-1)",
-        ),
-        title="the longest row",
-        says=(
-            "You take the length of the longest row of the Jacobian: how far a single weight can be moved. All weights"
-            " together can move further. The spectral norm is the largest singular value of the matrix."
-        ),
-    ),
-    Mistake(
-        LARGEST,
-        "no-maximum",
-        edit=("p = torch.softmax(scores, dim=-1)", "p = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)"),
-        title="a softmax that overflows",
-        says=(
-            "Your own softmax breaks for large scores: exp(89) is infinite in 32 bits, and ∞/∞ is NaN. `torch.softmax`"
-            " takes the largest score of each row off first."
-        ),
-    ),
-    Mistake(
-        LARGEST,
-        "squared",
-        edit=("torch.linalg.matrix_norm(jacobian, ord=2)", "torch.linalg.matrix_norm(jacobian.mT @ jacobian, ord=2)"),
-        title="the square of the spectral norm",
-        says=(
-            "The largest eigenvalue of JᵀJ is the *square* of the largest singular value of J. Take the root, or the"
-            " largest eigenvalue of J itself, which is symmetric."
-        ),
-    ),
-    Mistake(
-        LARGEST,
-        "one-norm-for-all",
-        edit=(
-            "return torch.linalg.matrix_norm(jacobian, ord=2)",
-            "return torch.linalg.matrix_norm(jacobian, ord=2).max()",
-        ),
-        title="one number for all rows",
-        says="You take the largest over the whole batch. Each row of scores has a number of its own.",
-    ),
-    Mistake(
-        LARGEST,
-        "in-place",
-        edit=("torch.softmax(scores, dim=-1)", "torch.softmax(scores.sub_(scores.amax(dim=-1, keepdim=True)), dim=-1)"),
-        title="the scores changed in place",
-        says=(
-            "Your numbers are right, but the caller's scores are not what they were: a method whose name ends in _"
-            " writes into its tensor."
-        ),
-    ),
-    Same(
-        LARGEST,
-        "singular-values",
-        instead="""
+    Mistake(LARGEST, "nuclear", edit=("ord=2", "ord='nuc'"), title="the sum of the singular values",
+            says="You add up all singular values (for this matrix that is also its trace). The spectral norm is the "
+                 "largest of them alone."),
+    Mistake(LARGEST, "smallest", edit=("ord=2", "ord=-2"), title="the smallest singular value",
+            says="Yours is the smallest singular value, and that is always 0 here: raising all scores by the same "
+                 "amount changes no weight. Take the largest."),
+    Mistake(LARGEST, "no-softmax", edit=("p = torch.softmax(scores, dim=-1)", "p = scores"),
+            title="scores taken for weights",
+            says="The Jacobian is made of the weights p, and what comes in are scores. The softmax has to come first."),
+    Mistake(LARGEST, "plus", edit=("torch.diag_embed(p) - p", "torch.diag_embed(p) + p"),
+            title="the Jacobian with plus",
+            says="Your Jacobian is diag(p) + ppᵀ. Off the diagonal it has to be negative: what one weight gains, the "
+                 "others lose."),
+    Mistake(LARGEST, "wrong-axis", edit=("torch.softmax(scores, dim=-1)", "torch.softmax(scores, dim=0)"),
+            title="softmax over the wrong axis",
+            says="For a single row your norm is right; in a batch your softmax runs over another axis than the last. "
+                 "Each row is a softmax of its own."),
+    Mistake(LARGEST, "scaled-inside",
+            edit=("torch.softmax(scores, dim=-1)", "torch.softmax(scores / math.sqrt(scores.shape[-1]), dim=-1)"),
+            title="the scores divided once more",
+            says="You divide the scores before the softmax, and by the root of the number of keys. Whoever calls this "
+                 "function has scaled them or has not: take them as they come."),
+    Mistake(LARGEST, "vector-norm",
+            edit=("torch.linalg.matrix_norm(jacobian, ord=2)",
+                  "torch.linalg.vector_norm(jacobian, ord=2, dim=-1).amax(-1)"), title="the longest row",
+            says="You take the length of the longest row of the Jacobian: how far a single weight can be moved. All "
+                 "weights together can move further. The spectral norm is the largest singular value of the matrix."),
+    Mistake(LARGEST, "no-maximum",
+            edit=("p = torch.softmax(scores, dim=-1)", "p = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)"),
+            title="a softmax that overflows",
+            says="Your own softmax breaks for large scores: exp(89) is infinite in 32 bits, and ∞/∞ is NaN. "
+                 "`torch.softmax` takes the largest score of each row off first."),
+    Mistake(LARGEST, "squared",
+            edit=("torch.linalg.matrix_norm(jacobian, ord=2)",
+                  "torch.linalg.matrix_norm(jacobian.mT @ jacobian, ord=2)"), title="the square of the spectral norm",
+            says="The largest eigenvalue of JᵀJ is the *square* of the largest singular value of J. Take the root, or "
+                 "the largest eigenvalue of J itself, which is symmetric."),
+    Mistake(LARGEST, "one-norm-for-all",
+            edit=("return torch.linalg.matrix_norm(jacobian, ord=2)",
+                  "return torch.linalg.matrix_norm(jacobian, ord=2).max()"), title="one number for all rows",
+            says="You take the largest over the whole batch. Each row of scores has a number of its own."),
+    Mistake(LARGEST, "in-place",
+            edit=("torch.softmax(scores, dim=-1)",
+                  "torch.softmax(scores.sub_(scores.amax(dim=-1, keepdim=True)), dim=-1)"),
+            title="the scores changed in place",
+            says="Your numbers are right, but the caller's scores are not what they were: a method whose name ends in "
+                 "_ writes into its tensor."),
+    Same(LARGEST, "singular-values", instead="""
         p = torch.nn.functional.softmax(scores, -1)
         return torch.linalg.svdvals(torch.diag_embed(p) - torch.einsum("...i,...j->...ij", p, p))[..., 0]
-    """,
-    ),
-    Same(
-        LARGEST,
-        "eigenvalues",
-        instead="""
+    """),
+    Same(LARGEST, "eigenvalues", instead="""
         p = scores.softmax(-1)
         eye = torch.eye(p.shape[-1], device=p.device)
         return torch.linalg.eigvalsh(p.unsqueeze(-1) * (eye - p.unsqueeze(-2))).amax(-1)
-    """,
-    ),
-    Same(
-        LARGEST,
-        "norm-of-two-axes",
-        instead="""
+    """),
+    Same(LARGEST, "norm-of-two-axes", instead="""
         p = torch.softmax(scores, dim=-1)
         return torch.linalg.norm(torch.diag_embed(p) - p[..., None] @ p[..., None, :], ord=2, dim=(-2, -1))
-    """,
-    ),
-    Same(
-        LARGEST,
-        "autograd-row-by-row",
-        instead="""
+    """),
+    Same(LARGEST, "autograd-row-by-row", instead="""
         norms = []
         for row in scores.reshape(-1, scores.shape[-1]):
             jacobian = torch.autograd.functional.jacobian(lambda z: torch.softmax(z, dim=0), row)
             norms.append(torch.linalg.matrix_norm(jacobian, 2))
         return torch.stack(norms).reshape(scores.shape[:-1])
-    """,
-    ),
-    Same(
-        LARGEST,
-        "power-iteration",
-        instead="""
+    """),
+    Same(LARGEST, "power-iteration", instead="""
         p = torch.softmax(scores, dim=-1)
         jacobian = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
         power = jacobian
@@ -1173,6 +538,5 @@ VARIANTS = [
             power = power @ power
             power = power / power.norm(dim=(-2, -1), keepdim=True)
         return (jacobian * power).sum((-2, -1)) / power.diagonal(dim1=-2, dim2=-1).sum(-1)
-    """,
-    ),
+    """),
 ]

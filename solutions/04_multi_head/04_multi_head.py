@@ -36,7 +36,7 @@ import torch
 from torch import nn
 
 from helpers import plots
-from helpers.data.giving import GAVE, ROLES, WORDS, giving_sentences, word_ids
+from helpers.data.toy.giving import GAVE, ROLES, WORDS, giving_sentences, word_ids
 from helpers.device import device
 from helpers.lesson import in_exam, start
 from helpers.parts.attention import SingleHeadAttention

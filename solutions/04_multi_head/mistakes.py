@@ -33,505 +33,228 @@ def cut(how):
     )
 
 
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ---------------------------------------------------------------------------------------- split_heads
-    Mistake(
-        SPLIT,
-        "no-transpose-view",
-        edit=(CUT, "return x.reshape(b, h, t, e // h)"),
-        title="reshaped straight to (b, h, t, d): heads scrambled over positions",
-        says=(
-            "The shape is right, the numbers are not where they belong. A reshape moves nothing: your head 1 holds the"
-            " numbers that come first in memory, which are the first positions with their whole width. Give the last"
-            " axis two names first, and exchange axes after that."
-        ),
-    ),
-    Mistake(
-        SPLIT,
-        "not-exchanged",
-        edit=("x.transpose(1, 2)", "x"),
-        title="heads and positions not exchanged",
-        says=(
-            "Your result is (b, t, h, d). That is the first of the two steps; positions have to come after the heads,"
-            " or the matrix product would compare the heads of one position with each other."
-        ),
-    ),
-    Mistake(
-        SPLIT,
-        "interleaved",
-        edit=(CUT, "x = x.reshape(b, t, e // h, h)\n    return x.permute(0, 3, 1, 2)"),
-        title="components dealt out like cards",
-        says=(
-            "Your head 0 gets components 0, h, 2h and so on. The heads are blocks: head 0 gets the first d components,"
-            " head 1 the next d. In the reshape, h comes before d."
-        ),
-    ),
-    Mistake(
-        SPLIT,
-        "width-before-positions",
-        edit=("x.transpose(1, 2)", "x.permute(0, 2, 3, 1)"),
-        title="the last two axes exchanged",
-        says="Your result is (b, h, d, t). The vectors of width d belong on the last axis, positions before them.",
-    ),
-    Mistake(
-        SPLIT,
-        "heads-first",
-        edit=("x.transpose(1, 2)", "x.permute(2, 0, 1, 3)"),
-        title="heads before the batch",
-        says="Your result is (h, b, t, d). The batch stays in front; only axes 1 and 2 are exchanged.",
-    ),
-    Mistake(
-        SPLIT,
-        "folded-into-batch",
-        edit=("x.transpose(1, 2)", "x.transpose(1, 2).reshape(b * h, t, e // h)"),
-        title="heads folded into the batch",
-        says=(
-            "Your result is (b·h, t, d). That is a way to go on, for a product with one batch axis; here the heads keep"
-            " an axis of their own."
-        ),
-    ),
-    Mistake(
-        SPLIT,
-        "not-refused",
-        edit=(REFUSAL, ""),
-        title="e not divisible by h is not refused by name",
-        says=(
-            "With e = 22 and h = 6 your code stops in the reshape, with an error about sizes that does not say what is"
-            " wrong. Look first whether h divides e, and raise a ValueError that says so and names both."
-        ),
-    ),
-    Mistake(
-        SPLIT,
-        "cut-off",
-        edit=(REFUSAL + CUT, "x = x[:, :, :h * (e // h)].reshape(b, t, h, e // h)\n    return x.transpose(1, 2)"),
-        title="e not divisible by h accepted in silence",
-        says=(
-            "When h does not divide e, your code goes on without a word: components are lost, or the heads come out"
-            " unequal. Nobody would ever notice. Refuse instead: a ValueError that names e and h."
-        ),
-    ),
-    Mistake(
-        SPLIT,
-        "assert",
-        edit=(REFUSAL, "assert e % h == 0\n    "),
-        title="an assert where an error is asked for",
-        says=(
-            "An assert is a note to yourself: `python -O` leaves it out, and this one does not say what is wrong. Raise"
-            " a ValueError whose message names e and h."
-        ),
-    ),
-    Mistake(
-        SPLIT,
-        "detached",
-        edit=("x.reshape(b, t, h, e // h)", "x.detach().reshape(b, t, h, e // h)"),
-        title="cut off from the gradient",
-        says=(
-            "Your numbers are right, and no gradient flows back through them: detach() (or .data) cuts the graph, and"
-            " the three projections could not learn."
-        ),
-    ),
+    Mistake(SPLIT, "no-transpose-view", edit=(CUT, "return x.reshape(b, h, t, e // h)"),
+            title="reshaped straight to (b, h, t, d): heads scrambled over positions",
+            says="The shape is right, the numbers are not where they belong. A reshape moves nothing: your head 1 "
+                 "holds the numbers that come first in memory, which are the first positions with their whole width. "
+                 "Give the last axis two names first, and exchange axes after that."),
+    Mistake(SPLIT, "not-exchanged", edit=("x.transpose(1, 2)", "x"), title="heads and positions not exchanged",
+            says="Your result is (b, t, h, d). That is the first of the two steps; positions have to come after the "
+                 "heads, or the matrix product would compare the heads of one position with each other."),
+    Mistake(SPLIT, "interleaved", edit=(CUT, "x = x.reshape(b, t, e // h, h)\n    return x.permute(0, 3, 1, 2)"),
+            title="components dealt out like cards",
+            says="Your head 0 gets components 0, h, 2h and so on. The heads are blocks: head 0 gets the first d "
+                 "components, head 1 the next d. In the reshape, h comes before d."),
+    Mistake(SPLIT, "width-before-positions", edit=("x.transpose(1, 2)", "x.permute(0, 2, 3, 1)"),
+            title="the last two axes exchanged",
+            says="Your result is (b, h, d, t). The vectors of width d belong on the last axis, positions before them."),
+    Mistake(SPLIT, "heads-first", edit=("x.transpose(1, 2)", "x.permute(2, 0, 1, 3)"), title="heads before the batch",
+            says="Your result is (h, b, t, d). The batch stays in front; only axes 1 and 2 are exchanged."),
+    Mistake(SPLIT, "folded-into-batch", edit=("x.transpose(1, 2)", "x.transpose(1, 2).reshape(b * h, t, e // h)"),
+            title="heads folded into the batch",
+            says="Your result is (b·h, t, d). That is a way to go on, for a product with one batch axis; here the "
+                 "heads keep an axis of their own."),
+    Mistake(SPLIT, "not-refused", edit=(REFUSAL, ""), title="e not divisible by h is not refused by name",
+            says="With e = 22 and h = 6 your code stops in the reshape, with an error about sizes that does not say "
+                 "what is wrong. Look first whether h divides e, and raise a ValueError that says so and names both."),
+    Mistake(SPLIT, "cut-off",
+            edit=(REFUSAL + CUT, "x = x[:, :, :h * (e // h)].reshape(b, t, h, e // h)\n    return x.transpose(1, 2)"),
+            title="e not divisible by h accepted in silence",
+            says="When h does not divide e, your code goes on without a word: components are lost, or the heads come "
+                 "out unequal. Nobody would ever notice. Refuse instead: a ValueError that names e and h."),
+    Mistake(SPLIT, "assert", edit=(REFUSAL, "assert e % h == 0\n    "), title="an assert where an error is asked for",
+            says="An assert is a note to yourself: `python -O` leaves it out, and this one does not say what is wrong. "
+                 "Raise a ValueError whose message names e and h."),
+    Mistake(SPLIT, "detached", edit=("x.reshape(b, t, h, e // h)", "x.detach().reshape(b, t, h, e // h)"),
+            title="cut off from the gradient",
+            says="Your numbers are right, and no gradient flows back through them: detach() (or .data) cuts the graph, "
+                 "and the three projections could not learn."),
     Same(SPLIT, "view", instead=CHECKED + "return x.view(b, t, h, -1).permute(0, 2, 1, 3).contiguous()"),
     Same(SPLIT, "chunks", instead=CHECKED + "return torch.stack(x.chunk(h, dim=-1), dim=1)"),
     Same(SPLIT, "einsum", instead=CHECKED + "return torch.einsum('nlkw->nklw', x.unflatten(-1, (h, e // h)))"),
-    Same(
-        SPLIT,
-        "slices",
-        instead=CHECKED
-        + "d = e // h\nreturn torch.stack([x[:, :, k * d:(k + 1) * d] for k in range(h)]).transpose(0, 1)",
-    ),
-    Same(
-        SPLIT, "by-the-columns", instead=CHECKED + "return x.transpose(1, 2).reshape(b, h, e // h, t).transpose(2, 3)"
-    ),
+    Same(SPLIT, "slices",
+         instead=CHECKED
+                 + "d = e // h\nreturn torch.stack([x[:, :, k * d:(k + 1) * d] for k in range(h)]).transpose(0, 1)"),
+    Same(SPLIT, "by-the-columns",
+         instead=CHECKED + "return x.transpose(1, 2).reshape(b, h, e // h, t).transpose(2, 3)"),
     Shortcut(SPLIT, "finished", instead="return finished_split(x, h)"),
-    Shortcut(
-        SPLIT, "imported", instead="from helpers.parts.multi_head import split_heads as ready\nreturn ready(x, h)"
-    ),
+    Shortcut(SPLIT, "imported",
+             instead="from helpers.parts.multi_head import split_heads as ready\nreturn ready(x, h)"),
     # ---------------------------------------------------------------------------------------- merge_heads
-    Mistake(
-        MERGE,
-        "no-transpose",
-        edit=(".transpose(1, 2)", ""),
-        title="merged without exchanging axes",
-        says=(
-            "The shape is right, the numbers are not: reshape reads head 1 with all its positions before head 2, so"
-            " that a row of your result holds pieces of several positions. Bring the positions before the heads first."
-        ),
-    ),
-    Mistake(
-        MERGE,
-        "interleaved",
-        edit=(".transpose(1, 2)", ".permute(0, 2, 3, 1)"),
-        title="heads dealt out like cards",
-        says=(
-            "In your result the first components of all heads stand side by side, then the second ones. Each head's d"
-            " components stay together: heads before d, then one name for both."
-        ),
-    ),
-    Mistake(
-        MERGE,
-        "heads-reversed",
-        edit=(".transpose(1, 2)", ".flip(1).transpose(1, 2)"),
-        title="the heads in reverse order",
-        says="Your heads lie side by side, the last one first. Head 1 gets the first d components.",
-    ),
-    Mistake(
-        MERGE,
-        "summed",
-        edit=("x.transpose(1, 2).reshape(b, t, h * d)", "x.sum(dim=1)"),
-        title="the heads added up",
-        says=(
-            "You add the heads, which leaves (b, t, d). Adding is for `unify`, with weights; here they are laid side by"
-            " side, and nothing is lost."
-        ),
-    ),
-    Mistake(
-        MERGE,
-        "not-merged",
-        edit=(".reshape(b, t, h * d)", ""),
-        title="two axes left where one is asked",
-        says=(
-            "Your result is (b, t, h, d): the axes are in the right order, and the last two still have to become one,"
-            " of length h·d."
-        ),
-    ),
-    Mistake(
-        MERGE,
-        "view-refused",
-        edit=(".reshape(", ".view("),
-        title="view after a transpose",
-        says=(
-            "`view` gives a new shape to numbers as they lie in memory, and after a transpose they lie in another"
-            " order. `reshape` copies when it must; `.contiguous()` before the view does it by hand."
-        ),
-    ),
-    Mistake(
-        MERGE,
-        "along-the-positions",
-        edit=("x.transpose(1, 2).reshape(b, t, h * d)", "torch.cat(list(x.unbind(1)), dim=1)"),
-        title="joined along the positions",
-        says=(
-            "Your result is (b, h·t, d): the heads follow one another as if they were more positions. Join them along"
-            " the width, the last axis."
-        ),
-    ),
-    Same(
-        MERGE,
-        "contiguous-view",
-        instead="b, h, t, d = x.size()\nreturn x.transpose(1, 2).contiguous().view(b, -1, h * d)",
-    ),
+    Mistake(MERGE, "no-transpose", edit=(".transpose(1, 2)", ""), title="merged without exchanging axes",
+            says="The shape is right, the numbers are not: reshape reads head 1 with all its positions before head 2, "
+                 "so that a row of your result holds pieces of several positions. Bring the positions before the heads "
+                 "first."),
+    Mistake(MERGE, "interleaved", edit=(".transpose(1, 2)", ".permute(0, 2, 3, 1)"), title="heads dealt out like cards",
+            says="In your result the first components of all heads stand side by side, then the second ones. Each "
+                 "head's d components stay together: heads before d, then one name for both."),
+    Mistake(MERGE, "heads-reversed", edit=(".transpose(1, 2)", ".flip(1).transpose(1, 2)"),
+            title="the heads in reverse order",
+            says="Your heads lie side by side, the last one first. Head 1 gets the first d components."),
+    Mistake(MERGE, "summed", edit=("x.transpose(1, 2).reshape(b, t, h * d)", "x.sum(dim=1)"),
+            title="the heads added up",
+            says="You add the heads, which leaves (b, t, d). Adding is for `unify`, with weights; here they are laid "
+                 "side by side, and nothing is lost."),
+    Mistake(MERGE, "not-merged", edit=(".reshape(b, t, h * d)", ""), title="two axes left where one is asked",
+            says="Your result is (b, t, h, d): the axes are in the right order, and the last two still have to become "
+                 "one, of length h·d."),
+    Mistake(MERGE, "view-refused", edit=(".reshape(", ".view("), title="view after a transpose",
+            says="`view` gives a new shape to numbers as they lie in memory, and after a transpose they lie in another "
+                 "order. `reshape` copies when it must; `.contiguous()` before the view does it by hand."),
+    Mistake(MERGE, "along-the-positions",
+            edit=("x.transpose(1, 2).reshape(b, t, h * d)", "torch.cat(list(x.unbind(1)), dim=1)"),
+            title="joined along the positions",
+            says="Your result is (b, h·t, d): the heads follow one another as if they were more positions. Join them "
+                 "along the width, the last axis."),
+    Same(MERGE, "contiguous-view",
+         instead="b, h, t, d = x.size()\nreturn x.transpose(1, 2).contiguous().view(b, -1, h * d)"),
     Same(MERGE, "cat", instead="return torch.cat([x[:, k] for k in range(x.shape[1])], dim=-1)"),
     Same(MERGE, "einsum", instead="return torch.einsum('nhlw->nlhw', x).flatten(2)"),
-    Same(
-        MERGE,
-        "filled-in",
-        instead="""
+    Same(MERGE, "filled-in", instead="""
         b, h, t, d = x.shape
         y = torch.empty(b, t, h * d, dtype=x.dtype, device=x.device)
         for k in range(h):
             y[:, :, k * d:(k + 1) * d] = x[:, k]
         return y
-    """,
-    ),
+    """),
     Shortcut(MERGE, "finished", instead="return finished_merge(x)"),
     # --------------------------------------------------------------------------------- MultiHeadAttention
-    Mistake(
-        NARROW,
-        "scrambled",
-        edit=cut("{}.reshape(x.shape[0], self.h, x.shape[1], -1)"),
-        title="reshaped straight to (b, h, t, d): heads scrambled over positions",
-        says=(
-            "Your heads are cut out of memory as it lies, so that a head holds a few positions with their whole width"
-            " instead of all positions with a part of it. Split the last axis first, then exchange axes; finished_split"
-            " does both."
-        ),
-    ),
+    Mistake(NARROW, "scrambled", edit=cut("{}.reshape(x.shape[0], self.h, x.shape[1], -1)"),
+            title="reshaped straight to (b, h, t, d): heads scrambled over positions",
+            says="Your heads are cut out of memory as it lies, so that a head holds a few positions with their whole "
+                 "width instead of all positions with a part of it. Split the last axis first, then exchange axes; "
+                 "finished_split does both."),
     # a fold that goes straight to (b·h, t, d) reads memory in the same order, and merges it back in the same order
-    Alias(
-        NARROW,
-        "scrambled-by-folding",
-        of="scrambled",
-        edit=cut("{}.reshape(x.shape[0] * self.h, x.shape[1], -1)")
-        + (
-            (
-                "finished_merge(weights @ v)",
-                "finished_merge((weights @ v).reshape(x.shape[0], self.h, x.shape[1], -1))",
-            ),
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "merge-scrambled",
-        edit=("finished_merge(weights @ v)", "(weights @ v).reshape(x.shape)"),
-        title="merged without exchanging axes",
-        says=(
-            "Your heads are right until they are merged. (b, h, t, d) reshaped straight to (b, t, e) puts one head's"
-            " outputs for several positions into one row. Exchange axes 1 and 2 first; finished_merge does."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "scrambled-both-ways",
-        edit=cut("{}.reshape(x.shape[0], self.h, x.shape[1], -1)")
-        + (("finished_merge(weights @ v)", "(weights @ v).reshape(x.shape)"),),
-        title="split and merged without exchanging axes",
-        says=(
-            "Both on the way in and on the way out you reshape straight between (b, t, e) and (b, h, t, d). Everything"
-            " comes back to its place, so it looks consistent; but in between, a head saw a few positions with their"
-            " whole width instead of all positions with a part of it."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "root-of-e",
-        edit=("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])"),
-        title="divided by √e",
-        says=(
-            "You divide by the root of the whole width. The dot products are taken inside a head and have d = e/h"
-            " terms, so their variance is d: the root is that of one head's width. (A widely copied tutorial makes this"
-            " slip.)"
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "not-scaled",
-        edit=(" / math.sqrt(q.shape[-1])", ""),
-        title="not scaled",
-        says="Your scores are plain dot products. Divide them by √d, d the width of one head.",
-    ),
-    Mistake(
-        NARROW,
-        "scaled-too-late",
-        edit=((" / math.sqrt(q.shape[-1])", ""), ("dim=-1)", "dim=-1) / math.sqrt(q.shape[-1])")),
-        title="scaled after the softmax",
-        says=(
-            "You divide the finished weights by √d, so that a row no longer adds up to 1, and the softmax has seen the"
-            " large scores all the same. It is the scores that are divided."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "divided-by-d",
-        edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"),
-        title="divided by d, not by its root",
-        says="You divide the scores by d. It is their standard deviation that has to come down to 1, and that is √d.",
-    ),
-    Mistake(
-        NARROW,
-        "root-of-h",
-        edit=("math.sqrt(q.shape[-1])", "math.sqrt(self.h)"),
-        title="divided by √h",
-        says=(
-            "You divide by the root of the number of heads. How many heads there are does not change a dot product; how"
-            " many terms it has does, and that is d = e/h."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "no-mixing",
-        edit=("return self.unify(y)", "return y"),
-        title="no output mixing",
-        says=(
-            "You return the merged heads as they are. Each head's findings stay in its own d components; the last step,"
-            " unify, mixes them."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "softmax-over-heads",
-        edit=("dim=-1", "dim=1"),
-        title="softmax over the heads",
-        says=(
-            "Axis 1 of (b, h, t, t) is the heads: in your weights the *heads* share one unit for every pair of"
-            " positions. Each head weighs by itself: every row sums to 1 over the last axis."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "softmax-over-queries",
-        edit=("dim=-1", "dim=-2"),
-        title="softmax over the queries",
-        says="In your weights the columns add up to 1. Row i makes output i, so the sum runs over the last axis.",
-    ),
-    Mistake(
-        NARROW,
-        "heads-attend-to-heads",
-        edit=cut("{}.reshape(*x.shape[:2], self.h, -1)")
-        + (("finished_merge(weights @ v)", "(weights @ v).reshape(x.shape)"),),
-        title="heads compared with heads, positions never",
-        says=(
-            "Your tensors are (b, t, h, d) when they are multiplied, so the scores are (b, t, h, h): within every"
-            " position its heads look at each other, and no position ever sees another. Positions have to be on the"
-            " last axis but one."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "batch-mixed",
-        edit=cut("finished_split({}, self.h).transpose(0, 1).reshape(-1, x.shape[1], x.shape[2] // self.h)")
-        + (
-            (
-                "finished_merge(weights @ v)",
-                "finished_merge((weights @ v).reshape(x.shape[0], self.h, x.shape[1], -1))",
-            ),
-        ),
-        title="heads mixed with the batch",
-        says=(
-            "You fold as (h·b, t, d) and unfold as (b, h, t, d): the number of rows fits, so pieces of one sentence"
-            " land in another. Folding and unfolding need the same order of the two axes."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "interleaved",
-        edit=cut("{}.reshape(*x.shape[:2], -1, self.h).permute(0, 3, 1, 2)"),
-        title="components dealt out like cards",
-        says=(
-            "Your head 0 has components 0, h, 2h and so on of the queries, keys and values. Heads are blocks of d"
-            " neighbours: (b, t, h, d), h before d."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "roles-exchanged",
-        edit=((QUERY, QUERY.replace("queries", "keys")), (KEY, KEY.replace("keys", "queries"))),
-        title="queries and keys exchanged",
-        says=(
-            "Your queries come from to_keys and your keys from to_queries. Row i of the scores is asked by position i:"
-            " its *query* is compared with everybody's keys."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "weights-transposed",
-        edit=("weights @ v", "weights.mT @ v"),
-        title="weights transposed before the average",
-        says=(
-            "You average with the columns of the weights. Row i of the weights makes output i: weights @ v, as they"
-            " are."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "values-are-keys",
-        edit=(VALUE, VALUE.replace("values", "keys")),
-        title="the keys averaged instead of the values",
-        says="Your values come from to_keys. What is summed has a projection of its own: to_values.",
-    ),
-    Mistake(
-        NARROW,
-        "first-head-everywhere",
-        edit=("finished_merge(weights @ v)", "finished_merge(weights[:, :1] @ v)"),
-        title="the first head's weights used by all",
-        says="All your heads average with the weights of head 1. Every head has its own: (b, h, t, t) @ (b, h, t, d).",
-    ),
-    Mistake(
-        NARROW,
-        "biased-projections",
-        edit=(
-            ("self.to_queries = nn.Linear(e, e, bias=False)", "self.to_queries = nn.Linear(e, e)"),
-            ("self.to_keys = nn.Linear(e, e, bias=False)", "self.to_keys = nn.Linear(e, e)"),
-            ("self.to_values = nn.Linear(e, e, bias=False)", "self.to_values = nn.Linear(e, e)"),
-        ),
-        title="projections with a bias",
-        says=(
-            "Your three projections have a bias. In this module only unify has one: nn.Linear needs to be told,"
-            " bias=False."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "unify-without-bias",
-        edit=("self.unify = nn.Linear(e, e)", "self.unify = nn.Linear(e, e, bias=False)"),
-        title="unify without its bias",
-        says="Your unify has no bias. The three projections go without; unify has one.",
-    ),
-    Mistake(
-        NARROW,
-        "shared-projections",
-        edit=(
-            ("self.to_queries = nn.Linear(e, e,", "self.to_queries = nn.Linear(e // h, e // h,"),
-            ("self.to_keys = nn.Linear(e, e,", "self.to_keys = nn.Linear(e // h, e // h,"),
-            ("self.to_values = nn.Linear(e, e,", "self.to_values = nn.Linear(e // h, e // h,"),
-        )
-        + tuple(
-            (line, f"{line[0]} = self.to_{whole}(finished_split(x, self.h))")
-            for line, whole in ((QUERY, "queries"), (KEY, "keys"), (VALUE, "values"))
-        ),
-        title="one small matrix for all heads",
-        says=(
-            "You cut x into heads first and send each piece through the same (d, d) matrix. That is another convention,"
-            " which this lesson comes to in exercise 6. Here each projection is (e, e): every head sees the whole"
-            " vector, through a matrix of its own. Project first, then split."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "any-h",
-        edit=(REFUSAL_IN_CLASS, ""),
-        title="e not divisible by h accepted in silence",
-        says=(
-            "MultiHeadAttention(22, 6) comes into being without a word, although no head could have a width: it breaks"
-            " in use, or drops components. Refuse in the constructor: a ValueError that names e and h."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "assert",
-        edit=(REFUSAL_IN_CLASS, "assert e % h == 0\n        "),
-        title="an assert where an error is asked for",
-        says=(
-            "An assert is a note to yourself: `python -O` leaves it out, and this one does not say what is wrong. Raise"
-            " a ValueError whose message names e and h."
-        ),
-    ),
-    Mistake(
-        NARROW,
-        "mask-of-its-own",
-        edit=(
-            "weights = torch.softmax(scores",
-            "scores = scores + torch.zeros(scores.shape[-2:])\n        weights = torch.softmax(scores",
-        ),
-        title="a tensor made on the CPU",
-        says=(
-            "Your numbers are right on the CPU. A tensor that forward makes has to be made where x is: pass"
-            " device=x.device."
-        ),
-    ),
-    Same(
-        NARROW,
-        "by-hand",
-        instead=(
-            "",
-            """
+    Alias(NARROW, "scrambled-by-folding", of="scrambled",
+          edit=(*cut("{}.reshape(x.shape[0] * self.h, x.shape[1], -1)"),
+               ("finished_merge(weights @ v)",
+                "finished_merge((weights @ v).reshape(x.shape[0], self.h, x.shape[1], -1))"))),
+    Mistake(NARROW, "merge-scrambled", edit=("finished_merge(weights @ v)", "(weights @ v).reshape(x.shape)"),
+            title="merged without exchanging axes",
+            says="Your heads are right until they are merged. (b, h, t, d) reshaped straight to (b, t, e) puts one "
+                 "head's outputs for several positions into one row. Exchange axes 1 and 2 first; finished_merge "
+                 "does."),
+    Mistake(NARROW, "scrambled-both-ways",
+            edit=cut("{}.reshape(x.shape[0], self.h, x.shape[1], -1)")
+                 + (("finished_merge(weights @ v)", "(weights @ v).reshape(x.shape)"),),
+            title="split and merged without exchanging axes",
+            says="Both on the way in and on the way out you reshape straight between (b, t, e) and (b, h, t, d). "
+                 "Everything comes back to its place, so it looks consistent; but in between, a head saw a few "
+                 "positions with their whole width instead of all positions with a part of it."),
+    Mistake(NARROW, "root-of-e", edit=("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])"), title="divided by √e",
+            says="You divide by the root of the whole width. The dot products are taken inside a head and have d = e/h "
+                 "terms, so their variance is d: the root is that of one head's width. (A widely copied tutorial makes "
+                 "this slip.)"),
+    Mistake(NARROW, "not-scaled", edit=(" / math.sqrt(q.shape[-1])", ""), title="not scaled",
+            says="Your scores are plain dot products. Divide them by √d, d the width of one head."),
+    Mistake(NARROW, "scaled-too-late",
+            edit=((" / math.sqrt(q.shape[-1])", ""), ("dim=-1)", "dim=-1) / math.sqrt(q.shape[-1])")),
+            title="scaled after the softmax",
+            says="You divide the finished weights by √d, so that a row no longer adds up to 1, and the softmax has "
+                 "seen the large scores all the same. It is the scores that are divided."),
+    Mistake(NARROW, "divided-by-d", edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"),
+            title="divided by d, not by its root",
+            says="You divide the scores by d. It is their standard deviation that has to come down to 1, and that is "
+                 "√d."),
+    Mistake(NARROW, "root-of-h", edit=("math.sqrt(q.shape[-1])", "math.sqrt(self.h)"), title="divided by √h",
+            says="You divide by the root of the number of heads. How many heads there are does not change a dot "
+                 "product; how many terms it has does, and that is d = e/h."),
+    Mistake(NARROW, "no-mixing", edit=("return self.unify(y)", "return y"), title="no output mixing",
+            says="You return the merged heads as they are. Each head's findings stay in its own d components; the last "
+                 "step, unify, mixes them."),
+    Mistake(NARROW, "softmax-over-heads", edit=("dim=-1", "dim=1"), title="softmax over the heads",
+            says="Axis 1 of (b, h, t, t) is the heads: in your weights the *heads* share one unit for every pair of "
+                 "positions. Each head weighs by itself: every row sums to 1 over the last axis."),
+    Mistake(NARROW, "softmax-over-queries", edit=("dim=-1", "dim=-2"), title="softmax over the queries",
+            says="In your weights the columns add up to 1. Row i makes output i, so the sum runs over the last axis."),
+    Mistake(NARROW, "heads-attend-to-heads",
+            edit=cut("{}.reshape(*x.shape[:2], self.h, -1)")
+                 + (("finished_merge(weights @ v)", "(weights @ v).reshape(x.shape)"),),
+            title="heads compared with heads, positions never",
+            says="Your tensors are (b, t, h, d) when they are multiplied, so the scores are (b, t, h, h): within every "
+                 "position its heads look at each other, and no position ever sees another. Positions have to be on "
+                 "the last axis but one."),
+    Mistake(NARROW, "batch-mixed",
+            edit=(*cut("finished_split({}, self.h).transpose(0, 1).reshape(-1, x.shape[1], x.shape[2] // self.h)"),
+                  ("finished_merge(weights @ v)",
+                   "finished_merge((weights @ v).reshape(x.shape[0], self.h, x.shape[1], -1))")),
+            title="heads mixed with the batch",
+            says="You fold as (h·b, t, d) and unfold as (b, h, t, d): the number of rows fits, so pieces of one "
+                 "sentence land in another. Folding and unfolding need the same order of the two axes."),
+    Mistake(NARROW, "interleaved", edit=cut("{}.reshape(*x.shape[:2], -1, self.h).permute(0, 3, 1, 2)"),
+            title="components dealt out like cards",
+            says="Your head 0 has components 0, h, 2h and so on of the queries, keys and values. Heads are blocks of d "
+                 "neighbours: (b, t, h, d), h before d."),
+    Mistake(NARROW, "roles-exchanged",
+            edit=((QUERY, QUERY.replace("queries", "keys")), (KEY, KEY.replace("keys", "queries"))),
+            title="queries and keys exchanged",
+            says="Your queries come from to_keys and your keys from to_queries. Row i of the scores is asked by "
+                 "position i: its *query* is compared with everybody's keys."),
+    Mistake(NARROW, "weights-transposed", edit=("weights @ v", "weights.mT @ v"),
+            title="weights transposed before the average",
+            says="You average with the columns of the weights. Row i of the weights makes output i: weights @ v, as "
+                 "they are."),
+    Mistake(NARROW, "values-are-keys", edit=(VALUE, VALUE.replace("values", "keys")),
+            title="the keys averaged instead of the values",
+            says="Your values come from to_keys. What is summed has a projection of its own: to_values."),
+    Mistake(NARROW, "first-head-everywhere", edit=("finished_merge(weights @ v)", "finished_merge(weights[:, :1] @ v)"),
+            title="the first head's weights used by all",
+            says="All your heads average with the weights of head 1. Every head has its own: (b, h, t, t) @ (b, h, t, "
+                 "d)."),
+    Mistake(NARROW, "biased-projections",
+            edit=(("self.to_queries = nn.Linear(e, e, bias=False)", "self.to_queries = nn.Linear(e, e)"),
+                  ("self.to_keys = nn.Linear(e, e, bias=False)", "self.to_keys = nn.Linear(e, e)"),
+                  ("self.to_values = nn.Linear(e, e, bias=False)", "self.to_values = nn.Linear(e, e)")),
+            title="projections with a bias",
+            says="Your three projections have a bias. In this module only unify has one: nn.Linear needs to be told, "
+                 "bias=False."),
+    Mistake(NARROW, "unify-without-bias",
+            edit=("self.unify = nn.Linear(e, e)", "self.unify = nn.Linear(e, e, bias=False)"),
+            title="unify without its bias",
+            says="Your unify has no bias. The three projections go without; unify has one."),
+    Mistake(NARROW, "shared-projections",
+            edit=(("self.to_queries = nn.Linear(e, e,", "self.to_queries = nn.Linear(e // h, e // h,"),
+                  ("self.to_keys = nn.Linear(e, e,", "self.to_keys = nn.Linear(e // h, e // h,"),
+                  ("self.to_values = nn.Linear(e, e,", "self.to_values = nn.Linear(e // h, e // h,"),
+                  *((line, f"{line[0]} = self.to_{whole}(finished_split(x, self.h))")
+                    for line, whole in ((QUERY, "queries"), (KEY, "keys"), (VALUE, "values")))),
+            title="one small matrix for all heads",
+            says="You cut x into heads first and send each piece through the same (d, d) matrix. That is another "
+                 "convention, which this lesson comes to in exercise 6. Here each projection is (e, e): every head "
+                 "sees the whole vector, through a matrix of its own. Project first, then split."),
+    Mistake(NARROW, "any-h", edit=(REFUSAL_IN_CLASS, ""), title="e not divisible by h accepted in silence",
+            says="MultiHeadAttention(22, 6) comes into being without a word, although no head could have a width: it "
+                 "breaks in use, or drops components. Refuse in the constructor: a ValueError that names e and h."),
+    Mistake(NARROW, "assert", edit=(REFUSAL_IN_CLASS, "assert e % h == 0\n        "),
+            title="an assert where an error is asked for",
+            says="An assert is a note to yourself: `python -O` leaves it out, and this one does not say what is wrong. "
+                 "Raise a ValueError whose message names e and h."),
+    Mistake(NARROW, "mask-of-its-own",
+            edit=("weights = torch.softmax(scores",
+                  "scores = scores + torch.zeros(scores.shape[-2:])\n        weights = torch.softmax(scores"),
+            title="a tensor made on the CPU",
+            says="Your numbers are right on the CPU. A tensor that forward makes has to be made where x is: pass "
+                 "device=x.device."),
+    Same(NARROW, "by-hand", instead=("", """
         b, t, e = x.shape
         h, d = self.h, e // self.h
         q, k, v = (to(x).view(b, t, h, d).transpose(1, 2) for to in (self.to_queries, self.to_keys, self.to_values))
         a = torch.nn.functional.softmax(torch.matmul(q, k.mT) * d ** -0.5, -1)
         return self.unify(torch.matmul(a, v).transpose(1, 2).contiguous().view(b, t, e))
-    """,
-        ),
-    ),
-    Same(
-        NARROW,
-        "einsum",
-        instead=(
-            "",
-            """
+    """)),
+    Same(NARROW, "einsum", instead=("", """
         n, l, w = x.shape
         q = self.to_queries(x).reshape(n, l, self.h, -1)
         k = self.to_keys(x).reshape(n, l, self.h, -1)
         v = self.to_values(x).reshape(n, l, self.h, -1)
         s = torch.einsum("nqhc,nkhc->nhqk", q, k) / (w // self.h) ** 0.5
         return self.unify(torch.einsum("nhqk,nkhc->nqhc", s.softmax(-1), v).reshape(n, l, w))
-    """,
-        ),
-    ),
-    Same(
-        NARROW,
-        "bmm",
-        instead=(
-            "",
-            """
+    """)),
+    Same(NARROW, "bmm", instead=("", """
         b, t, e = x.shape
         h, d = self.h, e // self.h
         def fold(y):
@@ -539,406 +262,197 @@ VARIANTS = [
         q, k, v = fold(self.to_queries(x)) / d ** 0.25, fold(self.to_keys(x)) / d ** 0.25, fold(self.to_values(x))
         y = torch.bmm(torch.softmax(torch.bmm(q, k.transpose(1, 2)), dim=2), v)
         return self.unify(y.view(b, h, t, d).transpose(1, 2).reshape(b, t, e))
-    """,
-        ),
-    ),
-    Same(
-        NARROW,
-        "head-by-head",
-        instead=(
-            "",
-            """
+    """)),
+    Same(NARROW, "head-by-head", instead=("", """
         q, k, v, d = self.to_queries(x), self.to_keys(x), self.to_values(x), x.shape[-1] // self.h
         heads = []
         for i in range(0, x.shape[-1], d):
             scores = q[..., i:i + d] @ k[..., i:i + d].transpose(1, 2) / d ** 0.5
             heads.append(torch.softmax(scores, dim=-1) @ v[..., i:i + d])
         return self.unify(torch.cat(heads, dim=-1))
-    """,
-        ),
-    ),
-    Same(
-        NARROW,
-        "scaled-dot-product",
-        instead=(
-            """
+    """)),
+    Same(NARROW, "scaled-dot-product", instead=("""
         if e % h:
             raise ValueError(f"{h} heads do not divide a width of {e}")
         self.h, self.e = h, e
         self.unify = nn.Linear(e, e)
         self.to_values, self.to_keys, self.to_queries = (nn.Linear(e, e, bias=False) for _ in range(3))
-    """,
-            """
+    """, """
         q, k, v = (finished_split(to(x), self.h) for to in (self.to_queries, self.to_keys, self.to_values))
         return self.unify(finished_merge(torch.nn.functional.scaled_dot_product_attention(q, k, v)))
-    """,
-        ),
-    ),
-    Shortcut(
-        NARROW,
-        "library",
-        instead=(
-            """
+    """)),
+    Shortcut(NARROW, "library", instead=("""
         if e % h:
             raise ValueError(f"e = {e} is not divisible by h = {h}")
         self.whole = nn.MultiheadAttention(e, h, batch_first=True)
     """,
-            "return self.whole(x, x, x)[0]",
-        ),
-    ),
-    Shortcut(
-        NARROW,
-        "library-function",
-        instead=(
-            "",
-            """
+                                         "return self.whole(x, x, x)[0]")),
+    Shortcut(NARROW, "library-function", instead=("", """
         w = torch.cat([self.to_queries.weight, self.to_keys.weight, self.to_values.weight])
         z = x.transpose(0, 1)
         y, _ = nn.functional.multi_head_attention_forward(z, z, z, x.shape[-1], self.h, w, None, None, None, False, 0.0,
                                                           self.unify.weight, self.unify.bias)
         return y.transpose(0, 1)
-    """,
-        ),
-    ),
+    """)),
     # ----------------------------------------------------------------------------------------- fuse_heads
-    Mistake(
-        FUSE,
-        "side-by-side",
-        edit=(
-            (
-                "w_q = torch.cat([head.to_queries.weight for head in heads])",
-                "w_q = torch.cat([head.to_queries.weight for head in heads], dim=1)",
-            ),
-            (
-                "w_k = torch.cat([head.to_keys.weight for head in heads])",
-                "w_k = torch.cat([head.to_keys.weight for head in heads], dim=1)",
-            ),
-            (
-                "w_v = torch.cat([head.to_values.weight for head in heads])",
-                "w_v = torch.cat([head.to_values.weight for head in heads], dim=1)",
-            ),
-        ),
-        title="joined along the inputs",
-        says=(
-            "Your weights are (d, h·e): the heads' *inputs* stand side by side, as if every head read a vector of its"
-            " own. All heads read the same x and differ in what they produce, and outputs are the rows of an"
-            " nn.Linear's weight."
-        ),
-    ),
-    Mistake(
-        FUSE,
-        "transposed",
-        edit=("return w_q, w_k, w_v", "return w_q.T, w_k.T, w_v.T"),
-        title="the formula's layout instead of nn.Linear's",
-        says=(
-            "Your weights are (e, h·d), ready for x @ w. nn.Linear stores (outputs, inputs), and that is what is asked"
-            " for here: (h·d, e)."
-        ),
-    ),
-    Mistake(
-        FUSE,
-        "stacked",
-        edit=("return w_q, w_k, w_v", "return tuple(w.reshape(len(heads), -1, w.shape[-1]) for w in (w_q, w_k, w_v))"),
-        title="an axis too many",
-        says=(
-            "Your weights are (h, d, e), with an axis for the heads. A fused layer has one matrix, (h·d, e): torch.cat"
-            " joins, torch.stack adds an axis."
-        ),
-    ),
-    Mistake(
-        FUSE,
-        "interleaved",
-        edit=(
-            "return w_q, w_k, w_v",
-            "return tuple(torch.stack(w.chunk(len(heads)), dim=1).reshape(w.shape) for w in (w_q, w_k, w_v))",
-        ),
-        title="rows dealt out like cards",
-        says=(
-            "The rows of your heads alternate: row 0 of each head, then row 1 of each. A head's d rows stay together,"
-            " or the split would give every head a piece of all of them."
-        ),
-    ),
-    Mistake(
-        FUSE,
-        "reversed",
-        edit=("return w_q, w_k, w_v", "return tuple(torch.cat(w.chunk(len(heads))[::-1]) for w in (w_q, w_k, w_v))"),
-        title="the heads in reverse order",
-        says="The last head comes first in your weights. Rows 0 to d − 1 are those of the first head.",
-    ),
-    Mistake(
-        FUSE,
-        "first-head-only",
-        edit=(
-            "return w_q, w_k, w_v",
-            "d = len(w_q) // len(heads)\n    return tuple(w[:d].repeat(len(heads), 1) for w in (w_q, w_k, w_v))",
-        ),
-        title="the first head, h times",
-        says="Every block of your weights is the first head's. Is there a heads[0] where the loop's own head is meant?",
-    ),
-    Mistake(
-        FUSE,
-        "scaled",
-        edit=("return w_q, w_k, w_v", "return w_q * (len(w_q) // len(heads)) ** 0.5, w_k, w_v"),
-        title="queries scaled on the way",
-        says=(
-            "Your query weights are √d times the copied ones. That is what it takes to put them into a module that"
-            " divides its scores; the function itself copies the numbers as they are."
-        ),
-    ),
-    Mistake(
-        FUSE,
-        "scaled-down",
-        edit=("return w_q, w_k, w_v", "return w_q / (len(w_q) // len(heads)) ** 0.5, w_k, w_v"),
-        title="queries divided by √d on the way",
-        says=(
-            "You divide the query weights by √d. The single heads are unscaled, and the fused weights have to give the"
-            " same outputs as they do: copy the numbers as they are."
-        ),
-    ),
-    Mistake(
-        FUSE,
-        "roles-exchanged",
-        edit=("return w_q, w_k, w_v", "return w_k, w_q, w_v"),
-        title="queries and keys exchanged",
-        says=(
-            "Your first weight is that of the keys and your second that of the queries. Return them in the order"
-            " queries, keys, values."
-        ),
-    ),
-    Mistake(
-        FUSE,
-        "values-are-keys",
-        edit=("head.to_values.weight", "head.to_keys.weight"),
-        title="the keys copied for the values",
-        says="Your third weight comes from to_keys. The values have a projection of their own.",
-    ),
-    Mistake(
-        FUSE,
-        "written-back",
-        edit=(
-            "return w_q, w_k, w_v",
-            (
-                "for head in heads:\n        head.to_queries.weight.data.copy_(heads[0].to_queries.weight)\n    return"
-                " w_q, w_k, w_v"
-            ),
-        ),
-        title="the single heads changed",
-        says=(
-            "Your weights are right, and the heads that were handed in are no longer what they were. Copy from them;"
-            " write nothing into them."
-        ),
-    ),
-    Mistake(
-        FUSE,
-        "written-over",
-        edit=(
-            "w_q = torch.cat([head.to_queries.weight for head in heads])",
-            "w_q = torch.cat([head.to_queries.weight.data.mul_(1.0 + k) / (1.0 + k) for k, head in enumerate(heads)])",
-        ),
-        title="the single heads' queries scaled in place",
-        says=(
-            "Your weights are right, but on the way you multiply the heads' own weights in place: names that end in _"
-            " change their tensor. Copy first."
-        ),
-    ),
-    Same(
-        FUSE,
-        "stack-and-flatten",
-        instead="""
+    Mistake(FUSE, "side-by-side",
+            edit=(("w_q = torch.cat([head.to_queries.weight for head in heads])",
+                   "w_q = torch.cat([head.to_queries.weight for head in heads], dim=1)"),
+                  ("w_k = torch.cat([head.to_keys.weight for head in heads])",
+                   "w_k = torch.cat([head.to_keys.weight for head in heads], dim=1)"),
+                  ("w_v = torch.cat([head.to_values.weight for head in heads])",
+                   "w_v = torch.cat([head.to_values.weight for head in heads], dim=1)")),
+            title="joined along the inputs",
+            says="Your weights are (d, h·e): the heads' *inputs* stand side by side, as if every head read a vector of "
+                 "its own. All heads read the same x and differ in what they produce, and outputs are the rows of an "
+                 "nn.Linear's weight."),
+    Mistake(FUSE, "transposed", edit=("return w_q, w_k, w_v", "return w_q.T, w_k.T, w_v.T"),
+            title="the formula's layout instead of nn.Linear's",
+            says="Your weights are (e, h·d), ready for x @ w. nn.Linear stores (outputs, inputs), and that is what is "
+                 "asked for here: (h·d, e)."),
+    Mistake(FUSE, "stacked",
+            edit=("return w_q, w_k, w_v",
+                  "return tuple(w.reshape(len(heads), -1, w.shape[-1]) for w in (w_q, w_k, w_v))"),
+            title="an axis too many",
+            says="Your weights are (h, d, e), with an axis for the heads. A fused layer has one matrix, (h·d, e): "
+                 "torch.cat joins, torch.stack adds an axis."),
+    Mistake(FUSE, "interleaved",
+            edit=("return w_q, w_k, w_v",
+                  "return tuple(torch.stack(w.chunk(len(heads)), dim=1).reshape(w.shape) for w in (w_q, w_k, w_v))"),
+            title="rows dealt out like cards",
+            says="The rows of your heads alternate: row 0 of each head, then row 1 of each. A head's d rows stay "
+                 "together, or the split would give every head a piece of all of them."),
+    Mistake(FUSE, "reversed",
+            edit=("return w_q, w_k, w_v",
+                  "return tuple(torch.cat(w.chunk(len(heads))[::-1]) for w in (w_q, w_k, w_v))"),
+            title="the heads in reverse order",
+            says="The last head comes first in your weights. Rows 0 to d − 1 are those of the first head."),
+    Mistake(FUSE, "first-head-only",
+            edit=("return w_q, w_k, w_v",
+                  "d = len(w_q) // len(heads)\n    return tuple(w[:d].repeat(len(heads), 1) for w in (w_q, w_k, w_v))"),
+            title="the first head, h times",
+            says="Every block of your weights is the first head's. Is there a heads[0] where the loop's own head is "
+                 "meant?"),
+    Mistake(FUSE, "scaled", edit=("return w_q, w_k, w_v", "return w_q * (len(w_q) // len(heads)) ** 0.5, w_k, w_v"),
+            title="queries scaled on the way",
+            says="Your query weights are √d times the copied ones. That is what it takes to put them into a module "
+                 "that divides its scores; the function itself copies the numbers as they are."),
+    Mistake(FUSE, "scaled-down",
+            edit=("return w_q, w_k, w_v", "return w_q / (len(w_q) // len(heads)) ** 0.5, w_k, w_v"),
+            title="queries divided by √d on the way",
+            says="You divide the query weights by √d. The single heads are unscaled, and the fused weights have to "
+                 "give the same outputs as they do: copy the numbers as they are."),
+    Mistake(FUSE, "roles-exchanged", edit=("return w_q, w_k, w_v", "return w_k, w_q, w_v"),
+            title="queries and keys exchanged",
+            says="Your first weight is that of the keys and your second that of the queries. Return them in the order "
+                 "queries, keys, values."),
+    Mistake(FUSE, "values-are-keys", edit=("head.to_values.weight", "head.to_keys.weight"),
+            title="the keys copied for the values",
+            says="Your third weight comes from to_keys. The values have a projection of their own."),
+    Mistake(FUSE, "written-back",
+            edit=("return w_q, w_k, w_v",
+                  "for head in heads:\n        head.to_queries.weight.data.copy_(heads[0].to_queries.weight)\n    "
+                  "return w_q, w_k, w_v"), title="the single heads changed",
+            says="Your weights are right, and the heads that were handed in are no longer what they were. Copy from "
+                 "them; write nothing into them."),
+    Mistake(FUSE, "written-over",
+            edit=("w_q = torch.cat([head.to_queries.weight for head in heads])",
+                  "w_q = torch.cat([head.to_queries.weight.data.mul_(1.0 + k) / (1.0 + k) for k, head in "
+                  "enumerate(heads)])"), title="the single heads' queries scaled in place",
+            says="Your weights are right, but on the way you multiply the heads' own weights in place: names that end "
+                 "in _ change their tensor. Copy first."),
+    Same(FUSE, "stack-and-flatten", instead="""
         return tuple(torch.stack([getattr(head, name).weight for head in heads]).flatten(0, 1)
                      for name in ("to_queries", "to_keys", "to_values"))
-    """,
-    ),
-    Same(
-        FUSE,
-        "vstack",
-        instead="""
+    """),
+    Same(FUSE, "vstack", instead="""
         q = torch.vstack([one.to_queries.weight.detach().clone() for one in heads])
         k = torch.vstack([one.to_keys.weight.detach().clone() for one in heads])
         v = torch.vstack([one.to_values.weight.detach().clone() for one in heads])
         return q, k, v
-    """,
-    ),
-    Same(
-        FUSE,
-        "row-by-row",
-        instead="""
+    """),
+    Same(FUSE, "row-by-row", instead="""
         d, e = heads[0].to_queries.weight.shape
         fused = torch.zeros(3, len(heads) * d, e, device=heads[0].to_queries.weight.device)
         for k, head in enumerate(heads):
             for role, layer in enumerate((head.to_queries, head.to_keys, head.to_values)):
                 fused[role, k * d:(k + 1) * d] = layer.weight
         return fused[0], fused[1], fused[2]
-    """,
-    ),
-    Same(
-        FUSE,
-        "parameters",
-        instead="""
+    """),
+    Same(FUSE, "parameters", instead="""
         with torch.no_grad():
-            rows = [nn.Parameter(torch.cat(list(layers), 0)) for layers in zip(*[[p for p in head.parameters()] for head in heads])]
+            alike = zip(*[[p for p in head.parameters()] for head in heads])
+            rows = [nn.Parameter(torch.cat(list(layers), 0)) for layers in alike]
         return rows
-    """,
-    ),
+    """),
     # ----------------------------------------------------------------------------- WideMultiHeadAttention
-    Mistake(
-        WIDE,
-        "root-of-all-heads",
-        edit=("math.sqrt(q.shape[-1])", "math.sqrt(self.h * x.shape[-1])"),
-        title="divided by √(h·e)",
-        says=(
-            "You divide by the root of all heads' widths together. A dot product is taken inside one head, and a wide"
-            " head has e terms: √e."
-        ),
-    ),
-    Mistake(
-        WIDE,
-        "root-of-narrow",
-        edit=("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1] / self.h)"),
-        title="divided by √(e/h)",
-        says="e/h was the width of a narrow head. A wide head is e wide, and its dot products have e terms: √e.",
-    ),
-    Mistake(
-        WIDE,
-        "not-scaled",
-        edit=(" / math.sqrt(q.shape[-1])", ""),
-        title="not scaled",
-        says="Your scores are plain dot products. Divide them by the root of one head's width, which is e here.",
-    ),
-    Mistake(
-        WIDE,
-        "scrambled",
-        edit=cut("{}.reshape(x.shape[0], self.h, x.shape[1], -1)"),
-        title="reshaped straight to (b, h, t, e): heads scrambled over positions",
-        says=(
-            "Your heads are cut out of memory as it lies: a head holds a few positions with the width of all heads."
-            " Split the last axis first, then exchange axes; finished_split does both."
-        ),
-    ),
-    Mistake(
-        WIDE,
-        "merge-scrambled",
-        edit=("finished_merge(weights @ v)", "(weights @ v).reshape(*x.shape[:2], -1)"),
-        title="merged without exchanging axes",
-        says=(
-            "(b, h, t, e) reshaped straight to (b, t, h·e) puts one head's outputs for several positions into one row."
-            " Exchange axes 1 and 2 first; finished_merge does."
-        ),
-    ),
-    Mistake(
-        WIDE,
-        "interleaved",
-        edit=cut("{}.reshape(*x.shape[:2], -1, self.h).permute(0, 3, 1, 2)"),
-        title="components dealt out like cards",
-        says="Your head 0 has components 0, h, 2h and so on. Heads are blocks of e neighbours.",
-    ),
-    Mistake(
-        WIDE,
-        "softmax-over-heads",
-        edit=("dim=-1", "dim=1"),
-        title="softmax over the heads",
-        says="Axis 1 of (b, h, t, t) is the heads. Each head weighs by itself: every row sums to 1 over the last axis.",
-    ),
-    Mistake(
-        WIDE,
-        "softmax-over-queries",
-        edit=("dim=-1", "dim=-2"),
-        title="softmax over the queries",
-        says="In your weights the columns add up to 1. Row i makes output i, so the sum runs over the last axis.",
-    ),
-    Mistake(
-        WIDE,
-        "averaged",
-        edit=("return self.unify(y)", "return y.reshape(*x.shape[:2], self.h, -1).mean(dim=2)"),
-        title="heads averaged instead of unified",
-        says=(
-            "You average the heads, and unify is not used. The heads are laid side by side, h·e wide, and unify leads"
-            " back to e with a weight for each."
-        ),
-    ),
-    Mistake(
-        WIDE,
-        "no-mixing",
-        edit=("return self.unify(y)", "return y"),
-        title="no output mixing",
-        says="You return the merged heads, h·e wide. unify has to bring them back to e.",
-    ),
-    Mistake(
-        WIDE,
-        "roles-exchanged",
-        edit=((QUERY, QUERY.replace("queries", "keys")), (KEY, KEY.replace("keys", "queries"))),
-        title="queries and keys exchanged",
-        says="Your queries come from to_keys and your keys from to_queries.",
-    ),
-    Mistake(
-        WIDE,
-        "heads-attend-to-heads",
-        edit=cut("{}.reshape(*x.shape[:2], self.h, -1)")
-        + (("finished_merge(weights @ v)", "(weights @ v).reshape(*x.shape[:2], -1)"),),
-        title="heads compared with heads, positions never",
-        says=(
-            "Your tensors are (b, t, h, e) when they are multiplied, so within every position its heads look at each"
-            " other, and no position ever sees another. Positions have to be on the last axis but one."
-        ),
-    ),
-    Mistake(
-        WIDE,
-        "biased-projections",
-        edit=(
-            ("self.to_queries = nn.Linear(e, h * e, bias=False)", "self.to_queries = nn.Linear(e, h * e)"),
-            ("self.to_keys = nn.Linear(e, h * e, bias=False)", "self.to_keys = nn.Linear(e, h * e)"),
-            ("self.to_values = nn.Linear(e, h * e, bias=False)", "self.to_values = nn.Linear(e, h * e)"),
-        ),
-        title="projections with a bias",
-        says="Your three projections have a bias. As in exercise 3, only unify has one.",
-    ),
-    Mistake(
-        WIDE,
-        "one-head-for-all",
-        edit=(
-            ("self.to_queries = nn.Linear(e, h * e, bias=False)", "self.to_queries = nn.Linear(e, e, bias=False)"),
-            ("self.to_keys = nn.Linear(e, h * e, bias=False)", "self.to_keys = nn.Linear(e, e, bias=False)"),
-            ("self.to_values = nn.Linear(e, h * e, bias=False)", "self.to_values = nn.Linear(e, e, bias=False)"),
-        )
-        + cut("{}.unsqueeze(1).expand(-1, self.h, -1, -1)"),
-        title="one wide head, h times",
-        says=(
-            "Your projections lead from e to e, and all heads get the same queries, keys and values. h heads of width e"
-            " need h·e outputs."
-        ),
-    ),
-    Mistake(
-        WIDE,
-        "refuses",
-        edit=(
-            "self.h = h",
-            'if e % h != 0:\n            raise ValueError(f"e = {e} is not divisible by h = {h}")\n        self.h = h',
-        ),
-        title="refuses what it need not",
-        says=(
-            "Your constructor refuses an e that h does not divide. In the wide convention nothing is divided among the"
-            " heads: every head is e wide, and any h will do."
-        ),
-    ),
-    Same(
-        WIDE,
-        "by-hand",
-        instead=(
-            "",
-            """
+    Mistake(WIDE, "root-of-all-heads", edit=("math.sqrt(q.shape[-1])", "math.sqrt(self.h * x.shape[-1])"),
+            title="divided by √(h·e)",
+            says="You divide by the root of all heads' widths together. A dot product is taken inside one head, and a "
+                 "wide head has e terms: √e."),
+    Mistake(WIDE, "root-of-narrow", edit=("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1] / self.h)"),
+            title="divided by √(e/h)",
+            says="e/h was the width of a narrow head. A wide head is e wide, and its dot products have e terms: √e."),
+    Mistake(WIDE, "not-scaled", edit=(" / math.sqrt(q.shape[-1])", ""), title="not scaled",
+            says="Your scores are plain dot products. Divide them by the root of one head's width, which is e here."),
+    Mistake(WIDE, "scrambled", edit=cut("{}.reshape(x.shape[0], self.h, x.shape[1], -1)"),
+            title="reshaped straight to (b, h, t, e): heads scrambled over positions",
+            says="Your heads are cut out of memory as it lies: a head holds a few positions with the width of all "
+                 "heads. Split the last axis first, then exchange axes; finished_split does both."),
+    Mistake(WIDE, "merge-scrambled", edit=("finished_merge(weights @ v)", "(weights @ v).reshape(*x.shape[:2], -1)"),
+            title="merged without exchanging axes",
+            says="(b, h, t, e) reshaped straight to (b, t, h·e) puts one head's outputs for several positions into one "
+                 "row. Exchange axes 1 and 2 first; finished_merge does."),
+    Mistake(WIDE, "interleaved", edit=cut("{}.reshape(*x.shape[:2], -1, self.h).permute(0, 3, 1, 2)"),
+            title="components dealt out like cards",
+            says="Your head 0 has components 0, h, 2h and so on. Heads are blocks of e neighbours."),
+    Mistake(WIDE, "softmax-over-heads", edit=("dim=-1", "dim=1"), title="softmax over the heads",
+            says="Axis 1 of (b, h, t, t) is the heads. Each head weighs by itself: every row sums to 1 over the last "
+                 "axis."),
+    Mistake(WIDE, "softmax-over-queries", edit=("dim=-1", "dim=-2"), title="softmax over the queries",
+            says="In your weights the columns add up to 1. Row i makes output i, so the sum runs over the last axis."),
+    Mistake(WIDE, "averaged", edit=("return self.unify(y)", "return y.reshape(*x.shape[:2], self.h, -1).mean(dim=2)"),
+            title="heads averaged instead of unified",
+            says="You average the heads, and unify is not used. The heads are laid side by side, h·e wide, and unify "
+                 "leads back to e with a weight for each."),
+    Mistake(WIDE, "no-mixing", edit=("return self.unify(y)", "return y"), title="no output mixing",
+            says="You return the merged heads, h·e wide. unify has to bring them back to e."),
+    Mistake(WIDE, "roles-exchanged",
+            edit=((QUERY, QUERY.replace("queries", "keys")), (KEY, KEY.replace("keys", "queries"))),
+            title="queries and keys exchanged",
+            says="Your queries come from to_keys and your keys from to_queries."),
+    Mistake(WIDE, "heads-attend-to-heads",
+            edit=cut("{}.reshape(*x.shape[:2], self.h, -1)")
+                 + (("finished_merge(weights @ v)", "(weights @ v).reshape(*x.shape[:2], -1)"),),
+            title="heads compared with heads, positions never",
+            says="Your tensors are (b, t, h, e) when they are multiplied, so within every position its heads look at "
+                 "each other, and no position ever sees another. Positions have to be on the last axis but one."),
+    Mistake(WIDE, "biased-projections",
+            edit=(("self.to_queries = nn.Linear(e, h * e, bias=False)", "self.to_queries = nn.Linear(e, h * e)"),
+                  ("self.to_keys = nn.Linear(e, h * e, bias=False)", "self.to_keys = nn.Linear(e, h * e)"),
+                  ("self.to_values = nn.Linear(e, h * e, bias=False)", "self.to_values = nn.Linear(e, h * e)")),
+            title="projections with a bias",
+            says="Your three projections have a bias. As in exercise 3, only unify has one."),
+    Mistake(WIDE, "one-head-for-all",
+            edit=tuple((f"self.to_{role} = nn.Linear(e, h * e, bias=False)",
+                        f"self.to_{role} = nn.Linear(e, e, bias=False)") for role in ("queries", "keys", "values"))
+                 + cut("{}.unsqueeze(1).expand(-1, self.h, -1, -1)"), title="one wide head, h times",
+            says="Your projections lead from e to e, and all heads get the same queries, keys and values. h heads of "
+                 "width e need h·e outputs."),
+    Mistake(WIDE, "refuses",
+            edit=("self.h = h",
+                  'if e % h != 0:\n            raise ValueError(f"e = {e} is not divisible by h = {h}")\n        '
+                  "self.h = h"), title="refuses what it need not",
+            says="Your constructor refuses an e that h does not divide. In the wide convention nothing is divided "
+                 "among the heads: every head is e wide, and any h will do."),
+    Same(WIDE, "by-hand", instead=("", """
         b, t, e = x.shape
-        q, k, v = (to(x).view(b, t, self.h, e).transpose(1, 2) for to in (self.to_queries, self.to_keys, self.to_values))
+        layers = self.to_queries, self.to_keys, self.to_values
+        q, k, v = (to(x).view(b, t, self.h, e).transpose(1, 2) for to in layers)
         y = torch.nn.functional.softmax(q.matmul(k.mT) / e ** 0.5, dim=3).matmul(v)
         return self.unify(y.permute(0, 2, 1, 3).reshape(b, t, self.h * e))
-    """,
-        ),
-    ),
-    Same(
-        WIDE,
-        "folded",
-        instead=(
-            "",
-            """
+    """)),
+    Same(WIDE, "folded", instead=("", """
         b, t, e = x.shape
         h = self.h
         q = self.to_queries(x).view(b, t, h, e).transpose(1, 2).contiguous().view(b * h, t, e) / e ** (1 / 4)
@@ -946,278 +460,127 @@ VARIANTS = [
         v = self.to_values(x).view(b, t, h, e).transpose(1, 2).contiguous().view(b * h, t, e)
         out = torch.bmm(torch.softmax(torch.bmm(q, k.transpose(1, 2)), dim=2), v).view(b, h, t, e)
         return self.unify(out.transpose(1, 2).contiguous().view(b, t, h * e))
-    """,
-        ),
-    ),
-    Same(
-        WIDE,
-        "summed-in-a-loop",
-        instead=(
-            "",
-            """
+    """)),
+    Same(WIDE, "summed-in-a-loop", instead=("", """
         e, y = x.shape[-1], self.unify.bias
         for k in range(self.h):
             rows = slice(k * e, (k + 1) * e)
             q, s, v = (x @ to.weight[rows].T for to in (self.to_queries, self.to_keys, self.to_values))
             y = y + torch.softmax(q @ s.mT / e ** 0.5, -1) @ v @ self.unify.weight[:, rows].T
         return y
-    """,
-        ),
-    ),
-    Shortcut(
-        WIDE,
-        "library",
-        instead=(
-            "self.whole = nn.MultiheadAttention(h * e, h, batch_first=True)",
-            """
+    """)),
+    Shortcut(WIDE, "library", instead=("self.whole = nn.MultiheadAttention(h * e, h, batch_first=True)", """
         y = self.whole(x.repeat(1, 1, self.whole.num_heads), x, x)[0]
         return y
-    """,
-        ),
-    ),
+    """)),
     # --------------------------------------------------------------------------------- shared_head_weight
-    Mistake(
-        SHARED,
-        "every-block",
-        edit=("torch.block_diag(*[w] * h)", "w.repeat(h, h)"),
-        title="w in every block",
-        says=(
-            "w stands in all h × h blocks, so every head would read the pieces of all others, summed. Only the blocks"
-            " on the diagonal are filled; the rest is 0."
-        ),
-    ),
-    Mistake(
-        SHARED,
-        "interleaved",
-        edit=("torch.block_diag(*[w] * h)", "torch.kron(w, torch.eye(h, device=w.device, dtype=w.dtype))"),
-        title="the Kronecker product the other way round",
-        says=(
-            "Every entry of your w became a small diagonal matrix. That belongs to heads whose components alternate;"
-            " ours are blocks of d neighbours, so w stays in one piece, h times."
-        ),
-    ),
-    Mistake(
-        SHARED,
-        "transposed",
-        edit=("*[w] * h", "*[w.T] * h"),
-        title="the transpose of w in the blocks",
-        says="Your blocks hold w transposed. They hold w as it comes.",
-    ),
-    Mistake(
-        SHARED,
-        "stacked",
-        edit=("torch.block_diag(*[w] * h)", "w.repeat(h, 1)"),
-        title="copies below each other",
-        says=(
-            "Your result is (e, d): h copies below each other, which would read one piece only. Block k fills rows"
-            " *and* columns k·d to (k+1)·d."
-        ),
-    ),
-    Mistake(
-        SHARED,
-        "anti-diagonal",
-        edit=("torch.block_diag(*[w] * h)", "torch.block_diag(*[w] * h).reshape(h, len(w), -1).flip(0).flatten(0, 1)"),
-        title="on the wrong diagonal",
-        says=(
-            "Your blocks run from the lower left to the upper right: head 1 would read the last piece. Block k stands"
-            " in rows and columns k·d to (k+1)·d."
-        ),
-    ),
-    Mistake(
-        SHARED,
-        "one-block",
-        edit=("torch.block_diag(*[w] * h)", "torch.nn.functional.pad(w, (0, (h - 1) * len(w), 0, (h - 1) * len(w)))"),
-        title="only the first block filled",
-        says="w stands in the first block, and the others are empty: all heads but the first would get zeros.",
-    ),
-    Mistake(
-        SHARED,
-        "detached",
-        edit=("*[w] * h", "*[w.detach()] * h"),
-        title="cut off from the gradient",
-        says=(
-            "Your numbers are right, and no gradient flows back to w: detach(), .data or a trip through lists cuts the"
-            " graph."
-        ),
-    ),
-    Mistake(
-        SHARED,
-        "made-on-the-cpu",
-        instead="""
+    Mistake(SHARED, "every-block", edit=("torch.block_diag(*[w] * h)", "w.repeat(h, h)"), title="w in every block",
+            says="w stands in all h × h blocks, so every head would read the pieces of all others, summed. Only the "
+                 "blocks on the diagonal are filled; the rest is 0."),
+    Mistake(SHARED, "interleaved",
+            edit=("torch.block_diag(*[w] * h)", "torch.kron(w, torch.eye(h, device=w.device, dtype=w.dtype))"),
+            title="the Kronecker product the other way round",
+            says="Every entry of your w became a small diagonal matrix. That belongs to heads whose components "
+                 "alternate; ours are blocks of d neighbours, so w stays in one piece, h times."),
+    Mistake(SHARED, "transposed", edit=("*[w] * h", "*[w.T] * h"), title="the transpose of w in the blocks",
+            says="Your blocks hold w transposed. They hold w as it comes."),
+    Mistake(SHARED, "stacked", edit=("torch.block_diag(*[w] * h)", "w.repeat(h, 1)"), title="copies below each other",
+            says="Your result is (e, d): h copies below each other, which would read one piece only. Block k fills "
+                 "rows *and* columns k·d to (k+1)·d."),
+    Mistake(SHARED, "anti-diagonal",
+            edit=("torch.block_diag(*[w] * h)",
+                  "torch.block_diag(*[w] * h).reshape(h, len(w), -1).flip(0).flatten(0, 1)"),
+            title="on the wrong diagonal",
+            says="Your blocks run from the lower left to the upper right: head 1 would read the last piece. Block k "
+                 "stands in rows and columns k·d to (k+1)·d."),
+    Mistake(SHARED, "one-block",
+            edit=("torch.block_diag(*[w] * h)",
+                  "torch.nn.functional.pad(w, (0, (h - 1) * len(w), 0, (h - 1) * len(w)))"),
+            title="only the first block filled",
+            says="w stands in the first block, and the others are empty: all heads but the first would get zeros."),
+    Mistake(SHARED, "detached", edit=("*[w] * h", "*[w.detach()] * h"), title="cut off from the gradient",
+            says="Your numbers are right, and no gradient flows back to w: detach(), .data or a trip through lists "
+                 "cuts the graph."),
+    Mistake(SHARED, "made-on-the-cpu", instead="""
         d = len(w)
         large = torch.zeros(h * d, h * d)
         for k in range(h):
             large[k * d:(k + 1) * d, k * d:(k + 1) * d] = w
         return large
-    """,
-        title="a tensor made on the CPU",
-        says=(
-            "Your numbers are right on the CPU. The matrix of zeros has to be made where w is: torch.zeros(...,"
-            " device=w.device), or w.new_zeros(...)."
-        ),
-    ),
-    Same(
-        SHARED,
-        "filled-in",
-        instead="""
+    """, title="a tensor made on the CPU",
+            says="Your numbers are right on the CPU. The matrix of zeros has to be made where w is: torch.zeros(..., "
+                 "device=w.device), or w.new_zeros(...)."),
+    Same(SHARED, "filled-in", instead="""
         d = w.shape[0]
         large = w.new_zeros(h * d, h * d)
         for k in range(h):
             large[k * d:(k + 1) * d, k * d:(k + 1) * d] = w
         return large
-    """,
-    ),
+    """),
     Same(SHARED, "kron", instead="return torch.kron(torch.eye(h, device=w.device, dtype=w.dtype), w)"),
-    Same(
-        SHARED,
-        "einsum",
-        instead="""
+    Same(SHARED, "einsum", instead="""
         d = w.shape[0]
         return torch.einsum("kl,ij->kilj", torch.eye(h).to(w), w).reshape(h * d, h * d)
-    """,
-    ),
-    Same(
-        SHARED,
-        "masked",
-        instead="""
+    """),
+    Same(SHARED, "masked", instead="""
         head = torch.arange(h * len(w), device=w.device) // len(w)
         return w.tile(h, h) * (head[:, None] == head[None, :])
-    """,
-    ),
+    """),
     # ----------------------------------------------------------------------------------- count_parameters
-    Mistake(
-        COUNT,
-        "bias-forgotten",
-        edit=(
-            ("projections, unify = 3 * e * e, e * e + e", "projections, unify = 3 * e * e, e * e"),
-            ("(h * e) * e + e", "(h * e) * e"),
-            ("3 * (e // h) ** 2, e * e + e", "3 * (e // h) ** 2, e * e"),
-        ),
-        title="the bias of unify forgotten",
-        says="Your number is e too small: unify has a bias, one number for each of its e outputs.",
-    ),
-    Mistake(
-        COUNT,
-        "biases-everywhere",
-        edit=(
-            ("3 * e * e, e", "3 * (e * e + e), e"),
-            ("3 * e * (h * e)", "3 * (e * (h * e) + h * e)"),
-            ("3 * (e // h) ** 2", "3 * ((e // h) ** 2 + e // h)"),
-        ),
-        title="biases counted that are not there",
-        says="You count a bias for the three projections as well. They have none; only unify has.",
-    ),
-    Mistake(
-        COUNT,
-        "unify-forgotten",
-        edit=("return projections + unify", "return projections"),
-        title="unify forgotten",
-        says="You count the three projections only. unify has parameters too: its weight and its bias.",
-    ),
-    Mistake(
-        COUNT,
-        "one-projection",
-        edit=("return projections + unify", "return projections // 3 + unify"),
-        title="one projection where there are three",
-        says="You count one projection. Queries, keys and values have one each.",
-    ),
-    Mistake(
-        COUNT,
-        "narrow-times-h",
-        edit=("3 * e * e, e", "3 * h * e * e, h * e"),
-        title="narrow counted h times",
-        says=(
-            "You count h full matrices for the narrow kind. Its heads *share* the width: h matrices of (e, d) with d ="
-            " e/h are one of (e, e), whatever h is."
-        ),
-    ),
-    Mistake(
-        COUNT,
-        "narrow-divided",
-        edit=("3 * e * e, e", "3 * e * (e // h), e"),
-        title="one narrow head counted",
-        says=(
-            "You count the projections of a single narrow head, e × d. There are h of them, which makes e × e for the"
-            " queries, the keys and the values each."
-        ),
-    ),
-    Mistake(
-        COUNT,
-        "wide-unify",
-        edit=("(h * e) * e + e", "e * e + e"),
-        title="unify too small for wide heads",
-        says="Your unify for wide heads is e × e. What it reads is h heads side by side, each e wide.",
-    ),
-    Mistake(
-        COUNT,
-        "wide-bias",
-        edit=("(h * e) * e + e", "(h * e) * e + h * e"),
-        title="a bias for every input of unify",
-        says="A bias has one number for each *output*. unify leads from h·e back to e, so its bias has e numbers.",
-    ),
-    Mistake(
-        COUNT,
-        "shared-per-head",
-        edit=("3 * (e // h) ** 2", "3 * h * (e // h) ** 2"),
-        title="the shared matrix counted once a head",
-        says=(
-            "You count a d × d matrix for every head. In the shared kind all heads use the same one: it is trained,"
-            " stored and counted once, for queries, keys and values each."
-        ),
-    ),
-    Mistake(
-        COUNT,
-        "shared-block-diagonal",
-        edit=("3 * (e // h) ** 2", "3 * e * e"),
-        title="the zeros counted too",
-        says=(
-            "You count the whole (e, e) matrix. The block-diagonal matrix is a way of reading; what is trained is one d"
-            " × d matrix for the queries, one for the keys, one for the values."
-        ),
-    ),
-    Mistake(
-        COUNT,
-        "shared-small-unify",
-        edit=("3 * (e // h) ** 2, e * e + e", "3 * (e // h) ** 2, (e // h) ** 2 + e // h"),
-        title="unify shared as well",
-        says=(
-            "Your unify for the shared kind is d × d. Only the three projections are shared; unify is the same as in"
-            " the narrow kind, e × e with its bias, or the heads would never meet."
-        ),
-    ),
-    Mistake(
-        COUNT,
-        "shared-one-for-all",
-        edit=("3 * (e // h) ** 2", "(e // h) ** 2"),
-        title="one matrix for queries, keys and values",
-        says=(
-            "You count one d × d matrix. It is shared among the heads, not among the roles: queries, keys and values"
-            " have one each."
-        ),
-    ),
-    Same(
-        COUNT,
-        "closed-form",
-        instead=(
-            'return {"narrow": 4 * e**2 + e, "wide": 4 * h * e**2 + e, "shared": 3 * (e / h) ** 2 + e**2 + e}[kind]'
-        ),
-    ),
-    Same(
-        COUNT,
-        "layers",
-        instead="""
+    Mistake(COUNT, "bias-forgotten",
+            edit=(("projections, unify = 3 * e * e, e * e + e", "projections, unify = 3 * e * e, e * e"),
+                  ("(h * e) * e + e", "(h * e) * e"),
+                  ("3 * (e // h) ** 2, e * e + e", "3 * (e // h) ** 2, e * e")), title="the bias of unify forgotten",
+            says="Your number is e too small: unify has a bias, one number for each of its e outputs."),
+    Mistake(COUNT, "biases-everywhere",
+            edit=(("3 * e * e, e", "3 * (e * e + e), e"),
+                  ("3 * e * (h * e)", "3 * (e * (h * e) + h * e)"),
+                  ("3 * (e // h) ** 2", "3 * ((e // h) ** 2 + e // h)")), title="biases counted that are not there",
+            says="You count a bias for the three projections as well. They have none; only unify has."),
+    Mistake(COUNT, "unify-forgotten", edit=("return projections + unify", "return projections"),
+            title="unify forgotten",
+            says="You count the three projections only. unify has parameters too: its weight and its bias."),
+    Mistake(COUNT, "one-projection", edit=("return projections + unify", "return projections // 3 + unify"),
+            title="one projection where there are three",
+            says="You count one projection. Queries, keys and values have one each."),
+    Mistake(COUNT, "narrow-times-h", edit=("3 * e * e, e", "3 * h * e * e, h * e"), title="narrow counted h times",
+            says="You count h full matrices for the narrow kind. Its heads *share* the width: h matrices of (e, d) "
+                 "with d = e/h are one of (e, e), whatever h is."),
+    Mistake(COUNT, "narrow-divided", edit=("3 * e * e, e", "3 * e * (e // h), e"), title="one narrow head counted",
+            says="You count the projections of a single narrow head, e × d. There are h of them, which makes e × e for "
+                 "the queries, the keys and the values each."),
+    Mistake(COUNT, "wide-unify", edit=("(h * e) * e + e", "e * e + e"), title="unify too small for wide heads",
+            says="Your unify for wide heads is e × e. What it reads is h heads side by side, each e wide."),
+    Mistake(COUNT, "wide-bias", edit=("(h * e) * e + e", "(h * e) * e + h * e"),
+            title="a bias for every input of unify",
+            says="A bias has one number for each *output*. unify leads from h·e back to e, so its bias has e numbers."),
+    Mistake(COUNT, "shared-per-head", edit=("3 * (e // h) ** 2", "3 * h * (e // h) ** 2"),
+            title="the shared matrix counted once a head",
+            says="You count a d × d matrix for every head. In the shared kind all heads use the same one: it is "
+                 "trained, stored and counted once, for queries, keys and values each."),
+    Mistake(COUNT, "shared-block-diagonal", edit=("3 * (e // h) ** 2", "3 * e * e"), title="the zeros counted too",
+            says="You count the whole (e, e) matrix. The block-diagonal matrix is a way of reading; what is trained is "
+                 "one d × d matrix for the queries, one for the keys, one for the values."),
+    Mistake(COUNT, "shared-small-unify",
+            edit=("3 * (e // h) ** 2, e * e + e", "3 * (e // h) ** 2, (e // h) ** 2 + e // h"),
+            title="unify shared as well",
+            says="Your unify for the shared kind is d × d. Only the three projections are shared; unify is the same as "
+                 "in the narrow kind, e × e with its bias, or the heads would never meet."),
+    Mistake(COUNT, "shared-one-for-all", edit=("3 * (e // h) ** 2", "(e // h) ** 2"),
+            title="one matrix for queries, keys and values",
+            says="You count one d × d matrix. It is shared among the heads, not among the roles: queries, keys and "
+                 "values have one each."),
+    Same(COUNT, "closed-form",
+         instead='return {"narrow": 4 * e**2 + e, "wide": 4 * h * e**2 + e, "shared": 3 * (e / h) ** 2 + e**2 + '
+                 "e}[kind]"),
+    Same(COUNT, "layers", instead="""
         d = e if kind == "wide" else e // h
         small = nn.Linear(d, d, bias=False) if kind == "shared" else nn.Linear(e, h * d, bias=False)
         return 3 * sum(p.numel() for p in small.parameters()) + sum(p.numel() for p in nn.Linear(h * d, e).parameters())
-    """,
-    ),
-    Same(
-        COUNT,
-        "as-a-tensor",
-        instead="""
+    """),
+    Same(COUNT, "as-a-tensor", instead="""
         d = e if kind == "wide" else e // h
         inputs, outputs = (d, d) if kind == "shared" else (e, h * d)
         return torch.tensor(3 * inputs * outputs + h * d * e + e)
-    """,
-    ),
+    """),
 ]

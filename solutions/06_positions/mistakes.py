@@ -11,420 +11,192 @@ EMBEDDING, SINUSOIDS, SHIFT, BIAS, ROTATE, ROTARY = (
     "rotary_attention",
 )
 
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ---------------------------------------------------------------------------------- PositionEmbedding
-    Mistake(
-        EMBEDDING,
-        "swapped",
-        edit=("nn.Embedding(t_max, e)", "nn.Embedding(e, t_max)"),
-        title="the arguments of nn.Embedding exchanged",
-        says=(
-            "Your table has e rows of width t_max. `nn.Embedding(rows, width)` wants first how many things there are"
-            " vectors for, the positions, and then how wide a vector is. When the two sizes happen to be equal, nothing"
-            " tells you."
-        ),
-    ),
-    Mistake(
-        EMBEDDING,
-        "one-number",
-        edit=("nn.Embedding(t_max, e)", "nn.Embedding(t_max, 1)"),
-        title="one number for each position, not a vector",
-        says=(
-            "Your table holds one number for each position, and it is added to every component alike. A position needs"
-            " a vector as wide as the word's."
-        ),
-    ),
-    Mistake(
-        EMBEDDING,
-        "no-limit",
-        edit=("t > self.t_max", "False"),
-        title="no check of the length",
-        says=(
-            "Sequences up to t_max are right; a longer one reaches into a table that has no such row, and what PyTorch"
-            " says then does not mention positions at all. Compare t with t_max before you look anything up."
-        ),
-    ),
-    Mistake(
-        EMBEDDING,
-        "limit-too-low",
-        edit=("t > self.t_max", "t >= self.t_max"),
-        title="a sequence of exactly t_max positions refused",
-        says="You refuse sequences of t_max positions. They use the rows 0 to t_max − 1, and these are all there.",
-    ),
-    Mistake(
-        EMBEDDING,
-        "no-numbers",
-        edit=('f"{t} positions are too many: the table has {self.t_max}."', '"the sequence is too long"'),
-        title="an error that does not name both numbers",
-        says=(
-            "You raise a ValueError at the right moment. Its message has to say how long the sequence is and how long"
-            " it may be: somebody who meets it in the middle of a long program needs both."
-        ),
-    ),
+    Mistake(EMBEDDING, "swapped", edit=("nn.Embedding(t_max, e)", "nn.Embedding(e, t_max)"),
+            title="the arguments of nn.Embedding exchanged",
+            says="Your table has e rows of width t_max. `nn.Embedding(rows, width)` wants first how many things there "
+                 "are vectors for, the positions, and then how wide a vector is. When the two sizes happen to be "
+                 "equal, nothing tells you."),
+    Mistake(EMBEDDING, "one-number", edit=("nn.Embedding(t_max, e)", "nn.Embedding(t_max, 1)"),
+            title="one number for each position, not a vector",
+            says="Your table holds one number for each position, and it is added to every component alike. A position "
+                 "needs a vector as wide as the word's."),
+    Mistake(EMBEDDING, "no-limit", edit=("t > self.t_max", "False"), title="no check of the length",
+            says="Sequences up to t_max are right; a longer one reaches into a table that has no such row, and what "
+                 "PyTorch says then does not mention positions at all. Compare t with t_max before you look anything "
+                 "up."),
+    Mistake(EMBEDDING, "limit-too-low", edit=("t > self.t_max", "t >= self.t_max"),
+            title="a sequence of exactly t_max positions refused",
+            says="You refuse sequences of t_max positions. They use the rows 0 to t_max − 1, and these are all there."),
+    Mistake(EMBEDDING, "no-numbers",
+            edit=('f"{t} positions are too many: the table has {self.t_max}."', '"the sequence is too long"'),
+            title="an error that does not name both numbers",
+            says="You raise a ValueError at the right moment. Its message has to say how long the sequence is and how "
+                 "long it may be: somebody who meets it in the middle of a long program needs both."),
     # the check looks for both numbers and says nothing about which is there
-    Alias(
-        EMBEDDING,
-        "one-number-named",
-        of="no-numbers",
-        edit=('f"{t} positions are too many: the table has {self.t_max}."', 'f"at most {self.t_max} positions"'),
-    ),
-    Mistake(
-        EMBEDDING,
-        "assertion",
-        edit=(
-            (
-                'if t > self.t_max:\n            raise ValueError(f"{t} positions are too many: the table has'
-                ' {self.t_max}.")'
-            ),
-            'assert t <= self.t_max, f"{t} positions, at most {self.t_max}"',
-        ),
-        title="an assertion instead of a ValueError",
-        says=(
-            "An assertion states what cannot be otherwise, and Python leaves assertions out when it is started with -O."
-            " That a caller brings too long a sequence is an ordinary mistake: raise ValueError."
-        ),
-    ),
-    Mistake(
-        EMBEDDING,
-        "silent",
-        instead=(
-            "",
-            """
+    Alias(EMBEDDING, "one-number-named", of="no-numbers",
+          edit=('f"{t} positions are too many: the table has {self.t_max}."', 'f"at most {self.t_max} positions"')),
+    Mistake(EMBEDDING, "assertion",
+            edit=('if t > self.t_max:\n            raise ValueError(f"{t} positions are too many: the table has '
+                  '{self.t_max}.")',
+                  'assert t <= self.t_max, f"{t} positions, at most {self.t_max}"'),
+            title="an assertion instead of a ValueError",
+            says="An assertion states what cannot be otherwise, and Python leaves assertions out when it is started "
+                 "with -O. That a caller brings too long a sequence is an ordinary mistake: raise ValueError."),
+    Mistake(EMBEDDING, "silent", instead=("", """
         positions = torch.arange(x.shape[1], device=x.device).clamp(max=self.t_max - 1)
         return x + self.table(positions)
-    """,
-        ),
-        title="too long a sequence goes through in silence",
-        says=(
-            "A sequence longer than t_max goes through without a word: positions share a vector, or are cut off. The"
-            " model will be worse and nobody will know why. Raise a ValueError."
-        ),
-    ),
+    """), title="too long a sequence goes through in silence",
+            says="A sequence longer than t_max goes through without a word: positions share a vector, or are cut off. "
+                 "The model will be worse and nobody will know why. Raise a ValueError."),
     # other ways to make every position fit: same numbers up to t_max, same silence beyond
-    Alias(
-        EMBEDDING,
-        "wraps-round",
-        of="silent",
-        instead=(
-            "",
-            """
+    Alias(EMBEDDING, "wraps-round", of="silent", instead=("", """
         positions = torch.arange(x.shape[1], device=x.device) % self.t_max
         return x + self.table(positions)
-    """,
-        ),
-    ),
-    Alias(
-        EMBEDDING,
-        "cut-off",
-        of="silent",
-        instead=(
-            "",
-            """
+    """)),
+    Alias(EMBEDDING, "cut-off", of="silent", instead=("", """
         x = x[:, : self.t_max]
         return x + self.table(torch.arange(x.shape[1], device=x.device))
-    """,
-        ),
-    ),
-    Mistake(
-        EMBEDDING,
-        "from-one",
-        edit=("torch.arange(t, device=x.device)", "torch.arange(1, t + 1, device=x.device)"),
-        title="positions counted from 1",
-        says=(
-            "Your first position gets row 1 of the table. Positions count from 0; row 0 is never used like this, and"
-            " the last position has no row."
-        ),
-    ),
-    Mistake(
-        EMBEDDING,
-        "backwards",
-        edit=("torch.arange(t, device=x.device)", "torch.arange(t, device=x.device).flip(0)"),
-        title="positions counted backwards",
-        says=(
-            "Your last position gets row 0. Count from the start: otherwise a word's number changes with what comes"
-            " after it."
-        ),
-    ),
-    Mistake(
-        EMBEDDING,
-        "batch",
-        edit=(
-            "torch.arange(t, device=x.device)\n        return x + self.table(positions)",
-            "torch.arange(x.shape[0], device=x.device)\n        return x + self.table(positions).unsqueeze(1)",
-        ),
-        title="sentences numbered instead of positions",
-        says=(
-            "All positions of one sequence get the same vector, and every sequence of the batch another: you count"
-            " along axis 0. Positions are axis 1 of (b, t, e)."
-        ),
-    ),
-    Mistake(
-        EMBEDDING,
-        "not-added",
-        edit=("x + self.table(positions)", "self.table(positions).expand(x.shape)"),
-        title="the positions without the words",
-        says="You return the vectors of the positions alone; the words are gone. Add them to x.",
-    ),
-    Mistake(
-        EMBEDDING,
-        "multiplied",
-        edit=("x + self.table", "x * self.table"),
-        title="multiplied instead of added",
-        says="You multiply the words with their positions. They have to be added.",
-    ),
-    Mistake(
-        EMBEDDING,
-        "on-the-cpu",
-        edit=("torch.arange(t, device=x.device)", "torch.arange(t)"),
-        title="positions made on the CPU",
-        says=(
-            "`torch.arange(t)` counts on the CPU, wherever x is. On a GPU the table and its indices do not meet."
-            " `device=x.device` puts them where x is."
-        ),
-    ),
-    Mistake(
-        EMBEDDING,
-        "in-place",
-        edit=("return x + self.table(positions)", "x += self.table(positions)\n        return x"),
-        title="the input changed in place",
-        says=(
-            "Your sum is right and is written over the caller's x: whoever keeps the word vectors finds positions in"
-            " them. Return a new tensor."
-        ),
-    ),
-    Same(
-        EMBEDDING,
-        "rows",
-        instead=(
-            "self.table = nn.Embedding(t_max, e)",
-            """
+    """)),
+    Mistake(EMBEDDING, "from-one", edit=("torch.arange(t, device=x.device)", "torch.arange(1, t + 1, device=x.device)"),
+            title="positions counted from 1",
+            says="Your first position gets row 1 of the table. Positions count from 0; row 0 is never used like this, "
+                 "and the last position has no row."),
+    Mistake(EMBEDDING, "backwards",
+            edit=("torch.arange(t, device=x.device)", "torch.arange(t, device=x.device).flip(0)"),
+            title="positions counted backwards",
+            says="Your last position gets row 0. Count from the start: otherwise a word's number changes with what "
+                 "comes after it."),
+    Mistake(EMBEDDING, "batch",
+            edit=("torch.arange(t, device=x.device)\n        return x + self.table(positions)",
+                  "torch.arange(x.shape[0], device=x.device)\n        return x + self.table(positions).unsqueeze(1)"),
+            title="sentences numbered instead of positions",
+            says="All positions of one sequence get the same vector, and every sequence of the batch another: you "
+                 "count along axis 0. Positions are axis 1 of (b, t, e)."),
+    Mistake(EMBEDDING, "not-added", edit=("x + self.table(positions)", "self.table(positions).expand(x.shape)"),
+            title="the positions without the words",
+            says="You return the vectors of the positions alone; the words are gone. Add them to x."),
+    Mistake(EMBEDDING, "multiplied", edit=("x + self.table", "x * self.table"), title="multiplied instead of added",
+            says="You multiply the words with their positions. They have to be added."),
+    Mistake(EMBEDDING, "on-the-cpu", edit=("torch.arange(t, device=x.device)", "torch.arange(t)"),
+            title="positions made on the CPU",
+            says="`torch.arange(t)` counts on the CPU, wherever x is. On a GPU the table and its indices do not meet. "
+                 "`device=x.device` puts them where x is."),
+    Mistake(EMBEDDING, "in-place",
+            edit=("return x + self.table(positions)", "x += self.table(positions)\n        return x"),
+            title="the input changed in place",
+            says="Your sum is right and is written over the caller's x: whoever keeps the word vectors finds positions "
+                 "in them. Return a new tensor."),
+    Same(EMBEDDING, "rows", instead=("self.table = nn.Embedding(t_max, e)", """
         b, t, e = x.shape
         t_max = self.table.weight.shape[0]
         if t > t_max:
             raise ValueError("t is " + str(t) + ", t_max is " + str(t_max))
         return x + self.table.weight[:t]
-    """,
-        ),
-    ),
-    Same(
-        EMBEDDING,
-        "whole-batch",
-        instead=(
-            "",
-            """
+    """)),
+    Same(EMBEDDING, "whole-batch", instead=("", """
         self.t_max = self.table.num_embeddings
         if x.size(1) > self.t_max:
             raise ValueError("sequence of length %d, but t_max = %d" % (x.size(1), self.t_max))
         positions = torch.ones(x.shape[:2], dtype=torch.long, device=x.device).cumsum(1) - 1
         return torch.add(self.table(positions), x)
-    """,
-        ),
-    ),
-    Same(
-        EMBEDDING,
-        "one-by-one",
-        instead=(
-            "self.table = nn.Embedding(num_embeddings=t_max, embedding_dim=e)",
-            """
+    """)),
+    Same(EMBEDDING, "one-by-one", instead=("self.table = nn.Embedding(num_embeddings=t_max, embedding_dim=e)", """
         if not x.shape[1] <= self.table.num_embeddings:
             raise ValueError(f"{x.shape[1]} > {self.table.num_embeddings}")
         y = torch.zeros_like(x)
         for p in range(x.shape[1]):
             y[:, p] = x[:, p] + self.table(torch.tensor(p, device=x.device))
         return y
-    """,
-        ),
-    ),
-    Same(
-        EMBEDDING,
-        "buffer",
-        instead=(
-            """
+    """)),
+    Same(EMBEDDING, "buffer", instead=("""
         self.table = nn.Embedding(t_max, e)
         self.register_buffer("places", torch.arange(t_max))
-    """,
-            """
+    """, """
         if x.shape[1] > len(self.places):
             raise ValueError(f"got {x.shape[1]} positions, have {len(self.places)}")
         return x + self.table(self.places[: x.shape[1]]).unsqueeze(0)
-    """,
-        ),
-    ),
-    Same(
-        EMBEDDING,
-        "one-hot",
-        instead=(
-            "self.table = nn.Embedding(t_max, e)",
-            """
+    """)),
+    Same(EMBEDDING, "one-hot", instead=("self.table = nn.Embedding(t_max, e)", """
         t, t_max = x.shape[1], self.table.num_embeddings
         if t > t_max:
             raise ValueError(f"{t} is more than {t_max}")
         return x + torch.eye(t, t_max, device=x.device) @ self.table.weight
-    """,
-        ),
-    ),
-    Shortcut(
-        EMBEDDING,
-        "finished-part",
-        edit=("return x + self.table(positions)", "return finished.PositionEmbedding.forward(self, x)"),
-    ),
+    """)),
+    Shortcut(EMBEDDING, "finished-part",
+             edit=("return x + self.table(positions)", "return finished.PositionEmbedding.forward(self, x)")),
     # -------------------------------------------------------------------------------- sinusoidal_encoding
-    Mistake(
-        SINUSOIDS,
-        "halves",
-        edit=(
-            "torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
-            "torch.cat([angles.sin(), angles.cos()], dim=-1)",
-        ),
-        title="all sines first, then all cosines",
-        says=(
-            "Your numbers are the right ones in another order: the sines fill the left half, the cosines the right."
-            " Sine and cosine of one angle stand side by side here, at 2j and 2j + 1."
-        ),
-    ),
-    Mistake(
-        SINUSOIDS,
-        "cosine-first",
-        edit=("[angles.sin(), angles.cos()]", "[angles.cos(), angles.sin()]"),
-        title="cosine before sine",
-        says="Your even components are cosines and your odd ones sines. It is the other way round.",
-    ),
-    Mistake(
-        SINUSOIDS,
-        "exponent-j",
-        edit=("(pairs / e)", "(pairs / 2 / e)"),
-        title="exponent j/e instead of 2j/e",
-        says=(
-            "Your hands slow down half as fast as they should: the exponent is 2j/e, and the last hand is nearly 10000"
-            " times as slow as the first, yours only 100 times. Mind whether your j counts pairs or components."
-        ),
-    ),
-    Mistake(
-        SINUSOIDS,
-        "exponent-4j",
-        edit=("(pairs / e)", "(2 * pairs / e)"),
-        title="exponent 4j/e instead of 2j/e",
-        says=(
-            "Your hands slow down twice as fast as they should. Numbers that already go up in steps of 2 must not be"
-            " doubled once more: they are the 2j."
-        ),
-    ),
-    # the published form of the doubled exponent: the loop variable goes in steps of 2 and is doubled, and the cosine gets a step of its own
-    Mistake(
-        SINUSOIDS,
-        "doubled-and-apart",
-        edit=(
-            "torch.stack([angles.sin(), angles.cos()], dim=-1)",
-            (
-                "torch.stack([(positions / 10000 ** (2 * pairs / e)).sin(), (positions / 10000 ** (2 * (pairs + 1) /"
-                " e)).cos()], dim=-1)"
-            ),
-        ),
-        title="the exponent doubled, and another one for the cosine",
-        says=(
-            "Two things about your exponents. The numbers 0, 2, 4, … are the 2j already and must not be doubled again;"
-            " and sine and cosine of a pair share one angle, or the pair is no clock hand."
-        ),
-    ),
-    Mistake(
-        SINUSOIDS,
-        "each-its-own",
-        edit=(
-            "torch.stack([angles.sin(), angles.cos()], dim=-1)",
-            "torch.stack([angles.sin(), (positions / 10000 ** ((pairs + 1) / e)).cos()], dim=-1)",
-        ),
-        title="another angle for the cosine",
-        says=(
-            "Your sines are right; your cosines have angles of their own, with an exponent of (2j + 1)/e. Both"
-            " components of a pair take the same angle, with 2j/e."
-        ),
-    ),
-    Mistake(
-        SINUSOIDS,
-        "base-1000",
-        edit=("10000 **", "1000 **"),
-        title="base 1000 instead of 10000",
-        says="Your first hand is right and the others are too quick: the base is 10000, with four zeros.",
-    ),
-    Mistake(
-        SINUSOIDS,
-        "last-is-slowest",
-        edit=("(pairs / e)", "(pairs / (e - 2))"),
-        title="exponent divided by e − 2",
-        says=(
-            "Your exponents run from 0 to 1 with the last hand included. One well-known program does that; in the"
-            " formula the last exponent is (e − 2)/e, a little less than 1."
-        ),
-    ),
-    Mistake(
-        SINUSOIDS,
-        "multiplied",
-        edit=("positions / 10000", "positions * 10000"),
-        title="multiplied by the power instead of divided",
-        says=(
-            "Your hands get quicker from pair to pair, up to thousands of radians a step. Divide by the power of 10000."
-        ),
-    ),
-    Mistake(
-        SINUSOIDS,
-        "from-one",
-        edit=("torch.arange(t, device=device)", "torch.arange(1, t + 1, device=device)"),
-        title="positions counted from 1",
-        says="Your first row is that of position 1. Position 0 comes first: all its sines are 0, all its cosines 1.",
-    ),
-    Mistake(
-        SINUSOIDS,
-        "only-sines",
-        edit=("[angles.sin(), angles.cos()]", "[angles.sin(), angles.sin()]"),
-        title="sines in both places",
-        says="Both components of a pair are sines. A clock hand needs both coordinates: at 2j + 1 stands the cosine.",
-    ),
-    Mistake(
-        SINUSOIDS,
-        "half-width",
-        edit=("torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)", "angles.sin()"),
-        title="sines only, half as wide",
-        says="Your result is (t, e/2): the cosines are missing.",
-    ),
-    Mistake(
-        SINUSOIDS,
-        "t-in-exponent",
-        edit=("(pairs / e)", "(pairs / t)"),
-        title="the exponent divided by t",
-        says=(
-            "You divide the exponent by the number of positions. Then a position's encoding changes with the length of"
-            " the sequence it is in. It is divided by the width e."
-        ),
-    ),
-    Mistake(
-        SINUSOIDS,
-        "on-the-cpu",
-        edit=(
-            ("torch.arange(t, device=device)", "torch.arange(t)"),
-            ("torch.arange(0, e, 2, device=device)", "torch.arange(0, e, 2)"),
-        ),
-        title="made on the CPU, whatever device was asked for",
-        says=(
-            "Your function takes `device` and does not use it, so the encodings stay on the CPU and do not meet words"
-            " on a GPU. Hand it on to what makes the tensors."
-        ),
-    ),
-    Same(
-        SINUSOIDS,
-        "slices",
-        instead="""
+    Mistake(SINUSOIDS, "halves",
+            edit=("torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
+                  "torch.cat([angles.sin(), angles.cos()], dim=-1)"), title="all sines first, then all cosines",
+            says="Your numbers are the right ones in another order: the sines fill the left half, the cosines the "
+                 "right. Sine and cosine of one angle stand side by side here, at 2j and 2j + 1."),
+    Mistake(SINUSOIDS, "cosine-first", edit=("[angles.sin(), angles.cos()]", "[angles.cos(), angles.sin()]"),
+            title="cosine before sine",
+            says="Your even components are cosines and your odd ones sines. It is the other way round."),
+    Mistake(SINUSOIDS, "exponent-j", edit=("(pairs / e)", "(pairs / 2 / e)"), title="exponent j/e instead of 2j/e",
+            says="Your hands slow down half as fast as they should: the exponent is 2j/e, and the last hand is nearly "
+                 "10000 times as slow as the first, yours only 100 times. Mind whether your j counts pairs or "
+                 "components."),
+    Mistake(SINUSOIDS, "exponent-4j", edit=("(pairs / e)", "(2 * pairs / e)"), title="exponent 4j/e instead of 2j/e",
+            says="Your hands slow down twice as fast as they should. Numbers that already go up in steps of 2 must not "
+                 "be doubled once more: they are the 2j."),
+    # the published form of the doubled exponent: the loop variable goes in steps of 2 and is doubled, and the cosine
+    # gets a step of its own
+    Mistake(SINUSOIDS, "doubled-and-apart",
+            edit=("torch.stack([angles.sin(), angles.cos()], dim=-1)",
+                  "torch.stack([(positions / 10000 ** (2 * pairs / e)).sin(), (positions / 10000 ** (2 * (pairs + 1) / "
+                  "e)).cos()], dim=-1)"), title="the exponent doubled, and another one for the cosine",
+            says="Two things about your exponents. The numbers 0, 2, 4, … are the 2j already and must not be doubled "
+                 "again; and sine and cosine of a pair share one angle, or the pair is no clock hand."),
+    Mistake(SINUSOIDS, "each-its-own",
+            edit=("torch.stack([angles.sin(), angles.cos()], dim=-1)",
+                  "torch.stack([angles.sin(), (positions / 10000 ** ((pairs + 1) / e)).cos()], dim=-1)"),
+            title="another angle for the cosine",
+            says="Your sines are right; your cosines have angles of their own, with an exponent of (2j + 1)/e. Both "
+                 "components of a pair take the same angle, with 2j/e."),
+    Mistake(SINUSOIDS, "base-1000", edit=("10000 **", "1000 **"), title="base 1000 instead of 10000",
+            says="Your first hand is right and the others are too quick: the base is 10000, with four zeros."),
+    Mistake(SINUSOIDS, "last-is-slowest", edit=("(pairs / e)", "(pairs / (e - 2))"), title="exponent divided by e − 2",
+            says="Your exponents run from 0 to 1 with the last hand included. One well-known program does that; in the "
+                 "formula the last exponent is (e − 2)/e, a little less than 1."),
+    Mistake(SINUSOIDS, "multiplied", edit=("positions / 10000", "positions * 10000"),
+            title="multiplied by the power instead of divided",
+            says="Your hands get quicker from pair to pair, up to thousands of radians a step. Divide by the power of "
+                 "10000."),
+    Mistake(SINUSOIDS, "from-one", edit=("torch.arange(t, device=device)", "torch.arange(1, t + 1, device=device)"),
+            title="positions counted from 1",
+            says="Your first row is that of position 1. Position 0 comes first: all its sines are 0, all its cosines "
+                 "1."),
+    Mistake(SINUSOIDS, "only-sines", edit=("[angles.sin(), angles.cos()]", "[angles.sin(), angles.sin()]"),
+            title="sines in both places",
+            says="Both components of a pair are sines. A clock hand needs both coordinates: at 2j + 1 stands the "
+                 "cosine."),
+    Mistake(SINUSOIDS, "half-width",
+            edit=("torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)", "angles.sin()"),
+            title="sines only, half as wide",
+            says="Your result is (t, e/2): the cosines are missing."),
+    Mistake(SINUSOIDS, "t-in-exponent", edit=("(pairs / e)", "(pairs / t)"), title="the exponent divided by t",
+            says="You divide the exponent by the number of positions. Then a position's encoding changes with the "
+                 "length of the sequence it is in. It is divided by the width e."),
+    Mistake(SINUSOIDS, "on-the-cpu",
+            edit=(("torch.arange(t, device=device)", "torch.arange(t)"),
+                  ("torch.arange(0, e, 2, device=device)", "torch.arange(0, e, 2)")),
+            title="made on the CPU, whatever device was asked for",
+            says="Your function takes `device` and does not use it, so the encodings stay on the CPU and do not meet "
+                 "words on a GPU. Hand it on to what makes the tensors."),
+    Same(SINUSOIDS, "slices", instead="""
         position = torch.arange(0, t, dtype=torch.float, device=device)[:, None]
         speeds = torch.exp(torch.arange(0, e, 2, device=device).float() * (-math.log(10000.0) / e))
         pe = torch.zeros(t, e, device=device)
         pe[:, 0::2] = torch.sin(position * speeds)
         pe[:, 1::2] = torch.cos(position * speeds)
         return pe
-    """,
-    ),
-    Same(
-        SINUSOIDS,
-        "loops",
-        instead="""
+    """),
+    Same(SINUSOIDS, "loops", instead="""
         pe = torch.empty(t, e)
         for p in range(t):
             for j in range(e // 2):
@@ -432,176 +204,86 @@ VARIANTS = [
                 pe[p, 2 * j] = math.sin(angle)
                 pe[p, 2 * j + 1] = math.cos(angle)
         return pe.to(device)
-    """,
-    ),
-    Same(
-        SINUSOIDS,
-        "shifted-sines",
-        instead="""
+    """),
+    Same(SINUSOIDS, "shifted-sines", instead="""
         c = torch.arange(e, device=device)
         angles = torch.outer(torch.arange(t, device=device).float(), 10000.0 ** (-(c - c % 2) / e))
         return torch.sin(angles + (c % 2) * math.pi / 2)
-    """,
-    ),
-    Same(
-        SINUSOIDS,
-        "complex",
-        instead="""
+    """),
+    Same(SINUSOIDS, "complex", instead="""
         j = torch.arange(e // 2, device=device)
         angles = torch.einsum("p,j->pj", torch.arange(float(t), device=device), 10000 ** (-2 * j / e))
         return torch.view_as_real(torch.polar(torch.ones_like(angles), angles)).flip(-1).reshape(t, e)
-    """,
-    ),
-    Same(
-        SINUSOIDS,
-        "list",
-        instead="""
-        rows = [[(math.cos if c % 2 else math.sin)(p / 10000 ** ((c // 2) * 2 / e)) for c in range(e)] for p in range(t)]
+    """),
+    Same(SINUSOIDS, "list", instead="""
+        wave = lambda c: math.cos if c % 2 else math.sin
+        rows = [[wave(c)(p / 10000 ** ((c // 2) * 2 / e)) for c in range(e)] for p in range(t)]
         return torch.tensor(rows, device=device)
-    """,
-    ),
+    """),
     Shortcut(SINUSOIDS, "finished-part", instead="return finished.sinusoidal_encoding(t, e, device)"),
     # --------------------------------------------------------------------------------------- shift_matrix
-    Mistake(
-        SHIFT,
-        "no-minus",
-        edit=("= -sin, cos", "= sin, cos"),
-        title="both sines positive",
-        says=(
-            "Both sines of your blocks have the same sign, so a block is no rotation. In the second row, the one that"
-            " makes the new cosine, the sine is negative."
-        ),
-    ),
-    Mistake(
-        SHIFT,
-        "other-way",
-        edit=(("matrix[0::2, 1::2] = cos, sin", "matrix[0::2, 1::2] = cos, -sin"), ("= -sin, cos", "= sin, cos")),
-        title="turned the wrong way",
-        says=(
-            "Your matrix goes back by k where it should go on: M PE(p) is PE(p − k). The signs of the two sines are"
-            " exchanged, or the matrix is transposed. Compare with the addition formulas, where the sine comes first in"
-            " a pair."
-        ),
-    ),
+    Mistake(SHIFT, "no-minus", edit=("= -sin, cos", "= sin, cos"), title="both sines positive",
+            says="Both sines of your blocks have the same sign, so a block is no rotation. In the second row, the one "
+                 "that makes the new cosine, the sine is negative."),
+    Mistake(SHIFT, "other-way",
+            edit=(("matrix[0::2, 1::2] = cos, sin", "matrix[0::2, 1::2] = cos, -sin"), ("= -sin, cos", "= sin, cos")),
+            title="turned the wrong way",
+            says="Your matrix goes back by k where it should go on: M PE(p) is PE(p − k). The signs of the two sines "
+                 "are exchanged, or the matrix is transposed. Compare with the addition formulas, where the sine comes "
+                 "first in a pair."),
     # the transpose of a rotation turns back
     Alias(SHIFT, "transposed", of="other-way", edit=("return matrix", "return matrix.T")),
-    Mistake(
-        SHIFT,
-        "one-speed",
-        edit=("k / 10000 ** (torch.arange(0, e, 2, device=device) / e)", "k * torch.ones(e // 2, device=device)"),
-        title="one angle for all hands",
-        says="All your blocks turn by the same angle, k. Each hand has its own speed: block j turns by k ω_j.",
-    ),
-    Mistake(
-        SHIFT,
-        "halves",
-        edit=(
-            "return matrix",
-            "order = torch.arange(e, device=device).reshape(-1, 2).T.flatten()\n    return matrix[order][:, order]",
-        ),
-        title="for sines and cosines in two halves",
-        says=(
-            "Your matrix fits encodings with all sines first and all cosines behind them. Here they stand side by side:"
-            " the blocks of 2 × 2 lie on the diagonal."
-        ),
-    ),
-    Mistake(
-        SHIFT,
-        "cosines-turned",
-        edit=(("= cos, sin\n", "= sin, cos\n"), ("= -sin, cos\n", "= cos, -sin\n")),
-        title="sine and cosine exchanged in the blocks",
-        says=(
-            "In your blocks the sines stand where the cosines belong. Try k = 0: nothing moves, so the matrix must be"
-            " the identity."
-        ),
-    ),
-    Mistake(
-        SHIFT,
-        "exponent-j",
-        edit=("torch.arange(0, e, 2, device=device) / e", "torch.arange(0, e, 2, device=device) / 2 / e"),
-        title="exponent j/e instead of 2j/e",
-        says=(
-            "Your hands have other speeds than those of the encodings: the exponent is 2j/e. Mind whether your j counts"
-            " pairs or components."
-        ),
-    ),
-    Mistake(
-        SHIFT,
-        "base-1000",
-        edit=("10000 **", "1000 **"),
-        title="base 1000 instead of 10000",
-        says="Your hands have other speeds than those of the encodings: the base is 10000.",
-    ),
-    Mistake(
-        SHIFT,
-        "rows-moved",
-        edit=("return matrix", "return torch.eye(e, device=device).roll(k, dims=0)"),
-        title="components moved instead of positions",
-        says=(
-            "Your matrix moves the components of a vector by k places. What has to move is the position that the vector"
-            " stands for; components stay in their pairs and turn."
-        ),
-    ),
-    Mistake(
-        SHIFT,
-        "no-off-diagonal",
-        edit=(
-            "matrix[1::2, 0::2], matrix[1::2, 1::2] = -sin, cos",
-            "matrix[1::2, 1::2] = cos\n    matrix[0::2, 1::2] = 0",
-        ),
-        title="only the diagonal",
-        says=(
-            "Your matrix is diagonal: the new sine is made from the old sine alone. By the addition formula it needs"
-            " the old cosine too."
-        ),
-    ),
-    Mistake(
-        SHIFT,
-        "sign-of-k",
-        edit=("angles = k /", "angles = abs(k) /"),
-        title="the sign of k lost",
-        says=(
-            "Forwards your matrix is right; for negative k it goes forwards too. The sign of k has to reach the sines."
-        ),
-    ),
-    Mistake(
-        SHIFT,
-        "multiplied",
-        edit=("k / 10000", "k * 10000"),
-        title="multiplied by the power instead of divided",
-        says="Your hands get quicker from block to block. Divide by the power of 10000.",
-    ),
-    Mistake(
-        SHIFT,
-        "overlapping",
-        instead="""
+    Mistake(SHIFT, "one-speed",
+            edit=("k / 10000 ** (torch.arange(0, e, 2, device=device) / e)", "k * torch.ones(e // 2, device=device)"),
+            title="one angle for all hands",
+            says="All your blocks turn by the same angle, k. Each hand has its own speed: block j turns by k ω_j."),
+    Mistake(SHIFT, "halves",
+            edit=("return matrix",
+                  "order = torch.arange(e, device=device).reshape(-1, 2).T.flatten()\n    return matrix[order][:, "
+                  "order]"), title="for sines and cosines in two halves",
+            says="Your matrix fits encodings with all sines first and all cosines behind them. Here they stand side by "
+                 "side: the blocks of 2 × 2 lie on the diagonal."),
+    Mistake(SHIFT, "cosines-turned", edit=(("= cos, sin\n", "= sin, cos\n"), ("= -sin, cos\n", "= cos, -sin\n")),
+            title="sine and cosine exchanged in the blocks",
+            says="In your blocks the sines stand where the cosines belong. Try k = 0: nothing moves, so the matrix "
+                 "must be the identity."),
+    Mistake(SHIFT, "exponent-j",
+            edit=("torch.arange(0, e, 2, device=device) / e", "torch.arange(0, e, 2, device=device) / 2 / e"),
+            title="exponent j/e instead of 2j/e",
+            says="Your hands have other speeds than those of the encodings: the exponent is 2j/e. Mind whether your j "
+                 "counts pairs or components."),
+    Mistake(SHIFT, "base-1000", edit=("10000 **", "1000 **"), title="base 1000 instead of 10000",
+            says="Your hands have other speeds than those of the encodings: the base is 10000."),
+    Mistake(SHIFT, "rows-moved", edit=("return matrix", "return torch.eye(e, device=device).roll(k, dims=0)"),
+            title="components moved instead of positions",
+            says="Your matrix moves the components of a vector by k places. What has to move is the position that the "
+                 "vector stands for; components stay in their pairs and turn."),
+    Mistake(SHIFT, "no-off-diagonal",
+            edit=("matrix[1::2, 0::2], matrix[1::2, 1::2] = -sin, cos",
+                  "matrix[1::2, 1::2] = cos\n    matrix[0::2, 1::2] = 0"), title="only the diagonal",
+            says="Your matrix is diagonal: the new sine is made from the old sine alone. By the addition formula it "
+                 "needs the old cosine too."),
+    Mistake(SHIFT, "sign-of-k", edit=("angles = k /", "angles = abs(k) /"), title="the sign of k lost",
+            says="Forwards your matrix is right; for negative k it goes forwards too. The sign of k has to reach the "
+                 "sines."),
+    Mistake(SHIFT, "multiplied", edit=("k / 10000", "k * 10000"), title="multiplied by the power instead of divided",
+            says="Your hands get quicker from block to block. Divide by the power of 10000."),
+    Mistake(SHIFT, "overlapping", instead="""
         matrix = torch.zeros(e, e, device=device)
         for j in range(e // 2):
             angle = torch.tensor(k / 10000 ** (2 * j / e), device=device)
             matrix[j, j], matrix[j, j + 1] = angle.cos(), angle.sin()
             matrix[j + 1, j], matrix[j + 1, j + 1] = -angle.sin(), angle.cos()
         return matrix
-    """,
-        title="blocks that overlap",
-        says=(
-            "Your blocks lie at rows j and j + 1, so that each overwrites part of the one before, and the lower half of"
-            " the matrix stays empty. Hand j owns rows and columns 2j and 2j + 1."
-        ),
-    ),
-    Mistake(
-        SHIFT,
-        "on-the-cpu",
-        edit=(
-            ("torch.arange(0, e, 2, device=device)", "torch.arange(0, e, 2)"),
-            ("torch.zeros(e, e, device=device)", "torch.zeros(e, e)"),
-        ),
-        title="made on the CPU, whatever device was asked for",
-        says="Your function takes `device` and does not use it. Hand it on to what makes the tensors.",
-    ),
-    Same(
-        SHIFT,
-        "loop",
-        instead="""
+    """, title="blocks that overlap",
+            says="Your blocks lie at rows j and j + 1, so that each overwrites part of the one before, and the lower "
+                 "half of the matrix stays empty. Hand j owns rows and columns 2j and 2j + 1."),
+    Mistake(SHIFT, "on-the-cpu",
+            edit=(("torch.arange(0, e, 2, device=device)", "torch.arange(0, e, 2)"),
+                  ("torch.zeros(e, e, device=device)", "torch.zeros(e, e)")),
+            title="made on the CPU, whatever device was asked for",
+            says="Your function takes `device` and does not use it. Hand it on to what makes the tensors."),
+    Same(SHIFT, "loop", instead="""
         m = torch.zeros(e, e)
         for j in range(e // 2):
             angle = k * 10000 ** (-2 * j / e)
@@ -609,23 +291,15 @@ VARIANTS = [
             m[2 * j, 2 * j + 1] = math.sin(angle)
             m[2 * j + 1, 2 * j] = -math.sin(angle)
         return m.to(device)
-    """,
-    ),
-    Same(
-        SHIFT,
-        "block-diag",
-        instead="""
+    """),
+    Same(SHIFT, "block-diag", instead="""
         blocks = []
         for j in range(0, e, 2):
             a = torch.tensor(k / 10000 ** (j / e), device=device)
             blocks.append(torch.stack([torch.stack([a.cos(), a.sin()]), torch.stack([-a.sin(), a.cos()])]))
         return torch.block_diag(*blocks)
-    """,
-    ),
-    Same(
-        SHIFT,
-        "power-of-one-step",
-        instead="""
+    """),
+    Same(SHIFT, "power-of-one-step", instead="""
         a = 10000.0 ** (-torch.arange(0, e, 2, device=device) / e)
         one = torch.zeros(e, e, device=device)
         j = torch.arange(0, e, 2, device=device)
@@ -634,400 +308,192 @@ VARIANTS = [
         for _ in range(abs(k)):
             m = (one if k > 0 else one.T) @ m
         return m
-    """,
-    ),
-    Same(
-        SHIFT,
-        "exponential",
-        instead="""
+    """),
+    Same(SHIFT, "exponential", instead="""
         speeds = 10000 ** (-torch.arange(0, e, 2, device=device) / e)
         generator = torch.kron(torch.diag(speeds), torch.tensor([[0.0, 1.0], [-1.0, 0.0]], device=device))
         return torch.linalg.matrix_exp(k * generator)
-    """,
-    ),
-    Same(
-        SHIFT,
-        "least-squares",
-        instead="""
+    """),
+    Same(SHIFT, "least-squares", instead="""
         p = torch.arange(0, 4000, dtype=torch.float64).unsqueeze(1)
         speeds = 10000.0 ** (-torch.arange(0, e, 2, dtype=torch.float64) / e)
         def encode(p):
             return torch.stack([(p * speeds).sin(), (p * speeds).cos()], -1).flatten(1)
         return torch.linalg.lstsq(encode(p), encode(p + k)).solution.T.float().to(device)
-    """,
-    ),
+    """),
     # -------------------------------------------------------------------------------------- relative_bias
-    Mistake(
-        BIAS,
-        "sum",
-        edit=("table[distances + t_max - 1]", "table[positions.unsqueeze(1) + positions]"),
-        title="i + j instead of i − j",
-        says=(
-            "You look up i + j. Then (0, 4) and (2, 2) share a number although their distances differ, and the word"
-            " before me gets another number at every place: nothing about it is relative. Take the difference."
-        ),
-    ),
-    Mistake(
-        BIAS,
-        "sum-from-the-middle",
-        edit=("positions.unsqueeze(1) - positions ", "positions.unsqueeze(1) + positions "),
-        title="i + j instead of i − j, from the middle of the table",
-        says=(
-            "You look up i + j, counted from the middle of the table. That is constant along the wrong diagonals, and"
-            " for long sequences it leaves the table. Take the difference, i − j."
-        ),
-    ),
-    Mistake(
-        BIAS,
-        "mirrored",
-        edit=("positions.unsqueeze(1) - positions ", "positions - positions.unsqueeze(1) "),
-        title="j − i instead of i − j",
-        says=(
-            "Your matrix is the transpose: what lies behind gets the numbers that are meant for what lies ahead. Entry"
-            " [i, j] belongs to i − j, so the rows' positions stand in front of the minus."
-        ),
-    ),
+    Mistake(BIAS, "sum", edit=("table[distances + t_max - 1]", "table[positions.unsqueeze(1) + positions]"),
+            title="i + j instead of i − j",
+            says="You look up i + j. Then (0, 4) and (2, 2) share a number although their distances differ, and the "
+                 "word before me gets another number at every place: nothing about it is relative. Take the "
+                 "difference."),
+    Mistake(BIAS, "sum-from-the-middle",
+            edit=("positions.unsqueeze(1) - positions ", "positions.unsqueeze(1) + positions "),
+            title="i + j instead of i − j, from the middle of the table",
+            says="You look up i + j, counted from the middle of the table. That is constant along the wrong diagonals, "
+                 "and for long sequences it leaves the table. Take the difference, i − j."),
+    Mistake(BIAS, "mirrored", edit=("positions.unsqueeze(1) - positions ", "positions - positions.unsqueeze(1) "),
+            title="j − i instead of i − j",
+            says="Your matrix is the transpose: what lies behind gets the numbers that are meant for what lies ahead. "
+                 "Entry [i, j] belongs to i − j, so the rows' positions stand in front of the minus."),
     Alias(BIAS, "table-reversed", of="mirrored", edit=("table[distances", "table.flip(0)[distances")),
-    Mistake(
-        BIAS,
-        "middle-of-t",
-        edit=("+ t_max - 1", "+ t - 1"),
-        title="distance 0 at t − 1 instead of t_max − 1",
-        says=(
-            "You take entry t − 1 of the table for distance 0. That is its middle only when t = t_max. A shorter"
-            " sequence uses the *inner* part of the table; otherwise a distance would mean something else in each"
-            " length."
-        ),
-    ),
-    Mistake(
-        BIAS,
-        "no-offset",
-        edit=("table[distances + t_max - 1]", "table[distances]"),
-        title="distances used as indices as they are",
-        says=(
-            "You use i − j as the index. Distance 0 then gets the first entry of the table, and negative distances are"
-            " counted from its end, without an error. Distance 0 is in the middle, at t_max − 1."
-        ),
-    ),
-    Mistake(
-        BIAS,
-        "off-by-one",
-        edit=("+ t_max - 1", "+ t_max"),
-        title="one place beside the middle",
-        says=(
-            "Your indices are one too large: the middle of 2·t_max − 1 entries is the index t_max − 1, and the largest"
-            " distance must find the last entry."
-        ),
-    ),
-    Mistake(
-        BIAS,
-        "off-by-one-below",
-        edit=("+ t_max - 1", "+ t_max - 2"),
-        title="one place before the middle",
-        says=(
-            "Your indices are one too small: the middle of 2·t_max − 1 entries is the index t_max − 1. The farthest"
-            " position ahead would find the last entry, by way of −1."
-        ),
-    ),
-    Mistake(
-        BIAS,
-        "only-behind",
-        edit=("distances + t_max", "distances.clamp(min=0) + t_max"),
-        title="nothing but distance 0 ahead",
-        says=(
-            "Above the diagonal, where j is ahead of i, all your entries are that of distance 0. The table has numbers"
-            " for negative distances too: its first half."
-        ),
-    ),
-    Mistake(
-        BIAS,
-        "absolute",
-        edit=("distances + t_max", "distances.abs() + t_max"),
-        title="before and after treated alike",
-        says=(
-            "Your matrix is symmetric: you take the size of the distance. The table has a number of its own for each"
-            " side, so that *before* and *after* can differ."
-        ),
-    ),
-    Mistake(
-        BIAS,
-        "row-for-all",
-        edit=("table[distances + t_max - 1]", "table[t_max - 1 - positions].expand(t, t)"),
-        title="the same row for every i",
-        says="All your rows are alike: you look up the position j, not the distance i − j.",
-    ),
-    Mistake(
-        BIAS,
-        "whole-table",
-        edit=("torch.arange(t, ", "torch.arange(t_max, "),
-        title="as large as the table allows, not t",
-        says="Your matrix is (t_max, t_max), for the longest sequence. This one has t positions.",
-    ),
-    Mistake(
-        BIAS,
-        "graph-cut",
-        edit=(
-            "return table[distances + t_max - 1]",
-            (
-                "return torch.tensor([[table[d + t_max - 1].item() for d in row] for row in distances.tolist()],"
-                " device=table.device)"
-            ),
-        ),
-        title="numbers read out, gradient lost",
-        says=(
-            "Your matrix is right, but made of plain numbers: `.item()`, and `torch.tensor` of a list, cut the table"
-            " off from the gradient, and it will never learn. Index the table with a tensor, or stack pieces of it."
-        ),
-    ),
-    Same(
-        BIAS,
-        "loops",
-        instead="""
+    Mistake(BIAS, "middle-of-t", edit=("+ t_max - 1", "+ t - 1"), title="distance 0 at t − 1 instead of t_max − 1",
+            says="You take entry t − 1 of the table for distance 0. That is its middle only when t = t_max. A shorter "
+                 "sequence uses the *inner* part of the table; otherwise a distance would mean something else in each "
+                 "length."),
+    Mistake(BIAS, "no-offset", edit=("table[distances + t_max - 1]", "table[distances]"),
+            title="distances used as indices as they are",
+            says="You use i − j as the index. Distance 0 then gets the first entry of the table, and negative "
+                 "distances are counted from its end, without an error. Distance 0 is in the middle, at t_max − 1."),
+    Mistake(BIAS, "off-by-one", edit=("+ t_max - 1", "+ t_max"), title="one place beside the middle",
+            says="Your indices are one too large: the middle of 2·t_max − 1 entries is the index t_max − 1, and the "
+                 "largest distance must find the last entry."),
+    Mistake(BIAS, "off-by-one-below", edit=("+ t_max - 1", "+ t_max - 2"), title="one place before the middle",
+            says="Your indices are one too small: the middle of 2·t_max − 1 entries is the index t_max − 1. The "
+                 "farthest position ahead would find the last entry, by way of −1."),
+    Mistake(BIAS, "only-behind", edit=("distances + t_max", "distances.clamp(min=0) + t_max"),
+            title="nothing but distance 0 ahead",
+            says="Above the diagonal, where j is ahead of i, all your entries are that of distance 0. The table has "
+                 "numbers for negative distances too: its first half."),
+    Mistake(BIAS, "absolute", edit=("distances + t_max", "distances.abs() + t_max"),
+            title="before and after treated alike",
+            says="Your matrix is symmetric: you take the size of the distance. The table has a number of its own for "
+                 "each side, so that *before* and *after* can differ."),
+    Mistake(BIAS, "row-for-all", edit=("table[distances + t_max - 1]", "table[t_max - 1 - positions].expand(t, t)"),
+            title="the same row for every i",
+            says="All your rows are alike: you look up the position j, not the distance i − j."),
+    Mistake(BIAS, "whole-table", edit=("torch.arange(t, ", "torch.arange(t_max, "),
+            title="as large as the table allows, not t",
+            says="Your matrix is (t_max, t_max), for the longest sequence. This one has t positions."),
+    Mistake(BIAS, "graph-cut",
+            edit=("return table[distances + t_max - 1]",
+                  "return torch.tensor([[table[d + t_max - 1].item() for d in row] for row in distances.tolist()], "
+                  "device=table.device)"), title="numbers read out, gradient lost",
+            says="Your matrix is right, but made of plain numbers: `.item()`, and `torch.tensor` of a list, cut the "
+                 "table off from the gradient, and it will never learn. Index the table with a tensor, or stack pieces "
+                 "of it."),
+    Same(BIAS, "loops", instead="""
         t_max = (table.shape[0] + 1) // 2
         rows = []
         for i in range(t):
             rows.append(torch.stack([table[i - j + t_max - 1] for j in range(t)]))
         return torch.stack(rows)
-    """,
-    ),
-    Same(
-        BIAS,
-        "filled",
-        instead="""
+    """),
+    Same(BIAS, "filled", instead="""
         middle = table.numel() // 2
         bias = torch.zeros(t, t, dtype=table.dtype, device=table.device)
         for i in range(t):
             for j in range(t):
                 bias[i, j] = table[middle + i - j]
         return bias
-    """,
-    ),
-    Same(
-        BIAS,
-        "windows",
-        instead="""
+    """),
+    Same(BIAS, "windows", instead="""
         middle = len(table) // 2
         used = table[middle - t + 1: middle + t]
         return used.flip(0).unfold(0, t, 1).flip(0)
-    """,
-    ),
-    Same(
-        BIAS,
-        "take",
-        instead="""
+    """),
+    Same(BIAS, "take", instead="""
         i = torch.arange(t, device=table.device)
         index = i[:, None] - i[None, :] + (table.size(0) - 1) // 2
         return table.index_select(0, index.flatten()).view(t, t)
-    """,
-    ),
+    """),
     # an index may stay on the CPU, wherever the table is: torch moves it
-    Same(
-        BIAS,
-        "index-on-the-cpu",
-        instead="""
+    Same(BIAS, "index-on-the-cpu", instead="""
         i, j = torch.meshgrid(torch.arange(t), torch.arange(t), indexing="ij")
         return table[(i - j) + len(table) // 2]
-    """,
-    ),
+    """),
     Shortcut(BIAS, "finished-part", instead="return finished.relative_bias(table, t)"),
     # --------------------------------------------------------------------------------------------- rotate
-    Mistake(
-        ROTATE,
-        "wrong-way",
-        edit=(
-            "[first * cos - second * sin, first * sin + second * cos]",
-            "[first * cos + second * sin, second * cos - first * sin]",
-        ),
-        title="turned the wrong way",
-        says=(
-            "You turn by the right angles in the other direction. Products of two vectors turned like that still depend"
-            " on i − j alone, but on the wrong side: what is meant for two places back acts two places ahead. The minus"
-            " belongs to the first component."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "halves",
-        edit=(
-            ("first, second = x[..., 0::2], x[..., 1::2] ", "first, second = x.chunk(2, dim=-1) "),
-            ("torch.stack(turned, dim=-1).flatten(-2)", "torch.cat(turned, dim=-1)"),
-        ),
-        title="the two halves paired instead of neighbours",
-        says=(
-            "You pair component j with j + d/2. Some published models do, and it works as well; but weights that were"
-            " trained with one pairing are of no use with the other. Here neighbours are paired, 2j and 2j + 1."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "not-side-by-side",
-        edit=("torch.stack(turned, dim=-1).flatten(-2)", "torch.cat(turned, dim=-1)"),
-        title="put back in two halves",
-        says=(
-            "You turn the right pairs by the right angles, and then put all first components in front and all second"
-            " ones behind. They came side by side and have to go back like that."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "exponent-j",
-        edit=("(pairs / d)", "(pairs / 2 / d)"),
-        title="exponent j/d instead of 2j/d",
-        says="Your slow hands are too quick: the exponent is 2j/d. Mind whether your j counts pairs or components.",
-    ),
-    Mistake(
-        ROTATE,
-        "exponent-4j",
-        edit=("(pairs / d)", "(2 * pairs / d)"),
-        title="exponent 4j/d instead of 2j/d",
-        says="Your hands slow down twice as fast as they should: numbers that go up in steps of 2 are the 2j already.",
-    ),
-    Mistake(
-        ROTATE,
-        "base-1000",
-        edit=("10000 **", "1000 **"),
-        title="base 1000 instead of 10000",
-        says="Your first pair is right and the others turn too quickly: the base is 10000.",
-    ),
-    Mistake(
-        ROTATE,
-        "one-speed",
-        edit=("positions.unsqueeze(1) / 10000 ** (pairs / d)", "positions.unsqueeze(1) * torch.ones_like(pairs)"),
-        title="one angle for all pairs",
-        says=(
-            "You turn every pair by the same angle. Then positions 0 and 44, seven times round, look nearly the same."
-            " Each pair has a speed of its own, ω_j."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "counts-itself",
-        edit=("positions.unsqueeze(1) /", "torch.arange(x.shape[-2], device=x.device).unsqueeze(1) /"),
-        title="the positions not used",
-        says=(
-            "You count 0, 1, 2, … yourself. The positions come as an argument, and they may begin anywhere and stand in"
-            " any order."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "from-one",
-        edit=("positions.unsqueeze(1) /", "(positions.unsqueeze(1) + 1) /"),
-        title="positions counted from 1",
-        says=(
-            "You turn the vector at position 0 as well. All products come out right like that, but the vectors do not:"
-            " take the positions as they are given."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "added",
-        edit=(
-            "turned = [first * cos - second * sin, first * sin + second * cos]",
-            "turned = [first + sin, second + cos]",
-        ),
-        title="sinusoids added instead of vectors turned",
-        says=(
-            "You add sines and cosines to the vector, as in exercise 2. Rotary encoding *turns* the pair: each new"
-            " component is made from both old ones."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "times-encoding",
-        edit=("[first * cos - second * sin, first * sin + second * cos]", "[first * cos, second * sin]"),
-        title="multiplied by cosine and sine, entry by entry",
-        says=(
-            "You multiply each component by a cosine or a sine of its own. In a turn both new components are made from"
-            " both old ones: four products for each pair, and a minus."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "no-minus",
-        edit=("first * cos - second * sin", "first * cos + second * sin"),
-        title="both signs plus",
-        says=(
-            "With two plus signs a pair is not turned but stretched, and its length changes. In a rotation one of the"
-            " two sines has a minus, that of the first component."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "sine-for-cosine",
-        edit=("cos, sin = angles.cos(), angles.sin()", "sin, cos = angles.cos(), angles.sin()"),
-        title="sine and cosine exchanged",
-        says="Your sines and cosines are exchanged. Try position 0: the angle is 0, and nothing may change.",
-    ),
-    Mistake(
-        ROTATE,
-        "half-overwritten",
-        edit=(
-            "turned = [first * cos - second * sin, first * sin + second * cos]",
-            "first = first * cos - second * sin\n    turned = [first, first * sin + second * cos]",
-        ),
-        title="the second component made from the new first one",
-        says=(
-            "Your first components are right. The second ones are made from the first ones as they are *after* turning."
-            " Both new components need both old ones."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "in-place",
-        edit=(
-            (
-                "turned = [first * cos - second * sin, first * sin + second * cos]\n    return torch.stack(turned,"
-                " dim=-1).flatten(-2)"
-            ),
-            (
-                "turned = [first * cos - second * sin, first * sin + second * cos]\n    x[..., 0::2], x[..., 1::2] ="
-                " turned\n    return x"
-            ),
-        ),
-        title="the input changed in place",
-        says=(
-            "Your numbers are right, and they are written over the caller's x. Queries and keys are often needed again:"
-            " make a new tensor."
-        ),
-    ),
-    Mistake(
-        ROTATE,
-        "on-the-cpu",
-        edit=("torch.arange(0, d, 2, device=x.device)", "torch.arange(0, d, 2)"),
-        title="a tensor made on the CPU",
-        says=(
-            "You make a tensor without saying where, so it is on the CPU, wherever x is. `device=x.device` puts it"
-            " where x is."
-        ),
-    ),
-    Same(
-        ROTATE,
-        "complex",
-        instead="""
+    Mistake(ROTATE, "wrong-way",
+            edit=("[first * cos - second * sin, first * sin + second * cos]",
+                  "[first * cos + second * sin, second * cos - first * sin]"), title="turned the wrong way",
+            says="You turn by the right angles in the other direction. Products of two vectors turned like that still "
+                 "depend on i − j alone, but on the wrong side: what is meant for two places back acts two places "
+                 "ahead. The minus belongs to the first component."),
+    Mistake(ROTATE, "halves",
+            edit=(("first, second = x[..., 0::2], x[..., 1::2] ", "first, second = x.chunk(2, dim=-1) "),
+                  ("torch.stack(turned, dim=-1).flatten(-2)", "torch.cat(turned, dim=-1)")),
+            title="the two halves paired instead of neighbours",
+            says="You pair component j with j + d/2. Some published models do, and it works as well; but weights that "
+                 "were trained with one pairing are of no use with the other. Here neighbours are paired, 2j and 2j + "
+                 "1."),
+    Mistake(ROTATE, "not-side-by-side", edit=("torch.stack(turned, dim=-1).flatten(-2)", "torch.cat(turned, dim=-1)"),
+            title="put back in two halves",
+            says="You turn the right pairs by the right angles, and then put all first components in front and all "
+                 "second ones behind. They came side by side and have to go back like that."),
+    Mistake(ROTATE, "exponent-j", edit=("(pairs / d)", "(pairs / 2 / d)"), title="exponent j/d instead of 2j/d",
+            says="Your slow hands are too quick: the exponent is 2j/d. Mind whether your j counts pairs or "
+                 "components."),
+    Mistake(ROTATE, "exponent-4j", edit=("(pairs / d)", "(2 * pairs / d)"), title="exponent 4j/d instead of 2j/d",
+            says="Your hands slow down twice as fast as they should: numbers that go up in steps of 2 are the 2j "
+                 "already."),
+    Mistake(ROTATE, "base-1000", edit=("10000 **", "1000 **"), title="base 1000 instead of 10000",
+            says="Your first pair is right and the others turn too quickly: the base is 10000."),
+    Mistake(ROTATE, "one-speed",
+            edit=("positions.unsqueeze(1) / 10000 ** (pairs / d)", "positions.unsqueeze(1) * torch.ones_like(pairs)"),
+            title="one angle for all pairs",
+            says="You turn every pair by the same angle. Then positions 0 and 44, seven times round, look nearly the "
+                 "same. Each pair has a speed of its own, ω_j."),
+    Mistake(ROTATE, "counts-itself",
+            edit=("positions.unsqueeze(1) /", "torch.arange(x.shape[-2], device=x.device).unsqueeze(1) /"),
+            title="the positions not used",
+            says="You count 0, 1, 2, … yourself. The positions come as an argument, and they may begin anywhere and "
+                 "stand in any order."),
+    Mistake(ROTATE, "from-one", edit=("positions.unsqueeze(1) /", "(positions.unsqueeze(1) + 1) /"),
+            title="positions counted from 1",
+            says="You turn the vector at position 0 as well. All products come out right like that, but the vectors do "
+                 "not: take the positions as they are given."),
+    Mistake(ROTATE, "added",
+            edit=("turned = [first * cos - second * sin, first * sin + second * cos]",
+                  "turned = [first + sin, second + cos]"), title="sinusoids added instead of vectors turned",
+            says="You add sines and cosines to the vector, as in exercise 2. Rotary encoding *turns* the pair: each "
+                 "new component is made from both old ones."),
+    Mistake(ROTATE, "times-encoding",
+            edit=("[first * cos - second * sin, first * sin + second * cos]", "[first * cos, second * sin]"),
+            title="multiplied by cosine and sine, entry by entry",
+            says="You multiply each component by a cosine or a sine of its own. In a turn both new components are made "
+                 "from both old ones: four products for each pair, and a minus."),
+    Mistake(ROTATE, "no-minus", edit=("first * cos - second * sin", "first * cos + second * sin"),
+            title="both signs plus",
+            says="With two plus signs a pair is not turned but stretched, and its length changes. In a rotation one of "
+                 "the two sines has a minus, that of the first component."),
+    Mistake(ROTATE, "sine-for-cosine",
+            edit=("cos, sin = angles.cos(), angles.sin()", "sin, cos = angles.cos(), angles.sin()"),
+            title="sine and cosine exchanged",
+            says="Your sines and cosines are exchanged. Try position 0: the angle is 0, and nothing may change."),
+    Mistake(ROTATE, "half-overwritten",
+            edit=("turned = [first * cos - second * sin, first * sin + second * cos]",
+                  "first = first * cos - second * sin\n    turned = [first, first * sin + second * cos]"),
+            title="the second component made from the new first one",
+            says="Your first components are right. The second ones are made from the first ones as they are *after* "
+                 "turning. Both new components need both old ones."),
+    Mistake(ROTATE, "in-place",
+            edit=("turned = [first * cos - second * sin, first * sin + second * cos]\n    return torch.stack(turned, "
+                  "dim=-1).flatten(-2)",
+                  "turned = [first * cos - second * sin, first * sin + second * cos]\n    x[..., 0::2], x[..., 1::2] = "
+                  "turned\n    return x"), title="the input changed in place",
+            says="Your numbers are right, and they are written over the caller's x. Queries and keys are often needed "
+                 "again: make a new tensor."),
+    Mistake(ROTATE, "on-the-cpu", edit=("torch.arange(0, d, 2, device=x.device)", "torch.arange(0, d, 2)"),
+            title="a tensor made on the CPU",
+            says="You make a tensor without saying where, so it is on the CPU, wherever x is. `device=x.device` puts "
+                 "it where x is."),
+    Same(ROTATE, "complex", instead="""
         d = x.shape[-1]
         speeds = 1.0 / (10000 ** (torch.arange(0, d, 2, device=x.device).float() / d))
         angles = torch.outer(positions.float(), speeds)
         turns = torch.polar(torch.ones_like(angles), angles)
         pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], d // 2, 2).contiguous())
         return torch.view_as_real(pairs * turns).flatten(-2)
-    """,
-    ),
-    Same(
-        ROTATE,
-        "turned-neighbour",
-        instead="""
+    """),
+    Same(ROTATE, "turned-neighbour", instead="""
         d = x.size(-1)
         exponents = torch.arange(d, device=x.device) // 2 * 2 / d
         angles = positions[:, None] * 10000.0 ** -exponents
         other = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).reshape(x.shape)
         return x * torch.cos(angles) + other * torch.sin(angles)
-    """,
-    ),
-    Same(
-        ROTATE,
-        "loops",
-        instead="""
+    """),
+    Same(ROTATE, "loops", instead="""
         y = torch.zeros_like(x)
         for i in range(x.shape[2]):
             for j in range(x.shape[3] // 2):
@@ -1036,223 +502,103 @@ VARIANTS = [
                 y[:, :, i, 2 * j] = c * x[:, :, i, 2 * j] - s * x[:, :, i, 2 * j + 1]
                 y[:, :, i, 2 * j + 1] = s * x[:, :, i, 2 * j] + c * x[:, :, i, 2 * j + 1]
         return y
-    """,
-    ),
-    Same(
-        ROTATE,
-        "matrices",
-        instead="""
+    """),
+    Same(ROTATE, "matrices", instead="""
         b, h, t, d = x.shape
         angles = torch.einsum("t,j->tj", positions.float(), 10000 ** (-torch.arange(0, d, 2, device=x.device) / d))
         c, s = angles.cos(), angles.sin()
         turn = torch.stack([torch.stack([c, -s], dim=-1), torch.stack([s, c], dim=-1)], dim=-2)
         return torch.einsum("tjkl,bhtjl->bhtjk", turn, x.view(b, h, t, d // 2, 2)).reshape(b, h, t, d)
-    """,
-    ),
-    Same(
-        ROTATE,
-        "slices",
-        instead="""
+    """),
+    Same(ROTATE, "slices", instead="""
         d = x.shape[-1]
-        angles = positions.view(1, 1, -1, 1) * torch.exp(-math.log(10000.0) * torch.arange(0, d, 2, device=x.device) / d)
+        speeds = torch.exp(-math.log(10000.0) * torch.arange(0, d, 2, device=x.device) / d)
+        angles = positions.view(1, 1, -1, 1) * speeds
         y = torch.empty_like(x)
         y[..., ::2] = x[..., ::2] * angles.cos() - x[..., 1::2] * angles.sin()
         y[..., 1::2] = x[..., ::2] * angles.sin() + x[..., 1::2] * angles.cos()
         return y
-    """,
-    ),
+    """),
     Shortcut(ROTATE, "finished-part", instead="return finished.rotate(x, positions)"),
     # ----------------------------------------------------------------------------------- rotary_attention
-    Mistake(
-        ROTARY,
-        "values-too",
-        edit=("dim=-1) @ v", "dim=-1) @ finished.rotate(v, positions)"),
-        title="the values turned as well",
-        says=(
-            "Your weights are right, and then you average values that were turned. Positions decide *whom* a query"
-            " listens to; what it hears stays as it is. With turned values every output changes when the text moves"
-            " along."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "outputs-turned",
-        edit=(
-            "return torch.softmax(scores, dim=-1) @ v",
-            "return finished.rotate(torch.softmax(scores, dim=-1) @ v, positions)",
-        ),
-        title="the outputs turned",
-        says=(
-            "You turn the outputs by their positions. Only queries and keys are turned; what is averaged and passed on"
-            " knows no position."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "queries-only",
-        edit=(", finished.rotate(k, positions)", ", k"),
-        title="only the queries turned",
-        says=(
-            "You turn the queries and not the keys. Then a product depends on the query's own position i and not on i"
-            " − j."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "keys-only",
-        edit=("q, k = finished.rotate(q, positions), finished", "k = finished"),
-        title="only the keys turned",
-        says=(
-            "You turn the keys and not the queries. Then a product depends on the key's own position j and not on i"
-            " − j."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "opposite",
-        edit=("finished.rotate(k, positions)", "finished.rotate(k, -positions)"),
-        title="keys turned the other way",
-        says=(
-            "You turn queries one way and keys the other. The product of two vectors compares their angles, so that"
-            " turning both the *same* way leaves the difference; like this you get i + j."
-        ),
-    ),
-    # the sum of the angles once more, the other way round: cosines are the same only when no pair is turned, so it is not an Alias
-    Mistake(
-        ROTARY,
-        "opposite-queries",
-        edit=("finished.rotate(q, positions)", "finished.rotate(q, -positions)"),
-        title="queries turned the other way",
-        says=(
-            "You turn queries one way and keys the other, and the product then depends on i + j. Turn both the same"
-            " way: the product compares their angles."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "both-backwards",
-        edit=(
-            "finished.rotate(q, positions), finished.rotate(k, positions)",
-            "finished.rotate(q, -positions), finished.rotate(k, -positions)",
-        ),
-        title="both turned the wrong way",
-        says=(
-            "You turn both by minus their positions. Products depend on i − j then, but what is meant for the places"
-            " before acts on those after."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "counts-itself",
-        edit=("q, k = finished", "positions = torch.arange(q.shape[-2], device=q.device)\n    q, k = finished"),
-        title="the positions not used",
-        says="You count 0, 1, 2, … yourself. The positions come as an argument, and they may stand in any order.",
-    ),
-    Mistake(
-        ROTARY,
-        "not-turned",
-        edit=("finished.rotate(q, positions), finished.rotate(k, positions)", "q, k"),
-        title="nothing turned",
-        says="This is plain attention: the positions make no difference to it. Turn queries and keys first.",
-    ),
-    Mistake(
-        ROTARY,
-        "causal",
-        edit=("dim=-1) @ v", "dim=-1).tril() @ v"),
-        title="the future cleared after the softmax",
-        says=(
-            "You clear the weights above the diagonal. Here every position may look at every other; hiding the future"
-            " is not asked for, and would have to come before the softmax."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "hidden-future",
-        edit=(
-            "torch.softmax(scores, dim=-1)",
-            "torch.softmax(scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -math.inf), dim=-1)",
-        ),
-        title="the future hidden",
-        says=(
-            "You hide the future as in lesson 5. Here every position may look at every other, and positions may come in"
-            " any order: row 0 is not always the earliest."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "added",
-        edit=(
-            "q, k = finished.rotate(q, positions), finished.rotate(k, positions)",
-            (
-                "encoding = finished.sinusoidal_encoding(99, q.shape[-1], q.device)[positions]\n    q, k = q +"
-                " encoding, k + encoding"
-            ),
-        ),
-        title="sinusoids added instead of vectors turned",
-        says=(
-            "You add sinusoids to queries and keys. Products then hold terms that know i or j alone. Turn the vectors"
-            " by their positions: `finished.rotate`."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "not-scaled",
-        edit=(" / math.sqrt(q.shape[-1])", ""),
-        title="not divided by √d",
-        says=(
-            "Your scores are not divided by √d. Turning changes no lengths, so the variance of a score is d as before,"
-            " and lesson 3 applies."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "root-of-e",
-        edit=("math.sqrt(q.shape[-1])", "math.sqrt(q.shape[1] * q.shape[-1])"),
-        title="divided by the root of the whole width",
-        says=(
-            "You divide by the root of h·d, the width of the model. The dot product sums over the width of one head, d."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "columns",
-        edit=("dim=-1)", "dim=-2)"),
-        title="softmax over the queries",
-        says=(
-            "In your weights the columns add up to 1; the rows have to. The softmax runs over the keys, the last axis"
-            " of the scores."
-        ),
-    ),
-    Mistake(
-        ROTARY,
-        "in-place",
-        edit=(
-            "q, k = finished.rotate(q, positions), finished.rotate(k, positions)",
-            "q[:], k[:] = finished.rotate(q, positions), finished.rotate(k, positions)",
-        ),
-        title="queries and keys changed in place",
-        says="`q[:] = ...` writes into the caller's tensor. Without the brackets the name gets a new one.",
-    ),
-    Same(
-        ROTARY,
-        "library",
-        instead="""
+    Mistake(ROTARY, "values-too", edit=("dim=-1) @ v", "dim=-1) @ finished.rotate(v, positions)"),
+            title="the values turned as well",
+            says="Your weights are right, and then you average values that were turned. Positions decide *whom* a "
+                 "query listens to; what it hears stays as it is. With turned values every output changes when the "
+                 "text moves along."),
+    Mistake(ROTARY, "outputs-turned",
+            edit=("return torch.softmax(scores, dim=-1) @ v",
+                  "return finished.rotate(torch.softmax(scores, dim=-1) @ v, positions)"), title="the outputs turned",
+            says="You turn the outputs by their positions. Only queries and keys are turned; what is averaged and "
+                 "passed on knows no position."),
+    Mistake(ROTARY, "queries-only", edit=(", finished.rotate(k, positions)", ", k"), title="only the queries turned",
+            says="You turn the queries and not the keys. Then a product depends on the query's own position i and not "
+                 "on i − j."),
+    Mistake(ROTARY, "keys-only", edit=("q, k = finished.rotate(q, positions), finished", "k = finished"),
+            title="only the keys turned",
+            says="You turn the keys and not the queries. Then a product depends on the key's own position j and not on "
+                 "i − j."),
+    Mistake(ROTARY, "opposite", edit=("finished.rotate(k, positions)", "finished.rotate(k, -positions)"),
+            title="keys turned the other way",
+            says="You turn queries one way and keys the other. The product of two vectors compares their angles, so "
+                 "that turning both the *same* way leaves the difference; like this you get i + j."),
+    # the sum of the angles once more, the other way round: cosines are the same only when no pair is turned, so it is
+    # not an Alias
+    Mistake(ROTARY, "opposite-queries", edit=("finished.rotate(q, positions)", "finished.rotate(q, -positions)"),
+            title="queries turned the other way",
+            says="You turn queries one way and keys the other, and the product then depends on i + j. Turn both the "
+                 "same way: the product compares their angles."),
+    Mistake(ROTARY, "both-backwards",
+            edit=("finished.rotate(q, positions), finished.rotate(k, positions)",
+                  "finished.rotate(q, -positions), finished.rotate(k, -positions)"), title="both turned the wrong way",
+            says="You turn both by minus their positions. Products depend on i − j then, but what is meant for the "
+                 "places before acts on those after."),
+    Mistake(ROTARY, "counts-itself",
+            edit=("q, k = finished", "positions = torch.arange(q.shape[-2], device=q.device)\n    q, k = finished"),
+            title="the positions not used",
+            says="You count 0, 1, 2, … yourself. The positions come as an argument, and they may stand in any order."),
+    Mistake(ROTARY, "not-turned", edit=("finished.rotate(q, positions), finished.rotate(k, positions)", "q, k"),
+            title="nothing turned",
+            says="This is plain attention: the positions make no difference to it. Turn queries and keys first."),
+    Mistake(ROTARY, "causal", edit=("dim=-1) @ v", "dim=-1).tril() @ v"), title="the future cleared after the softmax",
+            says="You clear the weights above the diagonal. Here every position may look at every other; hiding the "
+                 "future is not asked for, and would have to come before the softmax."),
+    Mistake(ROTARY, "hidden-future",
+            edit=("torch.softmax(scores, dim=-1)",
+                  "torch.softmax(scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -math.inf), dim=-1)"),
+            title="the future hidden",
+            says="You hide the future as in lesson 5. Here every position may look at every other, and positions may "
+                 "come in any order: row 0 is not always the earliest."),
+    Mistake(ROTARY, "added",
+            edit=("q, k = finished.rotate(q, positions), finished.rotate(k, positions)",
+                  "encoding = finished.sinusoidal_encoding(99, q.shape[-1], q.device)[positions]\n    q, k = q + "
+                  "encoding, k + encoding"), title="sinusoids added instead of vectors turned",
+            says="You add sinusoids to queries and keys. Products then hold terms that know i or j alone. Turn the "
+                 "vectors by their positions: `finished.rotate`."),
+    Mistake(ROTARY, "not-scaled", edit=(" / math.sqrt(q.shape[-1])", ""), title="not divided by √d",
+            says="Your scores are not divided by √d. Turning changes no lengths, so the variance of a score is d as "
+                 "before, and lesson 3 applies."),
+    Mistake(ROTARY, "root-of-e", edit=("math.sqrt(q.shape[-1])", "math.sqrt(q.shape[1] * q.shape[-1])"),
+            title="divided by the root of the whole width",
+            says="You divide by the root of h·d, the width of the model. The dot product sums over the width of one "
+                 "head, d."),
+    Mistake(ROTARY, "columns", edit=("dim=-1)", "dim=-2)"), title="softmax over the queries",
+            says="In your weights the columns add up to 1; the rows have to. The softmax runs over the keys, the last "
+                 "axis of the scores."),
+    Mistake(ROTARY, "in-place",
+            edit=("q, k = finished.rotate(q, positions), finished.rotate(k, positions)",
+                  "q[:], k[:] = finished.rotate(q, positions), finished.rotate(k, positions)"),
+            title="queries and keys changed in place",
+            says="`q[:] = ...` writes into the caller's tensor. Without the brackets the name gets a new one."),
+    Same(ROTARY, "library", instead="""
         return F.scaled_dot_product_attention(finished.rotate(q, positions), finished.rotate(k, positions), v)
-    """,
-    ),
-    Same(
-        ROTARY,
-        "einsum",
-        instead="""
+    """),
+    Same(ROTARY, "einsum", instead="""
         q, k = (finished.rotate(part, positions) for part in (q, k))
         weights = F.softmax(torch.einsum("bhid,bhjd->bhij", q, k) * q.size(-1) ** -0.5, dim=3)
         return torch.einsum("bhij,bhjd->bhid", weights, v)
-    """,
-    ),
-    Same(
-        ROTARY,
-        "complex",
-        instead="""
+    """),
+    Same(ROTARY, "complex", instead="""
         b, h, t, d = q.shape
         speeds = 10000 ** (-torch.arange(0, d, 2, device=q.device) / d)
         angles = (positions[:, None] - positions[None, :])[..., None] * speeds
@@ -1260,18 +606,13 @@ VARIANTS = [
         turns = torch.polar(torch.ones_like(angles), angles)
         scores = torch.einsum("bhid,ijd,bhjd->bhij", a, turns, c.conj()).real
         return torch.softmax(scores / d**0.5, dim=-1) @ v
-    """,
-    ),
-    Same(
-        ROTARY,
-        "head-by-head",
-        instead="""
+    """),
+    Same(ROTARY, "head-by-head", instead="""
         q, k = finished.rotate(q, positions), finished.rotate(k, positions)
         outputs = []
         for head in range(q.shape[1]):
             scores = torch.bmm(q[:, head], k[:, head].transpose(1, 2)) / math.sqrt(q.shape[3])
             outputs.append(torch.bmm(scores.softmax(2), v[:, head]))
         return torch.stack(outputs, 1)
-    """,
-    ),
+    """),
 ]

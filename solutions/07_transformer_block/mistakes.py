@@ -11,151 +11,75 @@ GRADIENT, NORM, NETWORK, BLOCK, STACK, COUNT = (
     "block_parameters",
 )
 
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # ---------------------------------------------------------------------------------- gradient_by_depth
-    Mistake(
-        GRADIENT,
-        "piles-up",
-        instead="""
+    Mistake(GRADIENT, "piles-up", instead="""
         loss.backward()
         norms = [torch.cat([p.grad.flatten() for p in block.parameters()]).norm() for block in model.blocks]
         return torch.stack(norms)
-    """,
-        title="gradients added to those from before",
-        says=(
-            "`backward()` adds to the `.grad` that a parameter holds already, and does not replace it: on a model that"
-            " has been trained, or at your second call, the numbers are those of two losses. Clear the gradients first,"
-            " or use torch.autograd.grad, which keeps nothing."
-        ),
-    ),
-    Mistake(
-        GRADIENT,
-        "no-root",
-        edit=("norms.append(squares.sqrt())", "norms.append(squares)"),
-        title="the square of the norm",
-        says="You return the sum of the squares. A norm is its root.",
-    ),
-    Mistake(
-        GRADIENT,
-        "norms-added",
-        edit=(("gradient.square().sum()", "gradient.norm()"), ("squares.sqrt()", "squares")),
-        title="the parameters' norms added up",
-        says=(
-            "You take the norm of each weight's gradient and add these norms. All gradients of a block are one long"
-            " vector here, and it is the squares that add up: root of the sum of all squares."
-        ),
-    ),
-    Mistake(
-        GRADIENT,
-        "mean-norm",
-        edit=(("gradient.square().sum()", "gradient.norm()"), ("squares.sqrt()", "squares / len(gradients)")),
-        title="the parameters' norms averaged",
-        says=(
-            "You average over the norms of a block's weights. All gradients of a block are one long vector here: root"
-            " of the sum of all squares."
-        ),
-    ),
-    Mistake(
-        GRADIENT,
-        "first-parameter",
-        edit=("list(block.parameters())", "list(block.parameters())[:1]"),
-        title="only one parameter of each block",
-        says=(
-            "You look at one parameter of each block, and a block has several: weights and biases of all its layers."
-            " `block.parameters()` goes through all of them."
-        ),
-    ),
-    Mistake(
-        GRADIENT,
-        "matrices-only",
-        edit=("list(block.parameters())", "[p for p in block.parameters() if p.dim() > 1]"),
-        title="biases left out",
-        says="You leave the biases out. They are parameters of the block as well.",
-    ),
-    Mistake(
-        GRADIENT,
-        "weights",
-        edit=(
-            "gradient.square().sum() for gradient in gradients",
-            "p.detach().square().sum() for p in block.parameters()",
-        ),
-        title="the norm of the weights, not of their gradients",
-        says=(
-            "You measure how large a block's weights are. What is asked for is how large the *derivatives of the loss*"
-            " by these weights are."
-        ),
-    ),
-    Mistake(
-        GRADIENT,
-        "backwards",
-        edit=("for block in model.blocks:", "for block in reversed(model.blocks):"),
-        title="last block first",
-        says=(
-            "Your numbers are right and stand in reverse order. Entry 0 belongs to the first block, the one next to the"
-            " input."
-        ),
-    ),
-    Mistake(
-        GRADIENT,
-        "running-sum",
-        edit=(
-            ("norms = []", "norms, squares = [], 0.0"),
-            (
-                "squares = sum(gradient.square().sum() for gradient in gradients)",
-                "squares = squares + sum(gradient.square().sum() for gradient in gradients)",
-            ),
-        ),
-        title="squares carried on from block to block",
-        says="Your sum of squares is not set back to 0 between blocks, so each entry holds all blocks up to it.",
-    ),
-    Mistake(
-        GRADIENT,
-        "largest",
-        edit=(
-            ("gradient.square().sum() for", "gradient.abs().max() for"),
-            ("sum(gradient", "max(gradient"),
-            ("squares.sqrt()", "squares"),
-        ),
-        title="the largest entry instead of the norm",
-        says="You return the largest derivative of each block. The norm is the root of the sum of all squares.",
-    ),
-    Mistake(
-        GRADIENT,
-        "mean-square",
-        edit=(
-            "norms.append(squares.sqrt())",
-            "norms.append((squares / sum(p.numel() for p in block.parameters())).sqrt())",
-        ),
-        title="root of the mean of the squares",
-        says="You divide by the number of parameters. The norm is the root of the *sum* of all squares.",
-    ),
-    Mistake(
-        GRADIENT,
-        "graph-gone",
-        edit=(", retain_graph=True", ""),
-        title="the graph is used up after one block",
-        says=(
-            "Autograd frees the graph on its way back, and your second call finds nothing left. Ask for all derivatives"
-            " in one call, or say `retain_graph=True`."
-        ),
-    ),
-    Mistake(
-        GRADIENT,
-        "on-the-cpu",
-        edit=(
-            "return torch.stack(norms)",
-            "result = torch.zeros(len(norms))\n    result[:] = torch.stack(norms)\n    return result",
-        ),
-        title="a result made on the CPU",
-        says=(
-            "Your numbers go into a tensor that was made on the CPU, wherever the model is. torch.stack makes one where"
-            " its parts are; or pass `device=x.device`."
-        ),
-    ),
-    Same(
-        GRADIENT,
-        "backward-and-clear",
-        instead="""
+    """, title="gradients added to those from before",
+            says="`backward()` adds to the `.grad` that a parameter holds already, and does not replace it: on a model "
+                 "that has been trained, or at your second call, the numbers are those of two losses. Clear the "
+                 "gradients first, or use torch.autograd.grad, which keeps nothing."),
+    Mistake(GRADIENT, "no-root", edit=("norms.append(squares.sqrt())", "norms.append(squares)"),
+            title="the square of the norm",
+            says="You return the sum of the squares. A norm is its root."),
+    Mistake(GRADIENT, "norms-added",
+            edit=(("gradient.square().sum()", "gradient.norm()"), ("squares.sqrt()", "squares")),
+            title="the parameters' norms added up",
+            says="You take the norm of each weight's gradient and add these norms. All gradients of a block are one "
+                 "long vector here, and it is the squares that add up: root of the sum of all squares."),
+    Mistake(GRADIENT, "mean-norm",
+            edit=(("gradient.square().sum()", "gradient.norm()"), ("squares.sqrt()", "squares / len(gradients)")),
+            title="the parameters' norms averaged",
+            says="You average over the norms of a block's weights. All gradients of a block are one long vector here: "
+                 "root of the sum of all squares."),
+    Mistake(GRADIENT, "first-parameter", edit=("list(block.parameters())", "list(block.parameters())[:1]"),
+            title="only one parameter of each block",
+            says="You look at one parameter of each block, and a block has several: weights and biases of all its "
+                 "layers. `block.parameters()` goes through all of them."),
+    Mistake(GRADIENT, "matrices-only",
+            edit=("list(block.parameters())", "[p for p in block.parameters() if p.dim() > 1]"),
+            title="biases left out",
+            says="You leave the biases out. They are parameters of the block as well."),
+    Mistake(GRADIENT, "weights",
+            edit=("gradient.square().sum() for gradient in gradients",
+                  "p.detach().square().sum() for p in block.parameters()"),
+            title="the norm of the weights, not of their gradients",
+            says="You measure how large a block's weights are. What is asked for is how large the *derivatives of the "
+                 "loss* by these weights are."),
+    Mistake(GRADIENT, "backwards", edit=("for block in model.blocks:", "for block in reversed(model.blocks):"),
+            title="last block first",
+            says="Your numbers are right and stand in reverse order. Entry 0 belongs to the first block, the one next "
+                 "to the input."),
+    Mistake(GRADIENT, "running-sum",
+            edit=(("norms = []", "norms, squares = [], 0.0"),
+                  ("squares = sum(gradient.square().sum() for gradient in gradients)",
+                   "squares = squares + sum(gradient.square().sum() for gradient in gradients)")),
+            title="squares carried on from block to block",
+            says="Your sum of squares is not set back to 0 between blocks, so each entry holds all blocks up to it."),
+    Mistake(GRADIENT, "largest",
+            edit=(("gradient.square().sum() for", "gradient.abs().max() for"),
+                  ("sum(gradient", "max(gradient"),
+                  ("squares.sqrt()", "squares")), title="the largest entry instead of the norm",
+            says="You return the largest derivative of each block. The norm is the root of the sum of all squares."),
+    Mistake(GRADIENT, "mean-square",
+            edit=("norms.append(squares.sqrt())",
+                  "norms.append((squares / sum(p.numel() for p in block.parameters())).sqrt())"),
+            title="root of the mean of the squares",
+            says="You divide by the number of parameters. The norm is the root of the *sum* of all squares."),
+    Mistake(GRADIENT, "graph-gone", edit=(", retain_graph=True", ""), title="the graph is used up after one block",
+            says="Autograd frees the graph on its way back, and your second call finds nothing left. Ask for all "
+                 "derivatives in one call, or say `retain_graph=True`."),
+    Mistake(GRADIENT, "on-the-cpu",
+            edit=("return torch.stack(norms)",
+                  "result = torch.zeros(len(norms))\n    result[:] = torch.stack(norms)\n    return result"),
+            title="a result made on the CPU",
+            says="Your numbers go into a tensor that was made on the CPU, wherever the model is. torch.stack makes one "
+                 "where its parts are; or pass `device=x.device`."),
+    Same(GRADIENT, "backward-and-clear", instead="""
         model.zero_grad()
         loss.backward()
         result = []
@@ -165,459 +89,223 @@ VARIANTS = [
                 total += (p.grad ** 2).sum()
             result.append(total ** 0.5)
         return torch.stack(result)
-    """,
-    ),
-    Same(
-        GRADIENT,
-        "one-call",
-        instead="""
+    """),
+    Same(GRADIENT, "one-call", instead="""
         per_block = [list(block.parameters()) for block in model.blocks]
         gradients = iter(torch.autograd.grad(loss, [p for group in per_block for p in group]))
         return torch.stack([torch.cat([next(gradients).reshape(-1) for _ in group]).norm() for group in per_block])
-    """,
-    ),
-    Same(
-        GRADIENT,
-        "norm-of-norms",
-        instead="""
+    """),
+    Same(GRADIENT, "norm-of-norms", instead="""
         for p in model.parameters():
             p.grad = None
         loss.backward()
         return torch.stack([torch.stack([p.grad.norm() for p in block.parameters()]).norm() for block in model.blocks])
-    """,
-    ),
-    Same(
-        GRADIENT,
-        "numbers",
-        instead="""
+    """),
+    Same(GRADIENT, "numbers", instead="""
         model.zero_grad(set_to_none=True)
         loss.backward()
-        return torch.tensor([sum(p.grad.square().sum().item() for p in block.parameters()) ** 0.5 for block in model.blocks], device=x.device)
-    """,
-    ),
-    Same(
-        GRADIENT,
-        "clipping",
-        instead="""
+        squares = [sum(p.grad.square().sum().item() for p in block.parameters()) for block in model.blocks]
+        return torch.tensor([square ** 0.5 for square in squares], device=x.device)
+    """),
+    Same(GRADIENT, "clipping", instead="""
         model.zero_grad()
         loss.backward()
         return torch.stack([nn.utils.clip_grad_norm_(block.parameters(), float("inf")) for block in model.blocks])
-    """,
-    ),
+    """),
     # ------------------------------------------------------------------------------------------ LayerNorm
-    Mistake(
-        NORM,
-        "epsilon-outside",
-        edit=("torch.sqrt(variance + self.epsilon)", "(torch.sqrt(variance) + self.epsilon)"),
-        title="epsilon outside the root",
-        says=(
-            "You add epsilon to the standard deviation. It belongs to the variance, under the root: for a vector whose"
-            " variance is about epsilon, √(variance + ε) and √variance + ε differ by almost a third."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "no-epsilon",
-        edit=("variance + self.epsilon", "variance"),
-        title="no epsilon at all",
-        says=(
-            "Nothing keeps you from dividing by zero. A vector of equal components has variance 0, and 0/0 is NaN; it"
-            " has to come out as zeros (times `weight`, plus `bias`)."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "unbiased",
-        edit=("centred.square().mean(dim=-1, keepdim=True)", "x.var(dim=-1, keepdim=True)"),
-        title="divided by e − 1 instead of e",
-        says=(
-            "Your variance is the unbiased one, a sum divided by e − 1: that is what `var` and `std` do if nobody tells"
-            " them otherwise. The norm uses the plain mean of the squares, divided by e."
-        ),
-    ),
+    Mistake(NORM, "epsilon-outside",
+            edit=("torch.sqrt(variance + self.epsilon)", "(torch.sqrt(variance) + self.epsilon)"),
+            title="epsilon outside the root",
+            says="You add epsilon to the standard deviation. It belongs to the variance, under the root: for a vector "
+                 "whose variance is about epsilon, √(variance + ε) and √variance + ε differ by almost a third."),
+    Mistake(NORM, "no-epsilon", edit=("variance + self.epsilon", "variance"), title="no epsilon at all",
+            says="Nothing keeps you from dividing by zero. A vector of equal components has variance 0, and 0/0 is "
+                 "NaN; it has to come out as zeros (times `weight`, plus `bias`)."),
+    Mistake(NORM, "unbiased", edit=("centred.square().mean(dim=-1, keepdim=True)", "x.var(dim=-1, keepdim=True)"),
+            title="divided by e − 1 instead of e",
+            says="Your variance is the unbiased one, a sum divided by e − 1: that is what `var` and `std` do if nobody "
+                 "tells them otherwise. The norm uses the plain mean of the squares, divided by e."),
     # the form that a widely read tutorial gives: both slips at once
-    Mistake(
-        NORM,
-        "unbiased-and-outside",
-        edit=("torch.sqrt(variance + self.epsilon)", "(x.std(dim=-1, keepdim=True) + self.epsilon)"),
-        title="divided by e − 1 instead of e, and epsilon outside the root",
-        says=(
-            "`x.std()` divides by e − 1 where the norm divides by e; and epsilon, added to the standard deviation,"
-            " stands outside the root. Two things to mend."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "larger-of-the-two",
-        edit=("torch.sqrt(variance + self.epsilon)", "torch.sqrt(variance.clamp_min(self.epsilon))"),
-        title="the larger of variance and epsilon",
-        says="You replace small variances by epsilon. Epsilon is *added* to the variance, small or large.",
-    ),
-    Mistake(
-        NORM,
-        "own-epsilon",
-        edit=("self.epsilon)", "1e-6)"),
-        title="an epsilon of your own",
-        says=(
-            "You divide with an epsilon that you have written into the code. `self.epsilon` holds the one that was"
-            " asked for."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "over-positions",
-        edit=(("x.mean(dim=-1,", "x.mean(dim=-2,"), ("centred.square().mean(dim=-1,", "centred.square().mean(dim=-2,")),
-        title="statistics over the positions",
-        says=(
-            "You take mean and variance over the positions, so that each position depends on all the others. Each"
-            " vector is normalised by itself, over its own e components."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "over-the-batch",
-        edit=(("x.mean(dim=-1,", "x.mean(dim=0,"), ("centred.square().mean(dim=-1,", "centred.square().mean(dim=0,")),
-        title="statistics over the batch",
-        says=(
-            "You take mean and variance over the batch: what comes out for one sequence depends on which others are"
-            " with it. Each vector is normalised by itself, over its own e components."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "over-batch-and-positions",
-        edit=(
-            ("x.mean(dim=-1,", "x.mean(dim=(0, 1),"),
-            ("centred.square().mean(dim=-1,", "centred.square().mean(dim=(0, 1),"),
-        ),
-        title="statistics over batch and positions, as a batch norm takes them",
-        says=(
-            "You normalise each component over batch and positions: that is batch normalisation. Here each vector is"
-            " normalised by itself, over its own e components."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "over-sequences",
-        edit=(
-            ("x.mean(dim=-1,", "x.mean(dim=(-2, -1),"),
-            ("centred.square().mean(dim=-1,", "centred.square().mean(dim=(-2, -1),"),
-        ),
-        title="one mean and variance for a whole sequence",
-        says=(
-            "You take one mean and one variance for all positions of a sequence together. Each position has its own,"
-            " over the last axis only."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "over-everything",
-        edit=(
-            ("x.mean(dim=-1, keepdim=True)", "x.mean()"),
-            ("centred.square().mean(dim=-1, keepdim=True)", "centred.square().mean()"),
-        ),
-        title="one mean and variance for everything",
-        says=(
-            "Your mean and variance are taken over the whole tensor. Each vector has its own, over the last axis only."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "no-root",
-        edit=("torch.sqrt(variance + self.epsilon)", "(variance + self.epsilon)"),
-        title="divided by the variance",
-        says="You divide by the variance; its root is what measures how far the components lie from their mean.",
-    ),
-    Mistake(
-        NORM,
-        "not-centred",
-        edit=("centred / torch", "x / torch"),
-        title="the mean not taken off",
-        says="You divide by the standard deviation, but the mean is still in. Subtract it first.",
-    ),
-    Mistake(
-        NORM,
-        "root-of-mean-square",
-        edit=("centred = x - x.mean(dim=-1, keepdim=True)", "centred = x"),
-        title="divided by the root of the mean square, without a mean",
-        says=(
-            "You leave the mean in, in the numerator and in the variance. There is a norm of this kind (RMSNorm), and"
-            " it is another one."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "no-weight",
-        edit=(" * self.weight + self.bias", ""),
-        title="weight and bias not used",
-        says=(
-            "Your vectors are normalised and then left so. `weight` and `bias` come after: one factor and one summand"
-            " for each component, which the model learns."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "weight-as-one-plus",
-        edit=("* self.weight", "* (1 + self.weight)"),
-        title="times 1 + weight",
-        says="You multiply by 1 + weight. `weight` begins at 1 here, so it is the factor itself.",
-    ),
-    Mistake(
-        NORM,
-        "bias-first",
-        edit=(" * self.weight + self.bias", " * (self.weight + self.bias)"),
-        title="bias added to the weight",
-        says="You add the bias to the weight. It is added at the end, after the multiplication.",
-    ),
-    Mistake(
-        NORM,
-        "keepdim",
-        edit=("x.mean(dim=-1, keepdim=True)", "x.mean(dim=-1)"),
-        title="the last axis is gone after the mean",
-        says=(
-            "Your mean is (b, t), and x is (b, t, e): in a subtraction, t would meet e. `keepdim=True` keeps an axis of"
-            " length 1 in its place."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "detached",
-        edit=("centred.square().mean(dim=-1, keepdim=True)", "centred.square().mean(dim=-1, keepdim=True).detach()"),
-        title="no gradient through the variance",
-        says=(
-            "Forwards you are right. But the variance depends on x too, and you cut its gradient off (detach, .data,"
-            " item or no_grad)."
-        ),
-    ),
-    Mistake(
-        NORM,
-        "in-place",
-        edit=("centred = x - x.mean(dim=-1, keepdim=True)", "x -= x.mean(dim=-1, keepdim=True)\n        centred = x"),
-        title="the input changed in place",
-        says=(
-            "`x -= ...` writes into the caller's tensor, and a shortcut around this layer would carry the changed"
-            " numbers. Make a new one: `x - ...`."
-        ),
-    ),
-    Same(
-        NORM,
-        "var",
-        instead="""
+    Mistake(NORM, "unbiased-and-outside",
+            edit=("torch.sqrt(variance + self.epsilon)", "(x.std(dim=-1, keepdim=True) + self.epsilon)"),
+            title="divided by e − 1 instead of e, and epsilon outside the root",
+            says="`x.std()` divides by e − 1 where the norm divides by e; and epsilon, added to the standard "
+                 "deviation, stands outside the root. Two things to mend."),
+    Mistake(NORM, "larger-of-the-two",
+            edit=("torch.sqrt(variance + self.epsilon)", "torch.sqrt(variance.clamp_min(self.epsilon))"),
+            title="the larger of variance and epsilon",
+            says="You replace small variances by epsilon. Epsilon is *added* to the variance, small or large."),
+    Mistake(NORM, "own-epsilon", edit=("self.epsilon)", "1e-6)"), title="an epsilon of your own",
+            says="You divide with an epsilon that you have written into the code. `self.epsilon` holds the one that "
+                 "was asked for."),
+    Mistake(NORM, "over-positions",
+            edit=(("x.mean(dim=-1,", "x.mean(dim=-2,"),
+                  ("centred.square().mean(dim=-1,", "centred.square().mean(dim=-2,")),
+            title="statistics over the positions",
+            says="You take mean and variance over the positions, so that each position depends on all the others. Each "
+                 "vector is normalised by itself, over its own e components."),
+    Mistake(NORM, "over-the-batch",
+            edit=(("x.mean(dim=-1,", "x.mean(dim=0,"),
+                  ("centred.square().mean(dim=-1,", "centred.square().mean(dim=0,")), title="statistics over the batch",
+            says="You take mean and variance over the batch: what comes out for one sequence depends on which others "
+                 "are with it. Each vector is normalised by itself, over its own e components."),
+    Mistake(NORM, "over-batch-and-positions",
+            edit=(("x.mean(dim=-1,", "x.mean(dim=(0, 1),"),
+                  ("centred.square().mean(dim=-1,", "centred.square().mean(dim=(0, 1),")),
+            title="statistics over batch and positions, as a batch norm takes them",
+            says="You normalise each component over batch and positions: that is batch normalisation. Here each vector "
+                 "is normalised by itself, over its own e components."),
+    Mistake(NORM, "over-sequences",
+            edit=(("x.mean(dim=-1,", "x.mean(dim=(-2, -1),"),
+                  ("centred.square().mean(dim=-1,", "centred.square().mean(dim=(-2, -1),")),
+            title="one mean and variance for a whole sequence",
+            says="You take one mean and one variance for all positions of a sequence together. Each position has its "
+                 "own, over the last axis only."),
+    Mistake(NORM, "over-everything",
+            edit=(("x.mean(dim=-1, keepdim=True)", "x.mean()"),
+                  ("centred.square().mean(dim=-1, keepdim=True)", "centred.square().mean()")),
+            title="one mean and variance for everything",
+            says="Your mean and variance are taken over the whole tensor. Each vector has its own, over the last axis "
+                 "only."),
+    Mistake(NORM, "no-root", edit=("torch.sqrt(variance + self.epsilon)", "(variance + self.epsilon)"),
+            title="divided by the variance",
+            says="You divide by the variance; its root is what measures how far the components lie from their mean."),
+    Mistake(NORM, "not-centred", edit=("centred / torch", "x / torch"), title="the mean not taken off",
+            says="You divide by the standard deviation, but the mean is still in. Subtract it first."),
+    Mistake(NORM, "root-of-mean-square", edit=("centred = x - x.mean(dim=-1, keepdim=True)", "centred = x"),
+            title="divided by the root of the mean square, without a mean",
+            says="You leave the mean in, in the numerator and in the variance. There is a norm of this kind (RMSNorm), "
+                 "and it is another one."),
+    Mistake(NORM, "no-weight", edit=(" * self.weight + self.bias", ""), title="weight and bias not used",
+            says="Your vectors are normalised and then left so. `weight` and `bias` come after: one factor and one "
+                 "summand for each component, which the model learns."),
+    Mistake(NORM, "weight-as-one-plus", edit=("* self.weight", "* (1 + self.weight)"), title="times 1 + weight",
+            says="You multiply by 1 + weight. `weight` begins at 1 here, so it is the factor itself."),
+    Mistake(NORM, "bias-first", edit=(" * self.weight + self.bias", " * (self.weight + self.bias)"),
+            title="bias added to the weight",
+            says="You add the bias to the weight. It is added at the end, after the multiplication."),
+    Mistake(NORM, "keepdim", edit=("x.mean(dim=-1, keepdim=True)", "x.mean(dim=-1)"),
+            title="the last axis is gone after the mean",
+            says="Your mean is (b, t), and x is (b, t, e): in a subtraction, t would meet e. `keepdim=True` keeps an "
+                 "axis of length 1 in its place."),
+    Mistake(NORM, "detached",
+            edit=("centred.square().mean(dim=-1, keepdim=True)",
+                  "centred.square().mean(dim=-1, keepdim=True).detach()"), title="no gradient through the variance",
+            says="Forwards you are right. But the variance depends on x too, and you cut its gradient off (detach, "
+                 ".data, item or no_grad)."),
+    Mistake(NORM, "in-place",
+            edit=("centred = x - x.mean(dim=-1, keepdim=True)",
+                  "x -= x.mean(dim=-1, keepdim=True)\n        centred = x"), title="the input changed in place",
+            says="`x -= ...` writes into the caller's tensor, and a shortcut around this layer would carry the changed "
+                 "numbers. Make a new one: `x - ...`."),
+    Same(NORM, "var", instead="""
         mean = x.mean(-1, keepdim=True)
         var = x.var(-1, keepdim=True, unbiased=False)
         return self.weight * (x - mean) / (var + self.epsilon).sqrt() + self.bias
-    """,
-    ),
-    Same(
-        NORM,
-        "correction",
-        instead="""
+    """),
+    Same(NORM, "correction", instead="""
         var, mean = torch.var_mean(x, dim=2, correction=0, keepdim=True)
         return self.bias + self.weight * ((x - mean) * torch.rsqrt(var + self.epsilon))
-    """,
-    ),
-    Same(
-        NORM,
-        "mean-of-squares",
-        instead="""
+    """),
+    Same(NORM, "mean-of-squares", instead="""
         b, t, e = x.shape
         mean = x.sum(dim=-1, keepdim=True) / e
         variance = ((x - mean) ** 2).sum(dim=-1, keepdim=True) / e
         return torch.addcmul(self.bias, self.weight, (x - mean) / torch.pow(variance + self.epsilon, 0.5))
-    """,
-    ),
-    Same(
-        NORM,
-        "loops",
-        instead="""
+    """),
+    Same(NORM, "loops", instead="""
         rows = []
         for sequence in x:
             for vector in sequence:
                 centred = vector - vector.mean()
-                rows.append(self.weight * centred / (torch.dot(centred, centred) / len(vector) + self.epsilon) ** 0.5 + self.bias)
+                spread = (torch.dot(centred, centred) / len(vector) + self.epsilon) ** 0.5
+                rows.append(self.weight * centred / spread + self.bias)
         return torch.stack(rows).reshape(x.shape)
-    """,
-    ),
-    Same(
-        NORM,
-        "std-squared",
-        instead="""
+    """),
+    Same(NORM, "std-squared", instead="""
         std = x.std(dim=-1, keepdim=True, unbiased=False)
-        return torch.einsum("bte,e->bte", (x - x.mean(dim=-1, keepdim=True)) / torch.sqrt(std ** 2 + self.epsilon), self.weight) + self.bias
-    """,
-    ),
-    Shortcut(
-        NORM,
-        "pytorchs",
-        instead="return torch.nn.functional.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.epsilon)",
-    ),
+        normal = (x - x.mean(dim=-1, keepdim=True)) / torch.sqrt(std ** 2 + self.epsilon)
+        return torch.einsum("bte,e->bte", normal, self.weight) + self.bias
+    """),
+    Shortcut(NORM, "pytorchs",
+             instead="return torch.nn.functional.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.epsilon)"),
     Shortcut(NORM, "finished-part", instead="return FinishedNorm.forward(self, x)"),
     # ---------------------------------------------------------------------------------------- FeedForward
-    Mistake(
-        NETWORK,
-        "no-activation",
-        edit=("self.narrow(torch.relu(self.widen(x)))", "self.narrow(self.widen(x))"),
-        title="nothing between the two layers",
-        says="Two linear layers with nothing between them are one linear layer. A ReLU belongs in the middle.",
-    ),
-    Mistake(
-        NETWORK,
-        "activation-last",
-        edit=("self.narrow(torch.relu(self.widen(x)))", "torch.relu(self.narrow(self.widen(x)))"),
-        title="the ReLU at the end",
-        says=(
-            "Your ReLU comes after the second layer; it belongs between the two. At the end it would let no layer ever"
-            " subtract anything."
-        ),
-    ),
-    Mistake(
-        NETWORK,
-        "activation-twice",
-        edit=("self.narrow(torch.relu(self.widen(x)))", "torch.relu(self.narrow(torch.relu(self.widen(x))))"),
-        title="a second ReLU at the end",
-        says="The second ReLU, after the last layer, is one too many: the output could never be negative.",
-    ),
-    Mistake(
-        NETWORK,
-        "gelu",
-        edit=("torch.relu(self.widen(x))", "nn.functional.gelu(self.widen(x))"),
-        title="GELU instead of ReLU",
-        says="GELU is what GPT-2 takes, in lesson 11. The network of the paper, and of this exercise, has a ReLU.",
-    ),
-    Mistake(
-        NETWORK,
-        "hidden-e",
-        edit=("hidden = 4 * e if", "hidden = e if"),
-        title="as wide inside as outside",
-        says="When no hidden width is given, your hidden layer is e wide. The convention is 4e.",
-    ),
-    Mistake(
-        NETWORK,
-        "hidden-ignored",
-        edit=("hidden = 4 * e if hidden is None else hidden", "hidden = 4 * e"),
-        title="the hidden width that was asked for is ignored",
-        says=(
-            "Your hidden layer is always 4e wide. That is the default, for when `hidden` is None; otherwise take what"
-            " was given."
-        ),
-    ),
-    Mistake(
-        NETWORK,
-        "shortcut-inside",
-        edit=("return self.narrow(torch.relu(self.widen(x)))", "return x + self.narrow(torch.relu(self.widen(x)))"),
-        title="a shortcut inside the network",
-        says="You add x to the result. The shortcut belongs to the block, which would then add x twice.",
-    ),
-    Mistake(
-        NETWORK,
-        "no-bias",
-        edit=("nn.Linear(e, hidden)", "nn.Linear(e, hidden, bias=False)"),
-        title="first layer without bias",
-        says="Your first layer has no bias. Both have one.",
-    ),
-    Mistake(
-        NETWORK,
-        "no-biases",
-        edit=(
-            ("nn.Linear(e, hidden)", "nn.Linear(e, hidden, bias=False)"),
-            ("nn.Linear(hidden, e)", "nn.Linear(hidden, e, bias=False)"),
-        ),
-        title="layers without bias",
-        says="Your layers have no biases. Both have one; only the projections of the attention go without.",
-    ),
+    Mistake(NETWORK, "no-activation", edit=("self.narrow(torch.relu(self.widen(x)))", "self.narrow(self.widen(x))"),
+            title="nothing between the two layers",
+            says="Two linear layers with nothing between them are one linear layer. A ReLU belongs in the middle."),
+    Mistake(NETWORK, "activation-last",
+            edit=("self.narrow(torch.relu(self.widen(x)))", "torch.relu(self.narrow(self.widen(x)))"),
+            title="the ReLU at the end",
+            says="Your ReLU comes after the second layer; it belongs between the two. At the end it would let no layer "
+                 "ever subtract anything."),
+    Mistake(NETWORK, "activation-twice",
+            edit=("self.narrow(torch.relu(self.widen(x)))", "torch.relu(self.narrow(torch.relu(self.widen(x))))"),
+            title="a second ReLU at the end",
+            says="The second ReLU, after the last layer, is one too many: the output could never be negative."),
+    Mistake(NETWORK, "gelu", edit=("torch.relu(self.widen(x))", "nn.functional.gelu(self.widen(x))"),
+            title="GELU instead of ReLU",
+            says="GELU is what GPT-2 takes, in lesson 11. The network of the paper, and of this exercise, has a ReLU."),
+    Mistake(NETWORK, "hidden-e", edit=("hidden = 4 * e if", "hidden = e if"), title="as wide inside as outside",
+            says="When no hidden width is given, your hidden layer is e wide. The convention is 4e."),
+    Mistake(NETWORK, "hidden-ignored", edit=("hidden = 4 * e if hidden is None else hidden", "hidden = 4 * e"),
+            title="the hidden width that was asked for is ignored",
+            says="Your hidden layer is always 4e wide. That is the default, for when `hidden` is None; otherwise take "
+                 "what was given."),
+    Mistake(NETWORK, "shortcut-inside",
+            edit=("return self.narrow(torch.relu(self.widen(x)))", "return x + self.narrow(torch.relu(self.widen(x)))"),
+            title="a shortcut inside the network",
+            says="You add x to the result. The shortcut belongs to the block, which would then add x twice."),
+    Mistake(NETWORK, "no-bias", edit=("nn.Linear(e, hidden)", "nn.Linear(e, hidden, bias=False)"),
+            title="first layer without bias",
+            says="Your first layer has no bias. Both have one."),
+    Mistake(NETWORK, "no-biases",
+            edit=(("nn.Linear(e, hidden)", "nn.Linear(e, hidden, bias=False)"),
+                  ("nn.Linear(hidden, e)", "nn.Linear(hidden, e, bias=False)")), title="layers without bias",
+            says="Your layers have no biases. Both have one; only the projections of the attention go without."),
     Same(NETWORK, "method", instead=("", "return self.narrow(self.widen(x).clamp(min=0))")),
-    Same(
-        NETWORK,
-        "other-words",
-        instead=(
-            """
+    Same(NETWORK, "other-words", instead=("""
         if not hidden:
             hidden = e * 4
         self.narrow = nn.Linear(in_features=hidden, out_features=e)
         self.widen = nn.Linear(in_features=e, out_features=hidden)
         self.activation = nn.ReLU()
-    """,
-            """
+    """, """
         inside = self.activation(self.widen(x))
         return self.narrow(inside)
-    """,
-        ),
-    ),
-    Same(
-        NETWORK,
-        "einsum",
-        instead=(
-            "",
-            """
+    """)),
+    Same(NETWORK, "einsum", instead=("", """
         inside = torch.einsum("bte,fe->btf", x, self.widen.weight) + self.widen.bias
         inside = torch.where(inside > 0, inside, 0)
         return inside @ self.narrow.weight.T + self.narrow.bias
-    """,
-        ),
-    ),
-    Same(
-        NETWORK,
-        "position-by-position",
-        instead=(
-            "",
-            """
+    """)),
+    Same(NETWORK, "position-by-position", instead=("", """
         return torch.stack([self.narrow(nn.functional.relu(self.widen(x[:, i]))) for i in range(x.shape[1])], dim=1)
-    """,
-        ),
-    ),
+    """)),
     Shortcut(NETWORK, "finished-part", instead=("", "return FinishedFeedForward.forward(self, x)")),
     # ----------------------------------------------------------------------------------- TransformerBlock
-    Mistake(
-        BLOCK,
-        "no-shortcuts",
-        instead=(
-            "",
-            """
+    Mistake(BLOCK, "no-shortcuts", instead=("", """
         if self.pre_norm:
             x = self.dropout(self.attention(self.norm1(x), mask))
             return self.dropout(self.feed_forward(self.norm2(x)))
         x = self.norm1(self.dropout(self.attention(x, mask)))
         return self.norm2(self.dropout(self.feed_forward(x)))
-    """,
-        ),
-        title="no shortcuts",
-        says="Neither layer has a shortcut: what goes into a layer has to be added to what comes out of it.",
-    ),
-    Mistake(
-        BLOCK,
-        "one-shortcut",
-        edit=(
-            (
-                "return x + self.dropout(self.feed_forward(self.norm2(x)))",
-                "return self.dropout(self.feed_forward(self.norm2(x)))",
-            ),
-            ("self.norm2(x + self.dropout(self.feed_forward(x)))", "self.norm2(self.dropout(self.feed_forward(x)))"),
-        ),
-        title="no shortcut around the feed-forward network",
-        says="The attention has its shortcut, the feed-forward network has none. Both need one.",
-    ),
-    Mistake(
-        BLOCK,
-        "shortcut-around-attention-missing",
-        edit=(
-            (
-                "x = x + self.dropout(self.attention(self.norm1(x), mask))",
-                "x = self.dropout(self.attention(self.norm1(x), mask))",
-            ),
-            (
-                "self.norm1(x + self.dropout(self.attention(x, mask)))",
-                "self.norm1(self.dropout(self.attention(x, mask)))",
-            ),
-        ),
-        title="no shortcut around the attention",
-        says="The feed-forward network has its shortcut, the attention has none. Both need one.",
-    ),
-    Mistake(
-        BLOCK,
-        "shortcut-after-the-norm",
-        instead=(
-            "",
-            """
+    """), title="no shortcuts",
+            says="Neither layer has a shortcut: what goes into a layer has to be added to what comes out of it."),
+    Mistake(BLOCK, "one-shortcut",
+            edit=(("return x + self.dropout(self.feed_forward(self.norm2(x)))",
+                   "return self.dropout(self.feed_forward(self.norm2(x)))"),
+                  ("self.norm2(x + self.dropout(self.feed_forward(x)))",
+                   "self.norm2(self.dropout(self.feed_forward(x)))")),
+            title="no shortcut around the feed-forward network",
+            says="The attention has its shortcut, the feed-forward network has none. Both need one."),
+    Mistake(BLOCK, "shortcut-around-attention-missing",
+            edit=(("x = x + self.dropout(self.attention(self.norm1(x), mask))",
+                   "x = self.dropout(self.attention(self.norm1(x), mask))"),
+                  ("self.norm1(x + self.dropout(self.attention(x, mask)))",
+                   "self.norm1(self.dropout(self.attention(x, mask)))")), title="no shortcut around the attention",
+            says="The feed-forward network has its shortcut, the attention has none. Both need one."),
+    Mistake(BLOCK, "shortcut-after-the-norm", instead=("", """
         if self.pre_norm:
             x = self.norm1(x)
             x = x + self.dropout(self.attention(x, mask))
@@ -625,272 +313,129 @@ VARIANTS = [
             return x + self.dropout(self.feed_forward(x))
         x = self.norm1(x + self.dropout(self.attention(x, mask)))
         return self.norm2(x + self.dropout(self.feed_forward(x)))
-    """,
-        ),
-        title="the shortcut starts after the norm",
-        says=(
-            "With pre_norm you normalise x and then add to the *normalised* x. The norm belongs to the layer, inside"
-            " the detour; the shortcut carries x as it came in, untouched."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "always-last",
-        edit=("if self.pre_norm:", "if False:"),
-        title="pre_norm ignored",
-        says=(
-            "Your block normalises last whatever `pre_norm` says. With pre_norm=True the norm comes first, inside the"
-            " detour."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "always-first",
-        edit=("if self.pre_norm:", "if True:"),
-        title="always norm first",
-        says=(
-            "Your block normalises first whatever `pre_norm` says. With pre_norm=False the norm comes last, after the"
-            " sum."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "orders-swapped",
-        edit=("if self.pre_norm:", "if not self.pre_norm:"),
-        title="the two orders exchanged",
-        says="Both orders are there, the wrong way round: pre_norm=True means that the norm comes first.",
-    ),
-    Mistake(
-        BLOCK,
-        "norm-of-the-layer",
-        edit=(
-            (
-                "self.norm1(x + self.dropout(self.attention(x, mask)))",
-                "x + self.dropout(self.norm1(self.attention(x, mask)))",
-            ),
-            (
-                "self.norm2(x + self.dropout(self.feed_forward(x)))",
-                "x + self.dropout(self.norm2(self.feed_forward(x)))",
-            ),
-        ),
-        title="the norm over the layer's output, not over the sum",
-        says=(
-            "With pre_norm=False you normalise what the layer gives and add x afterwards. The norm comes after the"
-            " *sum*: shortcut and layer together."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "side-by-side",
-        instead=(
-            "",
-            """
+    """), title="the shortcut starts after the norm",
+            says="With pre_norm you normalise x and then add to the *normalised* x. The norm belongs to the layer, "
+                 "inside the detour; the shortcut carries x as it came in, untouched."),
+    Mistake(BLOCK, "always-last", edit=("if self.pre_norm:", "if False:"), title="pre_norm ignored",
+            says="Your block normalises last whatever `pre_norm` says. With pre_norm=True the norm comes first, inside "
+                 "the detour."),
+    Mistake(BLOCK, "always-first", edit=("if self.pre_norm:", "if True:"), title="always norm first",
+            says="Your block normalises first whatever `pre_norm` says. With pre_norm=False the norm comes last, after "
+                 "the sum."),
+    Mistake(BLOCK, "orders-swapped", edit=("if self.pre_norm:", "if not self.pre_norm:"),
+            title="the two orders exchanged",
+            says="Both orders are there, the wrong way round: pre_norm=True means that the norm comes first."),
+    Mistake(BLOCK, "norm-of-the-layer",
+            edit=(("self.norm1(x + self.dropout(self.attention(x, mask)))",
+                   "x + self.dropout(self.norm1(self.attention(x, mask)))"),
+                  ("self.norm2(x + self.dropout(self.feed_forward(x)))",
+                   "x + self.dropout(self.norm2(self.feed_forward(x)))")),
+            title="the norm over the layer's output, not over the sum",
+            says="With pre_norm=False you normalise what the layer gives and add x afterwards. The norm comes after "
+                 "the *sum*: shortcut and layer together."),
+    Mistake(BLOCK, "side-by-side", instead=("", """
         if self.pre_norm:
-            return x + self.dropout(self.attention(self.norm1(x), mask)) + self.dropout(self.feed_forward(self.norm2(x)))
+            y = x + self.dropout(self.attention(self.norm1(x), mask))
+            return y + self.dropout(self.feed_forward(self.norm2(x)))
         x = self.norm1(x + self.dropout(self.attention(x, mask)))
         return self.norm2(x + self.dropout(self.feed_forward(x)))
-    """,
-        ),
-        title="both layers read the same x",
-        says=(
-            "With pre_norm, your feed-forward network reads the x that came into the block. It comes second: it reads"
-            " the sum of that x and what the attention has added."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "shortcut-from-the-start",
-        instead=(
-            "",
-            """
+    """), title="both layers read the same x",
+            says="With pre_norm, your feed-forward network reads the x that came into the block. It comes second: it "
+                 "reads the sum of that x and what the attention has added."),
+    Mistake(BLOCK, "shortcut-from-the-start", instead=("", """
         start = x
         if self.pre_norm:
             x = x + self.dropout(self.attention(self.norm1(x), mask))
             return start + self.dropout(self.feed_forward(self.norm2(x)))
         x = self.norm1(x + self.dropout(self.attention(x, mask)))
         return self.norm2(start + self.dropout(self.feed_forward(x)))
-    """,
-        ),
-        title="the second shortcut starts at the block's input",
-        says=(
-            "Your second shortcut carries the x that came into the block, and what the attention has added is lost from"
-            " it. Each shortcut goes around one layer: it starts where that layer starts."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "mask-not-handed-on",
-        edit=(
-            ("self.attention(self.norm1(x), mask)", "self.attention(self.norm1(x))"),
-            ("self.attention(x, mask)", "self.attention(x)"),
-        ),
-        title="the mask is not handed on",
-        says=(
-            "`forward` takes a mask and the attention never sees it, so everybody looks everywhere. Nothing raises,"
-            " because the attention's mask may be left out."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "mask-lost-in-one-order",
-        edit=("self.attention(self.norm1(x), mask)", "self.attention(self.norm1(x))"),
-        title="the mask is not handed on with pre_norm",
-        says="With pre_norm=False the attention gets the mask, with pre_norm=True it does not.",
-    ),
-    Mistake(
-        BLOCK,
-        "one-norm",
-        edit=(
-            ("self.norm2 = FinishedNorm(e)", "pass"),
-            ("self.norm2(x)))", "self.norm1(x)))"),
-            ("self.norm2(x + ", "self.norm1(x + "),
-        ),
-        title="one norm for both layers",
-        says=(
-            "You use one norm twice. The block has two, `norm1` and `norm2`, each with a weight and a bias of its own:"
-            " what suits one layer need not suit the other."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "norms-swapped",
-        instead=(
-            "",
-            """
+    """), title="the second shortcut starts at the block's input",
+            says="Your second shortcut carries the x that came into the block, and what the attention has added is "
+                 "lost from it. Each shortcut goes around one layer: it starts where that layer starts."),
+    Mistake(BLOCK, "mask-not-handed-on",
+            edit=(("self.attention(self.norm1(x), mask)", "self.attention(self.norm1(x))"),
+                  ("self.attention(x, mask)", "self.attention(x)")), title="the mask is not handed on",
+            says="`forward` takes a mask and the attention never sees it, so everybody looks everywhere. Nothing "
+                 "raises, because the attention's mask may be left out."),
+    Mistake(BLOCK, "mask-lost-in-one-order",
+            edit=("self.attention(self.norm1(x), mask)", "self.attention(self.norm1(x))"),
+            title="the mask is not handed on with pre_norm",
+            says="With pre_norm=False the attention gets the mask, with pre_norm=True it does not."),
+    Mistake(BLOCK, "one-norm",
+            edit=(("self.norm2 = FinishedNorm(e)", "pass"),
+                  ("self.norm2(x)))", "self.norm1(x)))"),
+                  ("self.norm2(x + ", "self.norm1(x + ")), title="one norm for both layers",
+            says="You use one norm twice. The block has two, `norm1` and `norm2`, each with a weight and a bias of its "
+                 "own: what suits one layer need not suit the other."),
+    Mistake(BLOCK, "norms-swapped", instead=("", """
         if self.pre_norm:
             x = x + self.dropout(self.attention(self.norm2(x), mask))
             return x + self.dropout(self.feed_forward(self.norm1(x)))
         x = self.norm2(x + self.dropout(self.attention(x, mask)))
         return self.norm1(x + self.dropout(self.feed_forward(x)))
-    """,
-        ),
-        title="norm1 and norm2 exchanged",
-        says=(
-            "`norm1` belongs to the attention and `norm2` to the feed-forward network; you have them the other way"
-            " round."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "network-first",
-        instead=(
-            "",
-            """
+    """), title="norm1 and norm2 exchanged",
+            says="`norm1` belongs to the attention and `norm2` to the feed-forward network; you have them the other "
+                 "way round."),
+    Mistake(BLOCK, "network-first", instead=("", """
         if self.pre_norm:
             x = x + self.dropout(self.feed_forward(self.norm2(x)))
             return x + self.dropout(self.attention(self.norm1(x), mask))
         x = self.norm2(x + self.dropout(self.feed_forward(x)))
         return self.norm1(x + self.dropout(self.attention(x, mask)))
-    """,
-        ),
-        title="feed-forward network before the attention",
-        says="The attention comes first, then the feed-forward network.",
-    ),
-    Mistake(
-        BLOCK,
-        "dropped-in-evaluation",
-        edit=("self.dropout = nn.Dropout(dropout)", "self.dropout = lambda y: nn.functional.dropout(y, dropout)"),
-        title="dropout active in evaluation",
-        says=(
-            "After `model.eval()` your block still drops: the same input gives another output at each call. The"
-            " function F.dropout does not know what mode the module is in unless you tell it, `training=self.training`;"
-            " the module nn.Dropout does."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "no-dropout",
-        edit=("self.dropout = nn.Dropout(dropout)", "self.dropout = nn.Identity()"),
-        title="dropout ignored",
-        says="`dropout` is taken and not used: in training nothing is ever dropped.",
-    ),
-    Mistake(
-        BLOCK,
-        "keeping-for-dropping",
-        edit=("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
-        title="the chance of keeping taken for that of dropping",
-        says="You drop with a chance of 1 − dropout. nn.Dropout wants the chance of *dropping*.",
-    ),
-    Mistake(
-        BLOCK,
-        "dropout-on-the-sum",
-        instead=(
-            "",
-            """
+    """), title="feed-forward network before the attention",
+            says="The attention comes first, then the feed-forward network."),
+    Mistake(BLOCK, "dropped-in-evaluation",
+            edit=("self.dropout = nn.Dropout(dropout)", "self.dropout = lambda y: nn.functional.dropout(y, dropout)"),
+            title="dropout active in evaluation",
+            says="After `model.eval()` your block still drops: the same input gives another output at each call. The "
+                 "function F.dropout does not know what mode the module is in unless you tell it, "
+                 "`training=self.training`; the module nn.Dropout does."),
+    Mistake(BLOCK, "no-dropout", edit=("self.dropout = nn.Dropout(dropout)", "self.dropout = nn.Identity()"),
+            title="dropout ignored",
+            says="`dropout` is taken and not used: in training nothing is ever dropped."),
+    Mistake(BLOCK, "keeping-for-dropping", edit=("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
+            title="the chance of keeping taken for that of dropping",
+            says="You drop with a chance of 1 − dropout. nn.Dropout wants the chance of *dropping*."),
+    Mistake(BLOCK, "dropout-on-the-sum", instead=("", """
         if self.pre_norm:
             x = self.dropout(x + self.attention(self.norm1(x), mask))
             return self.dropout(x + self.feed_forward(self.norm2(x)))
         x = self.norm1(self.dropout(x + self.attention(x, mask)))
         return self.norm2(self.dropout(x + self.feed_forward(x)))
-    """,
-        ),
-        title="dropout on the sum, shortcut included",
-        says=(
-            "You drop after the sum, and the shortcut is dropped with it. Dropout is for what the *layer* gives, before"
-            " it is added."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "dropout-before-the-layers",
-        instead=(
-            "",
-            """
+    """), title="dropout on the sum, shortcut included",
+            says="You drop after the sum, and the shortcut is dropped with it. Dropout is for what the *layer* gives, "
+                 "before it is added."),
+    Mistake(BLOCK, "dropout-before-the-layers", instead=("", """
         if self.pre_norm:
             x = x + self.attention(self.dropout(self.norm1(x)), mask)
             return x + self.feed_forward(self.dropout(self.norm2(x)))
         x = self.norm1(x + self.attention(self.dropout(x), mask))
         return self.norm2(x + self.feed_forward(self.dropout(x)))
-    """,
-        ),
-        title="dropout on what goes into the layers",
-        says="You drop from what goes into a layer. Dropout is for what comes out of it, before it is added.",
-    ),
-    Mistake(
-        BLOCK,
-        "dropout-once",
-        edit=(
-            ("x + self.dropout(self.feed_forward(self.norm2(x)))", "x + self.feed_forward(self.norm2(x))"),
-            ("x + self.dropout(self.feed_forward(x))", "x + self.feed_forward(x)"),
-        ),
-        title="dropout for the attention only",
-        says=(
-            "What the attention gives is subject to dropout, what the feed-forward network gives is not. Both have"
-            " to be."
-        ),
-    ),
-    Mistake(
-        BLOCK,
-        "in-place",
-        instead=(
-            "",
-            """
+    """), title="dropout on what goes into the layers",
+            says="You drop from what goes into a layer. Dropout is for what comes out of it, before it is added."),
+    Mistake(BLOCK, "dropout-once",
+            edit=(("x + self.dropout(self.feed_forward(self.norm2(x)))", "x + self.feed_forward(self.norm2(x))"),
+                  ("x + self.dropout(self.feed_forward(x))", "x + self.feed_forward(x)")),
+            title="dropout for the attention only",
+            says="What the attention gives is subject to dropout, what the feed-forward network gives is not. Both "
+                 "have to be."),
+    Mistake(BLOCK, "in-place", instead=("", """
         if self.pre_norm:
             x += self.dropout(self.attention(self.norm1(x), mask))
             x += self.dropout(self.feed_forward(self.norm2(x)))
             return x
         x = self.norm1(x + self.dropout(self.attention(x, mask)))
         return self.norm2(x + self.dropout(self.feed_forward(x)))
-    """,
-        ),
-        title="the input changed in place",
-        says=(
-            "`x += ...` writes into the caller's tensor: after the call, the caller's x is the block's output. `x = x +"
-            " ...` makes a new one."
-        ),
-    ),
-    Same(
-        BLOCK,
-        "names-for-steps",
-        instead=(
-            """
+    """), title="the input changed in place",
+            says="`x += ...` writes into the caller's tensor: after the call, the caller's x is the block's output. `x "
+                 "= x + ...` makes a new one."),
+    Same(BLOCK, "names-for-steps", instead=("""
         self.norm1, self.norm2 = nn.LayerNorm(e), nn.LayerNorm(e)
         self.attention = SelfAttention(e, h)
         self.feed_forward = FinishedFeedForward(e)
         self.drop1, self.drop2 = nn.Dropout(p=dropout), nn.Dropout(p=dropout)
         self.first = pre_norm
-    """,
-            """
+    """, """
         inside = self.norm1(x) if self.first else x
         attended = self.drop1(self.attention(inside, mask=mask)) + x
         if not self.first:
@@ -898,38 +443,19 @@ VARIANTS = [
         inside = self.norm2(attended) if self.first else attended
         y = attended + self.drop2(self.feed_forward(inside))
         return y if self.first else self.norm2(y)
-    """,
-        ),
-    ),
-    Same(
-        BLOCK,
-        "function-with-mode",
-        edit=(
-            "self.dropout = nn.Dropout(dropout)",
-            "self.dropout = lambda y: nn.functional.dropout(y, p=dropout, training=self.training)",
-        ),
-    ),
-    Same(
-        BLOCK,
-        "one-helper",
-        instead=(
-            "",
-            """
+    """)),
+    Same(BLOCK, "function-with-mode",
+         edit=("self.dropout = nn.Dropout(dropout)",
+               "self.dropout = lambda y: nn.functional.dropout(y, p=dropout, training=self.training)")),
+    Same(BLOCK, "one-helper", instead=("", """
         def around(x, norm, layer):
             if self.pre_norm:
                 return torch.add(x, self.dropout(layer(norm(x))))
             return norm(torch.add(x, self.dropout(layer(x))))
         x = around(x, self.norm1, lambda y: self.attention(y, mask))
         return around(x, self.norm2, self.feed_forward)
-    """,
-        ),
-    ),
-    Same(
-        BLOCK,
-        "in-place-on-a-copy",
-        instead=(
-            "",
-            """
+    """)),
+    Same(BLOCK, "in-place-on-a-copy", instead=("", """
         x = x.clone()
         if self.pre_norm:
             x += self.dropout(self.attention(self.norm1(x), mask))
@@ -938,319 +464,146 @@ VARIANTS = [
         x += self.dropout(self.attention(x, mask))
         x = self.norm1(x)
         return self.norm2(x + self.dropout(self.feed_forward(x)))
-    """,
-        ),
-    ),
+    """)),
     Shortcut(BLOCK, "finished-part", instead=("", "return FinishedBlock.forward(self, x, mask)")),
     # ---------------------------------------------------------------------------------------- Transformer
-    Mistake(
-        STACK,
-        "one-block-shared",
-        edit=(
-            "[FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)]",
-            "[FinishedBlock(e, h, pre_norm, dropout)] * depth",
-        ),
-        title="one block, shared by all places",
-        says=(
-            "`[block] * depth` is a list that holds the *same* block in every place. It runs, it is as deep as it"
-            " should be, and it has the weights of a single block: see what is missing from its parameters. Make a new"
-            " block for each place."
-        ),
-    ),
-    Alias(
-        STACK,
-        "one-block-in-a-loop",
-        of="one-block-shared",
-        edit=(
-            "nn.ModuleList(blocks)",
-            (
-                "nn.ModuleList()\n        block = FinishedBlock(e, h, pre_norm, dropout)\n        for _ in"
-                " range(depth):\n            self.blocks.append(block)"
-            ),
-        ),
-    ),
-    Mistake(
-        STACK,
-        "plain-list",
-        edit=("nn.ModuleList(blocks)", "blocks"),
-        title="blocks in a plain list",
-        says=(
-            "PyTorch does not look into Python lists: the blocks' parameters are neither trained, nor saved, nor moved"
-            " to a GPU with the model. nn.ModuleList is a list that it looks into."
-        ),
-    ),
-    Mistake(
-        STACK,
-        "no-final-norm",
-        edit=("self.norm = FinishedNorm(e) if pre_norm else None", "self.norm = None"),
-        title="final norm missing with pre_norm",
-        says=(
-            "With pre_norm the blocks normalise what goes *into* their layers, so nothing has normalised the sum that"
-            " leaves the last one. One more norm belongs at the end."
-        ),
-    ),
-    Mistake(
-        STACK,
-        "final-norm-not-used",
-        edit=("return x if self.norm is None else self.norm(x)", "return x"),
-        title="the final norm is made and not used",
-        says="You make the norm for the end and never call it.",
-    ),
-    Mistake(
-        STACK,
-        "final-norm-always",
-        edit=("self.norm = FinishedNorm(e) if pre_norm else None", "self.norm = FinishedNorm(e)"),
-        title="a final norm after blocks that end in one",
-        says=(
-            "With pre_norm=False each block ends in a norm already, the last one too. The extra norm is for"
-            " pre_norm=True only."
-        ),
-    ),
-    Mistake(
-        STACK,
-        "norm-in-front",
-        instead=(
-            "",
-            """
+    Mistake(STACK, "one-block-shared",
+            edit=("[FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)]",
+                  "[FinishedBlock(e, h, pre_norm, dropout)] * depth"), title="one block, shared by all places",
+            says="`[block] * depth` is a list that holds the *same* block in every place. It runs, it is as deep as it "
+                 "should be, and it has the weights of a single block: see what is missing from its parameters. Make a "
+                 "new block for each place."),
+    Alias(STACK, "one-block-in-a-loop", of="one-block-shared",
+          edit=("nn.ModuleList(blocks)",
+                "nn.ModuleList()\n        block = FinishedBlock(e, h, pre_norm, dropout)\n        for _ in "
+                "range(depth):\n            self.blocks.append(block)")),
+    Mistake(STACK, "plain-list", edit=("nn.ModuleList(blocks)", "blocks"), title="blocks in a plain list",
+            says="PyTorch does not look into Python lists: the blocks' parameters are neither trained, nor saved, nor "
+                 "moved to a GPU with the model. nn.ModuleList is a list that it looks into."),
+    Mistake(STACK, "no-final-norm", edit=("self.norm = FinishedNorm(e) if pre_norm else None", "self.norm = None"),
+            title="final norm missing with pre_norm",
+            says="With pre_norm the blocks normalise what goes *into* their layers, so nothing has normalised the sum "
+                 "that leaves the last one. One more norm belongs at the end."),
+    Mistake(STACK, "final-norm-not-used", edit=("return x if self.norm is None else self.norm(x)", "return x"),
+            title="the final norm is made and not used",
+            says="You make the norm for the end and never call it."),
+    Mistake(STACK, "final-norm-always",
+            edit=("self.norm = FinishedNorm(e) if pre_norm else None", "self.norm = FinishedNorm(e)"),
+            title="a final norm after blocks that end in one",
+            says="With pre_norm=False each block ends in a norm already, the last one too. The extra norm is for "
+                 "pre_norm=True only."),
+    Mistake(STACK, "norm-in-front", instead=("", """
         if self.norm is not None:
             x = self.norm(x)
         for block in self.blocks:
             x = block(x, mask)
         return x
-    """,
-        ),
-        title="the extra norm in front instead of at the end",
-        says=(
-            "Your extra norm comes before the first block, which begins with a norm anyway. It belongs after the last"
-            " one."
-        ),
-    ),
-    Mistake(
-        STACK,
-        "norm-in-the-loop",
-        instead=(
-            "",
-            """
+    """), title="the extra norm in front instead of at the end",
+            says="Your extra norm comes before the first block, which begins with a norm anyway. It belongs after the "
+                 "last one."),
+    Mistake(STACK, "norm-in-the-loop", instead=("", """
         for block in self.blocks:
             x = block(x, mask)
             if self.norm is not None:
                 x = self.norm(x)
         return x
-    """,
-        ),
-        title="the final norm after every block",
-        says="Your final norm stands inside the loop and is applied after every block. Once, at the end.",
-    ),
-    Mistake(
-        STACK,
-        "always-the-input",
-        instead=(
-            "",
-            """
+    """), title="the final norm after every block",
+            says="Your final norm stands inside the loop and is applied after every block. Once, at the end."),
+    Mistake(STACK, "always-the-input", instead=("", """
         for block in self.blocks:
             y = block(x, mask)
         return y if self.norm is None else self.norm(y)
-    """,
-        ),
-        title="every block gets the first input",
-        says=(
-            "Each block reads the x that came in, and only the last one's result is kept. Each has to read what the one"
-            " before it gave."
-        ),
-    ),
-    Mistake(
-        STACK,
-        "one-too-few",
-        edit=("range(depth)", "range(depth - 1)"),
-        title="one block too few",
-        says="Your stack has depth − 1 blocks.",
-    ),
-    Mistake(
-        STACK,
-        "pre-norm-not-handed-on",
-        edit=("FinishedBlock(e, h, pre_norm, dropout)", "FinishedBlock(e, h, dropout=dropout)"),
-        title="pre_norm is not handed on to the blocks",
-        says="Your blocks are made without `pre_norm`, so they always normalise last.",
-    ),
-    Mistake(
-        STACK,
-        "mask-not-handed-on",
-        edit=("block(x, mask)", "block(x)"),
-        title="the mask is not handed on",
-        says=(
-            "`forward` takes a mask and the blocks never see it, so everybody looks everywhere. Nothing raises, because"
-            " a block's mask may be left out."
-        ),
-    ),
-    Mistake(
-        STACK,
-        "mask-first-block-only",
-        instead=(
-            "",
-            """
+    """), title="every block gets the first input",
+            says="Each block reads the x that came in, and only the last one's result is kept. Each has to read what "
+                 "the one before it gave."),
+    Mistake(STACK, "one-too-few", edit=("range(depth)", "range(depth - 1)"), title="one block too few",
+            says="Your stack has depth − 1 blocks."),
+    Mistake(STACK, "pre-norm-not-handed-on",
+            edit=("FinishedBlock(e, h, pre_norm, dropout)", "FinishedBlock(e, h, dropout=dropout)"),
+            title="pre_norm is not handed on to the blocks",
+            says="Your blocks are made without `pre_norm`, so they always normalise last."),
+    Mistake(STACK, "mask-not-handed-on", edit=("block(x, mask)", "block(x)"), title="the mask is not handed on",
+            says="`forward` takes a mask and the blocks never see it, so everybody looks everywhere. Nothing raises, "
+                 "because a block's mask may be left out."),
+    Mistake(STACK, "mask-first-block-only", instead=("", """
         for block in self.blocks:
             x = block(x, mask)
             mask = None
         return x if self.norm is None else self.norm(x)
-    """,
-        ),
-        title="only the first block gets the mask",
-        says=(
-            "Your first block obeys the mask and the others do not. What the first one hid, the second one sees: every"
-            " block needs it."
-        ),
-    ),
-    Mistake(
-        STACK,
-        "dropout-not-handed-on",
-        edit=("FinishedBlock(e, h, pre_norm, dropout)", "FinishedBlock(e, h, pre_norm)"),
-        title="dropout is not handed on to the blocks",
-        says="`dropout` is taken and the blocks never hear of it, so nothing is dropped in training.",
-    ),
-    Mistake(
-        STACK,
-        "pre-norm-as-dropout",
-        edit=("FinishedBlock(e, h, pre_norm, dropout)", "FinishedBlock(e, h, dropout, pre_norm)"),
-        title="pre_norm and dropout exchanged",
-        says=(
-            "You hand `pre_norm` and `dropout` to the block in the wrong order; both are numbers to Python, so nothing"
-            " raises. Name them: `dropout=dropout`."
-        ),
-    ),
-    Same(
-        STACK,
-        "copies",
-        instead=(
-            """
+    """), title="only the first block gets the mask",
+            says="Your first block obeys the mask and the others do not. What the first one hid, the second one sees: "
+                 "every block needs it."),
+    Mistake(STACK, "dropout-not-handed-on",
+            edit=("FinishedBlock(e, h, pre_norm, dropout)", "FinishedBlock(e, h, pre_norm)"),
+            title="dropout is not handed on to the blocks",
+            says="`dropout` is taken and the blocks never hear of it, so nothing is dropped in training."),
+    Mistake(STACK, "pre-norm-as-dropout",
+            edit=("FinishedBlock(e, h, pre_norm, dropout)", "FinishedBlock(e, h, dropout, pre_norm)"),
+            title="pre_norm and dropout exchanged",
+            says="You hand `pre_norm` and `dropout` to the block in the wrong order; both are numbers to Python, so "
+                 "nothing raises. Name them: `dropout=dropout`."),
+    Same(STACK, "copies", instead=("""
         import copy
         first = FinishedBlock(e, h, pre_norm=pre_norm, dropout=dropout)
         self.blocks = nn.ModuleList(copy.deepcopy(first) for _ in range(depth))
         self.norm = nn.LayerNorm(e) if pre_norm else nn.Identity()
-    """,
-            """
+    """, """
         for k in range(len(self.blocks)):
             x = self.blocks[k](x, mask=mask)
         return self.norm(x)
-    """,
-        ),
-    ),
-    Same(
-        STACK,
-        "append",
-        instead=(
-            """
+    """)),
+    Same(STACK, "append", instead=("""
         self.pre_norm = pre_norm
         self.blocks = nn.ModuleList()
         while len(self.blocks) < depth:
             self.blocks.append(FinishedBlock(e, h, pre_norm, dropout))
         if pre_norm:
             self.norm = FinishedNorm(e)
-    """,
-            """
+    """, """
         for block in self.blocks:
             x = block(x, mask)
         if self.pre_norm:
             x = self.norm(x)
         return x
-    """,
-        ),
-    ),
+    """)),
     Same(STACK, "sequence-of-blocks", edit=("nn.ModuleList(blocks)", "nn.Sequential(*blocks)")),
     # ----------------------------------------------------------------------------------- block_parameters
-    Mistake(
-        COUNT,
-        "no-biases",
-        edit=("return attention + network + norms", "return 12 * e * e"),
-        title="matrices only",
-        says=(
-            "12e² is what the matrices hold, and for large e that is nearly everything. The biases and the two norms"
-            " are missing."
-        ),
-    ),
-    Mistake(
-        COUNT,
-        "no-norms",
-        edit=("attention + network + norms", "attention + network"),
-        title="the norms left out",
-        says="You have left the two norms out. Each has a weight and a bias of e numbers.",
-    ),
-    Mistake(
-        COUNT,
-        "one-norm",
-        edit=("norms = 2 * (2 * e)", "norms = 2 * e"),
-        title="one norm, or half of each",
-        says="You count 2e for the norms. There are two of them, and each has a weight *and* a bias of e numbers.",
-    ),
-    Mistake(
-        COUNT,
-        "biased-projections",
-        edit=("4 * e * e + e ", "4 * e * e + 4 * e "),
-        title="biases for the three projections",
-        says="You count 3e too many: queries, keys and values are projected without biases here. (GPT-2's have them.)",
-    ),
-    Mistake(
-        COUNT,
-        "no-unify-bias",
-        edit=("4 * e * e + e ", "4 * e * e "),
-        title="the bias of unify left out",
-        says="You are e short: `unify`, which mixes the heads, has a bias.",
-    ),
-    Mistake(
-        COUNT,
-        "no-unify",
-        edit=("4 * e * e + e ", "3 * e * e "),
-        title="unify left out",
-        says="You count three matrices for the attention. The fourth mixes the heads, `unify`, and it has a bias.",
-    ),
-    Mistake(
-        COUNT,
-        "hidden-bias",
-        edit=("(e * hidden + hidden)", "(e * hidden + e)"),
-        title="the hidden layer's bias counted as e",
-        says="The bias of `widen` has as many numbers as the layer has outputs: 4e, not e.",
-    ),
-    Mistake(
-        COUNT,
-        "network-without-biases",
-        edit=("(e * hidden + hidden) + (hidden * e + e)", "2 * e * hidden"),
-        title="the network's biases left out",
-        says="You are 5e short: both layers of the feed-forward network have biases, of 4e and of e numbers.",
-    ),
-    Mistake(
-        COUNT,
-        "narrow-network",
-        edit=("hidden = 4 * e", "hidden = e"),
-        title="a hidden layer of width e",
-        says="You count the feed-forward network as if its hidden layer were e wide. It is 4e.",
-    ),
-    Mistake(
-        COUNT,
-        "times-heads",
-        edit=("4 * e * e + e ", "4 * h * e * e + e "),
-        title="every head counted as e wide",
-        says=(
-            "You multiply by the number of heads. They share the width e among them, d = e/h each, so together they"
-            " have four e × e matrices, whatever h is."
-        ),
-    ),
-    Mistake(
-        COUNT,
-        "head-width",
-        edit=("4 * e * e + e ", "3 * e * (e // h) + e * e + e "),
-        title="the projections of one head only",
-        says="You count the projections of a single head, e × d. There are h of them, and h·d = e.",
-    ),
+    Mistake(COUNT, "no-biases", edit=("return attention + network + norms", "return 12 * e * e"), title="matrices only",
+            says="12e² is what the matrices hold, and for large e that is nearly everything. The biases and the two "
+                 "norms are missing."),
+    Mistake(COUNT, "no-norms", edit=("attention + network + norms", "attention + network"), title="the norms left out",
+            says="You have left the two norms out. Each has a weight and a bias of e numbers."),
+    Mistake(COUNT, "one-norm", edit=("norms = 2 * (2 * e)", "norms = 2 * e"), title="one norm, or half of each",
+            says="You count 2e for the norms. There are two of them, and each has a weight *and* a bias of e numbers."),
+    Mistake(COUNT, "biased-projections", edit=("4 * e * e + e ", "4 * e * e + 4 * e "),
+            title="biases for the three projections",
+            says="You count 3e too many: queries, keys and values are projected without biases here. (GPT-2's have "
+                 "them.)"),
+    Mistake(COUNT, "no-unify-bias", edit=("4 * e * e + e ", "4 * e * e "), title="the bias of unify left out",
+            says="You are e short: `unify`, which mixes the heads, has a bias."),
+    Mistake(COUNT, "no-unify", edit=("4 * e * e + e ", "3 * e * e "), title="unify left out",
+            says="You count three matrices for the attention. The fourth mixes the heads, `unify`, and it has a bias."),
+    Mistake(COUNT, "hidden-bias", edit=("(e * hidden + hidden)", "(e * hidden + e)"),
+            title="the hidden layer's bias counted as e",
+            says="The bias of `widen` has as many numbers as the layer has outputs: 4e, not e."),
+    Mistake(COUNT, "network-without-biases", edit=("(e * hidden + hidden) + (hidden * e + e)", "2 * e * hidden"),
+            title="the network's biases left out",
+            says="You are 5e short: both layers of the feed-forward network have biases, of 4e and of e numbers."),
+    Mistake(COUNT, "narrow-network", edit=("hidden = 4 * e", "hidden = e"), title="a hidden layer of width e",
+            says="You count the feed-forward network as if its hidden layer were e wide. It is 4e."),
+    Mistake(COUNT, "times-heads", edit=("4 * e * e + e ", "4 * h * e * e + e "), title="every head counted as e wide",
+            says="You multiply by the number of heads. They share the width e among them, d = e/h each, so together "
+                 "they have four e × e matrices, whatever h is."),
+    Mistake(COUNT, "head-width", edit=("4 * e * e + e ", "3 * e * (e // h) + e * e + e "),
+            title="the projections of one head only",
+            says="You count the projections of a single head, e × d. There are h of them, and h·d = e."),
     Same(COUNT, "formula", instead="return 12 * e**2 + 10 * e"),
-    Same(
-        COUNT,
-        "layer-by-layer",
-        instead="""
+    Same(COUNT, "layer-by-layer", instead="""
         def linear(m, n, bias=True):
             return m * n + n * bias
         heads = sum(linear(e, e // h, bias=False) * 3 for _ in range(h))
         return heads + linear(e, e) + linear(e, 4 * e) + linear(4 * e, e) + sum([e, e]) * 2
-    """,
-    ),
+    """),
     Same(COUNT, "factored", instead="return 2 * e * (6 * e + 5)"),
     Shortcut(COUNT, "ask-the-block", instead="return sum(p.numel() for p in FinishedBlock(e, h).parameters())"),
 ]

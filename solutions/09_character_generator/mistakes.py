@@ -27,1002 +27,462 @@ LOOP = """
     return tokens[:, prompt.shape[1]:]
 """
 
+# Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
+# fmt: off
 VARIANTS = [
     # --------------------------------------------------------------------------------------- sample_batch
-    Mistake(
-        BATCH,
-        "last-start-missing",
-        edit=("len(data) - t, (batch,)", "max(1, len(data) - t - 1), (batch,)"),
-        title="the last start is never drawn",
-        says=(
-            "The last slice of the text never comes up: your starts end one too early. `torch.randint` leaves its upper"
-            " end out already; a slice that begins at len(data) − t − 1 ends with the very last byte."
-        ),
-    ),
-    Mistake(
-        BATCH,
-        "first-start-missing",
-        edit=(
-            "starts = torch.randint(len(data) - t, (batch,), generator=generator)",
-            "starts = torch.randint(min(1, len(data) - t - 1), len(data) - t, (batch,), generator=generator)",
-        ),
-        title="the first start is never drawn",
-        says="No slice of yours begins at the first byte of the text.",
-    ),
-    Mistake(
-        BATCH,
-        "start-too-late",
-        edit=("torch.randint(len(data) - t, (batch,)", "torch.randint(len(data) - t + 1, (batch,)"),
-        title="a start from which the slice runs off the end",
-        says=(
-            "Now and then a slice begins so late that its last byte lies beyond the end of the text. A slice is t + 1"
-            " bytes long, one more than t: count again from where it may begin."
-        ),
-    ),
-    Mistake(
-        BATCH,
-        "not-shifted",
-        edit=("slices[:, 1:]", "slices[:, :-1]"),
-        title="targets are the inputs themselves",
-        says=(
-            "Input and target are the same bytes. The model would learn to copy what it sees, with a splendid loss. The"
-            " target is the *next* byte: one position later."
-        ),
-    ),
-    Mistake(
-        BATCH,
-        "shifted-backwards",
-        edit=("return slices[:, :-1], slices[:, 1:]", "return slices[:, 1:], slices[:, :-1]"),
-        title="targets are the bytes before",
-        says=(
-            "Your target is the byte *before* the input, which the model has just read. Predicting the past is easy."
-            " Which of the two parts is the later one?"
-        ),
-    ),
-    Mistake(
-        BATCH,
-        "two-ahead",
-        edit=("return slices[:, :-1], slices[:, 1:]", "return slices[:, :-1], slices.roll(-2, dims=1)[:, :-1]"),
-        title="targets two bytes ahead",
-        says="Your targets are two positions after the inputs. One.",
-    ),
-    Mistake(
-        BATCH,
-        "bytes",
-        edit=("data[places].long()", "data[places]"),
-        title="bytes that stay uint8",
-        says=(
-            "The numbers are right, and their type is not: you return uint8, as the data has it. An embedding and a"
-            " cross-entropy want int64."
-        ),
-    ),
-    Mistake(
-        BATCH,
-        "generator-ignored",
-        edit=(", generator=generator)", ")"),
-        title="the generator is not used",
-        says=(
-            "You take a generator and draw without it, so the same seed gives another batch each time. Hand it on to"
-            " the function that draws."
-        ),
-    ),
-    Mistake(
-        BATCH,
-        "one-start",
-        edit=("(batch,)", "(1,)"),
-        title="one start for the whole batch",
-        says="You draw one start. Each row of the batch needs a start of its own.",
-    ),
-    Mistake(
-        BATCH,
-        "same-row",
-        edit=("(batch,), generator=generator)", "(1,), generator=generator).expand(batch)"),
-        title="the same slice in every row",
-        says="All rows of your batch are the same slice: the start is drawn once, and not once for each row.",
-    ),
-    Mistake(
-        BATCH,
-        "in-a-row",
-        edit=(
-            "torch.randint(len(data) - t, (batch,), generator=generator)",
-            "torch.arange(batch) * t % (len(data) - t)",
-        ),
-        title="slices in a row instead of random ones",
-        says="Your slices follow each other in the text, and each batch is the same. Draw where they begin.",
-    ),
-    Mistake(
-        BATCH,
-        "on-a-grid",
-        edit=(
-            "torch.randint(len(data) - t, (batch,), generator=generator)",
-            "t * torch.randint((len(data) - 1) // t, (batch,), generator=generator)",
-        ),
-        title="starts at multiples of t only",
-        says=(
-            "Your slices begin at multiples of t only, so a byte is always asked for at the same place of its window."
-            " Any byte may be the first of a slice."
-        ),
-    ),
-    Mistake(
-        BATCH,
-        "last-target-only",
-        edit=("slices[:, 1:]", "slices[:, -1]"),
-        title="one target for each slice",
-        says=(
-            "You return one target for each slice, the byte after its end. Every position is a question: t inputs, t"
-            " targets."
-        ),
-    ),
-    Same(
-        BATCH,
-        "slice-by-slice",
-        instead="""
+    Mistake(BATCH, "last-start-missing", edit=("len(data) - t, (batch,)", "max(1, len(data) - t - 1), (batch,)"),
+            title="the last start is never drawn",
+            says="The last slice of the text never comes up: your starts end one too early. `torch.randint` leaves its "
+                 "upper end out already; a slice that begins at len(data) − t − 1 ends with the very last byte."),
+    Mistake(BATCH, "first-start-missing",
+            edit=("starts = torch.randint(len(data) - t, (batch,), generator=generator)",
+                  "starts = torch.randint(min(1, len(data) - t - 1), len(data) - t, (batch,), generator=generator)"),
+            title="the first start is never drawn",
+            says="No slice of yours begins at the first byte of the text."),
+    Mistake(BATCH, "start-too-late",
+            edit=("torch.randint(len(data) - t, (batch,)", "torch.randint(len(data) - t + 1, (batch,)"),
+            title="a start from which the slice runs off the end",
+            says="Now and then a slice begins so late that its last byte lies beyond the end of the text. A slice is t "
+                 "+ 1 bytes long, one more than t: count again from where it may begin."),
+    Mistake(BATCH, "not-shifted", edit=("slices[:, 1:]", "slices[:, :-1]"), title="targets are the inputs themselves",
+            says="Input and target are the same bytes. The model would learn to copy what it sees, with a splendid "
+                 "loss. The target is the *next* byte: one position later."),
+    Mistake(BATCH, "shifted-backwards",
+            edit=("return slices[:, :-1], slices[:, 1:]", "return slices[:, 1:], slices[:, :-1]"),
+            title="targets are the bytes before",
+            says="Your target is the byte *before* the input, which the model has just read. Predicting the past is "
+                 "easy. Which of the two parts is the later one?"),
+    Mistake(BATCH, "two-ahead",
+            edit=("return slices[:, :-1], slices[:, 1:]", "return slices[:, :-1], slices.roll(-2, dims=1)[:, :-1]"),
+            title="targets two bytes ahead",
+            says="Your targets are two positions after the inputs. One."),
+    Mistake(BATCH, "bytes", edit=("data[places].long()", "data[places]"), title="bytes that stay uint8",
+            says="The numbers are right, and their type is not: you return uint8, as the data has it. An embedding and "
+                 "a cross-entropy want int64."),
+    Mistake(BATCH, "generator-ignored", edit=(", generator=generator)", ")"), title="the generator is not used",
+            says="You take a generator and draw without it, so the same seed gives another batch each time. Hand it on "
+                 "to the function that draws."),
+    Mistake(BATCH, "one-start", edit=("(batch,)", "(1,)"), title="one start for the whole batch",
+            says="You draw one start. Each row of the batch needs a start of its own."),
+    Mistake(BATCH, "same-row", edit=("(batch,), generator=generator)", "(1,), generator=generator).expand(batch)"),
+            title="the same slice in every row",
+            says="All rows of your batch are the same slice: the start is drawn once, and not once for each row."),
+    Mistake(BATCH, "in-a-row",
+            edit=("torch.randint(len(data) - t, (batch,), generator=generator)",
+                  "torch.arange(batch) * t % (len(data) - t)"), title="slices in a row instead of random ones",
+            says="Your slices follow each other in the text, and each batch is the same. Draw where they begin."),
+    Mistake(BATCH, "on-a-grid",
+            edit=("torch.randint(len(data) - t, (batch,), generator=generator)",
+                  "t * torch.randint((len(data) - 1) // t, (batch,), generator=generator)"),
+            title="starts at multiples of t only",
+            says="Your slices begin at multiples of t only, so a byte is always asked for at the same place of its "
+                 "window. Any byte may be the first of a slice."),
+    Mistake(BATCH, "last-target-only", edit=("slices[:, 1:]", "slices[:, -1]"), title="one target for each slice",
+            says="You return one target for each slice, the byte after its end. Every position is a question: t "
+                 "inputs, t targets."),
+    Same(BATCH, "slice-by-slice", instead="""
         starts = torch.randint(0, len(data) - t, (batch,), generator=generator).tolist()
         inputs = torch.stack([data[s:s + t] for s in starts])
         targets = torch.stack([data[s + 1:s + 1 + t] for s in starts])
         return inputs.long(), targets.to(torch.int64)
-    """,
-    ),
-    Same(
-        BATCH,
-        "unfold",
-        instead="""
+    """),
+    Same(BATCH, "unfold", instead="""
         windows = data.unfold(0, t + 1, 1)
         rows = windows[torch.randint(len(windows), (batch,), generator=generator)].to(torch.int64)
         return rows[:, :t], rows[:, 1:]
-    """,
-    ),
-    Same(
-        BATCH,
-        "rand-and-floor",
-        edit=(
-            "torch.randint(len(data) - t, (batch,), generator=generator)",
-            "(torch.rand(batch, generator=generator) * (len(data) - t)).long()",
-        ),
-    ),
+    """),
+    Same(BATCH, "rand-and-floor",
+         edit=("torch.randint(len(data) - t, (batch,), generator=generator)",
+               "(torch.rand(batch, generator=generator) * (len(data) - t)).long()")),
     # -------------------------------------------------------------------------------------- bits_per_byte
-    Mistake(
-        BITS,
-        "nats",
-        instead="return loss_in_nats",
-        title="nats reported as bits",
-        says="You return nats. The uniform model would have 5.545 of them for each byte, and it has 8 bits.",
-    ),
-    Mistake(
-        BITS,
-        "multiplied",
-        edit=("/ math.log(2)", "* math.log(2)"),
-        title="multiplied by ln 2 instead of divided",
-        says=(
-            "Your numbers get smaller, and they have to get larger: a nat is *more* than a bit, so there are fewer nats"
-            " than bits. One divides by ln 2, or multiplies by log₂ e, which is 1/ln 2."
-        ),
-    ),
-    Mistake(
-        BITS,
-        "logarithm-of-the-loss",
-        instead="return torch.log2(torch.as_tensor(loss_in_nats))",
-        title="the logarithm of the loss",
-        says=(
-            "You take a logarithm of the loss. The loss is a logarithm already, to another base; changing the base is a"
-            " division."
-        ),
-    ),
-    Mistake(
-        BITS,
-        "perplexity",
-        instead="return torch.exp(torch.as_tensor(loss_in_nats))",
-        title="the perplexity",
-        says=(
-            "The exponential of the loss is the perplexity: among how many equally likely bytes the model hesitates."
-            " Bits are its logarithm to base 2."
-        ),
-    ),
-    Mistake(
-        BITS,
-        "per-bit",
-        edit=("/ math.log(2)", "/ math.log(2) / 8"),
-        title="divided by the 8 bits of a byte",
-        says=(
-            "You divide by 8 as well. That is the size compared with the uncompressed text; bits *per byte* of the"
-            " uniform model are 8, not 1."
-        ),
-    ),
-    Mistake(
-        BITS,
-        "times-eight",
-        edit=("/ math.log(2)", "/ math.log(2) * 8"),
-        title="multiplied by the 8 bits of a byte",
-        says="You multiply by 8. The loss is that of a whole byte already, so 8 enters nowhere.",
-    ),
-    Mistake(
-        BITS,
-        "log10",
-        edit=("math.log(2)", "math.log(10)"),
-        title="base 10 instead of base 2",
-        says="You change to base 10. A bit is a question with two answers: base 2.",
-    ),
+    Mistake(BITS, "nats", instead="return loss_in_nats", title="nats reported as bits",
+            says="You return nats. The uniform model would have 5.545 of them for each byte, and it has 8 bits."),
+    Mistake(BITS, "multiplied", edit=("/ math.log(2)", "* math.log(2)"), title="multiplied by ln 2 instead of divided",
+            says="Your numbers get smaller, and they have to get larger: a nat is *more* than a bit, so there are "
+                 "fewer nats than bits. One divides by ln 2, or multiplies by log₂ e, which is 1/ln 2."),
+    Mistake(BITS, "logarithm-of-the-loss", instead="return torch.log2(torch.as_tensor(loss_in_nats))",
+            title="the logarithm of the loss",
+            says="You take a logarithm of the loss. The loss is a logarithm already, to another base; changing the "
+                 "base is a division."),
+    Mistake(BITS, "perplexity", instead="return torch.exp(torch.as_tensor(loss_in_nats))", title="the perplexity",
+            says="The exponential of the loss is the perplexity: among how many equally likely bytes the model "
+                 "hesitates. Bits are its logarithm to base 2."),
+    Mistake(BITS, "per-bit", edit=("/ math.log(2)", "/ math.log(2) / 8"), title="divided by the 8 bits of a byte",
+            says="You divide by 8 as well. That is the size compared with the uncompressed text; bits *per byte* of "
+                 "the uniform model are 8, not 1."),
+    Mistake(BITS, "times-eight", edit=("/ math.log(2)", "/ math.log(2) * 8"),
+            title="multiplied by the 8 bits of a byte",
+            says="You multiply by 8. The loss is that of a whole byte already, so 8 enters nowhere."),
+    Mistake(BITS, "log10", edit=("math.log(2)", "math.log(10)"), title="base 10 instead of base 2",
+            says="You change to base 10. A bit is a question with two answers: base 2."),
     Alias(BITS, "divided-by-log2-e", of="multiplied", edit=("math.log(2)", "math.log2(math.e)")),
-    Mistake(
-        BITS,
-        "total",
-        instead="return torch.as_tensor(loss_in_nats).sum() / math.log(2) * 256",
-        title="a total instead of a mean",
-        says=(
-            "The loss is a mean per byte, and so is the result. You turn it into a total of many bytes: nothing is to"
-            " be added up or multiplied by a number of bytes here."
-        ),
-    ),
-    Mistake(
-        BITS,
-        "graph-cut",
-        instead="""
+    Mistake(BITS, "total", instead="return torch.as_tensor(loss_in_nats).sum() / math.log(2) * 256",
+            title="a total instead of a mean",
+            says="The loss is a mean per byte, and so is the result. You turn it into a total of many bytes: nothing "
+                 "is to be added up or multiplied by a number of bytes here."),
+    Mistake(BITS, "graph-cut", instead="""
         losses = torch.as_tensor(loss_in_nats).detach()
         return losses / math.log(2)
-    """,
-        title="the gradient is cut off",
-        says=(
-            "The numbers are right, and no gradient flows through them. A division does all that is needed; `detach()`"
-            " and `.item()` cut the graph."
-        ),
-    ),
+    """, title="the gradient is cut off",
+            says="The numbers are right, and no gradient flows through them. A division does all that is needed; "
+                 "`detach()` and `.item()` cut the graph."),
     Same(BITS, "log2-e", instead="return loss_in_nats * math.log2(math.e)"),
     Same(BITS, "change-of-base", instead="return loss_in_nats / math.log(256) * 8"),
     Same(BITS, "literal", instead="return 1.4426950408889634 * loss_in_nats"),
     # ------------------------------------------------------------------------------------ CharTransformer
-    Mistake(
-        MODEL,
-        "no-mask",
-        edit=("self.transformer(x, causal_mask(ids.shape[1], ids.device))", "self.transformer(x)"),
-        title="no mask",
-        says=(
-            "Every position sees all others, the next byte included, which is the one it has to guess. Training would"
-            " look wonderful. `Transformer` takes a mask as its second argument."
-        ),
-    ),
-    Mistake(
-        MODEL,
-        "mask-upside-down",
-        edit=("causal_mask(ids.shape[1], ids.device)", "causal_mask(ids.shape[1], ids.device).T"),
-        title="the triangle upside down",
-        says="Your positions see the future and not the past. True means *may look*, and position i may look at j ≤ i.",
-    ),
-    Mistake(
-        MODEL,
-        "mask-inverted",
-        edit=("causal_mask(ids.shape[1], ids.device)", "~causal_mask(ids.shape[1], ids.device)"),
-        title="True and False exchanged in the mask",
-        says="You hand the mask on inverted. In this course True means *may look*; `causal_mask` is made so already.",
-    ),
-    Mistake(
-        MODEL,
-        "mask-of-t-max",
-        edit=("causal_mask(ids.shape[1], ids.device)", "causal_mask(self.t_max, ids.device)"),
-        title="a mask of t_max × t_max",
-        says="Your mask is as large as the longest window. These windows can be shorter: take t from the ids.",
-    ),
-    Mistake(
-        MODEL,
-        "mask-on-the-cpu",
-        edit=("causal_mask(ids.shape[1], ids.device)", "causal_mask(ids.shape[1])"),
-        title="a mask on the CPU",
-        says="The mask is made on the CPU, wherever the ids are. Pass their device on.",
-    ),
-    Mistake(
-        MODEL,
-        "no-positions",
-        edit=("self.positions(self.tokens(ids))", "self.tokens(ids)"),
-        title="positions are made and not added",
-        says=(
-            "`positions` is there and `forward` does not use it. The mask alone tells a position how many came before"
-            " it, not in which order."
-        ),
-    ),
-    Mistake(
-        MODEL,
-        "positions-at-the-end",
-        edit=(
-            ("self.positions(self.tokens(ids))", "self.tokens(ids)"),
-            ("return self.to_logits(x)", "return self.to_logits(self.positions(x))"),
-        ),
-        title="positions added after the blocks",
-        says=(
-            "You add the positions after the blocks, where attention is over. They belong before, or the blocks cannot"
-            " use them."
-        ),
-    ),
-    Mistake(
-        MODEL,
-        "norm-last",
-        edit=("Transformer(e, h, depth, pre_norm=True)", "Transformer(e, h, depth)"),
-        title="blocks that normalise last",
-        says=(
-            "Your blocks normalise last, and there is no norm after the stack. Norm first is asked for:"
-            " `pre_norm=True`."
-        ),
-    ),
-    Mistake(
-        MODEL,
-        "softmax",
-        edit=("return self.to_logits(x)", "return torch.softmax(self.to_logits(x), dim=-1)"),
-        title="probabilities instead of logits",
-        says=(
-            "You return probabilities. The cross-entropy applies a softmax of its own, and a softmax of a softmax is"
-            " nearly flat: the model would hardly learn. Return the logits as they are."
-        ),
-    ),
-    Mistake(
-        MODEL,
-        "log-softmax",
-        edit=("return self.to_logits(x)", "return torch.log_softmax(self.to_logits(x), dim=-1)"),
-        title="log-probabilities instead of logits",
-        says="You return log-probabilities. The cross-entropy takes logits and does this step itself.",
-    ),
-    Mistake(
-        MODEL,
-        "last-only",
-        edit=("return self.to_logits(x)", "return self.to_logits(x[:, -1])"),
-        title="logits for the last position only",
-        says=(
-            "You return the logits of the last position. In training every position is a question: (b, t, n). Whoever"
-            " generates takes the last one then."
-        ),
-    ),
-    Mistake(
-        MODEL,
-        "pooled",
-        edit=("return self.to_logits(x)", "return self.to_logits(x.mean(dim=1, keepdim=True).expand_as(x))"),
-        title="averaged over the positions",
-        says=(
-            "You average over the positions, as the classifier of lesson 8 does. Here each position has a prediction of"
-            " its own; and an average over all of them lets the future in."
-        ),
-    ),
-    Mistake(
-        MODEL,
-        "embedding-swapped",
-        edit=("nn.Embedding(n, e)", "nn.Embedding(e, n)"),
-        title="the arguments of nn.Embedding exchanged",
-        says=(
-            "`nn.Embedding(rows, width)` wants first how many tokens there are, then how wide a vector is. You have"
-            " them the other way round."
-        ),
-    ),
-    Mistake(
-        MODEL,
-        "depth-and-heads",
-        edit=("Transformer(e, h, depth, pre_norm=True)", "Transformer(e, depth, h, pre_norm=True)"),
-        title="heads and depth exchanged",
-        says=(
-            "You make as many heads as there should be blocks, and the other way round: the order is `Transformer(e, h,"
-            " depth, ...)`."
-        ),
-    ),
-    Mistake(
-        MODEL,
-        "one-block",
-        edit=("Transformer(e, h, depth, pre_norm=True)", "Transformer(e, h, 1, pre_norm=True)"),
-        title="depth ignored",
-        says="Your stack has one block, whatever `depth` is.",
-    ),
-    Mistake(
-        MODEL,
-        "no-t-max",
-        edit=("self.t_max = t_max\n", "pass\n"),
-        title="t_max is not kept",
-        says="The model works, and nobody can ask it how long its windows may be: keep `t_max` as an attribute.",
-    ),
-    Mistake(
-        MODEL,
-        "no-bias",
-        edit=("nn.Linear(e, n)", "nn.Linear(e, n, bias=False)"),
-        title="to_logits without a bias",
-        says=(
-            "`to_logits` has no bias. Leave nn.Linear's default: the bias can hold how frequent each byte is, before"
-            " anything is read."
-        ),
-    ),
-    Same(
-        MODEL,
-        "parts-by-hand",
-        instead=(
-            """
+    Mistake(MODEL, "no-mask",
+            edit=("self.transformer(x, causal_mask(ids.shape[1], ids.device))", "self.transformer(x)"), title="no mask",
+            says="Every position sees all others, the next byte included, which is the one it has to guess. Training "
+                 "would look wonderful. `Transformer` takes a mask as its second argument."),
+    Mistake(MODEL, "mask-upside-down",
+            edit=("causal_mask(ids.shape[1], ids.device)", "causal_mask(ids.shape[1], ids.device).T"),
+            title="the triangle upside down",
+            says="Your positions see the future and not the past. True means *may look*, and position i may look at j "
+                 "≤ i."),
+    Mistake(MODEL, "mask-inverted",
+            edit=("causal_mask(ids.shape[1], ids.device)", "~causal_mask(ids.shape[1], ids.device)"),
+            title="True and False exchanged in the mask",
+            says="You hand the mask on inverted. In this course True means *may look*; `causal_mask` is made so "
+                 "already."),
+    Mistake(MODEL, "mask-of-t-max",
+            edit=("causal_mask(ids.shape[1], ids.device)", "causal_mask(self.t_max, ids.device)"),
+            title="a mask of t_max × t_max",
+            says="Your mask is as large as the longest window. These windows can be shorter: take t from the ids."),
+    Mistake(MODEL, "mask-on-the-cpu", edit=("causal_mask(ids.shape[1], ids.device)", "causal_mask(ids.shape[1])"),
+            title="a mask on the CPU",
+            says="The mask is made on the CPU, wherever the ids are. Pass their device on."),
+    Mistake(MODEL, "no-positions", edit=("self.positions(self.tokens(ids))", "self.tokens(ids)"),
+            title="positions are made and not added",
+            says="`positions` is there and `forward` does not use it. The mask alone tells a position how many came "
+                 "before it, not in which order."),
+    Mistake(MODEL, "positions-at-the-end",
+            edit=(("self.positions(self.tokens(ids))", "self.tokens(ids)"),
+                  ("return self.to_logits(x)", "return self.to_logits(self.positions(x))")),
+            title="positions added after the blocks",
+            says="You add the positions after the blocks, where attention is over. They belong before, or the blocks "
+                 "cannot use them."),
+    Mistake(MODEL, "norm-last", edit=("Transformer(e, h, depth, pre_norm=True)", "Transformer(e, h, depth)"),
+            title="blocks that normalise last",
+            says="Your blocks normalise last, and there is no norm after the stack. Norm first is asked for: "
+                 "`pre_norm=True`."),
+    Mistake(MODEL, "softmax", edit=("return self.to_logits(x)", "return torch.softmax(self.to_logits(x), dim=-1)"),
+            title="probabilities instead of logits",
+            says="You return probabilities. The cross-entropy applies a softmax of its own, and a softmax of a softmax "
+                 "is nearly flat: the model would hardly learn. Return the logits as they are."),
+    Mistake(MODEL, "log-softmax",
+            edit=("return self.to_logits(x)", "return torch.log_softmax(self.to_logits(x), dim=-1)"),
+            title="log-probabilities instead of logits",
+            says="You return log-probabilities. The cross-entropy takes logits and does this step itself."),
+    Mistake(MODEL, "last-only", edit=("return self.to_logits(x)", "return self.to_logits(x[:, -1])"),
+            title="logits for the last position only",
+            says="You return the logits of the last position. In training every position is a question: (b, t, n). "
+                 "Whoever generates takes the last one then."),
+    Mistake(MODEL, "pooled",
+            edit=("return self.to_logits(x)", "return self.to_logits(x.mean(dim=1, keepdim=True).expand_as(x))"),
+            title="averaged over the positions",
+            says="You average over the positions, as the classifier of lesson 8 does. Here each position has a "
+                 "prediction of its own; and an average over all of them lets the future in."),
+    Mistake(MODEL, "embedding-swapped", edit=("nn.Embedding(n, e)", "nn.Embedding(e, n)"),
+            title="the arguments of nn.Embedding exchanged",
+            says="`nn.Embedding(rows, width)` wants first how many tokens there are, then how wide a vector is. You "
+                 "have them the other way round."),
+    Mistake(MODEL, "depth-and-heads",
+            edit=("Transformer(e, h, depth, pre_norm=True)", "Transformer(e, depth, h, pre_norm=True)"),
+            title="heads and depth exchanged",
+            says="You make as many heads as there should be blocks, and the other way round: the order is "
+                 "`Transformer(e, h, depth, ...)`."),
+    Mistake(MODEL, "one-block", edit=("Transformer(e, h, depth, pre_norm=True)", "Transformer(e, h, 1, pre_norm=True)"),
+            title="depth ignored",
+            says="Your stack has one block, whatever `depth` is."),
+    Mistake(MODEL, "no-t-max", edit=("self.t_max = t_max\n", "pass\n"), title="t_max is not kept",
+            says="The model works, and nobody can ask it how long its windows may be: keep `t_max` as an attribute."),
+    Mistake(MODEL, "no-bias", edit=("nn.Linear(e, n)", "nn.Linear(e, n, bias=False)"), title="to_logits without a bias",
+            says="`to_logits` has no bias. Leave nn.Linear's default: the bias can hold how frequent each byte is, "
+                 "before anything is read."),
+    Same(MODEL, "parts-by-hand", instead=("""
         self.t_max, self.to_logits = t_max, nn.Linear(e, n)
         self.transformer = Transformer(e, h, depth=depth, pre_norm=True)
         self.tokens, self.positions = nn.Embedding(n, e), PositionEmbedding(t_max, e)
-    """,
-            """
+    """, """
         b, t = ids.shape
         places = torch.arange(t, device=ids.device)
         x = self.tokens(ids) + self.positions.table(places)
         mask = places.unsqueeze(1) >= places
         return self.to_logits(self.transformer(x, mask))
-    """,
-        ),
-    ),
-    Same(
-        MODEL,
-        "block-by-block",
-        instead=(
-            "",
-            """
-        x, mask = self.positions(self.tokens(ids)), torch.ones(len(ids), ids.shape[1], ids.shape[1], device=ids.device).tril().bool()
+    """)),
+    Same(MODEL, "block-by-block", instead=("", """
+        b, t = ids.shape
+        x, mask = self.positions(self.tokens(ids)), torch.ones(b, t, t, device=ids.device).tril().bool()
         for block in self.transformer.blocks:
             x = block(x, mask)
         return F.linear(self.transformer.norm(x), self.to_logits.weight, self.to_logits.bias)
-    """,
-        ),
-    ),
-    Same(
-        MODEL,
-        "mask-as-buffer",
-        instead=(
-            """
+    """)),
+    Same(MODEL, "mask-as-buffer", instead=("""
         self.t_max = t_max
         self.tokens = nn.Embedding(n, e)
         self.positions = PositionEmbedding(t_max, e)
         self.transformer = Transformer(e, h, depth, True)
         self.to_logits = nn.Linear(e, n)
         self.register_buffer("triangle", causal_mask(t_max), persistent=False)
-    """,
-            """
+    """, """
         t = ids.shape[1]
         return self.to_logits(self.transformer(self.positions(self.tokens(ids)), self.triangle[:t, :t]))
-    """,
-        ),
-    ),
+    """)),
     # ---------------------------------------------------------------------------------- apply_temperature
-    Mistake(
-        HEAT,
-        "multiplied",
-        edit=("logits / temperature", "logits * temperature"),
-        title="multiplied by the temperature",
-        says=(
-            "You multiply. Then a temperature above 1 makes differences larger, and the distribution sharper, the wrong"
-            " way round: heat flattens."
-        ),
-    ),
-    Mistake(
-        HEAT,
-        "after-softmax",
-        edit=("logits / temperature", "logits.softmax(dim=-1) / temperature"),
-        title="the temperature after the softmax",
-        says=(
-            "You divide probabilities, and what you return is taken through a softmax once more. The temperature acts"
-            " on the logits, before any softmax."
-        ),
-    ),
-    Mistake(
-        HEAT,
-        "power-of-probabilities",
-        edit=("logits / temperature", "logits.softmax(dim=-1) ** (1 / temperature)"),
-        title="powers of probabilities instead of logits",
-        says=(
-            "Probabilities to the power 1/T are proportional to the right ones, but they are not logits: whoever"
-            " applies a softmax to them gets something else. Work on the logits."
-        ),
-    ),
-    Mistake(
-        HEAT,
-        "root",
-        edit=("logits / temperature", "logits / temperature ** 0.5"),
-        title="divided by the root of the temperature",
-        says="You divide by √T. The d of attention needs a root; the temperature does not.",
-    ),
-    Mistake(
-        HEAT,
-        "squared",
-        edit=("logits / temperature", "logits / temperature ** 2"),
-        title="divided by the square of the temperature",
-        says="You divide by T². Once.",
-    ),
-    Mistake(
-        HEAT,
-        "divides-by-zero",
-        edit=("temperature > 0:", "temperature >= 0:"),
-        title="divided by 0",
-        says=(
-            "At temperature 0 you divide by it, and infinities and NaN come out. 0 is a case of its own: only the"
-            " largest stays possible."
-        ),
-    ),
-    Mistake(
-        HEAT,
-        "zero-changes-nothing",
-        edit=("return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)", "return logits"),
-        title="temperature 0 changes nothing",
-        says=(
-            "At temperature 0 you return the logits as they are, which is temperature 1. As T falls to 0 all"
-            " probability goes to the largest logit."
-        ),
-    ),
-    Mistake(
-        HEAT,
-        "one-hot",
-        edit=(
-            "torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)",
-            "torch.zeros_like(logits).scatter(-1, best, 1.0)",
-        ),
-        title="ones and zeros where logits are asked for",
-        says=(
-            "At temperature 0 you return probabilities, a 1 and zeros. As logits they mean something else: after a"
-            " softmax the 1 is only e times as likely as each 0. What must never be drawn has the logit −∞."
-        ),
-    ),
-    Mistake(
-        HEAT,
-        "smallest",
-        edit=("logits.argmax", "logits.argmin"),
-        title="the smallest at temperature 0",
-        says="At temperature 0 you keep the smallest logit.",
-    ),
-    Mistake(
-        HEAT,
-        "of-the-whole-batch",
-        edit=(
-            (
-                "best = logits.argmax(dim=-1, keepdim=True)    # (..., 1)\n    return torch.full_like(logits,"
-                " -torch.inf).scatter(-1, best, 0.0)"
-            ),
-            "return torch.where(logits == logits.max(), 0.0, -torch.inf)",
-        ),
-        title="the largest of the whole batch",
-        says=(
-            "At temperature 0 you look for the largest logit of the whole tensor. Each row has a largest of its own;"
-            " the other rows are left with nothing."
-        ),
-    ),
-    Mistake(
-        HEAT,
-        "index",
-        edit=("return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)", "return best"),
-        title="the index of the largest instead of logits",
-        says=(
-            "At temperature 0 you return which token is the largest. Logits are asked for at every temperature: the"
-            " caller does not want to care which one it was."
-        ),
-    ),
-    Mistake(
-        HEAT,
-        "in-place",
-        edit=("return logits / temperature", "logits /= temperature\n        return logits"),
-        title="the input changed in place",
-        says="`logits /= temperature` writes into the caller's tensor. Make a new one.",
-    ),
-    Mistake(
-        HEAT,
-        "negative-accepted",
-        edit=("temperature < 0:", "False:"),
-        title="a negative temperature is accepted",
-        says=(
-            "A negative temperature goes through, and comes out as something. It would make the most improbable the"
-            " most probable: raise a ValueError."
-        ),
-    ),
-    Mistake(
-        HEAT,
-        "zero-refused",
-        edit=("temperature < 0:", "temperature <= 0:"),
-        title="temperature 0 is refused",
-        says="You raise for temperature 0 as well. It is asked for: it means greedy.",
-    ),
-    Mistake(
-        HEAT,
-        "assertion",
-        edit=(
-            (
-                'if temperature < 0:\n        raise ValueError(f"A temperature cannot be negative; this one is'
-                ' {temperature}.")'
-            ),
-            "assert temperature >= 0",
-        ),
-        title="an assertion instead of a ValueError",
-        says=(
-            "You refuse a negative temperature with an assertion. Assertions are for what cannot happen, and vanish"
-            " under `python -O`; a wrong argument is a ValueError."
-        ),
-    ),
-    Mistake(
-        HEAT,
-        "on-the-cpu",
-        edit=("torch.full_like(logits, -torch.inf)", "torch.full(logits.shape, -torch.inf)"),
-        title="a tensor made on the CPU",
-        says="`torch.full(shape, ...)` makes its tensor on the CPU. `full_like` takes the device from another tensor.",
-    ),
-    Same(
-        HEAT,
-        "masked-fill",
-        instead="""
+    Mistake(HEAT, "multiplied", edit=("logits / temperature", "logits * temperature"),
+            title="multiplied by the temperature",
+            says="You multiply. Then a temperature above 1 makes differences larger, and the distribution sharper, the "
+                 "wrong way round: heat flattens."),
+    Mistake(HEAT, "after-softmax", edit=("logits / temperature", "logits.softmax(dim=-1) / temperature"),
+            title="the temperature after the softmax",
+            says="You divide probabilities, and what you return is taken through a softmax once more. The temperature "
+                 "acts on the logits, before any softmax."),
+    Mistake(HEAT, "power-of-probabilities",
+            edit=("logits / temperature", "logits.softmax(dim=-1) ** (1 / temperature)"),
+            title="powers of probabilities instead of logits",
+            says="Probabilities to the power 1/T are proportional to the right ones, but they are not logits: whoever "
+                 "applies a softmax to them gets something else. Work on the logits."),
+    Mistake(HEAT, "root", edit=("logits / temperature", "logits / temperature ** 0.5"),
+            title="divided by the root of the temperature",
+            says="You divide by √T. The d of attention needs a root; the temperature does not."),
+    Mistake(HEAT, "squared", edit=("logits / temperature", "logits / temperature ** 2"),
+            title="divided by the square of the temperature",
+            says="You divide by T². Once."),
+    Mistake(HEAT, "divides-by-zero", edit=("temperature > 0:", "temperature >= 0:"), title="divided by 0",
+            says="At temperature 0 you divide by it, and infinities and NaN come out. 0 is a case of its own: only the "
+                 "largest stays possible."),
+    Mistake(HEAT, "zero-changes-nothing",
+            edit=("return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)", "return logits"),
+            title="temperature 0 changes nothing",
+            says="At temperature 0 you return the logits as they are, which is temperature 1. As T falls to 0 all "
+                 "probability goes to the largest logit."),
+    Mistake(HEAT, "one-hot",
+            edit=("torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)",
+                  "torch.zeros_like(logits).scatter(-1, best, 1.0)"), title="ones and zeros where logits are asked for",
+            says="At temperature 0 you return probabilities, a 1 and zeros. As logits they mean something else: after "
+                 "a softmax the 1 is only e times as likely as each 0. What must never be drawn has the logit −∞."),
+    Mistake(HEAT, "smallest", edit=("logits.argmax", "logits.argmin"), title="the smallest at temperature 0",
+            says="At temperature 0 you keep the smallest logit."),
+    Mistake(HEAT, "of-the-whole-batch",
+            edit=("best = logits.argmax(dim=-1, keepdim=True)    # (..., 1)\n    return torch.full_like(logits, "
+                  "-torch.inf).scatter(-1, best, 0.0)",
+                  "return torch.where(logits == logits.max(), 0.0, -torch.inf)"),
+            title="the largest of the whole batch",
+            says="At temperature 0 you look for the largest logit of the whole tensor. Each row has a largest of its "
+                 "own; the other rows are left with nothing."),
+    Mistake(HEAT, "index", edit=("return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)", "return best"),
+            title="the index of the largest instead of logits",
+            says="At temperature 0 you return which token is the largest. Logits are asked for at every temperature: "
+                 "the caller does not want to care which one it was."),
+    Mistake(HEAT, "in-place", edit=("return logits / temperature", "logits /= temperature\n        return logits"),
+            title="the input changed in place",
+            says="`logits /= temperature` writes into the caller's tensor. Make a new one."),
+    Mistake(HEAT, "negative-accepted", edit=("temperature < 0:", "False:"), title="a negative temperature is accepted",
+            says="A negative temperature goes through, and comes out as something. It would make the most improbable "
+                 "the most probable: raise a ValueError."),
+    Mistake(HEAT, "zero-refused", edit=("temperature < 0:", "temperature <= 0:"), title="temperature 0 is refused",
+            says="You raise for temperature 0 as well. It is asked for: it means greedy."),
+    Mistake(HEAT, "assertion",
+            edit=('if temperature < 0:\n        raise ValueError(f"A temperature cannot be negative; this one is '
+                  '{temperature}.")',
+                  "assert temperature >= 0"), title="an assertion instead of a ValueError",
+            says="You refuse a negative temperature with an assertion. Assertions are for what cannot happen, and "
+                 "vanish under `python -O`; a wrong argument is a ValueError."),
+    Mistake(HEAT, "on-the-cpu", edit=("torch.full_like(logits, -torch.inf)", "torch.full(logits.shape, -torch.inf)"),
+            title="a tensor made on the CPU",
+            says="`torch.full(shape, ...)` makes its tensor on the CPU. `full_like` takes the device from another "
+                 "tensor."),
+    Same(HEAT, "masked-fill", instead="""
         if not temperature >= 0:
             raise ValueError("the temperature must not be negative")
         if temperature == 0:
             largest = logits.max(dim=-1, keepdim=True).values
             return logits.masked_fill(logits < largest, -1e9)
         return torch.mul(logits, 1 / temperature)
-    """,
-    ),
+    """),
     Same(HEAT, "log-probabilities", edit=("logits / temperature", "logits.log_softmax(dim=-1).div(temperature)")),
-    Same(
-        HEAT,
-        "nearly-zero",
-        instead="""
+    Same(HEAT, "nearly-zero", instead="""
         if temperature < 0:
             raise ValueError(temperature)
         return logits / max(temperature, 1e-6)
-    """,
-    ),
+    """),
     # ----------------------------------------------------------------------------------------- keep_top_k
-    Mistake(
-        TOP_K,
-        "one-too-few",
-        edit=("logits < lowest", "logits <= lowest"),
-        title="k − 1 instead of k",
-        says=(
-            "The k-th largest is gone: k − 1 are left, and for k = 1 none at all. It is one of the k largest itself, so"
-            " only what is *smaller* than it goes."
-        ),
-    ),
-    Mistake(
-        TOP_K,
-        "ties-dropped",
-        edit=(
-            (
-                "lowest = logits.topk(k, dim=-1).values[..., -1:]    # (..., 1)\n    return logits.masked_fill(logits <"
-                " lowest, -torch.inf)"
-            ),
-            (
-                "best = logits.topk(k, dim=-1)\n    return torch.full_like(logits, -torch.inf).scatter(-1,"
-                " best.indices, best.values)"
-            ),
-        ),
-        title="ties broken by the order of the vocabulary",
-        says=(
-            "Where several logits tie with the k-th largest, you keep some of them and drop others, by where they"
-            " happen to stand. All that tie stay. Compare values instead of collecting places."
-        ),
-    ),
-    Mistake(
-        TOP_K,
-        "all-ties-dropped",
-        instead="""
+    Mistake(TOP_K, "one-too-few", edit=("logits < lowest", "logits <= lowest"), title="k − 1 instead of k",
+            says="The k-th largest is gone: k − 1 are left, and for k = 1 none at all. It is one of the k largest "
+                 "itself, so only what is *smaller* than it goes."),
+    Mistake(TOP_K, "ties-dropped",
+            edit=("lowest = logits.topk(k, dim=-1).values[..., -1:]    # (..., 1)\n    return "
+                  "logits.masked_fill(logits < lowest, -torch.inf)",
+                  "best = logits.topk(k, dim=-1)\n    return torch.full_like(logits, -torch.inf).scatter(-1, "
+                  "best.indices, best.values)"), title="ties broken by the order of the vocabulary",
+            says="Where several logits tie with the k-th largest, you keep some of them and drop others, by where they "
+                 "happen to stand. All that tie stay. Compare values instead of collecting places."),
+    Mistake(TOP_K, "all-ties-dropped", instead="""
         k = min(k, logits.shape[-1])
         ranked = logits.sort(dim=-1, descending=True).values
         ranked = torch.cat([ranked, torch.full_like(ranked[..., :1], -torch.inf)], dim=-1)
         return logits.masked_fill(logits <= ranked[..., k:k + 1], -torch.inf)
-    """,
-        title="whatever ties with the first one outside is dropped",
-        says=(
-            "You drop everything that is not above the (k + 1)-th largest. Where that one ties with the k-th, both go,"
-            " and fewer than k are left. All that tie with the k-th stay."
-        ),
-    ),
-    Mistake(
-        TOP_K,
-        "one-too-many",
-        edit=("k = min(k, logits.shape[-1])", "k = min(k + 1, logits.shape[-1])"),
-        title="k + 1 instead of k",
-        says="You keep one too many.",
-    ),
-    Mistake(
-        TOP_K,
-        "smallest",
-        instead="""
+    """, title="whatever ties with the first one outside is dropped",
+            says="You drop everything that is not above the (k + 1)-th largest. Where that one ties with the k-th, "
+                 "both go, and fewer than k are left. All that tie with the k-th stay."),
+    Mistake(TOP_K, "one-too-many", edit=("k = min(k, logits.shape[-1])", "k = min(k + 1, logits.shape[-1])"),
+            title="k + 1 instead of k",
+            says="You keep one too many."),
+    Mistake(TOP_K, "smallest", instead="""
         k = min(k, logits.shape[-1])
         highest = logits.topk(k, dim=-1, largest=False).values[..., -1:]
         return logits.masked_fill(logits > highest, -torch.inf)
-    """,
-        title="the k smallest",
-        says="You keep the k smallest logits.",
-    ),
-    Mistake(
-        TOP_K,
-        "largest-dropped",
-        edit=("logits < lowest", "logits >= lowest"),
-        title="the k largest are dropped",
-        says="You set the k largest to −∞ and keep the rest.",
-    ),
-    Mistake(
-        TOP_K,
-        "zeros",
-        edit=("logits < lowest, -torch.inf", "logits < lowest, 0.0"),
-        title="0 instead of −∞",
-        says=(
-            "You set the others to 0. A logit of 0 is a perfectly good logit, and may be larger than those you kept; a"
-            " probability of 0 has the logit −∞."
-        ),
-    ),
-    Mistake(
-        TOP_K,
-        "whole-batch",
-        edit=("logits.topk(k, dim=-1).values[..., -1:]", "logits.flatten().topk(k).values[-1]"),
-        title="the k largest of the whole batch",
-        says=(
-            "You look for the k largest of the whole tensor, and rows with smaller logits are left with nothing. Each"
-            " row has its own."
-        ),
-    ),
-    Mistake(
-        TOP_K,
-        "first-row-decides",
-        edit=("logits.topk(k, dim=-1).values[..., -1:]", "logits.topk(k, dim=-1).values.flatten(0, -2)[0, -1]"),
-        title="the first row's threshold for all rows",
-        says="You take the threshold of the first row for all of them.",
-    ),
-    Mistake(
-        TOP_K,
-        "only-k-returned",
-        edit=("return logits.masked_fill(logits < lowest, -torch.inf)", "return logits.topk(k, dim=-1).values"),
-        title="only the k largest are returned",
-        says=(
-            "You return the k largest logits without their places, so nobody knows any more which tokens they belong"
-            " to. The result has the shape of the logits."
-        ),
-    ),
-    Mistake(
-        TOP_K,
-        "k-too-large",
-        edit=("k = min(k, logits.shape[-1])\n", "pass\n"),
-        title="an error for k larger than n",
-        says="`topk` raises when k is larger than the number of tokens. To keep more than there are is to keep all.",
-    ),
-    Mistake(
-        TOP_K,
-        "probabilities",
-        edit=(
-            "return logits.masked_fill(logits < lowest, -torch.inf)",
-            "return logits.masked_fill(logits < lowest, -torch.inf).softmax(dim=-1)",
-        ),
-        title="probabilities instead of logits",
-        says=(
-            "You return probabilities. Logits are asked for: another filter may follow, and the softmax comes at the"
-            " end."
-        ),
-    ),
-    Mistake(
-        TOP_K,
-        "in-place",
-        edit=("logits.masked_fill(", "logits.masked_fill_("),
-        title="the input changed in place",
-        says=(
-            "A method whose name ends in _ writes into its tensor, here the caller's. Without the _ it makes a new one."
-        ),
-    ),
-    Mistake(
-        TOP_K,
-        "on-the-cpu",
-        edit=(
-            "return logits.masked_fill(logits < lowest, -torch.inf)",
-            "return torch.where(logits >= lowest, logits, torch.full(logits.shape, -torch.inf))",
-        ),
-        title="a tensor made on the CPU",
-        says="`torch.full(shape, ...)` makes its tensor on the CPU, wherever the logits are.",
-    ),
-    Same(
-        TOP_K,
-        "sort",
-        instead="""
+    """, title="the k smallest",
+            says="You keep the k smallest logits."),
+    Mistake(TOP_K, "largest-dropped", edit=("logits < lowest", "logits >= lowest"), title="the k largest are dropped",
+            says="You set the k largest to −∞ and keep the rest."),
+    Mistake(TOP_K, "zeros", edit=("logits < lowest, -torch.inf", "logits < lowest, 0.0"), title="0 instead of −∞",
+            says="You set the others to 0. A logit of 0 is a perfectly good logit, and may be larger than those you "
+                 "kept; a probability of 0 has the logit −∞."),
+    Mistake(TOP_K, "whole-batch",
+            edit=("logits.topk(k, dim=-1).values[..., -1:]", "logits.flatten().topk(k).values[-1]"),
+            title="the k largest of the whole batch",
+            says="You look for the k largest of the whole tensor, and rows with smaller logits are left with nothing. "
+                 "Each row has its own."),
+    Mistake(TOP_K, "first-row-decides",
+            edit=("logits.topk(k, dim=-1).values[..., -1:]", "logits.topk(k, dim=-1).values.flatten(0, -2)[0, -1]"),
+            title="the first row's threshold for all rows",
+            says="You take the threshold of the first row for all of them."),
+    Mistake(TOP_K, "only-k-returned",
+            edit=("return logits.masked_fill(logits < lowest, -torch.inf)", "return logits.topk(k, dim=-1).values"),
+            title="only the k largest are returned",
+            says="You return the k largest logits without their places, so nobody knows any more which tokens they "
+                 "belong to. The result has the shape of the logits."),
+    Mistake(TOP_K, "k-too-large", edit=("k = min(k, logits.shape[-1])\n", "pass\n"),
+            title="an error for k larger than n",
+            says="`topk` raises when k is larger than the number of tokens. To keep more than there are is to keep "
+                 "all."),
+    Mistake(TOP_K, "probabilities",
+            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
+                  "return logits.masked_fill(logits < lowest, -torch.inf).softmax(dim=-1)"),
+            title="probabilities instead of logits",
+            says="You return probabilities. Logits are asked for: another filter may follow, and the softmax comes at "
+                 "the end."),
+    Mistake(TOP_K, "in-place", edit=("logits.masked_fill(", "logits.masked_fill_("), title="the input changed in place",
+            says="A method whose name ends in _ writes into its tensor, here the caller's. Without the _ it makes a "
+                 "new one."),
+    Mistake(TOP_K, "on-the-cpu",
+            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
+                  "return torch.where(logits >= lowest, logits, torch.full(logits.shape, -torch.inf))"),
+            title="a tensor made on the CPU",
+            says="`torch.full(shape, ...)` makes its tensor on the CPU, wherever the logits are."),
+    Same(TOP_K, "sort", instead="""
         ranked = torch.sort(logits, dim=-1, descending=True)[0]
         k = min(k, ranked.shape[-1])
         return torch.where(logits >= ranked[..., k - 1:k], logits, torch.finfo(logits.dtype).min)
-    """,
-    ),
-    Same(
-        TOP_K,
-        "kthvalue",
-        instead="""
+    """),
+    Same(TOP_K, "kthvalue", instead="""
         n = logits.shape[-1]
         if k >= n:
             return logits.clone()
         return logits.masked_fill(logits < logits.kthvalue(n - k + 1, dim=-1, keepdim=True).values, float("-inf"))
-    """,
-    ),
-    Same(
-        TOP_K,
-        "count-the-larger",
-        instead="""
+    """),
+    Same(TOP_K, "count-the-larger", instead="""
         larger = (logits.unsqueeze(-2) > logits.unsqueeze(-1)).sum(dim=-1)    # (..., n)
         return torch.where(larger < k, logits, -1e9)
-    """,
-    ),
-    Same(
-        TOP_K,
-        "row-by-row",
-        instead="""
+    """),
+    Same(TOP_K, "row-by-row", instead="""
         rows = logits.reshape(-1, logits.shape[-1])
-        kept = [row.where(row >= row.topk(min(k, len(row))).values.min(), torch.tensor(-torch.inf, device=row.device)) for row in rows]
+        no = torch.tensor(-torch.inf, device=logits.device)
+        kept = [row.where(row >= row.topk(min(k, len(row))).values.min(), no) for row in rows]
         return torch.stack(kept).view(logits.shape)
-    """,
-    ),
+    """),
     # ----------------------------------------------------------------------------------------- keep_top_p
-    Mistake(
-        TOP_P,
-        "first-over-dropped",
-        edit=("order, before >= p)", "order, before + chances > p)"),
-        title="the first one over the threshold is dropped",
-        says=(
-            "You drop the token that crosses p. What is left has less than p together, and with a small p nothing is"
-            " left at all. The nucleus has p *or more*: the one that crosses belongs to it."
-        ),
-    ),
-    Mistake(
-        TOP_P,
-        "one-too-many",
-        edit=("order, before >= p)", "order, (before >= p).roll(1, dims=-1) & (before >= p))"),
-        title="one too many is kept",
-        says=(
-            "You keep the token that crosses p, and one more after it. The fewest that have p together: look whether"
-            " those *before* a token have it."
-        ),
-    ),
-    Mistake(
-        TOP_P,
-        "ascending",
-        edit=("descending=True", "descending=False"),
-        title="ranked from the least probable",
-        says="You rank from the least probable up, so your nucleus is the tail. The most probable come first.",
-    ),
-    Mistake(
-        TOP_P,
-        "not-sorted",
-        instead="""
+    Mistake(TOP_P, "first-over-dropped", edit=("order, before >= p)", "order, before + chances > p)"),
+            title="the first one over the threshold is dropped",
+            says="You drop the token that crosses p. What is left has less than p together, and with a small p nothing "
+                 "is left at all. The nucleus has p *or more*: the one that crosses belongs to it."),
+    Mistake(TOP_P, "one-too-many",
+            edit=("order, before >= p)", "order, (before >= p).roll(1, dims=-1) & (before >= p))"),
+            title="one too many is kept",
+            says="You keep the token that crosses p, and one more after it. The fewest that have p together: look "
+                 "whether those *before* a token have it."),
+    Mistake(TOP_P, "ascending", edit=("descending=True", "descending=False"), title="ranked from the least probable",
+            says="You rank from the least probable up, so your nucleus is the tail. The most probable come first."),
+    Mistake(TOP_P, "not-sorted", instead="""
         chances = logits.softmax(dim=-1)
         before = chances.cumsum(dim=-1) - chances
         return logits.masked_fill(before >= p, -torch.inf)
-    """,
-        title="summed in the order of the vocabulary",
-        says="You add probabilities up in the order of the vocabulary. The ranking is by probability: sort first.",
-    ),
-    Mistake(
-        TOP_P,
-        "stays-sorted",
-        edit=("return logits.masked_fill(dropped, -torch.inf)", "return ranked.masked_fill(before >= p, -torch.inf)"),
-        title="the result is in the sorted order",
-        says=(
-            "Your logits come back sorted, so every token has another one's logit. What was decided for a rank has to"
-            " be carried back to the place it came from."
-        ),
-    ),
-    Mistake(
-        TOP_P,
-        "decisions-stay-sorted",
-        edit=("return logits.masked_fill(dropped, -torch.inf)", "return logits.masked_fill(before >= p, -torch.inf)"),
-        title="decisions by rank applied by place",
-        says=(
-            "Your decisions stand in the order of the ranking, and you apply them to logits in the order of the"
-            " vocabulary. Entry r of `order` says where rank r came from."
-        ),
-    ),
-    Mistake(
-        TOP_P,
-        "gather-for-scatter",
-        edit=(
-            "torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before >= p)",
-            "(before >= p).gather(-1, order)",
-        ),
-        title="gather where scatter is needed",
-        says=(
-            "`gather` with `order` sorts; you need the way back. It is the inverse order: `scatter` with `order`, or"
-            " `gather` with `order.argsort(-1)`."
-        ),
-    ),
-    Mistake(
-        TOP_P,
-        "logits-summed",
-        edit=("ranked.softmax(dim=-1)", "ranked"),
-        title="logits added up, not probabilities",
-        says="You add up logits. p is a sum of probabilities: softmax first.",
-    ),
-    Mistake(
-        TOP_P,
-        "single-probabilities",
-        edit=("order, before >= p)", "order, chances < 1 - p)"),
-        title="single probabilities compared with p",
-        says=(
-            "You compare each token's own probability with a threshold. It is the *sum* of the more probable ones that"
-            " decides."
-        ),
-    ),
-    Mistake(
-        TOP_P,
-        "over-the-batch",
-        edit=("chances.cumsum(dim=-1)", "chances.cumsum(dim=-2)"),
-        title="summed over the rows",
-        says="Your running sum goes down the rows. It has to run along the tokens of each row.",
-    ),
-    Mistake(
-        TOP_P,
-        "complement",
-        edit=("order, before >= p)", "order, before >= 1 - p)"),
-        title="1 − p instead of p",
-        says="Your nucleus has 1 − p, not p. What stays has p or more together; what goes has the rest.",
-    ),
-    Mistake(
-        TOP_P,
-        "zeros",
-        edit=("dropped, -torch.inf", "dropped, 0.0"),
-        title="0 instead of −∞",
-        says="You set the others to 0. That is a logit like any other; a probability of 0 has the logit −∞.",
-    ),
-    Mistake(
-        TOP_P,
-        "probabilities",
-        edit=(
-            "return logits.masked_fill(dropped, -torch.inf)",
-            "return logits.masked_fill(dropped, -torch.inf).softmax(dim=-1)",
-        ),
-        title="probabilities instead of logits",
-        says="You return probabilities, and whoever applies the softmax gets something flatter. Return logits.",
-    ),
-    Mistake(
-        TOP_P,
-        "nucleus-dropped",
-        edit=("logits.masked_fill(dropped, -torch.inf)", "logits.masked_fill(~dropped, -torch.inf)"),
-        title="the nucleus is dropped and the tail kept",
-        says="You drop the nucleus and keep the tail.",
-    ),
-    Mistake(
-        TOP_P,
-        "first-row-decides",
-        edit=("before >= p)", "(before >= p).flatten(0, -2)[0].expand_as(before))"),
-        title="as many as in the first row",
-        says=(
-            "You keep as many in every row as the first row needs. How many it takes is what the nucleus decides anew"
-            " for each row."
-        ),
-    ),
-    Mistake(
-        TOP_P,
-        "in-place",
-        edit=("logits.masked_fill(", "logits.masked_fill_("),
-        title="the input changed in place",
-        says=(
-            "A method whose name ends in _ writes into its tensor, here the caller's. Without the _ it makes a new one."
-        ),
-    ),
-    Mistake(
-        TOP_P,
-        "on-the-cpu",
-        edit=("torch.zeros_like(logits, dtype=torch.bool)", "torch.zeros(logits.shape, dtype=torch.bool)"),
-        title="a tensor made on the CPU",
-        says="`torch.zeros(shape)` makes its tensor on the CPU, wherever the logits are.",
-    ),
-    Same(
-        TOP_P,
-        "shift-the-mask",
-        instead="""
+    """, title="summed in the order of the vocabulary",
+            says="You add probabilities up in the order of the vocabulary. The ranking is by probability: sort first."),
+    Mistake(TOP_P, "stays-sorted",
+            edit=("return logits.masked_fill(dropped, -torch.inf)",
+                  "return ranked.masked_fill(before >= p, -torch.inf)"), title="the result is in the sorted order",
+            says="Your logits come back sorted, so every token has another one's logit. What was decided for a rank "
+                 "has to be carried back to the place it came from."),
+    Mistake(TOP_P, "decisions-stay-sorted",
+            edit=("return logits.masked_fill(dropped, -torch.inf)",
+                  "return logits.masked_fill(before >= p, -torch.inf)"), title="decisions by rank applied by place",
+            says="Your decisions stand in the order of the ranking, and you apply them to logits in the order of the "
+                 "vocabulary. Entry r of `order` says where rank r came from."),
+    Mistake(TOP_P, "gather-for-scatter",
+            edit=("torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before >= p)",
+                  "(before >= p).gather(-1, order)"), title="gather where scatter is needed",
+            says="`gather` with `order` sorts; you need the way back. It is the inverse order: `scatter` with `order`, "
+                 "or `gather` with `order.argsort(-1)`."),
+    Mistake(TOP_P, "logits-summed", edit=("ranked.softmax(dim=-1)", "ranked"),
+            title="logits added up, not probabilities",
+            says="You add up logits. p is a sum of probabilities: softmax first."),
+    Mistake(TOP_P, "single-probabilities", edit=("order, before >= p)", "order, chances < 1 - p)"),
+            title="single probabilities compared with p",
+            says="You compare each token's own probability with a threshold. It is the *sum* of the more probable ones "
+                 "that decides."),
+    Mistake(TOP_P, "over-the-batch", edit=("chances.cumsum(dim=-1)", "chances.cumsum(dim=-2)"),
+            title="summed over the rows",
+            says="Your running sum goes down the rows. It has to run along the tokens of each row."),
+    Mistake(TOP_P, "complement", edit=("order, before >= p)", "order, before >= 1 - p)"), title="1 − p instead of p",
+            says="Your nucleus has 1 − p, not p. What stays has p or more together; what goes has the rest."),
+    Mistake(TOP_P, "zeros", edit=("dropped, -torch.inf", "dropped, 0.0"), title="0 instead of −∞",
+            says="You set the others to 0. That is a logit like any other; a probability of 0 has the logit −∞."),
+    Mistake(TOP_P, "probabilities",
+            edit=("return logits.masked_fill(dropped, -torch.inf)",
+                  "return logits.masked_fill(dropped, -torch.inf).softmax(dim=-1)"),
+            title="probabilities instead of logits",
+            says="You return probabilities, and whoever applies the softmax gets something flatter. Return logits."),
+    Mistake(TOP_P, "nucleus-dropped",
+            edit=("logits.masked_fill(dropped, -torch.inf)", "logits.masked_fill(~dropped, -torch.inf)"),
+            title="the nucleus is dropped and the tail kept",
+            says="You drop the nucleus and keep the tail."),
+    Mistake(TOP_P, "first-row-decides", edit=("before >= p)", "(before >= p).flatten(0, -2)[0].expand_as(before))"),
+            title="as many as in the first row",
+            says="You keep as many in every row as the first row needs. How many it takes is what the nucleus decides "
+                 "anew for each row."),
+    Mistake(TOP_P, "in-place", edit=("logits.masked_fill(", "logits.masked_fill_("), title="the input changed in place",
+            says="A method whose name ends in _ writes into its tensor, here the caller's. Without the _ it makes a "
+                 "new one."),
+    Mistake(TOP_P, "on-the-cpu",
+            edit=("torch.zeros_like(logits, dtype=torch.bool)", "torch.zeros(logits.shape, dtype=torch.bool)"),
+            title="a tensor made on the CPU",
+            says="`torch.zeros(shape)` makes its tensor on the CPU, wherever the logits are."),
+    Same(TOP_P, "shift-the-mask", instead="""
         ranked, order = torch.sort(logits, dim=-1, descending=True)
         beyond = ranked.softmax(dim=-1).cumsum(dim=-1) >= p
         beyond = torch.cat([torch.zeros_like(beyond[..., :1]), beyond[..., :-1]], dim=-1)
         return logits.masked_fill(beyond.gather(-1, order.argsort(dim=-1)), -1e9)
-    """,
-    ),
-    Same(
-        TOP_P,
-        "lowest-kept",
-        instead="""
+    """),
+    Same(TOP_P, "lowest-kept", instead="""
         ranked = logits.sort(dim=-1, descending=True).values
         chances = ranked.softmax(dim=-1)
         inside = chances.cumsum(dim=-1) - chances < p
         lowest = ranked.masked_fill(~inside, torch.inf).min(dim=-1, keepdim=True).values
         return torch.where(logits >= lowest, logits, -torch.inf)
-    """,
-    ),
-    Same(
-        TOP_P,
-        "sum-of-the-larger",
-        instead="""
+    """),
+    Same(TOP_P, "sum-of-the-larger", instead="""
         chances = logits.softmax(dim=-1)
         larger = chances.unsqueeze(-2) > chances.unsqueeze(-1)    # (..., n, n)
         before = (larger * chances.unsqueeze(-2)).sum(dim=-1)
         return logits.masked_fill(before >= p, float("-inf"))
-    """,
-    ),
-    Same(
-        TOP_P,
-        "one-by-one",
-        instead="""
+    """),
+    Same(TOP_P, "one-by-one", instead="""
         result = torch.full_like(logits, -torch.inf)
-        for row, chances, new in zip(logits.flatten(0, -2), logits.softmax(-1).flatten(0, -2), result.view(-1, logits.shape[-1])):
+        rows, chances_of = logits.flatten(0, -2), logits.softmax(-1).flatten(0, -2)
+        for row, chances, new in zip(rows, chances_of, result.view(-1, logits.shape[-1])):
             total = 0.0
             for place in chances.argsort(descending=True).tolist():
                 new[place] = row[place]
@@ -1030,150 +490,65 @@ VARIANTS = [
                 if total >= p:
                     break
         return result
-    """,
-    ),
+    """),
     # ------------------------------------------------------------------------------------------- generate
-    Mistake(
-        GENERATE,
-        "returns-the-prompt",
-        edit=("return tokens[:, prompt.shape[1]:]", "return prompt"),
-        title="the prompt is returned",
-        says="You draw and append, and then return the prompt, untouched. What was drawn is in the longer tensor.",
-    ),
-    Mistake(
-        GENERATE,
-        "prompt-and-sample",
-        edit=("return tokens[:, prompt.shape[1]:]", "return tokens"),
-        title="prompt and sample together",
-        says="You return the prompt as well. Only what was drawn: (b, count).",
-    ),
-    Mistake(
-        GENERATE,
-        "not-cropped",
-        edit=("tokens[:, -model.t_max:]", "tokens"),
-        title="the window is not cropped",
-        says="The whole text goes into the model, and one day it is longer than t_max. Hand in its last t_max tokens.",
-    ),
-    Mistake(
-        GENERATE,
-        "cropped-at-the-wrong-end",
-        edit=("tokens[:, -model.t_max:]", "tokens[:, :model.t_max]"),
-        title="the first t_max tokens instead of the last",
-        says=(
-            "You hand in the *first* t_max tokens. Once the text is longer, the model never sees what it has written,"
-            " and predicts the same place again and again."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "window-too-short",
-        edit=("tokens[:, -model.t_max:]", "tokens[:, -(model.t_max - 1):]"),
-        title="one token of the window given away",
-        says="Your window is t_max − 1 long. The model takes t_max.",
-    ),
-    Mistake(
-        GENERATE,
-        "only-the-last-token",
-        edit=("tokens[:, -model.t_max:]", "tokens[:, -1:]"),
-        title="the model sees one token",
-        says=(
-            "You hand in the last token alone, so everything before it is forgotten. The model keeps nothing from call"
-            " to call; it needs the window."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "cropped-to-the-prompt",
-        edit=("tokens[:, -model.t_max:]", "tokens[:, -min(prompt.shape[1], model.t_max):]"),
-        title="the window never grows beyond the prompt",
-        says="Your window stays as long as the prompt was. It may grow to t_max.",
-    ),
-    Mistake(
-        GENERATE,
-        "training-mode",
-        edit=("model.eval()\n", "model.train()\n"),
-        title="training mode while sampling",
-        says=(
-            "The model is in training mode while you use it: a model with dropout would drop part of every prediction."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "no-eval",
-        edit=("model.eval()\n", "pass\n"),
-        title="the mode is left as it comes",
-        says=(
-            "You use the model in whatever mode it comes. In the middle of a training that is training mode, in which a"
-            " model with dropout drops part of every prediction."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "mode-not-restored",
-        edit=("model.train(training)\n", "pass\n"),
-        title="the model is left in evaluation mode",
-        says=(
-            "The model comes back in evaluation mode, whatever mode it came in. A training that samples now and then"
-            " would go on without its dropout."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "always-training-after",
-        edit=("model.train(training)\n", "model.train()\n"),
-        title="the model is left in training mode",
-        says=(
-            "You put the model into training mode at the end, even if it was not in it before. Remember"
-            " `model.training` first."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "first-position",
-        edit=("[:, -1]    # (b, n)", "[:, 0]    # (b, n)"),
-        title="the logits of the first position",
-        says=(
-            "You take the logits of the first position. They predict the second token of the window, which is there"
-            " already; the last position predicts what is new."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "second-to-last",
-        edit=("[:, -1]    # (b, n)", "[:, -2]    # (b, n)"),
-        title="the logits of the position before the last",
-        says=(
-            "You take the logits of the position before the last one. They predict the last token of the window, which"
-            " is there already."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "all-positions",
-        edit=("[:, -1]    # (b, n)", ".mean(dim=1)    # (b, n)"),
-        title="all positions instead of the last",
-        says="You mix the predictions of all positions. All but the last are about tokens that are there already.",
-    ),
-    Mistake(
-        GENERATE,
-        "samples-every-position",
-        edit=(
-            ("[:, -1]    # (b, n)", "    # (b, t, n)"),
-            (
-                "torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)",
-                "torch.multinomial(logits.softmax(dim=-1).flatten(0, 1), 1, generator=generator).view(len(tokens), -1)",
-            ),
-        ),
-        title="a token is drawn for every position",
-        says=(
-            "You draw a token for every position of the window and append them all. Only the last position is about"
-            " something new: one token a turn."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "not-appended",
-        instead="""
+    Mistake(GENERATE, "returns-the-prompt", edit=("return tokens[:, prompt.shape[1]:]", "return prompt"),
+            title="the prompt is returned",
+            says="You draw and append, and then return the prompt, untouched. What was drawn is in the longer tensor."),
+    Mistake(GENERATE, "prompt-and-sample", edit=("return tokens[:, prompt.shape[1]:]", "return tokens"),
+            title="prompt and sample together",
+            says="You return the prompt as well. Only what was drawn: (b, count)."),
+    Mistake(GENERATE, "not-cropped", edit=("tokens[:, -model.t_max:]", "tokens"), title="the window is not cropped",
+            says="The whole text goes into the model, and one day it is longer than t_max. Hand in its last t_max "
+                 "tokens."),
+    Mistake(GENERATE, "cropped-at-the-wrong-end", edit=("tokens[:, -model.t_max:]", "tokens[:, :model.t_max]"),
+            title="the first t_max tokens instead of the last",
+            says="You hand in the *first* t_max tokens. Once the text is longer, the model never sees what it has "
+                 "written, and predicts the same place again and again."),
+    Mistake(GENERATE, "window-too-short", edit=("tokens[:, -model.t_max:]", "tokens[:, -(model.t_max - 1):]"),
+            title="one token of the window given away",
+            says="Your window is t_max − 1 long. The model takes t_max."),
+    Mistake(GENERATE, "only-the-last-token", edit=("tokens[:, -model.t_max:]", "tokens[:, -1:]"),
+            title="the model sees one token",
+            says="You hand in the last token alone, so everything before it is forgotten. The model keeps nothing from "
+                 "call to call; it needs the window."),
+    Mistake(GENERATE, "cropped-to-the-prompt",
+            edit=("tokens[:, -model.t_max:]", "tokens[:, -min(prompt.shape[1], model.t_max):]"),
+            title="the window never grows beyond the prompt",
+            says="Your window stays as long as the prompt was. It may grow to t_max."),
+    Mistake(GENERATE, "training-mode", edit=("model.eval()\n", "model.train()\n"), title="training mode while sampling",
+            says="The model is in training mode while you use it: a model with dropout would drop part of every "
+                 "prediction."),
+    Mistake(GENERATE, "no-eval", edit=("model.eval()\n", "pass\n"), title="the mode is left as it comes",
+            says="You use the model in whatever mode it comes. In the middle of a training that is training mode, in "
+                 "which a model with dropout drops part of every prediction."),
+    Mistake(GENERATE, "mode-not-restored", edit=("model.train(training)\n", "pass\n"),
+            title="the model is left in evaluation mode",
+            says="The model comes back in evaluation mode, whatever mode it came in. A training that samples now and "
+                 "then would go on without its dropout."),
+    Mistake(GENERATE, "always-training-after", edit=("model.train(training)\n", "model.train()\n"),
+            title="the model is left in training mode",
+            says="You put the model into training mode at the end, even if it was not in it before. Remember "
+                 "`model.training` first."),
+    Mistake(GENERATE, "first-position", edit=("[:, -1]    # (b, n)", "[:, 0]    # (b, n)"),
+            title="the logits of the first position",
+            says="You take the logits of the first position. They predict the second token of the window, which is "
+                 "there already; the last position predicts what is new."),
+    Mistake(GENERATE, "second-to-last", edit=("[:, -1]    # (b, n)", "[:, -2]    # (b, n)"),
+            title="the logits of the position before the last",
+            says="You take the logits of the position before the last one. They predict the last token of the window, "
+                 "which is there already."),
+    Mistake(GENERATE, "all-positions", edit=("[:, -1]    # (b, n)", ".mean(dim=1)    # (b, n)"),
+            title="all positions instead of the last",
+            says="You mix the predictions of all positions. All but the last are about tokens that are there already."),
+    Mistake(GENERATE, "samples-every-position",
+            edit=(("[:, -1]    # (b, n)", "    # (b, t, n)"),
+                  ("torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)",
+                   "torch.multinomial(logits.softmax(dim=-1).flatten(0, 1), 1, generator=generator).view(len(tokens), "
+                   "-1)")), title="a token is drawn for every position",
+            says="You draw a token for every position of the window and append them all. Only the last position is "
+                 "about something new: one token a turn."),
+    Mistake(GENERATE, "not-appended", instead="""
         training = model.training
         model.eval()
         tokens = prompt
@@ -1185,69 +560,30 @@ VARIANTS = [
             tokens = torch.cat([tokens, drawn], dim=1)
         model.train(training)
         return tokens[:, prompt.shape[1]:]
-    """,
-        title="the model never sees what was drawn",
-        says=(
-            "You collect what is drawn, but the model is asked with the prompt alone, every time. What was drawn is"
-            " part of the text."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "one-too-many",
-        edit=("range(count)", "range(count + 1)"),
-        title="one token too many",
-        says="You draw count + 1 tokens.",
-    ),
-    Mistake(
-        GENERATE,
-        "one-too-few",
-        edit=("range(count)", "range(count - 1)"),
-        title="one token too few",
-        says="You draw count − 1 tokens.",
-    ),
-    Mistake(
-        GENERATE,
-        "last-cut-off",
-        edit=("return tokens[:, prompt.shape[1]:]", "return tokens[:, prompt.shape[1] - 1:-1]"),
-        title="cut off by one",
-        says=(
-            "You cut at the wrong place: the last token of the prompt is in what you return, and the last one drawn is"
-            " missing."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "first-cut-off",
-        edit=("return tokens[:, prompt.shape[1]:]", "return tokens[:, prompt.shape[1] + 1:]"),
-        title="the first drawn token is cut off",
-        says="You cut off one column too many: the first token that was drawn is missing.",
-    ),
-    Mistake(
-        GENERATE,
-        "temperature-ignored",
-        edit=("finished_temperature(logits, temperature)", "logits"),
-        title="the temperature is not used",
-        says="You take a temperature and do not use it.",
-    ),
-    Mistake(
-        GENERATE,
-        "top-k-ignored",
-        edit=("top_k is not None", "False"),
-        title="top_k is not used",
-        says="You take `top_k` and do not use it.",
-    ),
-    Mistake(
-        GENERATE,
-        "top-p-ignored",
-        edit=("top_p is not None", "False"),
-        title="top_p is not used",
-        says="You take `top_p` and do not use it.",
-    ),
-    Mistake(
-        GENERATE,
-        "top-p-before-top-k",
-        instead="""
+    """, title="the model never sees what was drawn",
+            says="You collect what is drawn, but the model is asked with the prompt alone, every time. What was drawn "
+                 "is part of the text."),
+    Mistake(GENERATE, "one-too-many", edit=("range(count)", "range(count + 1)"), title="one token too many",
+            says="You draw count + 1 tokens."),
+    Mistake(GENERATE, "one-too-few", edit=("range(count)", "range(count - 1)"), title="one token too few",
+            says="You draw count − 1 tokens."),
+    Mistake(GENERATE, "last-cut-off",
+            edit=("return tokens[:, prompt.shape[1]:]", "return tokens[:, prompt.shape[1] - 1:-1]"),
+            title="cut off by one",
+            says="You cut at the wrong place: the last token of the prompt is in what you return, and the last one "
+                 "drawn is missing."),
+    Mistake(GENERATE, "first-cut-off",
+            edit=("return tokens[:, prompt.shape[1]:]", "return tokens[:, prompt.shape[1] + 1:]"),
+            title="the first drawn token is cut off",
+            says="You cut off one column too many: the first token that was drawn is missing."),
+    Mistake(GENERATE, "temperature-ignored", edit=("finished_temperature(logits, temperature)", "logits"),
+            title="the temperature is not used",
+            says="You take a temperature and do not use it."),
+    Mistake(GENERATE, "top-k-ignored", edit=("top_k is not None", "False"), title="top_k is not used",
+            says="You take `top_k` and do not use it."),
+    Mistake(GENERATE, "top-p-ignored", edit=("top_p is not None", "False"), title="top_p is not used",
+            says="You take `top_p` and do not use it."),
+    Mistake(GENERATE, "top-p-before-top-k", instead="""
         training = model.training
         model.eval()
         tokens = prompt
@@ -1259,17 +595,10 @@ VARIANTS = [
             tokens = torch.cat([tokens, drawn], dim=1)
         model.train(training)
         return tokens[:, prompt.shape[1]:]
-    """,
-        title="top-p before top-k",
-        says=(
-            "You apply top-p before top-k. The order matters: what top-k leaves has larger probabilities, and top-p"
-            " then needs fewer of them."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "temperature-last",
-        instead="""
+    """, title="top-p before top-k",
+            says="You apply top-p before top-k. The order matters: what top-k leaves has larger probabilities, and "
+                 "top-p then needs fewer of them."),
+    Mistake(GENERATE, "temperature-last", instead="""
         training = model.training
         model.eval()
         tokens = prompt
@@ -1282,67 +611,32 @@ VARIANTS = [
             tokens = torch.cat([tokens, drawn], dim=1)
         model.train(training)
         return tokens[:, prompt.shape[1]:]
-    """,
-        title="the temperature after the filters",
-        says=(
-            "You apply the temperature last. It changes the probabilities, and so how many of them it takes to reach p:"
-            " the temperature comes first."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "always-greedy",
-        edit=(
-            "torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)",
-            "logits.argmax(dim=-1, keepdim=True)",
-        ),
-        title="always the most probable",
-        says=(
-            "You always take the most probable token, whatever the temperature is. Draw by the probabilities; at"
-            " temperature 0 that comes to the same by itself."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "uniform-over-kept",
-        edit=("logits.softmax(dim=-1), 1", "logits.isfinite().float(), 1"),
-        title="equal chances for all that are left",
-        says="You draw evenly among the tokens that are left. They have probabilities: draw by them.",
-    ),
-    Mistake(
-        GENERATE,
-        "one-draw-for-all-rows",
-        edit=(
-            "torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)",
-            "torch.multinomial(logits.softmax(dim=-1)[:1], 1, generator=generator).expand(len(tokens), 1)",
-        ),
-        title="one draw for the whole batch",
-        says=(
-            "You draw once, from the first row, and give the token to all rows. Each row has its own prediction and its"
-            " own draw."
-        ),
-    ),
-    Mistake(
-        GENERATE,
-        "generator-ignored",
-        edit=(", 1, generator=generator)", ", 1)"),
-        title="the generator is not used",
-        says="You take a generator and draw without it, so the same seed gives another text each time.",
-    ),
-    Mistake(
-        GENERATE,
-        "on-the-cpu",
-        edit=(
-            "tokens = prompt\n",
-            "tokens = torch.empty(len(prompt), 0, dtype=torch.long)\n    tokens = torch.cat([tokens, prompt], dim=1)\n",
-        ),
-        title="a tensor made on the CPU",
-        says="You make a tensor without saying where, and it lands on the CPU, wherever the prompt is.",
-    ),
-    Mistake(
-        GENERATE,
-        "prompt-overwritten",
-        instead="""
+    """, title="the temperature after the filters",
+            says="You apply the temperature last. It changes the probabilities, and so how many of them it takes to "
+                 "reach p: the temperature comes first."),
+    Mistake(GENERATE, "always-greedy",
+            edit=("torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)",
+                  "logits.argmax(dim=-1, keepdim=True)"), title="always the most probable",
+            says="You always take the most probable token, whatever the temperature is. Draw by the probabilities; at "
+                 "temperature 0 that comes to the same by itself."),
+    Mistake(GENERATE, "uniform-over-kept", edit=("logits.softmax(dim=-1), 1", "logits.isfinite().float(), 1"),
+            title="equal chances for all that are left",
+            says="You draw evenly among the tokens that are left. They have probabilities: draw by them."),
+    Mistake(GENERATE, "one-draw-for-all-rows",
+            edit=("torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)",
+                  "torch.multinomial(logits.softmax(dim=-1)[:1], 1, generator=generator).expand(len(tokens), 1)"),
+            title="one draw for the whole batch",
+            says="You draw once, from the first row, and give the token to all rows. Each row has its own prediction "
+                 "and its own draw."),
+    Mistake(GENERATE, "generator-ignored", edit=(", 1, generator=generator)", ", 1)"),
+            title="the generator is not used",
+            says="You take a generator and draw without it, so the same seed gives another text each time."),
+    Mistake(GENERATE, "on-the-cpu",
+            edit=("tokens = prompt\n",
+                  "tokens = torch.empty(len(prompt), 0, dtype=torch.long)\n    tokens = torch.cat([tokens, prompt], "
+                  "dim=1)\n"), title="a tensor made on the CPU",
+            says="You make a tensor without saying where, and it lands on the CPU, wherever the prompt is."),
+    Mistake(GENERATE, "prompt-overwritten", instead="""
         training = model.training
         model.eval()
         tokens, text = prompt, []
@@ -1357,14 +651,9 @@ VARIANTS = [
         prompt[:, -1:] = drawn
         model.train(training)
         return torch.cat(text, dim=1)
-    """,
-        title="the prompt is written over",
-        says="You write into the prompt. It is the caller's tensor: after the call it holds other tokens.",
-    ),
-    Same(
-        GENERATE,
-        "list-of-draws",
-        instead="""
+    """, title="the prompt is written over",
+            says="You write into the prompt. It is the caller's tensor: after the call it holds other tokens."),
+    Same(GENERATE, "list-of-draws", instead="""
         was_training = model.training
         model.eval()
         window, text = prompt, []
@@ -1378,29 +667,17 @@ VARIANTS = [
         if was_training:
             model.train()
         return torch.hstack(text)
-    """,
-    ),
-    Same(
-        GENERATE,
-        "gumbel",
-        instead=LOOP.format(
+    """),
+    Same(GENERATE, "gumbel", instead=LOOP.format(
             draw="""noise = torch.rand(logits.shape, device=logits.device, generator=generator).clamp_min(1e-20)
         drawn = (logits - (-noise.log()).log()).argmax(dim=-1, keepdim=True)"""
-        ),
-    ),
-    Same(
-        GENERATE,
-        "cumulated",
-        instead=LOOP.format(
+        )),
+    Same(GENERATE, "cumulated", instead=LOOP.format(
             draw="""chances = logits.softmax(dim=-1).cumsum(dim=-1)
         needle = torch.rand(len(tokens), 1, device=logits.device, generator=generator) * chances[:, -1:]
         drawn = (chances <= needle).sum(dim=-1, keepdim=True)"""
-        ),
-    ),
-    Same(
-        GENERATE,
-        "room-made-first",
-        instead="""
+        )),
+    Same(GENERATE, "room-made-first", instead="""
         mode, (b, t) = model.training, prompt.shape
         model.eval()
         tokens = prompt.new_zeros(b, t + count)
@@ -1412,47 +689,22 @@ VARIANTS = [
             tokens[:, place] = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
         model.train(mode)
         return tokens[:, t:]
-    """,
-    ),
+    """),
     # -------------------------------------------------------------------------------- sliding_window_bits
-    Mistake(
-        SLIDING,
-        "total",
-        edit=("nats / (len(data) - 1) / math.log(2)", "nats / math.log(2)"),
-        title="total bits reported as bits per byte",
-        says=(
-            "You return the bits of the whole text. Per byte they are to be divided by how many bytes were predicted: a"
-            " model without an opinion has 8."
-        ),
-    ),
-    Mistake(
-        SLIDING,
-        "nats",
-        edit=("/ math.log(2)", ""),
-        title="nats reported as bits",
-        says="You return nats per byte. A model without an opinion would have 5.545; in bits it has 8.",
-    ),
-    Mistake(
-        SLIDING,
-        "per-all-bytes",
-        edit=("(len(data) - 1)", "len(data)"),
-        title="divided by one byte too many",
-        says="You divide by the length of the text. Its first byte is never predicted, so one fewer is to be counted.",
-    ),
-    Mistake(
-        SLIDING,
-        "slices",
-        edit=("data.unfold(0, t + 1, 1)[1:]", "data.unfold(0, t + 1, t)[1:]"),
-        title="windows that do not overlap",
-        says=(
-            "Your windows start t bytes apart, and of all but the first you count one prediction: most bytes are left"
-            " out of the sum. Slide by *one* byte."
-        ),
-    ),
-    Mistake(
-        SLIDING,
-        "no-sliding",
-        instead="""
+    Mistake(SLIDING, "total", edit=("nats / (len(data) - 1) / math.log(2)", "nats / math.log(2)"),
+            title="total bits reported as bits per byte",
+            says="You return the bits of the whole text. Per byte they are to be divided by how many bytes were "
+                 "predicted: a model without an opinion has 8."),
+    Mistake(SLIDING, "nats", edit=("/ math.log(2)", ""), title="nats reported as bits",
+            says="You return nats per byte. A model without an opinion would have 5.545; in bits it has 8."),
+    Mistake(SLIDING, "per-all-bytes", edit=("(len(data) - 1)", "len(data)"), title="divided by one byte too many",
+            says="You divide by the length of the text. Its first byte is never predicted, so one fewer is to be "
+                 "counted."),
+    Mistake(SLIDING, "slices", edit=("data.unfold(0, t + 1, 1)[1:]", "data.unfold(0, t + 1, t)[1:]"),
+            title="windows that do not overlap",
+            says="Your windows start t bytes apart, and of all but the first you count one prediction: most bytes are "
+                 "left out of the sum. Slide by *one* byte."),
+    Mistake(SLIDING, "no-sliding", instead="""
         training = model.training
         model.eval()
         data = data.long()
@@ -1462,17 +714,10 @@ VARIANTS = [
             nats = nats + F.cross_entropy(model(part[None, :-1])[0], part[1:], reduction="sum")
         model.train(training)
         return nats / (len(data) - 1) / math.log(2)
-    """,
-        title="slices without context",
-        says=(
-            "You cut the text into slices that do not overlap, so the first bytes of each are predicted from next to"
-            " nothing. Every byte should see the t bytes before it: slide by one, count the last."
-        ),
-    ),
-    Mistake(
-        SLIDING,
-        "all-positions",
-        instead="""
+    """, title="slices without context",
+            says="You cut the text into slices that do not overlap, so the first bytes of each are predicted from next "
+                 "to nothing. Every byte should see the t bytes before it: slide by one, count the last."),
+    Mistake(SLIDING, "all-positions", instead="""
         training = model.training
         model.eval()
         data = data.long()
@@ -1480,44 +725,22 @@ VARIANTS = [
         losses = F.cross_entropy(model(windows[:, :-1]).transpose(1, 2), windows[:, 1:])
         model.train(training)
         return losses / math.log(2)
-    """,
-        title="all positions of every window counted",
-        says=(
-            "You slide by one and then average over all positions of every window, those with hardly any context"
-            " included. Of each window but the first, only the last prediction counts."
-        ),
-    ),
-    Mistake(
-        SLIDING,
-        "beginning-left-out",
-        edit=(
-            'nats = F.cross_entropy(model(head[None, :-1])[0], head[1:], reduction="sum")',
-            'nats = F.cross_entropy(model(head[None, :-1])[0, -1], head[-1], reduction="sum")',
-        ),
-        title="the beginning is not counted",
-        says=(
-            "The first t − 1 predicted bytes are missing from your sum. They have less than t bytes before them; take"
-            " what there is."
-        ),
-    ),
-    Mistake(
-        SLIDING,
-        "beginning-twice",
-        edit=("data.unfold(0, t + 1, 1)[1:]", "data.unfold(0, t + 1, 1)"),
-        title="one byte counted twice",
-        says="Byte t is counted twice: as the last prediction of the first window, and again.",
-    ),
-    Mistake(
-        SLIDING,
-        "last-byte-missing",
-        edit=("data.unfold(0, t + 1, 1)[1:]", "data.unfold(0, t + 1, 1)[1:-1]"),
-        title="the last byte is left out",
-        says="The last byte of the text is never predicted.",
-    ),
-    Mistake(
-        SLIDING,
-        "context-too-short",
-        instead="""
+    """, title="all positions of every window counted",
+            says="You slide by one and then average over all positions of every window, those with hardly any context "
+                 "included. Of each window but the first, only the last prediction counts."),
+    Mistake(SLIDING, "beginning-left-out",
+            edit=('nats = F.cross_entropy(model(head[None, :-1])[0], head[1:], reduction="sum")',
+                  'nats = F.cross_entropy(model(head[None, :-1])[0, -1], head[-1], reduction="sum")'),
+            title="the beginning is not counted",
+            says="The first t − 1 predicted bytes are missing from your sum. They have less than t bytes before them; "
+                 "take what there is."),
+    Mistake(SLIDING, "beginning-twice", edit=("data.unfold(0, t + 1, 1)[1:]", "data.unfold(0, t + 1, 1)"),
+            title="one byte counted twice",
+            says="Byte t is counted twice: as the last prediction of the first window, and again."),
+    Mistake(SLIDING, "last-byte-missing", edit=("data.unfold(0, t + 1, 1)[1:]", "data.unfold(0, t + 1, 1)[1:-1]"),
+            title="the last byte is left out",
+            says="The last byte of the text is never predicted."),
+    Mistake(SLIDING, "context-too-short", instead="""
         training = model.training
         model.eval()
         data, nats = data.long(), 0.0
@@ -1526,92 +749,44 @@ VARIANTS = [
             nats = nats + F.cross_entropy(logits, data[i])
         model.train(training)
         return nats / (len(data) - 1) / math.log(2)
-    """,
-        title="one byte of the context given away",
-        says="Your bytes are predicted from t − 1 bytes before them. The window holds t.",
-    ),
-    Mistake(
-        SLIDING,
-        "context-all",
-        instead="""
+    """, title="one byte of the context given away",
+            says="Your bytes are predicted from t − 1 bytes before them. The window holds t."),
+    Mistake(SLIDING, "context-all", instead="""
         training = model.training
         model.eval()
         data = data.long()
         loss = F.cross_entropy(model(data[None, :-1])[0], data[1:])
         model.train(training)
         return loss / math.log(2)
-    """,
-        title="the whole text as one window",
-        says="You hand the whole text to the model at once. It takes windows of t bytes, and no more.",
-    ),
-    Mistake(
-        SLIDING,
-        "first-logits",
-        edit=("logits = model(part[:, :-1])[:, -1]", "logits = model(part[:, :-1])[:, 0]"),
-        title="the logits of the first position",
-        says=(
-            "Of each further window you take the logits of its first position. The last one has the full context, and"
-            " is about the byte that is new."
-        ),
-    ),
-    Mistake(
-        SLIDING,
-        "target-off-by-one",
-        edit=(
-            'F.cross_entropy(logits, part[:, -1], reduction="sum")',
-            'F.cross_entropy(logits, part[:, -2], reduction="sum")',
-        ),
-        title="compared with the byte before",
-        says="You hold the prediction against the last byte of the *input*. It is about the one after.",
-    ),
-    Mistake(
-        SLIDING,
-        "mean-of-means",
-        edit=('F.cross_entropy(logits, part[:, -1], reduction="sum")', "F.cross_entropy(logits, part[:, -1])"),
-        title="a mean where a sum is needed",
-        says=(
-            "You add the *mean* of each batch of windows to a sum, so the batches count for next to nothing. Add up"
-            " everything, and divide once."
-        ),
-    ),
-    Mistake(
-        SLIDING,
-        "training-mode",
-        edit=("model.eval()\n", "model.train()\n"),
-        title="training mode while measuring",
-        says="The model is in training mode while it is measured.",
-    ),
-    Mistake(
-        SLIDING,
-        "no-eval",
-        edit=("model.eval()\n", "pass\n"),
-        title="the mode is left as it comes",
-        says=(
-            "You measure the model in whatever mode it comes. In the middle of a training that is training mode, and"
-            " dropout makes it look worse than it is."
-        ),
-    ),
-    Mistake(
-        SLIDING,
-        "mode-not-restored",
-        edit=("model.train(training)\n", "pass\n"),
-        title="the model is left in evaluation mode",
-        says=(
-            "The model comes back in evaluation mode, whatever mode it came in. A training that measures now and then"
-            " would go on without its dropout."
-        ),
-    ),
-    Mistake(
-        SLIDING,
-        "on-the-cpu",
-        edit=("data = data.long()\n", "data = torch.zeros(len(data), dtype=torch.long) + data\n"),
-        title="a tensor made on the CPU",
-        says="You make a tensor without saying where, and it lands on the CPU, wherever the data are.",
-    ),
-    Same(
-        SLIDING,
-        "one-after-the-other",
-        instead="""
+    """, title="the whole text as one window",
+            says="You hand the whole text to the model at once. It takes windows of t bytes, and no more."),
+    Mistake(SLIDING, "first-logits", edit=("logits = model(part[:, :-1])[:, -1]", "logits = model(part[:, :-1])[:, 0]"),
+            title="the logits of the first position",
+            says="Of each further window you take the logits of its first position. The last one has the full context, "
+                 "and is about the byte that is new."),
+    Mistake(SLIDING, "target-off-by-one",
+            edit=('F.cross_entropy(logits, part[:, -1], reduction="sum")',
+                  'F.cross_entropy(logits, part[:, -2], reduction="sum")'), title="compared with the byte before",
+            says="You hold the prediction against the last byte of the *input*. It is about the one after."),
+    Mistake(SLIDING, "mean-of-means",
+            edit=('F.cross_entropy(logits, part[:, -1], reduction="sum")', "F.cross_entropy(logits, part[:, -1])"),
+            title="a mean where a sum is needed",
+            says="You add the *mean* of each batch of windows to a sum, so the batches count for next to nothing. Add "
+                 "up everything, and divide once."),
+    Mistake(SLIDING, "training-mode", edit=("model.eval()\n", "model.train()\n"), title="training mode while measuring",
+            says="The model is in training mode while it is measured."),
+    Mistake(SLIDING, "no-eval", edit=("model.eval()\n", "pass\n"), title="the mode is left as it comes",
+            says="You measure the model in whatever mode it comes. In the middle of a training that is training mode, "
+                 "and dropout makes it look worse than it is."),
+    Mistake(SLIDING, "mode-not-restored", edit=("model.train(training)\n", "pass\n"),
+            title="the model is left in evaluation mode",
+            says="The model comes back in evaluation mode, whatever mode it came in. A training that measures now and "
+                 "then would go on without its dropout."),
+    Mistake(SLIDING, "on-the-cpu",
+            edit=("data = data.long()\n", "data = torch.zeros(len(data), dtype=torch.long) + data\n"),
+            title="a tensor made on the CPU",
+            says="You make a tensor without saying where, and it lands on the CPU, wherever the data are."),
+    Same(SLIDING, "one-after-the-other", instead="""
         mode = model.training
         model.eval()
         losses = []
@@ -1620,12 +795,8 @@ VARIANTS = [
             losses.append(F.cross_entropy(model(window.unsqueeze(0))[:, -1], data[i:i + 1].long()))
         model.train(mode)
         return torch.stack(losses).mean() * math.log2(math.e)
-    """,
-    ),
-    Same(
-        SLIDING,
-        "as-a-number",
-        instead="""
+    """),
+    Same(SLIDING, "as-a-number", instead="""
         mode = model.training
         model.eval()
         bits = 0.0
@@ -1634,12 +805,8 @@ VARIANTS = [
             bits -= math.log2(chances[data[i].long()].item())
         model.train(mode)
         return bits / (len(data) - 1)
-    """,
-    ),
-    Same(
-        SLIDING,
-        "log-probabilities",
-        instead="""
+    """),
+    Same(SLIDING, "log-probabilities", instead="""
         was_training = model.training
         model.eval()
         ids = data.to(torch.int64)
@@ -1650,8 +817,7 @@ VARIANTS = [
         if was_training:
             model.train()
         return -torch.cat(said).mean() / torch.log(torch.tensor(2.0, device=ids.device))
-    """,
-    ),
+    """),
     Shortcut(HEAT, "finished-part", instead="return finished_temperature(logits, temperature)"),
     Shortcut(TOP_K, "finished-part", instead="return finished_top_k(logits, k)"),
     Shortcut(TOP_P, "finished-part", instead="return finished_top_p(logits, p)"),

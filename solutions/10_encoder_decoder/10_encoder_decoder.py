@@ -39,7 +39,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots
-from helpers.data.numerals import read_english
+from helpers.data.toy.numerals import read_english
 from helpers.data.recorded import recorded
 from helpers.data.datasets import translation_pairs
 from helpers.device import device

@@ -17,8 +17,9 @@ FOLDER = Path(__file__).parent
 def recorded(name: str) -> dict:
     """The run of that name: "imdb", "enwik8", "multi30k" or "pocket_gpt2".
 
-    Keys: command; data (name, sha256, and what it holds); machine; seconds and processor_seconds (of all cores together) of the training; settings; curve, a list of dicts, one for each look at the
-    held-out part; result; samples. LookupError for a run that is not there.
+    Keys: command; data (name, sha256, and what it holds); machine; seconds and processor_seconds (of all cores
+    together) of the training; settings; curve, a list of dicts, one for each look at the held-out part; result;
+    samples. LookupError for a run that is not there.
     """
     path = FOLDER / f"{name}.json"
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""Dates as people and platforms write them. What could mean two days is refused; without a zone, the course's counts."""
+"""Dates as people and platforms write them. What could mean two days is refused; the course has a zone for the rest."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Outermost:
 
 
 def platform_name(name: str) -> Outermost | None:
-    """What this name says if Canvas or Moodle gave it, read from the left: what stands on the right is the student's."""
+    """What a name says if Canvas or Moodle gave it, read from the left: what stands on the right is the student's."""
     if match := MOODLE.match(name):
         return Outermost(Owner("moodle", match["name"].strip(), match["id"]), match["rest"] or "")
     if match := ANONYMOUS.match(name):
@@ -207,7 +207,9 @@ def _settle(made: Identified, taken: dict[str, Identified]) -> None:
     """Keep two apart who would have the same id: the later one gets another."""
     owner, wished = made.owners[0], made.student.id
     if wished in taken:
-        mark = hashlib.sha256(f"{owner.kind}\0{owner.name}\0{owner.number}".encode("utf-8", "replace")).hexdigest()
+        mark = hashlib.sha256(
+            f"{owner.kind}\0{owner.name}\0{owner.number}".encode("utf-8", "surrogatepass")
+        ).hexdigest()
         apart = next(
             f"{wished[:90]}-{mark[:size]}" for size in range(4, 64) if f"{wished[:90]}-{mark[:size]}" not in taken
         )

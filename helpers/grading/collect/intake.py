@@ -18,6 +18,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import parse_utc
 
 from helpers.exercises import Lesson, load_lesson
+from helpers.grading.collect.collected import read_collected, recall
 from helpers.grading.collect.identity import FOLDER, PACKED, Identified, Owner, Student, identify, lessons
 from helpers.grading.collect.names import slug
 from helpers.grading.collect.roster import roster
@@ -73,7 +74,9 @@ def take_in(place: Path, lesson: str, root: Path | None = None) -> Intake:
     walk, sorter = Walk(), _Sorter(load_lesson(lesson))
     for piece in walk.through(place):
         sorter.sort(piece)
-    submissions = sorter.submissions(walk.refused, identify(sorter.owners(walk.refused), people), times)
+    students = identify(sorter.owners(walk.refused), people)
+    recall(students, read_collected(place), lesson)
+    submissions = sorter.submissions(walk.refused, students, times)
     own = {flag for submission in submissions for flag in submission.flags}
     left_out = [refused.says for refused in walk.refused if refused.says not in own]
     return Intake(submissions, [*left_out, *sorter.flags, *times.flags], walk.notes)
@@ -113,9 +116,10 @@ class _Sorter:
             return
         candidate = self._candidate(piece)
         plain_name = piece.name == f"{self._lesson.name}.ipynb"
+        meant = bool(piece.owner.platform) and self._lesson.name in piece.name and not candidate.of
         if candidate.of:
             self._votes[piece.container][piece.owner].add(candidate.of)
-        if candidate.hits or laid_out and (candidate.problem or plain_name):
+        if candidate.hits or meant or (laid_out and (candidate.problem or plain_name)):
             self._ours[piece.owner].append(candidate)
         elif candidate.problem:
             if not any(other in name for name in piece.parts for other in self._others):
@@ -188,7 +192,7 @@ class _Sorter:
         return Submission(student, best.piece, best.digest, "", tuple(dict.fromkeys(flags)), late)
 
     def _order(self, candidate: _Candidate) -> tuple:
-        """What counts stands last: whole, of this lesson, newest by what the platform or the disk says, then by name."""
+        """What counts comes last: whole, of this lesson, newest by what the platform or the disk says, then by name."""
         piece = candidate.piece
         return (
             not candidate.problem,

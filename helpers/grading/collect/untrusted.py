@@ -29,6 +29,10 @@ class Unreadable(ValueError):
     """A file that is no notebook. The text completes "The file ..."."""
 
 
+class Unopened(Unreadable):
+    """A file that this machine could not open: it says nothing about what was handed in, and earns no mark."""
+
+
 @dataclass
 class Screened:
     """A notebook whose every field has the type that it should have. flags: what had to be left out, in words."""

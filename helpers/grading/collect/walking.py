@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.grading.collect.identity import FOLDER, PACKED, Outermost, Owner, lessons, loose_owner, platform_name
-from helpers.grading.collect.untrusted import LARGEST_FILE, Unreadable
+from helpers.grading.collect.untrusted import LARGEST_FILE, Unopened, Unreadable
 from helpers.grading.harmless import plain
 
 MOST_MEMBERS = 2_000  # of one student: files in folders and zips, of whatever kind
@@ -426,7 +426,7 @@ def read_plain(path: Path | str) -> bytes:
                 raise Unreadable("is no plain file")
             return file.read(LARGEST_FILE + 1)
     except OSError:
-        raise Unreadable("cannot be opened") from None
+        raise Unopened("cannot be opened") from None
 
 
 def _modified(member: zipfile.ZipInfo) -> float:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from nbformat.notebooknode import NotebookNode
 
 from helpers.checking import answers
+from helpers.grading.harmless import plain
 from helpers.grading.judging import CheckRun, Why
 
 LONGEST = 300  # characters of an error's message that are kept
@@ -20,8 +19,4 @@ def run_of(cell: NotebookNode) -> CheckRun:
     error = next((output for output in cell.outputs if output.output_type == "error"), None)
     if error is None:
         return CheckRun()
-    return CheckRun(why=Why.RAISED, says=_plain(error.evalue), error=str(error.ename)[:60])
-
-
-def _plain(text: object) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", str(text))[:LONGEST]
+    return CheckRun(why=Why.RAISED, says=plain(error.evalue, LONGEST), error=plain(error.ename, 60))

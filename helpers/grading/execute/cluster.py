@@ -7,18 +7,13 @@ course's environment and bubblewrap.
 
 from __future__ import annotations
 
-import atexit
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
 
-from helpers.grading.execute.running import Executed, Limits, Runner
-
-_runners: dict[tuple, Runner] = {}  # in a worker's process: one for each kind of work it was given
-_making = threading.Lock()
+from helpers.grading.execute.running import Executed, Limits, kept_runner
 
 
 class NoCluster(Exception):
@@ -32,10 +27,25 @@ class Cluster:
         self._client, self._about = client, about
         self.threads = sum(client.nthreads().values())
 
-    def execute(self, notebook: NotebookNode) -> Executed:
-        task = self._client.submit(run_there, self._about, nbformat.writes(notebook), pure=False, retries=2)
-        text, flags, isolation, runs = task.result()
-        return Executed(nbformat.reads(text, as_version=4), tuple(flags), isolation, runs)
+    def everywhere(self, notebook: NotebookNode, seed: str | None = None) -> list[Executed]:
+        """The notebook, run once by each worker: one among them that is wrong would be found by chance otherwise."""
+        tasks = [
+            self._submit(notebook, seed, workers=[worker], allow_other_workers=False)
+            for worker in self._client.nthreads()
+        ]
+        return [_executed(task.result()) for task in tasks]
+
+    def execute(self, notebook: NotebookNode, seed: str | None = None) -> Executed:
+        """As Runner.execute."""
+        return _executed(self._submit(notebook, seed, retries=2).result())
+
+    def _submit(self, notebook: NotebookNode, seed: str | None, **where):
+        return self._client.submit(run_there, self._about, nbformat.writes(notebook), seed, pure=False, **where)
+
+
+def _executed(told: tuple) -> Executed:
+    text, flags, isolation, runs = told
+    return Executed(nbformat.reads(text, as_version=4), tuple(flags), isolation, runs)
 
 
 @contextmanager
@@ -56,13 +66,7 @@ def cluster(scheduler: str, lesson: str, seed: str, isolation: str, limits: Limi
         yield found
 
 
-def run_there(about: tuple, text: str) -> tuple[str, list[str], str, dict]:
+def run_there(about: tuple, text: str, seed: str | None = None) -> tuple[str, list[str], str, dict]:
     """In a worker: run a notebook that came as JSON text, and give it back so."""
-    with _making:
-        if about not in _runners:
-            lesson, seed, isolation, limits = about
-            runner = Runner(lesson, seed, isolation=isolation, limits=limits).__enter__()
-            atexit.register(runner.__exit__, None, None, None)
-            _runners[about] = runner
-    executed = _runners[about].execute(nbformat.reads(text, as_version=4))
+    executed = kept_runner(*about).execute(nbformat.reads(text, as_version=4), seed)
     return nbformat.writes(executed.notebook), list(executed.flags), executed.isolation, dict(executed.runs)

@@ -1,15 +1,17 @@
 """The walls around a submission: a bubblewrap command, and a sentence for where there is none.
 
-Inside there is Python with what is installed beside it, the rooms of helpers that students have, and one empty
-folder to write in. There is no network, no process of the machine, no solution, exam key, gradebook, other
+Inside there is Python with what is installed beside it, the rooms of helpers that students have, and empty
+folders to write in. There is no network, no process of the machine, no solution, exam key, gradebook, other
 submission or home; see `sandboxed` for the limits on what remains.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
+import site
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -25,7 +27,19 @@ BUBBLEWRAP, NONE = "bubblewrap", "none"
 UNSAFE_LABEL = "none (--unsafe)"
 
 COURSE, SANDBOXED_THERE, FONTS_THERE = "/course", "/sandbox/sandboxed.py", "/sandbox/fonts"
-HOME, WORK = "/tmp/home", "/tmp/work"
+SCRATCH = "/sandbox/scratch"  # a place of its own: under /tmp, or anywhere else, somebody's Python may lie
+HOME, WORK = f"{SCRATCH}/home", f"{SCRATCH}/work"
+SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
+
+# Of a folder that Python is installed in: a virtual environment may be the course's own folder, or a whole home
+PARTS_OF_PYTHON = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
+
+TRY = """
+import importlib.util, sys
+for name in ("torch", "IPython", "helpers.course"):
+    if importlib.util.find_spec(name) is None:
+        sys.exit(f"{sys.executable} does not find {name} in it.")
+"""
 
 HOW_TO = """\
 Submissions are strangers' programs, and they are run in a sandbox made by bubblewrap.
@@ -55,6 +69,11 @@ def why_not(without: str = "the flag --unsafe") -> str:
     return HOW_TO.format(problem=problem, without=without) if problem else ""
 
 
+def is_installed() -> bool:
+    """Is there a chance that it works?"""
+    return sys.platform == "linux" and shutil.which("bwrap") is not None
+
+
 @functools.cache
 def _problem() -> str:
     if sys.platform != "linux":
@@ -62,11 +81,19 @@ def _problem() -> str:
     program = shutil.which("bwrap")
     if program is None:
         return "It is not installed here."
-    # As graded: with every wall, and with all that Python needs behind them
+    # As graded: with every wall, as the same user, and with all that Python needs behind them
+    command = [
+        sys.executable,
+        SANDBOXED_THERE,
+        "exec",
+        json.dumps(sandboxed_options(LIMITS)),
+        sys.executable,
+        "-c",
+        TRY,
+    ]
     tried = subprocess.run(
-        wrapped([sys.executable, "-S", "-c", "pass"], environment={}),
-        capture_output=True, text=True, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        wrapped(command, environment={}), capture_output=True, text=True, stdin=subprocess.DEVNULL, errors="replace"
+    )
     if tried.returncode == 0:
         return ""
     said = tried.stderr.strip().splitlines()
@@ -93,31 +120,16 @@ def wrapped(
         walls += ["--unshare-user"]
     else:  # root becomes nobody inside (see `sandboxed.become`): a stronger wall than a root who is called nobody
         walls += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    walls += [
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--perms",
-        "1777",
-        "--size",
-        str(LIMITS.file_bytes),
-        "--tmpfs",
-        "/tmp",
-    ]
+    walls += ["--proc", "/proc", "--dev", "/dev"]
+    for folder in ("/tmp", SCRATCH):
+        walls += [*_parents(folder), "--perms", "1777", "--size", str(LIMITS.file_bytes), "--tmpfs", folder]
     for path in _system():
         link = os.path.islink(path)
         walls += [*_parents(path), *(["--symlink", os.readlink(path)] if link else ["--ro-bind", path]), path]
-    seen = {str(path): str(path) for path in [*_python()]}
-    seen |= {
-        str(r): f"{COURSE}/helpers/{r.name}"
-        for r in sorted(HELPERS.iterdir())
-        if r.name not in (*INSTRUCTORS_ROOMS, "__pycache__")
-    }
-    seen[str(SANDBOXED)] = SANDBOXED_THERE
-    seen |= {str(path): f"{FONTS_THERE}/{path.name}" for path in _font_lists()}
-    for here, there in seen.items():
+    for here, there in _seen().items():
         walls += [*_parents(there), "--ro-bind", here, there]
+    for link in _links_to_python():
+        walls += [*_parents(link), "--symlink", os.readlink(link), link]
     for path in writable:
         walls += [*_parents(str(path)), "--bind", str(path), str(path)]
     walls += ["--perms", "1777", "--dir", WORK, "--perms", "1777", "--dir", HOME]
@@ -125,6 +137,28 @@ def wrapped(
     for name, value in {**defaults(), **environment}.items():
         walls += ["--setenv", name, value]
     return [*walls, "--", *command]
+
+
+def _seen() -> dict[str, str]:
+    """What is to be seen inside beside the system's own, and where."""
+    seen = {path: path for path in [*_python(), *_packages()]}
+    rooms = [r for r in sorted(HELPERS.iterdir()) if r.name not in (*INSTRUCTORS_ROOMS, "__pycache__")]
+    seen |= {str(room): f"{COURSE}/helpers/{room.name}" for room in rooms}
+    seen[str(SANDBOXED)] = SANDBOXED_THERE
+    return seen | {str(path): f"{FONTS_THERE}/{path.name}" for path in _font_lists()}
+
+
+def _stays() -> list[str]:
+    """The folders right below one where a submission may write that hold something it needs to see."""
+    there = [Path(path) for path in (*_seen().values(), *_links_to_python())]
+    return sorted(
+        {
+            str(Path(folder, path.relative_to(folder).parts[0]))
+            for path in there
+            for folder in SHARED_FOLDERS
+            if path.is_relative_to(folder)
+        }
+    )  # fmt: skip  (one condition a line)
 
 
 def _parents(path: str) -> list[str]:
@@ -152,10 +186,36 @@ def _system() -> list[str]:
     ]
 
 
-def _python() -> list[Path]:
-    """Where this Python and its packages lie, each once, the outer first."""
-    folders = sorted({Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable).resolve().parents[1]})
-    return [p for p in folders if not p.is_relative_to("/usr") and p != Path("/")]
+def _python() -> list[str]:
+    """Where this Python lies: programs and libraries, and nothing else of the folders that they are installed in."""
+    folders = sorted({sys.base_prefix, sys.prefix, str(Path(sys.executable).resolve().parents[1])})
+    parts = [os.path.join(folder, part) for folder in folders for part in PARTS_OF_PYTHON]
+    return [part for part in parts if os.path.exists(part) and not _is_system(part)]
+
+
+def _packages() -> list[str]:
+    """Where packages lie that are not installed in this Python's own folders: a user's, or those of a .pth file."""
+    folders = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    own = _python()
+    return [
+        folder
+        for folder in dict.fromkeys(folders)
+        if os.path.isdir(folder) and not _is_system(folder) and not any(Path(folder).is_relative_to(p) for p in own)
+    ]
+
+
+def _links_to_python() -> list[str]:
+    """The links by which this Python is called, where they lie in no folder that is seen as a whole."""
+    links, path = [], sys.executable
+    while os.path.islink(path):
+        if not any(Path(path).is_relative_to(part) for part in _python()) and not _is_system(path):
+            links.append(path)
+        path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+    return links
+
+
+def _is_system(path: str) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in ("/usr", "/bin", "/lib", "/lib64"))
 
 
 def _font_lists() -> list[Path]:
@@ -172,20 +232,26 @@ def defaults(there: bool = True) -> dict[str, str]:
     one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # submissions run side by side
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
-        "PYTHONPATH": COURSE if there else str(HELPERS.parent),
+        "PYTHONPATH": os.pathsep.join([COURSE if there else str(HELPERS.parent), *_told_packages()]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         "HOME": HOME,
         "USER": "student",
         "LANG": "C.UTF-8",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "MPLCONFIGDIR": "/tmp/matplotlib" if there else str(_fonts_here()),
+        "MPLCONFIGDIR": f"{SCRATCH}/matplotlib" if there else str(_fonts_here()),
         "COURSE_DEVICE": "cpu",
         "HF_HUB_OFFLINE": "1",
         **dict.fromkeys(one, "1"),
     }
 
 
+def _told_packages() -> list[str]:
+    """The folders of packages that Python finds by its environment, or by whose it is, and not by itself."""
+    told = {site.getusersitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    return [folder for folder in _packages() if folder in told]
+
+
 def sandboxed_options(limits: Limits, **more) -> dict:
     """What `sandboxed.py` is told about its task."""
-    return {"user": as_user(), "limits": asdict(limits), **more}
+    return {"user": as_user(), "limits": asdict(limits), "stays": _stays(), **more}

@@ -35,10 +35,20 @@ import traceback
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_RDONLY, MS_REC, MS_PRIVATE = 2, 4, 8, 1, 0x4000, 1 << 18
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = (
+    1,
+    2,
+    4,
+    8,
+    32,
+    4096,
+    16384,
+    1 << 18,
+)
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 
-SCRATCH, FONTS = "/tmp", "/sandbox/fonts"
+SCRATCH, FONTS = "/sandbox/scratch", "/sandbox/fonts"
+SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
 HEARTBEAT = 0.1  # seconds between two looks at a submission's memory and processes
 
 
@@ -63,6 +73,17 @@ def mount(kind: str, target: str, flags: int, options: str = "") -> None:
     _ask(_libc().mount(kind.encode(), target.encode(), kind.encode(), flags, options.encode()), f"mount {target}")
 
 
+def bind(source: str, target: str) -> None:
+    """Show a folder, with all that is mounted in it, in another place too."""
+    _ask(_libc().mount(source.encode(), target.encode(), None, MS_BIND | MS_REC, None), f"bind {target}")
+
+
+def read_only(path: str) -> None:
+    """Let nothing be written to a folder that was bound; what is mounted below it stays as it is."""
+    flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV
+    _ask(_libc().mount(None, path.encode(), None, flags, None), f"remount {path}")
+
+
 def prctl(option: int, value: int) -> None:
     _ask(_libc().prctl(option, value, 0, 0, 0), "prctl")
 
@@ -83,35 +104,72 @@ def become(user: int) -> None:
     os.setresuid(user, user, user)
 
 
+# What the kernel's filters know a processor by, and where its numbers stand below
+PROCESSORS = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+
 # System calls that no exercise needs and that reach far into the operating system, or past the limits here
-# (memory of memfd_create and shmget belongs to no process and would not be counted).
+# (what memfd_create, shmget, msgget and semget hold belongs to no process and would not be counted).
 REFUSED = {
-    "x86_64": {
-        "arch": 0xC000003E, "clone": 56, "clone3": 435, "socket": 41,
-        "calls": (
-            101, 310, 311, 165, 166, 155, 161, 272, 308, 246, 320, 175, 313, 176, 248, 249, 250, 321, 298, 323, 304,
-            319, 447, 29, 425, 426, 427, 428, 429, 430, 431, 432, 433, 442, 135, 163, 167, 168, 169, 170, 171, 153, 303,
-        ),
-    },
-    "aarch64": {
-        "arch": 0xC00000B7, "clone": 220, "clone3": 435, "socket": 198,
-        "calls": (
-            117, 270, 271, 40, 39, 41, 51, 97, 268, 104, 294, 105, 273, 106, 217, 218, 219, 280, 241, 282, 265,
-            279, 447, 194, 425, 426, 427, 428, 429, 430, 431, 432, 433, 442, 92, 89, 224, 225, 142, 161, 162, 58, 264,
-        ),
-    },
-}  # fmt: skip
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "personality": (135, 92),
+    "acct": (163, 89),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "reboot": (169, 142),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "vhangup": (153, 58),
+    "pidfd_getfd": (438, 438),
+}
+BOUNDED = {"clone": (56, 220), "clone3": (435, 435), "socket": (41, 198)}
 
 
 def refuse_system_calls(families: tuple[int, ...] = (socket.AF_UNIX,)) -> bool:
-    """Install a seccomp filter: the calls above fail with EPERM, and so do sockets of other families.
+    """Install a seccomp filter: the calls in REFUSED fail with EPERM, and so do sockets of other families.
 
     clone may not make namespaces; clone3, whose flags a filter cannot read, is "not implemented", and the C
     library takes clone instead. Returns False on processors that this table does not know.
     """
-    table = REFUSED.get(platform.machine())
-    if table is None:
+    if platform.machine() not in PROCESSORS:
         return False
+    processor, place = PROCESSORS[platform.machine()]
+    clone, clone3, socket_ = (BOUNDED[name][place] for name in ("clone", "clone3", "socket"))
     allow, eperm, enosys, end = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
     load, equal, at_least, bits, give = 0x20, 0x15, 0x35, 0x45, 0x06
 
@@ -119,13 +177,13 @@ def refuse_system_calls(families: tuple[int, ...] = (socket.AF_UNIX,)) -> bool:
         return struct.pack("HBBI", code, yes, no, value)
 
     namespaces = 0x7E020080  # CLONE_NEW*
-    program = [line(load, 4), line(equal, table["arch"], 1, 0), line(give, end), line(load, 0)]
+    program = [line(load, 4), line(equal, processor, 1, 0), line(give, end), line(load, 0)]
     program += [line(at_least, 0x40000000, 0, 1), line(give, enosys)]  # x86's second set of numbers
-    for number in table["calls"]:
-        program += [line(equal, number, 0, 1), line(give, eperm)]
-    program += [line(equal, table["clone3"], 0, 1), line(give, enosys)]
-    program += [line(equal, table["clone"], 0, 3), line(load, 16), line(bits, namespaces, 0, 1), line(give, eperm)]
-    program += [line(load, 0), line(equal, table["socket"], 0, 2 + len(families)), line(load, 16)]
+    for numbers in REFUSED.values():
+        program += [line(equal, numbers[place], 0, 1), line(give, eperm)]
+    program += [line(equal, clone3, 0, 1), line(give, enosys)]
+    program += [line(equal, clone, 0, 3), line(load, 16), line(bits, namespaces, 0, 1), line(give, eperm)]
+    program += [line(load, 0), line(equal, socket_, 0, 2 + len(families)), line(load, 16)]
     program += [line(equal, family, len(families) - place, 0) for place, family in enumerate(families)]
     program += [line(give, eperm), line(give, allow)]
     code = ctypes.create_string_buffer(b"".join(program))
@@ -159,9 +217,8 @@ def set_limits(limits: dict, used: int) -> None:
 
 
 def memory_in_use() -> int:
-    with contextlib.suppress(OSError):
-        with open("/proc/self/status") as file:
-            return next((1024 * int(line.split()[1]) for line in file if line.startswith("VmData")), 0)
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        return next((1024 * int(line.split()[1]) for line in file if line.startswith("VmData")), 0)
     return 0
 
 
@@ -177,32 +234,45 @@ def _processes_are_counted_by_namespace() -> bool:
 
 
 def serve(channel: int, about: dict) -> None:
-    """Import, say so, then fork a keeper for each pair of sockets that arrives. Ends when the grader does."""
+    """Import, say so, then fork a keeper for each pair of sockets that arrives. Ends when the grader does.
+
+    With the sockets comes what the submission's environment has beside this process's own, as JSON.
+    """
     if about["user"] is not None and os.geteuid() == 0:
         become(about["user"])
         # A process that gave up root may not touch its own /proc until it executes something
         os.execv(sys.executable, [sys.executable, *sys.argv])
     control = socket.socket(fileno=channel)
-    shell = prepare(about)
-    nested = about["nested"] and _can_nest()
+    shell, missing = prepare(about)
+    nested = about["nested"] and _can_nest(about)
     if sys.platform == "linux":
         prctl(PR_SET_DUMPABLE, 0)
-    control.sendall(json.dumps({"nested": nested, "threads": _threads()}).encode() + b"\n")
+    ready = {"nested": nested, "threads": _threads(), "missing": missing}
+    control.sendall(json.dumps(ready).encode() + b"\n")
     while True:
-        word, sockets, _, _ = socket.recv_fds(control, 1, 2)
+        told, sockets, _, _ = socket.recv_fds(control, 1 << 16, 2)
         _bury()
-        if not word:
+        if not told:
             os._exit(0)
         if os.fork() == 0:
             control.close()
+            os.environ.update(json.loads(told))
             keep(*sockets, shell, {**about, "nested": nested})
         for number in sockets:
             os.close(number)
 
 
 def prepare(about: dict):
-    """Everything that submissions have in common: imports, and a shell that nothing has run in yet."""
+    """Everything that submissions have in common: imports, and a shell that nothing has run in yet.
+
+    Returns the shell, and why the course itself cannot be imported here, or "".
+    """
     _lay_out_fonts()
+    missing = ""
+    try:
+        exec(about["needed"], {})
+    except BaseException as problem:
+        missing = f"{type(problem).__name__}: {problem}"[:500]
     for imported in ast.parse(about["imports"]).body:
         # What fails here will fail in the cell itself, where it can be told
         with contextlib.suppress(Exception):
@@ -212,7 +282,7 @@ def prepare(about: dict):
         _warm_torch(sys.modules["torch"])
     gc.collect()
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
-    return shell
+    return shell, missing
 
 
 def _warm_torch(torch) -> None:
@@ -241,15 +311,16 @@ def _threads() -> int:
         return 1
 
 
-def _can_nest() -> bool:
+def _can_nest(about: dict) -> bool:
     """May this process make namespaces, and mount in them?"""
     child = os.fork()
     if child == 0:
         try:
             enter_namespaces()
-            unshare(CLONE_NEWNS)
-            mount("tmpfs", SCRATCH, MS_NOSUID | MS_NODEV, "size=4k")
-            os._exit(0)
+            if os.fork() == 0:  # the namespace of processes begins with a child
+                make_own_folders(about)
+                os._exit(0)
+            os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
         except BaseException:
             os._exit(1)
     _, status = os.waitpid(child, 0)
@@ -336,6 +407,8 @@ def _over_limit(child: int, limits: dict) -> str:
         return f"it started more than {limits['processes']} processes"
     if sum(map(_own_memory, family)) > limits["memory"] and sum(map(_fair_memory, family)) > limits["memory"]:
         return f"it used more than {limits['memory'] / 2**30:.1f} GB of memory"
+    if _sockets() > limits["open_files"]:
+        return f"it opened more than {limits['open_files']} sockets"
     return ""
 
 
@@ -345,25 +418,32 @@ def _family(process: int) -> list[int]:
     while rest:
         each = rest.pop()
         found.append(each)
-        with contextlib.suppress(OSError, ValueError):
-            with open(f"/proc/{each}/task/{each}/children") as file:
-                rest += map(int, file.read().split())
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{each}/task/{each}/children") as file:
+            rest += map(int, file.read().split())
     return found
 
 
 def _own_memory(process: int) -> int:
-    return _sum_of_lines(f"/proc/{process}/status", ("RssAnon:", "RssShmem:"))
+    return _sum_of_lines(f"/proc/{process}/status", ("RssAnon:", "RssShmem:", "VmPTE:"))
 
 
 def _fair_memory(process: int) -> int:
     # Counts a page that n processes share as 1/n: exact, and slow to ask for
-    return _sum_of_lines(f"/proc/{process}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")) or _own_memory(process)
+    shared = _sum_of_lines(f"/proc/{process}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:"))
+    tables = _sum_of_lines(f"/proc/{process}/status", ("VmPTE:",))  # gigabytes where much is mapped and only read
+    return shared + tables if shared else _own_memory(process)
+
+
+def _sockets() -> int:
+    """How many sockets this network's processes hold: what waits in them is nobody's memory."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/net/sockstat") as file:
+        return int(file.readline().split()[2])
+    return 0
 
 
 def _sum_of_lines(path: str, names: tuple[str, ...]) -> int:
-    with contextlib.suppress(OSError):
-        with open(path) as file:
-            return sum(1024 * int(line.split()[1]) for line in file if line.startswith(names))
+    with contextlib.suppress(OSError), open(path) as file:
+        return sum(1024 * int(line.split()[1]) for line in file if line.startswith(names))
     return 0
 
 
@@ -375,7 +455,7 @@ def run_submission(cells: int, shell, about: dict) -> None:
     try:
         used = memory_in_use()  # while there is a /proc that tells
         if about["nested"]:
-            make_own_folders(about["limits"])
+            make_own_folders(about)
         if sys.platform == "linux":
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()  # kill(0) reaches a process group whole, also where it began outside the namespace
@@ -393,22 +473,36 @@ def run_submission(cells: int, shell, about: dict) -> None:
     os._exit(1)
 
 
-def make_own_folders(limits: dict) -> None:
+def make_own_folders(about: dict) -> None:
     """In a mount namespace of its own: empty folders where it may write, and its own processes in /proc."""
     unshare(CLONE_NEWNS)
     _ask(_libc().mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "mount /")
-    options = f"size={limits['file_bytes']},nr_inodes=20000,mode=1777"
-    mount("tmpfs", SCRATCH, MS_NOSUID | MS_NODEV, options)
-    mount("tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV, options)
+    mount("tmpfs", SCRATCH, MS_NOSUID | MS_NODEV, f"size={about['limits']['file_bytes']},nr_inodes=20000,mode=1777")
+    for folder in SHARED_FOLDERS:
+        _cover(folder, [path for path in about["stays"] if path.startswith(f"{folder}/")])
     try:
         mount("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     except OSError:  # not allowed where parts of /proc are covered: then there is none
         mount("tmpfs", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=0,nr_inodes=1,mode=555")
-    with contextlib.suppress(OSError):
-        with open("/proc/sys/user/max_user_namespaces", "w") as file:
-            file.write("0")
+    with contextlib.suppress(OSError), open("/proc/sys/user/max_user_namespaces", "w") as file:
+        file.write("0")
     os.makedirs(os.environ["HOME"], exist_ok=True)
-    os.makedirs(f"{SCRATCH}/work", exist_ok=True)
+    os.makedirs(about["folder"], exist_ok=True)
+
+
+def _cover(folder: str, stays: list[str]) -> None:
+    """Put an empty folder in the place of this one, in which what has to stay is seen as before, read-only.
+
+    stays: folders right below it. A course's Python lies there where somebody works under /tmp.
+    """
+    new = SCRATCH + folder
+    os.makedirs(new)
+    os.chmod(new, 0o1777)
+    for path in stays:
+        os.mkdir(SCRATCH + path)
+        bind(path, SCRATCH + path)
+        read_only(SCRATCH + path)
+    bind(new, folder)
 
 
 def _only_descriptor(number: int) -> Channel:
@@ -457,9 +551,9 @@ class Channel:
 
 
 def _run_cells(shell, channel: Channel, limits: dict) -> None:
-    out = Outputs(channel, limits["output_bytes"])
+    out = Outputs(channel, limits)
     shell.speak_through(out)
-    sys.stdout, sys.stderr = Stream("stdout", out), Stream("stderr", out)
+    sys.stdout, sys.stderr = out.streams
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         request = channel.receive()
@@ -467,48 +561,81 @@ def _run_cells(shell, channel: Channel, limits: dict) -> None:
         try:
             shell.forget_transformers()
             shell.run_cell(request["source"], store_history=True)
-            sys.stdout.flush(), sys.stderr.flush()
+            out.settle()
         except KeyboardInterrupt:
             pass
         except SystemExit:
             os._exit(0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        out.send({"type": "done", "cell": request["cell"], "count": shell.execution_count - 1})
+        out.settle()
+        channel.send({"type": "done", "cell": request["cell"], "count": shell.execution_count - 1})
 
 
 class Outputs:
-    """What cells leave, on its way out. What exceeds the limit is dropped here, once said; answers pass."""
+    """What cells leave, on its way out. What exceeds the limits is dropped here, once said; answers pass.
 
-    def __init__(self, channel: Channel, limit: int):
-        self.channel, self._room, self._answer = channel, limit, "application/vnd.dot-product-to-gpt2.answer+json"
+    The grader counts for itself: what is dropped here only need not be sent.
+    """
 
-    def send(self, message: dict) -> None:
-        self.channel.send(message)
+    def __init__(self, channel: Channel, limits: dict):
+        self.channel, self._answer = channel, "application/vnd.dot-product-to-gpt2.answer+json"
+        self._room, self._left = limits["output_bytes"], limits["outputs"]
+        self.streams = (Stream("stdout", self), Stream("stderr", self))
+
+    def settle(self) -> None:
+        """Send what was printed, so that what is sent next stands behind it."""
+        for stream in self.streams:
+            stream.push()
 
     def stream(self, name: str, text: str) -> None:
         if self._room > 0:
-            self.send({"type": "stream", "name": name, "text": text[: self._room]})
+            self.channel.send({"type": "stream", "name": name, "text": text[: self._room]})
             self._took(len(text))
 
-    def data(self, kind: str, data: dict, metadata: dict | None, **more) -> None:
+    def data(self, kind: str, data: dict, **more) -> None:
+        self.settle()
         data = {name: _text_of(value) for name, value in data.items()}
-        message = {"type": kind, "data": data, "metadata": metadata or {}, **more}
+        message = {"type": kind, "data": data, **more}
         if self._answer in data:
-            return self.send(message)
-        if self._room > 0:
+            self.channel.send(message)
+        elif self._counted():
             size = sum(len(value) if isinstance(value, str) else len(repr(value)) for value in data.values())
             if size <= self._room:
-                self.send(message)
+                self.channel.send(message)
             self._took(size)
 
-    def error(self, name: str, value: str, lines: list[str]) -> None:
-        text = "\n".join(lines)
-        self.send({"type": "error", "ename": name[:200], "evalue": value[:2000], "traceback": [text[-20_000:]]})
+    def error(self, name: object, value: object, lines: list[str]) -> None:
+        self.settle()
+        name, value, text = _said(name), _said(value), "\n".join(lines)
+        if self._counted():
+            self.channel.send(
+                {"type": "error", "ename": name[:200], "evalue": value[:2000], "traceback": [text[-20_000:]]}
+            )
+
+    def clear(self, wait: bool) -> None:
+        self.settle()
+        if self._counted():
+            self.channel.send({"type": "clear_output", "wait": wait})
+
+    def _counted(self) -> bool:
+        """May one more output be sent?"""
+        self._left -= 1
+        if self._left == -1:
+            self.channel.send({"type": "cut"})
+        return self._left >= 0 and self._room > 0
 
     def _took(self, size: int) -> None:
         self._room -= size
         if self._room <= 0:
-            self.send({"type": "cut"})
+            self.channel.send({"type": "cut"})
+
+
+def _said(thing: object) -> str:
+    """A student's exception may raise when it is asked for its words."""
+    try:
+        return str.__str__(thing if isinstance(thing, str) else str(thing))
+    except Exception:
+        return ""
 
 
 def _text_of(value):
@@ -516,12 +643,15 @@ def _text_of(value):
 
 
 class Stream(io.TextIOBase):
-    """sys.stdout or sys.stderr of a cell: gathers what is written and sends it in pieces."""
+    """sys.stdout or sys.stderr of a cell: gathers what is written and sends it in pieces.
+
+    Who flushes after each word, as progress bars do, has it sent a few times a second and not each time.
+    """
 
     encoding, errors = "utf-8", "replace"
 
     def __init__(self, name: str, outputs: Outputs):
-        self.name, self._outputs, self._held, self._size = name, outputs, [], 0
+        self.name, self._outputs, self._held, self._size, self._sent = name, outputs, [], 0, 0.0
 
     def writable(self) -> bool:
         return True
@@ -529,15 +659,20 @@ class Stream(io.TextIOBase):
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        self._held.append(text)
+        self._held.append(str.__str__(text))
         self._size += len(text)
         if self._size > 1 << 16:
-            self.flush()
+            self.push()
         return len(text)
 
     def flush(self) -> None:
+        if time.monotonic() > self._sent + HEARTBEAT:
+            self.push()
+
+    def push(self) -> None:
         if self._held:
             text, self._held, self._size = "".join(self._held), [], 0
+            self._sent = time.monotonic()
             self._outputs.stream(self.name, text)
 
 
@@ -553,21 +688,18 @@ def make_shell():
 
     class Publisher(DisplayPublisher):
         def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **kwargs):
-            sys.stdout.flush(), sys.stderr.flush()
             kind = "update_display_data" if update else "display_data"
-            self.shell.outputs.data(kind, data, metadata, display_id=(transient or {}).get("display_id"))
+            self.shell.outputs.data(kind, data, display_id=(transient or {}).get("display_id"))
 
         def clear_output(self, wait=False):
-            sys.stdout.flush(), sys.stderr.flush()
-            self.shell.outputs.send({"type": "clear_output", "wait": bool(wait)})
+            self.shell.outputs.clear(bool(wait))
 
     class Hook(DisplayHook):
         def write_output_prompt(self):
             pass
 
         def write_format_data(self, format_dict, md_dict=None):
-            sys.stdout.flush(), sys.stderr.flush()
-            self.shell.outputs.data("execute_result", format_dict, md_dict, count=self.prompt_count)
+            self.shell.outputs.data("execute_result", format_dict, count=self.prompt_count)
 
         def finish_displayhook(self):
             self._is_active = False
@@ -586,8 +718,7 @@ def make_shell():
             self.input_transformer_manager = TransformerManager()
 
         def _showtraceback(self, etype, evalue, stb):
-            sys.stdout.flush(), sys.stderr.flush()
-            self.outputs.error(etype.__name__, str(evalue), [str(line) for line in stb])
+            self.outputs.error(etype.__name__, evalue, [_said(line) for line in stb])
 
         def ask_exit(self):
             os._exit(0)
@@ -616,15 +747,15 @@ def make_shell():
     return shell
 
 
-# ------------------------------------------------------------------------------- a kernel of Jupyter's own
+# ---------------------------------------------------------------------------------- any other program
 
 
-def become_kernel(about: dict, command: list[str]) -> None:
-    """Give up what a kernel does not need, then become it (`provisioner` calls this way)."""
+def become_program(about: dict, command: list[str]) -> None:
+    """Give up what a program does not need that runs behind the walls by itself, then become it."""
     if about["user"] is not None and os.geteuid() == 0:
         become(about["user"])
     set_limits(about["limits"], 1 << 30)  # which the imports will take
-    # ipykernel binds a port of the loopback to gather what forks print; this network ends at the sandbox's wall
+    # A kernel of Jupyter's binds a port of the loopback; this network ends at the sandbox's wall
     refuse_system_calls((socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK))
     os.execv(command[0], command)
 
@@ -634,7 +765,7 @@ def main() -> None:
     if task == "serve":
         serve(int(sys.argv[3]), about)
     else:
-        become_kernel(about, sys.argv[3:])
+        become_program(about, sys.argv[3:])
 
 
 if __name__ == "__main__":

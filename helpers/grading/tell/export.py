@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from helpers.checking.panel import number
 from helpers.exercises.exercise import lesson_names
+from helpers.grading.harmless import plain
 from helpers.grading.tell.pages import write
 from helpers.grading.tell.results import Result, reading, results
 from helpers.grading.tell.tables import as_csv
@@ -35,14 +37,33 @@ def write_exports(lesson: str | None = None) -> int:
         return 1
     written = [folder / "nbgrader.csv"]
     for name in [lesson] if lesson else lesson_names():
-        found = _graded(name)
-        if found:
-            for kind, table in (("canvas", canvas), ("moodle", moodle)):
-                path = folder / f"{name}.{kind}.csv"
-                write(path, table(name, found))
-                written.append(path)
+        parted, others = by_platform(_graded(name))
+        for platform, own in parted.items():
+            path = folder / f"{name}.{platform}.csv"
+            write(path, TABLES[platform](name, own))
+            written.append(path)
+        for platform in TABLES.keys() - parted.keys():  # an earlier export's, with students who do not belong there
+            (folder / f"{name}.{platform}.csv").unlink(missing_ok=True)
+        if others:
+            named = ", ".join(plain(result.student, 60) for result in others)
+            print(f"{name}: no platform is known of {named}. Their marks stand in {folder / 'nbgrader.csv'} only")
     print("Wrote " + ", ".join(map(str, written)))
     return 0
+
+
+def by_platform(found: Sequence[Result]) -> tuple[dict[str, list[Result]], list[Result]]:
+    """Each platform's own students, and those whom no file can hold.
+
+    Who is known by the name of a folder alone goes with the others, if these are of one platform. Where nobody is known
+    to be of any, the class may be of either.
+    """
+    parted = {platform: [result for result in found if result.platform == platform] for platform in TABLES}
+    parted = {platform: own for platform, own in parted.items() if own}
+    others = [result for result in found if result.platform not in TABLES]
+    if len(parted) > 1 or not found:
+        return parted, others
+    platforms = list(parted) or list(TABLES)
+    return {platform: list(found) for platform in platforms}, []
 
 
 def _graded(lesson: str) -> list[Result]:
@@ -86,3 +107,6 @@ def moodle(lesson: str, found: list[Result]) -> str:
         username = "" if known else result.student
         rows.append([identifier, result.shown, username, result.email, result.score, result.out_of, "-", told])
     return as_csv(rows)
+
+
+TABLES = {"canvas": canvas, "moodle": moodle}

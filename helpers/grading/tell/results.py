@@ -158,7 +158,7 @@ def _result(
     return Result(
         student=student.id,
         name=" ".join(part for part in (student.first_name, student.last_name) if part),
-        number=student.lms_user_id or "",
+        number=(entry.number if entry else "") or student.lms_user_id or "",
         email=student.email or "",
         score=round(max(0.0, submission.score - penalty), 6),
         out_of=submission.max_score,

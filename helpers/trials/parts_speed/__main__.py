@@ -61,7 +61,9 @@ def show(sides: tuple[str, str], outcomes: dict[str, dict[str, Outcome]]) -> Non
     for i, row in enumerate(rows):
         print(
             "| "
-            + " | ".join(cell.ljust(w) if j == 0 else cell.rjust(w) for j, (cell, w) in enumerate(zip(row, widths)))
+            + " | ".join(
+                cell.ljust(w) if j == 0 else cell.rjust(w) for j, (cell, w) in enumerate(zip(row, widths, strict=True))
+            )
             + " |"
         )
         if i == 0:

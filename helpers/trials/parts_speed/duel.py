@@ -20,9 +20,9 @@ import torch
 class Job:
     """One thing to measure.
 
-    name: of the table's row. calls: the arguments of each call that makes it up, measured one by one. rounds: how often each
-    side does each call, after one call that does not count; the median is taken. warm_up: the arguments of that call, where
-    it is a smaller one.
+    name: of the table's row. calls: the arguments of each call that makes it up, measured one by one. rounds: how often
+    each side does each call, after one call that does not count; the median is taken. warm_up: the arguments of that
+    call, where it is a smaller one.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """tokens a second, and bytes at the peak of the process's memory during the job (None where the system does not tell)."""
+    """Tokens a second, and bytes at the peak of the process's memory (None where the system does not tell)."""
 
     speed: float
     peak: int | None
@@ -43,7 +43,8 @@ class Outcome:
 class Side:
     """A process that does jobs.
 
-    module: has a function `jobs(side, folder)` that returns a dict from name to function; each returns how many tokens it dealt with.
+    module: has a function `jobs(side, folder)` that returns a dict from name to function; each returns
+    how many tokens it dealt with.
     """
 
     def __init__(self, module: str, side: str, folder: Path, threads: int):

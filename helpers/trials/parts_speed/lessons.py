@@ -65,7 +65,7 @@ def copy_weights(ours: nn.Module, theirs: nn.Module) -> None:
     theirs.positions.load_state_dict(ours.positions.state_dict())
     theirs.head.load_state_dict((ours.to_classes if isinstance(ours, Classifier) else ours.to_logits).state_dict())
     theirs.encoder.norm.load_state_dict(ours.transformer.norm.state_dict())
-    for block, layer in zip(ours.transformer.blocks, theirs.encoder.layers):
+    for block, layer in zip(ours.transformer.blocks, theirs.encoder.layers, strict=True):
         attention = block.attention
         layer.self_attn.in_proj_weight.copy_(
             torch.cat([attention.to_queries.weight, attention.to_keys.weight, attention.to_values.weight])

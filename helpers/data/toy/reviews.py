@@ -5,7 +5,8 @@
 Whether a reviewer liked the film hangs on negation ("not a dull film"), contrast ("the plot is weak, but the cast is
 great") and scope ("nobody can say that the ending is silly"). Praise and blame are used alike in kind and unkind
 reviews, and so is every other word: to who only counts words they are a toss-up. One review in six is plain, with two
-words of praise or two of blame and no more, so that counting words is of some use, and so that the words can be learned.
+words of praise or two of blame and no more, so that counting words is of some use, and so that the words can be
+learned.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ _PLAIN = [
 ]
 
 # What a sentence says of the film. {same} is a phrase that says what the whole review says, plain or by negation;
-# {other} says the opposite; {adj} and {opp} are bare adjectives of praise or blame, likewise; {it} is a part of the film.
-# A sentence with bare adjectives comes with a partner that uses the opposite ones, so that they cancel out in the count.
+# {other} says the opposite; {adj} and {opp} are bare adjectives of praise or blame, likewise; {it} is a
+# part of the film. A sentence with bare adjectives comes with a partner that uses the opposite ones, so
+# that they cancel out in the count.
 _SENTENCES = [
     "{it} is {same}",
     "{it} is {other}, but {it2} is {same}",
@@ -79,7 +81,9 @@ _AFTER = [
 ]
 
 
-def reviews(train=20_000, test=2_000, seed=0):
+def reviews(
+    train: int = 20_000, test: int = 2_000, seed: int = 0
+) -> tuple[tuple[list[str], list[int]], tuple[list[str], list[int]]]:
     """((texts, labels) to train on, (texts, labels) to test on): lists of str and of int, 0 unkind and 1 kind.
 
     Half of each part is kind. Reviews are distinct, and what a test review says of the film is never said in the same

@@ -102,7 +102,10 @@ _GERMAN_VALUES = (
 
 
 def _read(words: list[str], values: dict[str, int], spell) -> int:
-    """Add the words up; hundred and thousand multiply what stands before them. Then see whether the number is spelled so."""
+    """Add the words up; hundred and thousand multiply what stands before them.
+
+    Then see whether the number is spelled so.
+    """
     total = group = 0
     for word in words:
         if word not in values:
@@ -125,7 +128,9 @@ def _require_in_range(number: int) -> None:
         raise ValueError(f"Numbers from 0 to {LARGEST:,} can be spelled, not {number:,}.")
 
 
-def numerals(train=12_000, validation=500, test=1_000, seed=0):
+def numerals(
+    train: int = 12_000, validation: int = 500, test: int = 1_000, seed: int = 0
+) -> tuple[list[tuple[str, str]], ...]:
     """(train, validation, test): lists of (English, German) numerals, each a string of words with spaces between them.
 
     No number is in two of the three, nor twice in one. The training part starts with all numbers below 100, from which

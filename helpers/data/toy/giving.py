@@ -1,5 +1,7 @@
 """Sentences such as "mary gave roses to susan", made by rule: who gave what to whom (lesson 4)."""
 
+from __future__ import annotations
+
 import torch
 
 NAMES = "mary susan john peter anna tom alice james laura simon clara oscar nora felix irene hugo".split()
@@ -9,7 +11,7 @@ ROLES = ["who", "what", "whom"]
 GAVE = 1  # the position of the verb
 
 
-def giving_sentences(count, generator=None):
+def giving_sentences(count: int, generator: torch.Generator | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """`count` sentences of five words with their answers. Nobody gives anything to themselves.
 
     Returns (ids, answers): ids (count, 5), numbers into WORDS; answers (count, 3), the ids of who, what and whom.
@@ -21,6 +23,6 @@ def giving_sentences(count, generator=None):
     return torch.stack([who, gave, what, to, whom], dim=1), torch.stack([who, what, whom], dim=1)
 
 
-def word_ids(sentence):
+def word_ids(sentence: str) -> torch.Tensor:
     """The numbers of a sentence's words: "mary gave roses to susan" -> (1, 5)."""
     return torch.tensor([[WORDS.index(word) for word in sentence.split()]])

@@ -4,6 +4,8 @@ The films are real; what is said about them, and every viewer, is invented. Rati
 that the viewer liked the film, negative that they did not, 0 that they could not care less.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +31,7 @@ class FilmRatings(NamedTuple):
     features: torch.Tensor  # (films, 2) romance (+) against action (-), light (+) against serious (-)
 
 
-def film_table():
+def film_table() -> FilmTable:
     """A table small enough to work by hand: the dot product of a viewer and a film is the rating to expect.
 
     Ada and Casablanca: 2 * 2 + (-1) * (-1) = 5. The signs agree in both features, so she should see it.
@@ -80,12 +82,13 @@ _FILMS = {
 }
 
 
-def film_ratings(viewers=200, seen=0.3, seed=0):
+def film_ratings(viewers: int = 200, seen: float = 0.3, seed: int = 0) -> FilmRatings:
     """What `viewers` people thought of 24 well-known films, each film seen with probability `seen`.
 
     Returns FilmRatings(ratings (viewers, 24), seen (viewers, 24), names, features (24, 2)). A rating is the dot product
-    of the viewer's taste and the film's two features, plus noise. Viewers differ more about romance and action than about
-    light and serious films: that is the leading direction to find. The same seed gives the same table on every machine.
+    of the viewer's taste and the film's two features, plus noise. Viewers differ more about romance and
+    action than about light and serious films: that is the leading direction to find. The same seed gives
+    the same table on every machine.
     """
     random = np.random.RandomState(seed)
     features = np.array(list(_FILMS.values()))

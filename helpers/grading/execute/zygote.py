@@ -1,0 +1,123 @@
+"""The process that has imported everything, and is forked for each submission: started, asked and ended from here.
+
+Needs none of the libraries that take long to import, so that it can be started before the grader has imported its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from helpers.course import EXAM_SEED, Limits
+from helpers.grading.execute import sandbox
+from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, SandboxFailed
+
+START = 120.0  # seconds in which the imports have to be done
+LEAVE = 2.0  # seconds in which it has to end once it was told to
+NEEDED = "import torch, matplotlib.pyplot\nfrom helpers.lesson import start\n"
+
+
+class Zygote:
+    """See `sandboxed.serve`. Returns at once; `ready` waits until the imports are done.
+
+    lesson: NN_topic. imports: Python text of import statements beside those that every lesson needs.
+    """
+
+    def __init__(self, lesson: str, isolation: str, limits: Limits, imports: str = ""):
+        self._control, theirs = socket.socketpair()
+        self._folder = tempfile.TemporaryDirectory(prefix="grading-") if isolation == NONE else None
+        sandboxed = isolation == BUBBLEWRAP
+        options = sandbox.sandboxed_options(
+            limits,
+            needed=NEEDED + f"import helpers.exercises.l{lesson}\n",
+            imports=imports,
+            nested=sandboxed,
+            sandboxed=sandboxed,
+            folder=sandbox.WORK if sandboxed else self._folder.name,
+        )
+        self._process = subprocess.Popen(
+            **self._command(sandboxed, options, str(theirs.fileno())),
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=None if os.environ.get("COURSE_SANDBOX_TALKS") else subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._about: dict | None = None
+        self._shared = False
+
+    def _command(self, sandboxed: bool, options: dict, channel: str) -> dict:
+        if sandboxed:
+            command = [sys.executable, sandbox.SANDBOXED_THERE, "serve", json.dumps(options), channel]
+            return {"args": sandbox.wrapped(command, environment={})}
+        command = [sys.executable, str(sandbox.SANDBOXED), "serve", json.dumps({**options, "user": None}), channel]
+        return {"args": command, "env": {**sandbox.defaults(there=False), "HOME": self._folder.name}}
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def can_be_shared(self) -> bool:
+        return self.ready().get("nested", False) and self._about.get("threads", 1) == 1
+
+    def ready(self) -> dict:
+        """What it said when its imports were done; nothing where it died before, or took too long."""
+        if self._about is None:
+            self._control.settimeout(START)
+            line = b""
+            with contextlib.suppress(OSError):
+                while not line.endswith(b"\n") and (more := self._control.recv(1000)):
+                    line += more
+            self._about = json.loads(line) if line.endswith(b"\n") else {}
+        return self._about
+
+    def fork(self, seed: str, alone: bool = False) -> tuple[socket.socket, socket.socket]:
+        """A fork for a submission: what its outputs come by, and what its keeper takes orders by.
+
+        seed: the exam's, for its environment. alone: there will be no other fork. Raises SandboxFailed.
+        """
+        if not self.ready() or self._about["missing"]:
+            self.close()
+            raise SandboxFailed(
+                f"the course cannot be imported in the sandbox: {self._about['missing']}"
+                if self._about
+                else "the sandbox could not be started"
+            )
+        self._shared = not alone
+        ours, cells = socket.socketpair()
+        orders, theirs = socket.socketpair()
+        environment = json.dumps({EXAM_SEED: seed}).encode()
+        with contextlib.suppress(OSError):  # a zygote that died shows as a conversation that ends at once
+            socket.send_fds(self._control, [environment], [cells.fileno(), theirs.fileno()])
+        cells.close(), theirs.close()
+        return ours, orders
+
+    def close(self) -> None:
+        self._control.close()  # at which it ends by itself, unless somebody keeps it
+        try:
+            self._process.wait(timeout=LEAVE if self._shared else 0)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                self._folder.cleanup()
+
+
+def imports_of(release: Path) -> str:
+    """The import statements of a released lesson's setup cell; nothing where there is none to be read."""
+    with contextlib.suppress(OSError, ValueError, SyntaxError, StopIteration, KeyError, TypeError, AttributeError):
+        cells = json.loads(release.read_text(encoding="utf-8"))["cells"]
+        setup = next(cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == "setup")
+        body = ast.parse("".join(setup["source"])).body
+        return "\n".join(ast.unparse(node) for node in body if isinstance(node, (ast.Import, ast.ImportFrom)))
+    return ""

@@ -1,0 +1,36 @@
+"""A course with a few submissions in it, and a batch that grades it with the stand-in."""
+
+from __future__ import annotations
+
+import shutil
+
+from conftest import FIRST, Course, answer_notebook, solved
+from stand_in import StandIn
+
+from helpers.grading.batch import Batch
+from helpers.grading.exam import load_exam_key
+
+FULL = {"masked_squared_error": 4, "raw_weights": 3, "row_softmax": 4, "self_attention": 3, "equivariance_gap": 4}
+NONE = dict.fromkeys(FULL, 0)
+WRONG = "def raw_weights(x):\n    return torch.softmax(x @ x.mT, -1)"
+
+
+def copied(pattern, folder, monkeypatch=None):
+    shutil.copytree(pattern.folder, folder)
+    made = object.__new__(Course)
+    made.folder, made.lesson = folder, pattern.lesson
+    (folder / "submitted").mkdir(exist_ok=True)
+    if monkeypatch:
+        monkeypatch.chdir(folder)
+    return made
+
+
+def batch(course, execute=None, jobs=2):
+    seed = load_exam_key(FIRST, course.folder).seed
+    return Batch(course.folder, FIRST, execute or StandIn(FIRST, seed).execute, jobs, bar=False)
+
+
+def hand_in_a_few(course):
+    course.submit("ada", answer_notebook(FIRST, **solved(FIRST)))
+    course.submit("ben", answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": WRONG}))
+    course.submit("eve", answer_notebook(FIRST)).write_bytes(b'{"cells": [')

@@ -1,0 +1,243 @@
+"""The house: which room may import which, and what every door says."""
+
+import ast
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers.authoring import new
+from helpers.course import HELPERS, INSTRUCTORS_ROOMS, ROOT
+
+# What a room of helpers may import, besides itself and the modules at the root that no room's code stands in.
+FOUNDATIONS = {"course", "device", "notebooks", "progress", "updating"}
+MAY_IMPORT = {
+    "parts": set(),
+    "plots": set(),
+    "data": set(),
+    "exercises": {"parts"},
+    "checking": {"exercises"},
+    "lesson": {"plots", "exercises", "checking"},
+    "pretrained": {"parts", "data"},
+    "training": {"parts", "data"},
+    "grading": {"exercises", "checking"},
+    "authoring": {"parts", "data", "exercises", "checking", "grading"},
+    "trials": {"parts", "data", "exercises", "checking", "training", "grading", "authoring"},
+}
+LINED = ("parts", "plots", "data", "checking", "exercises", "training", "authoring")  # rooms whose doors are labelled
+MODULES = sorted(path for path in HELPERS.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def dotted(path):
+    """helpers/data/hub.py -> helpers.data.hub; a package's __init__ goes by the package's name."""
+    words = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(words[:-1] if words[-1] == "__init__" else words)
+
+
+NAMES = {dotted(path): path for path in MODULES}
+
+
+@functools.cache
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(path):
+    """(module of the house, at the top of the file?) for each import, wherever it stands."""
+    at_the_top = {id(node) for node in tree(path).body}
+    package = dotted(path) if path.name == "__init__.py" else dotted(path).rpartition(".")[0]
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            names = [f"{source}.{alias.name}" for alias in node.names]
+            names = [name if name in NAMES else source for name in names]
+        else:
+            continue
+        for name in names:
+            while name and name not in NAMES:
+                name = name.rpartition(".")[0]
+            if name:
+                yield name, id(node) in at_the_top
+
+
+def room(name):
+    """helpers.data.hub -> data, helpers.course -> course."""
+    return name.split(".")[1] if "." in name else ""
+
+
+def test_arrows_run_one_way():
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in MODULES
+        for name, _ in imported(path)
+        if room(name) != room(dotted(path))
+        and room(name) not in FOUNDATIONS | {""}
+        and room(name) not in MAY_IMPORT.get(room(dotted(path)), set())
+    ]
+    assert wrong == []
+
+
+def test_the_order_itself_has_no_circle():
+    def reached(start, seen=()):
+        assert start not in seen, f"{' -> '.join([*seen, start])}"
+        for other in MAY_IMPORT.get(start, ()):
+            reached(other, (*seen, start))
+
+    for start in MAY_IMPORT:
+        reached(start)
+
+
+def test_every_room_has_its_place_in_the_order():
+    assert {room(name) for name in NAMES} - {""} <= set(MAY_IMPORT) | FOUNDATIONS
+
+
+def test_no_module_imports_itself_by_a_detour():
+    needs = {name: {other for other, top in imported(path) if top} - {name} for name, path in NAMES.items()}
+    done = set()
+
+    def visit(name, trail):
+        assert name not in trail, " -> ".join([*trail[trail.index(name) :], name])
+        if name not in done:
+            for other in sorted(needs[name]):
+                visit(other, [*trail, name])
+            done.add(name)
+
+    for name in sorted(needs):
+        visit(name, [])
+
+
+def test_nothing_that_a_student_gets_imports_an_instructors_room():
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in MODULES
+        for name, _ in imported(path)
+        if room(name) in INSTRUCTORS_ROOMS and room(dotted(path)) not in INSTRUCTORS_ROOMS
+    ]
+    assert wrong == []
+
+
+def test_nothing_in_helpers_imports_from_the_solutions():
+    wrong = []
+    for path in MODULES:
+        for node in ast.walk(tree(path)):
+            names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            wrong += [f"{path.relative_to(ROOT)}: {name}" for name in names if name.split(".")[0] == "solutions"]
+    assert wrong == []
+
+
+def doors(path):
+    """(dotted name, definition) of each public class, function and method of a module."""
+
+    def inside(body, before):
+        for node in body:
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                continue
+            if node.name.startswith("_") and node.name != "__init__":
+                continue
+            yield f"{before}{node.name}", node
+            if isinstance(node, ast.ClassDef):
+                yield from inside(node.body, f"{before}{node.name}.")
+
+    yield from inside(tree(path).body, "")
+
+
+def lined_modules():
+    return [path for path in MODULES if room(dotted(path)) in LINED]
+
+
+def bare(function):
+    """The parameters of a function that do not say what they take, and "->" where it does not say what it returns."""
+    given = function.args
+    several = [one for one in (given.vararg, given.kwarg) if one]
+    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *several]
+    missing = [one.arg for one in every if one.annotation is None and one.arg not in ("self", "cls")]
+    return missing + (["->"] if function.returns is None and function.name != "__init__" else [])
+
+
+@pytest.mark.parametrize("name", LINED)
+def test_every_public_function_says_what_it_takes_and_gives(name):
+    wrong = [
+        f"{path.relative_to(ROOT)}: {who} ({', '.join(bare(node))})"
+        for path in lined_modules()
+        if room(dotted(path)) == name
+        for who, node in doors(path)
+        if not isinstance(node, ast.ClassDef) and bare(node)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", LINED)
+def test_every_public_function_and_class_has_words(name):
+    wrong = [
+        f"{path.relative_to(ROOT)}: {who}"
+        for path in lined_modules()
+        if room(dotted(path)) == name
+        for who, node in doors(path)
+        if not (ast.get_docstring(node) or who.endswith("__init__") or says_nothing_new(node))
+    ]
+    assert wrong == []
+
+
+def says_nothing_new(node):
+    """An override whose name a framework gives (forward, handle_data); a probe's inputs, told by their names."""
+    return node.name in FRAMEWORKS
+
+
+FRAMEWORKS = {"forward", "handle_starttag", "handle_endtag", "handle_data"}
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if room(dotted(p)) == "parts"], ids=lambda path: path.stem)
+def test_a_finished_part_that_takes_or_gives_a_tensor_tells_its_shape(path):
+    """In the notation of the lessons, in the docstring of the function or of its class: (b, t, e)."""
+    classes = {node.name: ast.get_docstring(node) or "" for node in tree(path).body if isinstance(node, ast.ClassDef)}
+    silent = [
+        who
+        for who, node in doors(path)
+        if isinstance(node, ast.FunctionDef) and node.name != "__init__" and takes_or_gives_a_tensor(node)
+        if not SHAPE.search((ast.get_docstring(node) or "") + classes.get(who.split(".")[0], ""))
+    ]
+    assert silent == []
+
+
+def takes_or_gives_a_tensor(function):
+    return "Tensor" in ast.unparse(function.args) + ast.unparse(function.returns or ast.Constant(None))
+
+
+# (), (...), (t,), (b, t, e), (2·t_max − 1,)
+SHAPE = re.compile(r"\((\)|(\.\.\.|[\w·+−/ ]+)(, [\w·+−/ ]+)*,?\))")
+
+
+def test_these_tests_see_what_they_look_for():
+    (made,) = ast.parse("def f(a, *b: int, c: int = 0, **d):\n    pass").body
+    assert bare(made) == ["a", "d", "->"]
+    assert ("helpers.data.hub", True) in set(imported(HELPERS / "data" / "store.py"))  # a relative import
+    assert HELPERS / "data" / "hub.py" in MODULES
+    assert all(SHAPE.search(shape) for shape in ("(b, t, e)", "(t,)", "()", "(..., n)", "(2·t_max − 1,)"))
+    assert not SHAPE.search("(see below: there is none)")
+
+
+RUFF = shutil.which("ruff", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+@pytest.mark.skipif(RUFF is None, reason="ruff is not installed")
+def test_a_new_lesson_begins_with_files_that_are_well_kept(tmp_path):
+    """The pattern's exercises and mistakes, by the project's own linter and formatter, and with labelled doors."""
+    words = {"name": "99_doubling", "number": 99, "title": "Doubling"}
+    for place, pattern in (("helpers/exercises", new.EXERCISES), ("solutions/99_doubling", new.MISTAKES)):
+        path = tmp_path / place / "new_lesson.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(pattern.format(**words), encoding="utf-8")
+        for command in (["check"], ["format", "--check"]):
+            settings = ["--config", str(ROOT / "pyproject.toml"), "--no-cache"]
+            done = subprocess.run([RUFF, *command, *settings, str(path)], capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert [who for who, node in doors(path) if bare(node) or not ast.get_docstring(node)] == []

@@ -1,0 +1,336 @@
+"""Never silently wrong: nobody's mark is written on a machine that does not grade the reference solution as right."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from conftest import FIRST, answer_notebook, solved
+from graded import FULL, NONE, WRONG, batch, hand_in_a_few
+from stand_in import ISOLATION, StandIn
+
+from helpers.exercises import load_lesson
+from helpers.grading import nbgrader_steps, preflight
+from helpers.grading.batch import as_text, require_machine
+from helpers.grading.exam import load_exam_key
+from helpers.grading.execute.running import Executed, SandboxFailed
+from helpers.grading.journal import Journal
+from helpers.grading.judging import CheckRun, Why
+from helpers.grading.preflight import EMPTY, REFERENCE, TOGETHER, Guard, MachineWrong, Probe
+
+
+def stand_in(course):
+    return StandIn(FIRST, load_exam_key(FIRST, course.folder).seed)
+
+
+def nothing_written(course):
+    return course.marks() == {} and not Journal(course.folder, FIRST).read() and not list(judged(course))
+
+
+def judged(course):
+    return (course.folder / "autograded").glob("*/*/*.ipynb")
+
+
+def none_answers(notebook):
+    """A machine on which every process dies, as one whose sandbox hides the course's Python."""
+    died = CheckRun(why=Why.DIED, says="it ended the Python process")
+    return Executed(notebook, ("the kernel died in setup",), ISOLATION, {e.name: died for e in load_lesson(FIRST)})
+
+
+def sandbox_fails(notebook):
+    raise SandboxFailed("the sandbox could not be started")
+
+
+# ---------------------------------------------------------------------------------------- before a batch
+
+
+@pytest.mark.parametrize(
+    "execute, seen",
+    [
+        (none_answers, ("raw_weights           0 of 3", "it ended the Python process", "the kernel died in setup")),
+        (sandbox_fails, ("SandboxFailed: the sandbox could not be started", "No code of the lesson ran")),
+    ],
+    ids=["every process dies", "no sandbox starts"],
+)
+def test_a_machine_that_grades_nothing_right_writes_nothing_and_says_what_was_seen(course, execute, seen):
+    hand_in_a_few(course)
+    summary = batch(course, execute).run()
+    assert nothing_written(course) and not summary.graded and not summary.failed
+    for words in ("Nothing was graded", "by the same route", "on this machine", "No mark was written", *seen):
+        assert words in summary.halted
+    assert summary.halted in as_text(summary)
+
+
+def test_what_such_a_stop_interrupts_is_graded_later_and_not_resumed_as_zeros(course):
+    hand_in_a_few(course)
+    batch(course, none_answers).run()
+    summary = batch(course).run()
+    assert (len(summary.graded), summary.resumed, summary.halted) == (3, [], "")
+    assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
+
+
+def test_marks_that_were_there_stay_when_a_batch_is_stopped(course):
+    hand_in_a_few(course)
+    batch(course).run()
+    before = course.marks(), {path: path.read_bytes() for path in judged(course)}
+    assert batch(course, none_answers).run(again=True).halted
+    assert (course.marks(), {path: path.read_bytes() for path in judged(course)}) == before
+
+
+def test_one_exercise_that_is_judged_otherwise_is_enough(course):
+    hand_in_a_few(course)
+    runner = stand_in(course)
+
+    def computes_otherwise(notebook):
+        for cell in notebook.cells:
+            if cell.metadata.get("nbgrader", {}).get("grade_id") == "raw_weights":
+                cell.source = WRONG
+        return runner.execute(notebook)
+
+    halted = batch(course, computes_otherwise).run().halted
+    assert "raw_weights  1 of 3" in halted and "self_attention" not in halted
+    assert "The answers arrived, and are not what the key expects" in halted and "make exam-key" in halted
+    assert nothing_written(course)
+
+
+def test_a_key_of_another_seed_than_the_answers_stops_the_batch(course):
+    hand_in_a_few(course)
+    assert "does not get full marks" in batch(course, StandIn(FIRST, "another seed").execute).run().halted
+    assert nothing_written(course)
+
+
+def test_points_for_an_empty_submission_stop_the_batch(course):
+    hand_in_a_few(course)
+    right = answer_notebook(FIRST, **solved(FIRST))
+    runner = stand_in(course)
+
+    def gives_everybody_everything(notebook):
+        return runner.execute(nbformat.from_dict(right))
+
+    halted = batch(course, gives_everybody_everything).run().halted
+    assert "an empty submission of this lesson" in halted and "does not get no points" not in halted
+    assert nothing_written(course)
+
+
+def test_the_probes_go_the_way_of_all_submissions_and_leave_no_mark(course):
+    hand_in_a_few(course)
+    runner = stand_in(course)
+    summary = batch(course, runner.execute).run()
+    assert runner.runs == 2 + 2, "the reference, an empty one, and two that can be read"
+    assert set(course.marks()) == {"ada", "ben", "eve"} == {entry.student for entry in summary.entries}
+    assert batch(course, runner.execute).run().resumed and runner.runs == 4, "nothing to grade, nothing to try"
+
+
+def test_where_there_are_no_solutions_it_is_said_and_the_empty_one_still_goes_first(course, monkeypatch):
+    hand_in_a_few(course)
+    shutil.rmtree(course.folder / "solutions")
+    monkeypatch.setattr(preflight, "SOLUTIONS", course.folder / "nowhere")
+    summary = batch(course).run()
+    assert course.marks()["ada"] == FULL
+    assert "the reference solution was not tried first" in as_text(summary)
+    assert batch(course, sandbox_fails).run(again=True).halted
+
+
+def test_the_checkout_s_own_solutions_are_taken_where_the_course_s_folder_has_none(course):
+    shutil.rmtree(course.folder / "solutions")
+    assert set(preflight.reference_answers(course.folder, load_lesson(FIRST))) == set(FULL)
+
+
+# ------------------------------------------------------------------------------------ while a batch goes on
+
+
+def breaks_after(runner, runs):
+    """A machine on which every process dies after so many submissions."""
+
+    def execute(notebook):
+        return runner.execute(notebook) if runner.runs < runs else none_answers(notebook)
+
+    return execute
+
+
+def hand_in(course, count):
+    for place in range(count):
+        course.submit(f"student-{place:02}", answer_notebook(FIRST, **solved(FIRST)))
+
+
+def test_a_machine_that_breaks_midway_gives_no_zeros_to_those_after_it(course):
+    hand_in(course, 12)
+    summary = batch(course, breaks_after(stand_in(course), 6), jobs=1).run()
+    assert summary.halted.startswith("Grading was stopped") and "What was graded before it stays" in summary.halted
+    assert all(marks == FULL for marks in course.marks().values())
+    assert {e.student for e in summary.graded} == set(course.marks()) == set(Journal(course.folder, FIRST).read())
+    done = batch(course).run()
+    assert len(done.resumed) == len(summary.graded) and len(done.entries) == 12
+    assert all(marks == FULL for marks in course.marks().values())
+
+
+def test_a_sandbox_that_fails_from_then_on_stops_the_batch_instead_of_failing_for_everybody(course):
+    hand_in(course, 12)
+    runner, tried = stand_in(course), []
+
+    def execute(notebook):
+        if runner.runs >= 4:
+            tried.append(notebook)
+            sandbox_fails(notebook)
+        return runner.execute(notebook)
+
+    summary = batch(course, execute, jobs=1).run()
+    assert "the sandbox could not be started" in summary.halted and len(tried) < 8
+    assert set(course.marks()) == {entry.student for entry in summary.graded}
+
+
+def test_a_submission_that_kills_its_own_process_gets_its_marks_once_the_machine_is_known_to_be_well(course):
+    hand_in_a_few(course)
+    runner, lock = stand_in(course), threading.Lock()
+    order = []
+
+    def execute(notebook):
+        with lock:
+            mine = any(cell.source == WRONG for cell in notebook.cells)
+            order.append("ben" if mine else "other")
+        return none_answers(notebook) if mine else runner.execute(notebook)
+
+    summary = batch(course, execute, jobs=1).run()
+    assert not summary.halted and course.marks()["ben"] == NONE and course.marks()["ada"] == FULL
+    assert order.index("ben") < len(order) - 1, "the reference ran again, after it"
+
+
+def test_a_file_that_this_machine_cannot_open_is_not_a_zero(course, monkeypatch):
+    hand_in_a_few(course)
+    real = os.open
+
+    def refuses(path, *more, **named):
+        if str(path).endswith(os.path.join("ada", FIRST, f"{FIRST}.ipynb")):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *more, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuses)
+        summary = batch(course).run()
+    assert summary.failed == [("ada", "OSError: the file cannot be opened")]
+    assert "ada" not in course.marks()
+
+
+# ------------------------------------------------------------------------------------------- the guard itself
+
+
+def outcome(probe=None, points=4, problem="", **runs):
+    records = [{"exercise": "f", "points": points, "out_of": 4, "says": "", "state": "?", "aspects": []}]
+    return SimpleNamespace(probe=probe, records=records, runs=runs, flags=(), problem=problem)
+
+
+SENT, DIED = CheckRun(sent=("...",)), CheckRun(why=Why.DIED)
+FORGOT = CheckRun(why=Why.RAISED, error="NameError", says="name 'f' is not defined")
+ELSE = CheckRun(why=Why.RAISED, error="NameError", says="name 'check' is not defined")
+
+
+@pytest.fixture
+def guard():
+    return Guard([Probe(REFERENCE, None), Probe(EMPTY, None)])
+
+
+def passed(guard):
+    for probe in (guard.next_probe(), guard.next_probe()):
+        guard.take(outcome(probe, 4 if probe.name == REFERENCE else 0, f=SENT))
+    return guard
+
+
+def test_nothing_is_written_before_both_probes_passed(guard):
+    early = outcome(f=SENT)
+    assert guard.take(early) == []
+    reference, empty = guard.next_probe(), guard.next_probe()
+    assert guard.next_probe() is None
+    assert guard.take(outcome(empty, 0, f=SENT)) == []
+    assert guard.take(outcome(reference, 4, f=SENT)) == [early]
+    later = outcome(f=SENT)
+    assert guard.take(later) == [later]
+
+
+@pytest.mark.parametrize("run, waits", [(DIED, True), (CheckRun(), True), (ELSE, True), (FORGOT, False), (SENT, False)])
+def test_what_the_machine_could_have_done_waits_for_the_reference_to_pass_again(guard, run, waits):
+    one = outcome(points=0, f=run)
+    assert passed(guard).take(one) == ([] if waits else [one])
+    assert guard.next_probe() is None, "one alone can wait"
+    canary = guard.next_probe(last=True)
+    assert bool(canary) is waits
+    if waits:
+        assert canary.name == REFERENCE
+        after = outcome(points=0, f=run)
+        assert guard.take(after) == [], "it came in while the reference ran: the next one has to speak for it"
+        assert guard.take(outcome(canary, 4, f=SENT)) == [one] and guard.holds == 1
+
+
+def test_a_failed_second_look_raises_and_releases_nothing(guard):
+    passed(guard).take(outcome(points=0, f=DIED))
+    canary = guard.next_probe(last=True)
+    with pytest.raises(MachineWrong, match="Grading was stopped"):
+        guard.take(outcome(canary, 0, f=DIED))
+
+
+def test_doubtful_ones_share_a_look_and_a_failed_sandbox_calls_for_one_at_once(guard):
+    passed(guard)
+    for _ in range(TOGETHER - 1):
+        guard.take(outcome(points=0, f=DIED))
+    assert guard.next_probe() is None
+    guard.take(outcome(points=0, f=DIED))
+    canary = guard.next_probe()
+    assert canary and len(guard.take(outcome(canary, f=SENT))) == TOGETHER
+    failed = outcome(problem="SandboxFailed: ...")
+    assert guard.take(failed) == [] and guard.next_probe() is not None
+
+
+def test_what_a_check_said_cannot_act_on_the_terminal(guard):
+    probe = guard.next_probe()
+    bad = outcome(probe, 0, f=SENT)
+    bad.records[0]["says"], bad.flags = "\x1b[2Jgone", ("\x1b]0;title\x07flag",)
+    with pytest.raises(MachineWrong) as caught:
+        guard.take(bad)
+    assert "\x1b" not in str(caught.value) and "gone" in str(caught.value)
+
+
+# ---------------------------------------------------------------------------------------- one door, several machines
+
+
+def test_every_worker_grades_the_reference(course):
+    hand_in_a_few(course)
+    runner = stand_in(course)
+
+    def everywhere(notebook):
+        wrong = none_answers(nbformat.from_dict(notebook))
+        return [runner.execute(nbformat.from_dict(notebook)), wrong]
+
+    made = batch(course, runner.execute)
+    made._everywhere = everywhere
+    assert "does not get full marks" in made.run().halted and nothing_written(course)
+
+
+def test_nbgrader_autograde_tries_the_machine_once_and_stops_before_the_first_student(course, monkeypatch):
+    runs = []
+
+    class Broken:
+        def __init__(self, *asked, **more):
+            runs.append(asked)
+
+        def execute(self, notebook):
+            return none_answers(notebook)
+
+    monkeypatch.setattr(nbgrader_steps, "kept_runner", Broken)
+    monkeypatch.setattr(nbgrader_steps, "_isolation", lambda: "none")
+    nbgrader_steps._require_machine.cache_clear()
+    with pytest.raises(SystemExit, match="does not get full marks on this machine"):
+        nbgrader_steps.require_exam_key(FIRST, "ada", [])
+    monkeypatch.setattr(Broken, "execute", lambda self, notebook: stand_in(course).execute(notebook))
+    for student in ("ada", "ben"):
+        nbgrader_steps.require_exam_key(FIRST, student, [])
+    assert len(runs) == 2, "once for the run that failed, once for both students"
+    nbgrader_steps._require_machine.cache_clear()
+
+
+def test_the_machine_can_be_tried_alone(course):
+    assert require_machine(course.folder, FIRST, stand_in(course).execute) == []
+    with pytest.raises(MachineWrong):
+        require_machine(course.folder, FIRST, none_answers)

@@ -1,0 +1,114 @@
+"""The loop that all long trainings go through, tried with a model of one number."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from helpers.training import loop
+from helpers.training.common import Record, next_token_loss
+
+
+class Number(nn.Module):
+    """Learns one number."""
+
+    def __init__(self):
+        super().__init__()
+        self.number = nn.Parameter(torch.tensor(0.0))
+
+    def loss(self, batch):
+        return (self.number - batch).square()
+
+
+def trained(batches, steps=5, every=2, **options):
+    model, record, seen = Number(), Record("tiny", {"name": "numbers"}, {"steps": steps}), []
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.25)
+
+    class Steps:
+        def step(self):
+            optimiser.step()
+            optimiser.zero_grad()
+
+    def look(running):
+        seen.append(running)
+        return {"loss": running, "number": model.number.item()}
+
+    last = loop.train(batches, model.loss, Steps(), record, steps=steps, every=every, look=look, **options)
+    return model, record, last, seen
+
+
+def test_each_step_goes_down_the_gradient_of_one_batch():
+    model, *_ = trained([1.0, 1.0, 1.0], steps=3)
+    assert model.number.item() == pytest.approx(1 - 0.5**3)
+
+
+def test_the_curve_has_a_point_every_so_many_steps_and_one_at_the_end():
+    _, record, last, _ = trained([1.0] * 5)
+    assert [point["step"] for point in record.curve] == [2, 4, 5]
+    assert last == pytest.approx({"loss": record.curve[-1]["loss"], "number": record.curve[-1]["number"]}, abs=1e-5)
+
+
+def test_an_end_that_falls_on_a_look_is_looked_at_once():
+    _, record, _, _ = trained([1.0] * 4, steps=4)
+    assert [point["step"] for point in record.curve] == [2, 4]
+
+
+def test_the_running_mean_begins_with_the_first_loss_and_keeps_a_share_of_itself():
+    *_, seen = trained([1.0, 0.5, 0.5], steps=3, every=1, memory=0.9)
+    assert seen == pytest.approx([1.0, 0.9, 0.81])  # losses 1, then 0: the number is 0.5 after the first step
+
+
+def test_no_batch_is_drawn_that_is_not_used():
+    drawn = []
+
+    def epoch():
+        for place in range(3):
+            drawn.append(place)
+            yield 1.0
+
+    trained(loop.again_and_again(epoch), steps=4)
+    assert drawn == [0, 1, 2, 0]
+
+
+def test_batches_that_run_out_are_said_so_and_no_training_that_was_cut_short_is_recorded(tmp_path):
+    with pytest.raises(ValueError, match="batches for 2 steps, and 5"):
+        trained([1.0, 1.0])
+
+
+def test_looks_count_as_no_training_time(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("helpers.training.common.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("helpers.training.common.time.process_time", lambda: now[0])
+    model, record = Number(), Record("tiny", {}, {})
+
+    class Steps:
+        def step(self):
+            now[0] += 1
+
+    def look(running):
+        now[0] += 100
+        return {"loss": running}
+
+    loop.train([1.0] * 4, model.loss, Steps(), record, steps=4, every=1, look=look)
+    assert record.clock() == (4, 4)
+
+
+def test_the_record_of_a_training_is_one_that_lessons_can_read(tmp_path, monkeypatch):
+    _, record, last, _ = trained([1.0] * 5)
+    path = record.write(tmp_path, {"number": last["number"]}, samples=[])
+    monkeypatch.setattr("helpers.data.recorded.FOLDER", tmp_path)
+    from helpers.data.recorded import recorded
+
+    told = recorded("tiny")
+    assert told == json.loads(path.read_text())
+    assert told["command"] == "python -m helpers.training.tiny"
+    assert [set(point) for point in told["curve"]] == [{"step", "loss", "number", "seconds"}] * 3
+    assert told["result"] == {"number": last["number"]}
+
+
+def test_the_loss_of_the_next_token_is_the_mean_surprise_at_it():
+    model = nn.Embedding(5, 5)  # (b, t) -> (b, t, 5): the logits after each token
+    inputs, targets = torch.tensor([[0, 1], [2, 3]]), torch.tensor([[1, 2], [3, 4]])
+    surprises = [-model(i).log_softmax(-1)[j].item() for i, j in zip(inputs.flatten(), targets.flatten(), strict=True)]
+    assert next_token_loss(model, inputs, targets).item() == pytest.approx(sum(surprises) / 4, rel=1e-2)
