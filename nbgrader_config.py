@@ -45,10 +45,12 @@ else:
         "nbgrader.preprocessors.OverwriteKernelspec",
         "nbgrader.preprocessors.OverwriteCells",
         "nbgrader.preprocessors.CheckCellMetadata",
+        "helpers.grading.nbgrader_steps.Defuse",
     ]
     c.Autograde.autograde_preprocessors = [
         "helpers.grading.nbgrader_steps.ExamExecute",
         "helpers.grading.nbgrader_steps.Judge",
+        "helpers.grading.nbgrader_steps.Defuse",
         "nbgrader.preprocessors.IgnorePattern",
         "nbconvert.preprocessors.ClearMetadataPreprocessor",
         "nbgrader.preprocessors.LimitOutput",

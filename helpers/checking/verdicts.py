@@ -55,8 +55,9 @@ class AspectVerdict:
 class Verdict:
     """What an answer is worth, and what to tell its author.
 
-    state: RIGHT, WRONG, NOT_STARTED, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or LOOK.
-    mistakes: the slugs of the known mistakes that were recognised, the weightiest first; titles: their titles.
+        state: RIGHT, WRONG, NOT_STARTED, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or LOOK.
+    mistakes: the slugs of the known mistakes that were recognised, the weightiest first; titles: their titles;
+    words: what each of them says.
     """
 
     exercise: str
@@ -69,6 +70,7 @@ class Verdict:
     says: str = ""
     printed: str = field(default="", compare=False)
     lines_printed: int = field(default=0, compare=False)
+    words: tuple[str, ...] = ()
 
 
 def no_answer(exercise: Exercise, says: str) -> Verdict:
@@ -121,6 +123,7 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = ""
         says,
         answer.printed,
         answer.lines_printed,
+        tuple(mistake.says for mistake in found),
     )
 
 

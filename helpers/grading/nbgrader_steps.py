@@ -2,7 +2,8 @@
 
 Door opens what was handed in, and trusts nothing in it. RestoreCells comes first of all preprocessors; ExamExecute,
 which runs students' code in the sandbox, stands where nbgrader's Execute stands; Judge follows it, so that
-SaveAutoGrades finds a number that was computed here, in the grader's own process.
+SaveAutoGrades finds a number that was computed here, in the grader's own process. Defuse makes harmless what nbgrader
+writes down, before it is executed and after it was judged.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unreadable, screen
 from helpers.grading.collect.walking import read_plain
 from helpers.grading.decisions import Decisions
+from helpers.grading.defusing import defuse
 from helpers.grading.exam import digest_of_work, load_exam_key, runs_without_seed, without_seed
 from helpers.grading.execute.check_runs import run_of
 from helpers.grading.execute.running import NoSandbox, kept_runner
@@ -226,4 +228,18 @@ class KeepWaiting(NbGraderPreprocessor):
             rows = Rows(gradebook, about["assignment"], about["student"])
             keep_waiting(rows.grades, nb)
             gradebook.db.commit()
+        return nb, resources
+
+
+class Defuse(NbGraderPreprocessor):
+    """Lets nothing into autograded/ that could act in the browser of whoever opens it: see `defusing.defuse`.
+
+    Runs as the last of the steps before the notebook is executed, and again when the verdicts stand in it: nbgrader
+    writes the notebook after each, and the formgrader shows what was written.
+    """
+
+    release = Unicode("notebooks", help="The folder of released lessons, below the course's root.").tag(config=True)
+
+    def preprocess(self, nb, resources):
+        defuse(nb, {cell.source for cell in released(self.release, resources["nbgrader"]).cells})
         return nb, resources

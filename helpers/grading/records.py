@@ -41,6 +41,12 @@ def record(
     (nothing was found that holds points up, or the numbers earn nothing), else "waits", "accepted" or "refused".
     "points" are those that count: 0 while it waits and where it was refused. "earned": those that the numbers earn,
     whatever was decided. "digest": names what is decided about.
+
+    "mistakes": {"slug", "title", "says"}, the weightiest first; records of an earlier edition have no "says". "answer":
+    see `digest_of_wrong`; its first characters are how the report names an answer.
+
+    "prediction", which only an exercise in which a student predicts has, and which carries no points: {"chosen": one of
+    the choices, "right": the right one, "choices": all of them in their order, where it is known}.
     """
     return {
         "format": FORMAT,
@@ -49,7 +55,10 @@ def record(
         "points": verdict.points,
         "out_of": verdict.out_of,
         "says": verdict.says,
-        "mistakes": [{"slug": s, "title": t} for s, t in zip(verdict.mistakes, verdict.titles, strict=True)],
+        "mistakes": [
+            {"slug": slug, "title": title, "says": says}
+            for slug, title, says in zip(verdict.mistakes, verdict.titles, verdict.words, strict=True)
+        ],
         "aspects": [
             {"name": a.name, "points": a.points, "out_of": a.out_of, "held": a.held, "waits": a.waits, "says": a.says}
             for a in verdict.aspects
@@ -75,6 +84,8 @@ def write_verdicts(notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, 
         found = judged.get(exercise_of(cell)) if is_grade(cell) else None
         if found is None:
             cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
+            for output in cell.outputs:  # a kernel can call what it displays a verdict
+                output.get("metadata", {}).pop(PLACE, None)
             continue
         most = float(cell.metadata.nbgrader["points"])
         points = round(found.verdict.points * most / lesson[found.verdict.exercise].points, 6)
@@ -83,9 +94,14 @@ def write_verdicts(notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, 
                 output_type="execute_result",
                 execution_count=cell.get("execution_count"),
                 metadata={PLACE: _of_judged(found, isolation)},
-                data={"text/plain": panel.number(points), "text/html": panel.as_html(found.verdict)},
+                data={"text/plain": panel.number(points), "text/html": _page_of(found.verdict)},
             )
         ]
+
+
+def _page_of(verdict: Verdict) -> str:
+    """The panel for the formgrader's page: MathJax is not to make formulas of what a student's code said in it."""
+    return f'<div class="tex2jax_ignore mathjax_ignore">{panel.as_html(verdict)}</div>'
 
 
 def _of_judged(found: Judged, isolation: str) -> dict:

@@ -195,8 +195,8 @@ def _student(owner: Owner, person: Person | None, people: Mapping[str, Person]) 
         last = owner.name
     return Student(
         id=person.id if person else owner.wished,
-        first_name=plain(first, 128),
-        last_name=plain(last, 128),
+        first_name=unmarked(plain(first, 128)),
+        last_name=unmarked(plain(last, 128)),
         number=owner.number or (known.number if known else ""),
         platform=owner.platform or (known.platform if known else ""),
         email=plain(known.email, 128) if known else "",
@@ -233,3 +233,8 @@ def _flag_lookalikes(found: list[Identified]) -> None:
             others = [plain(other.student.id) for other in group if other is not made]
             if others and not any("kept apart" in flag for flag in made.flags):
                 made.flags.append(f"{', '.join(others)} is spelt almost the same; they are taken for different people")
+
+
+def unmarked(name: str) -> str:
+    """The name with no sign that begins markup: the formgrader writes names into its pages as they are."""
+    return name.replace("<", "‹").replace(">", "›")

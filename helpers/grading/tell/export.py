@@ -16,7 +16,7 @@ from helpers.checking.panel import number
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.harmless import plain
 from helpers.grading.tell.pages import write
-from helpers.grading.tell.results import Result, results
+from helpers.grading.tell.results import Result, reading, results
 from helpers.grading.tell.tables import as_csv
 
 FOLDER = "export"
@@ -26,6 +26,7 @@ def write_exports(lesson: str | None = None) -> int:
     """Write export/nbgrader.csv for all lessons, and LESSON.canvas.csv and LESSON.moodle.csv for each graded one."""
     folder = Path(FOLDER)
     folder.mkdir(exist_ok=True)
+    print("Asking nbgrader for its own table ...", file=sys.stderr, flush=True)
     done = subprocess.run(
         [sys.executable, "-m", "nbgrader", "export", "--to", str(folder / "nbgrader.csv")],
         capture_output=True,
@@ -69,7 +70,7 @@ def _graded(lesson: str) -> list[Result]:
     from nbgrader.api import MissingEntry
 
     try:
-        return results(Path.cwd(), lesson)[1]
+        return results(Path.cwd(), lesson, reading)[1]
     except MissingEntry:
         return []
 

@@ -1,112 +1,143 @@
-"""Pages that stand alone: one file, nothing that can run, no request to anybody."""
+"""Pages that stand alone: one file from a template, nothing that can run, no request to anybody.
+
+Templates lie in templates/. Whatever they show is escaped by Jinja, and made harmless on the way: control characters,
+what turns a text's direction and halves of characters never reach a page. Only what `code`, `marked` and `panel` return
+is markup.
+"""
 
 from __future__ import annotations
 
-import os
-from html import escape
-from html.parser import HTMLParser
+import re
+from datetime import datetime, timedelta
+from functools import cache, lru_cache
 from pathlib import Path
 
+import bleach
+from bleach.css_sanitizer import CSSSanitizer
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from helpers.checking.panel import STYLE, number
+from helpers.course import write_whole
+from helpers.grading.harmless import harmless
+
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_CODE = 20_000  # characters
-
-STYLE = """
-:root{color-scheme:light dark;--ink:#1c2330;--quiet:#5b6472;--paper:#fff;--panel:#f5f6f8;--rule:#dfe2e8;--accent:#21588f;
---right:#00876c;--wrong:#c8500a;--calm:#9aa1ad}
-@media (prefers-color-scheme:dark){:root{--ink:#dfe3ea;--quiet:#98a1b0;--paper:#14171c;--panel:#1c2027;--rule:#323945;
---accent:#7db3e8;--right:#2fae92;--wrong:#ef8340;--calm:#6d7583}}
-*{box-sizing:border-box}
-body{margin:0 auto;padding:2.2rem clamp(1rem,4vw,3rem) 4rem;max-width:78rem;background:var(--paper);color:var(--ink);
-font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",sans-serif;overflow-wrap:break-word}
-h1{font-size:1.7rem;line-height:1.2;margin:0 0 .3rem;font-weight:650}h2{font-size:1.2rem;margin:2.6rem 0 .7rem;font-weight:650}
-h3{font-size:1rem;margin:1.4rem 0 .4rem}p{margin:.5rem 0}a{color:var(--accent)}
-code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono","DejaVu Sans Mono",monospace;font-size:.86em}
-.quiet{color:var(--quiet)}.small{font-size:.87rem}
-.code{background:var(--panel);border:1px solid var(--rule);border-radius:6px;overflow-x:auto}
-.code pre{margin:0;padding:.7rem .9rem;line-height:1.5;font-size:.82rem}
-footer{margin-top:3.5rem;padding-top:.8rem;border-top:1px solid var(--rule);color:var(--quiet);font-size:.85rem}
-"""
+LONGEST_PANEL = 400_000  # characters; two pictures of a hundred cells each take 40,000
 
 
-def page(title: str, body: str, style: str = "") -> str:
-    """A whole page around a body that was put together from escaped text."""
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="referrer"'
-        ' content="no-referrer">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}{_code_style()}{style}</style></head>\n<body>\n{body}\n</body></html>\n"
-    )
+def page(template: str, **shown: object) -> str:
+    """The page that the template of that name makes of what is to be shown."""
+    return _templates().get_template(template).render(**shown)
 
 
 def write(path: Path, text: str) -> None:
     """Write a page, whole or not at all; where a link lies, the link is replaced and not followed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.unlink(missing_ok=True)
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
+    write_whole(path, text)
 
 
-def code(text: str) -> str:
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    templates.globals.update(
+        policy=Markup(POLICY), verdict_style=Markup(_rules(STYLE)), code_style=Markup(_code_style())
+    )
+    templates.filters.update(number=number, code=code, marked=marked, panel=panel, lasting=lasting, moment=moment)
+    return templates
+
+
+def _finalize(value: object) -> object:
+    return value if isinstance(value, Markup) or not isinstance(value, str) else harmless(value)
+
+
+def _rules(style: str) -> str:
+    return re.sub(r"</?style>", "", style)
+
+
+# ----------------------------------------------------------------------------------------------- filters
+
+
+def code(text: str) -> Markup:
     """Python text, coloured."""
-    cut = (
-        ""
-        if len(text) <= LONGEST_CODE
-        else f'<p class="quiet small">The rest of {len(text):,} characters is not shown.</p>'
-    )
-    return (
-        "<div"
-        f' class="code">{highlight(text[:LONGEST_CODE], PythonLexer(stripnl=False), HtmlFormatter(nowrap=False))}</div>{cut}'
-    )
+    text = harmless(text)
+    cut = Markup("")
+    if len(text) > LONGEST_CODE:
+        cut = Markup('<p class="quiet small">The rest of {} characters is not shown.</p>').format(f"{len(text):,}")
+    coloured = highlight(text[:LONGEST_CODE], PythonLexer(stripnl=False), HtmlFormatter(nowrap=False))
+    return Markup('<div class="code">') + Markup(coloured) + Markup("</div>") + cut
+
+
+def marked(text: str) -> Markup:
+    """Escaped, with what stands between backticks set as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(harmless(text)))))
+
+
+def lasting(seconds: float) -> str:
+    """A length of time in words: the two largest units, "2 days 3 hours"; "less than a minute"."""
+    left, told = timedelta(seconds=seconds) // timedelta(minutes=1), []
+    for unit, minutes in (("day", 24 * 60), ("hour", 60), ("minute", 1)):
+        count, left = divmod(left, minutes)
+        if count:
+            told.append(f"{count:,} {unit}{'' if count == 1 else 's'}")
+    return " ".join(told[:2]) or "less than a minute"
+
+
+def moment(when: datetime) -> str:
+    """A point in time, as it stands in the gradebook: "20 Nov 2026, 14:05 UTC"."""
+    return f"{when.day} {when:%b %Y, %H:%M} UTC"
 
 
 def _code_style() -> str:
     light = HtmlFormatter(style="friendly").get_style_defs(".code")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".code")
-    rules = [
-        f"{light}",
-        f"@media (prefers-color-scheme:dark){{{dark}}}",
-        ".code,.code .highlight,.code pre{background:var(--panel)!important}",
-    ]
-    return "\n".join(rules)
+    return f"{light}\n@media screen and (prefers-color-scheme:dark){{{dark}}}\n"
 
 
 # ------------------------------------------------------------------------------------------- what is let in
 
-TAGS = set("div p span b code pre ul li figure figcaption svg g rect path circle line text title style".split())
-ATTRIBUTES = set(
-    "class style role aria-label width height viewbox x y x1 x2 y1 y2 cx cy r d fill stroke stroke-width".split()
-)
+DRAWN = ("rect", "path", "circle", "line", "text", "g")
+TAGS = frozenset(("div", "p", "span", "b", "code", "pre", "ul", "li", "figure", "figcaption", "svg", "title", *DRAWN))
+PLAIN = ("class", "role", "aria-label", "style")
+GEOMETRY = ("width", "height", "viewBox", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "d")
+PAINT = ("fill", "stroke", "stroke-width")
+NUMBERS = re.compile(
+    r"(?!.*url)[\w\s.,()#+-]*", re.IGNORECASE
+)  # of a drawing: sizes, paths, colours; no address of anything
+PROPERTIES = ("--verdict", "color", "font-weight")
+DECLARATIONS = re.compile(r"[\w\s:;#-]*")
+CLASSES = re.compile(r"(verdict|head|name|points|share|says|pair|known|tex2jax_ignore|mathjax_ignore|\s)*")
+OUR_STYLE = re.compile(r"<style>[^<]*</style>")
 
 
-def harmless(html: str) -> bool:
-    """Does this markup hold nothing but words, boxes and drawings? A verdict's panel does."""
-    if "<!" in html or "<?" in html:
-        return False
-    guard = _Guard()
-    try:
-        guard.feed(html)
-        guard.close()
-    except (ValueError, AssertionError):
-        return False
-    return guard.harmless
+@lru_cache(maxsize=512)  # what is all right reads the same for everybody
+def panel(html: str) -> Markup:
+    """A verdict's panel, as the judge wrote it. Of anything else only words, boxes and drawings; the rest as text."""
+    html = OUR_STYLE.sub("", harmless(html[:LONGEST_PANEL]), count=1)
+    return Markup(_cleaner().clean(html))
 
 
-class _Guard(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.harmless = True
+@cache
+def _cleaner() -> bleach.Cleaner:
+    styles = CSSSanitizer(allowed_css_properties=PROPERTIES, allowed_svg_properties=())
+    return bleach.Cleaner(tags=TAGS, attributes=_allowed, protocols=(), css_sanitizer=styles)
 
-    def handle_starttag(self, tag, attributes):
-        for name, value in attributes:
-            told = (value or "").lower()
-            if name not in ATTRIBUTES or "url(" in told or "\\" in told or "expression" in told:
-                self.harmless = False
-        self.harmless &= tag in TAGS
 
-    handle_startendtag = handle_starttag
+def _allowed(tag: str, name: str, value: str) -> bool:
+    if name == "class":
+        return bool(CLASSES.fullmatch(value))
+    if name == "style":
+        return bool(DECLARATIONS.fullmatch(value))
+    if name in PLAIN:
+        return True
+    return (tag == "svg" or tag in DRAWN) and name in (*GEOMETRY, *PAINT) and bool(NUMBERS.fullmatch(value))

@@ -1,19 +1,25 @@
-"""What a lesson's grading came to: marks and comments from the gradebook, verdicts from the judged notebooks."""
+"""What a lesson's grading came to: marks and comments from the gradebook, verdicts and code from judged notebooks."""
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
-import nbformat
-from nbformat.notebooknode import NotebookNode
-from nbgrader.api import Gradebook
+from nbgrader.api import Comment, Grade, SubmittedAssignment, SubmittedNotebook
+from sqlalchemy.orm import Query, joinedload, selectinload, undefer
 
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.gradebook import Marks
-from helpers.grading.journal import Journal
-from helpers.grading.records import PLACE
-from helpers.notebooks import exercise_of
+from helpers.grading.journal import Entry, Journal
+from helpers.grading.progress import progress
+from helpers.grading.records import FORMAT, PLACE
+from helpers.notebooks import check_id, exercise_of, grade_id
+
+UNREADABLE = "its judged notebook is damaged, so that no verdicts can be shown: grade it again"
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Result:
-    """One student's lesson. score: after the penalty. panel and parts: see Part. at: when it was graded, UTC."""
+    """One student's lesson. score: after the penalty. parts: see Part. at: when it was graded, UTC.
+
+    late: seconds after the due date, an extension counted in. handed_in, due: UTC, None where nobody said. attempts:
+    how many versions of it are known to have been handed in, 0 where nothing is known.
+    """
 
     student: str
     name: str
@@ -53,33 +63,98 @@ class Result:
     at: str = ""
     platform: str = ""
     late: float = 0.0
+    handed_in: datetime | None = None
+    due: datetime | None = None
+    attempts: int = 0
 
     @property
     def shown(self) -> str:
         return self.name or self.student
 
 
-def results(root: Path, lesson: str) -> tuple[Lesson, list[Result]]:
-    """Every student's result, by student id. Students without a judged notebook are left out."""
-    asked, journal = load_lesson(lesson), Journal(root, lesson).read()
+def results(
+    root: Path, lesson: str, going: Callable[[Iterable], Iterable] = iter, only: tuple[str, ...] = ()
+) -> tuple[Lesson, list[Result]]:
+    """Every student's result, by student id. Students without a judged notebook are left out.
+
+    going: goes through the submissions and shows how far it has come. only: the ids of students; all if none is given.
+    """
+    asked, journal = load_lesson(lesson), Journal(root, lesson)
+    entries, versions = journal.read(), versions_handed_in(journal.path)
     found = []
     with Marks(root, lesson) as marks:
-        for submission in marks.gradebook.assignment_submissions(lesson):
-            path = marks.path(submission.student.id)
-            if path.is_file() and not path.is_symlink():
-                notebook = nbformat.read(path, as_version=4)
-                found.append(_result(submission, notebook, marks.gradebook, asked, journal.get(submission.student.id)))
+        for submission in going(_submissions(marks, lesson)):
+            student = submission.student.id
+            path = marks.path(student)
+            if (only and student not in only) or not path.is_file() or path.is_symlink():
+                continue
+            cells = _cells(path)
+            found.append(_result(submission, cells, asked, entries.get(student), len(versions.get(student, ()))))
     return asked, sorted(found, key=lambda result: result.student)
 
 
-def _result(submission, notebook: NotebookNode, gradebook: Gradebook, lesson: Lesson, entry) -> Result:
+def reading(submissions: Iterable) -> Iterable:
+    """Goes through submissions, and shows how many of them are read."""
+    return progress(submissions, "Reading", "submission")
+
+
+def versions_handed_in(path: Path) -> Mapping[str, set[str]]:
+    """The digests of what each student handed in over time, as far as this journal knows."""
+    versions: dict[str, set[str]] = defaultdict(set)
+    if not path.is_file():
+        return versions
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            told = json.loads(line)
+            versions[told["student"]].add(str(told["submitted"]))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+    return versions
+
+
+def _submissions(marks: Marks, lesson: str) -> list[SubmittedAssignment]:
+    """Everything that the gradebook knows about them, in a handful of queries, however many there are.
+
+    Raises MissingEntry where it does not know the lesson.
+    """
+    assignment = marks.gradebook.find_assignment(lesson)
+    notebooks = selectinload(SubmittedAssignment.notebooks)
+    grades = notebooks.selectinload(SubmittedNotebook.grades)
+    asked: Query = marks.gradebook.db.query(SubmittedAssignment).filter_by(assignment_id=assignment.id)
+    return asked.options(
+        joinedload(SubmittedAssignment.student),
+        joinedload(SubmittedAssignment.assignment),
+        undefer(SubmittedAssignment.score),
+        undefer(SubmittedAssignment.max_score),
+        undefer(SubmittedAssignment.late_submission_penalty),
+        notebooks.joinedload(SubmittedNotebook.notebook),
+        grades.joinedload(Grade.cell),
+        grades.undefer(Grade.max_score),
+        notebooks.selectinload(SubmittedNotebook.comments).joinedload(Comment.cell),
+    ).all()
+
+
+def _cells(path: Path) -> list[dict] | None:
+    """The cells of a judged notebook, without nbformat's look at each of them; None where it cannot be read."""
+    try:
+        cells = json.loads(path.read_bytes())["cells"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return [cell for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else None
+
+
+def _result(
+    submission: SubmittedAssignment, cells: list[dict] | None, lesson: Lesson, entry: Entry | None, attempts: int
+) -> Result:
     student, name = submission.student, lesson.name
     grades = {g.name: g for n in submission.notebooks if n.name == name for g in n.grades}
-    comments = {c.name: c for n in submission.notebooks if n.name == name for c in n.comments}
-    cells = {c.metadata.nbgrader["grade_id"]: c for c in notebook.cells if c.metadata.get("nbgrader")}
-    parts = tuple(_part(cell, grades[key], cells, comments) for key, cell in cells.items() if key in grades)
-    isolations = sorted({part.record["isolation"] for part in parts if part.record})
+    comments = {c.name: c.comment for n in submission.notebooks if n.name == name for c in n.comments if c.comment}
+    named = {grade_id(cell): cell for cell in cells or [] if grade_id(cell)}
+    order = [key for key in named if key in grades] or list(grades)
+    parts = tuple(_part(key, grades[key], named, comments, lesson) for key in order)
+    isolations = sorted({str(part.record.get("isolation", "")) for part in parts if part.record})
     penalty = submission.late_submission_penalty or 0.0
+    flags = tuple(entry.flags) if entry else ()
     return Result(
         student=student.id,
         name=" ".join(part for part in (student.first_name, student.last_name) if part),
@@ -89,24 +164,28 @@ def _result(submission, notebook: NotebookNode, gradebook: Gradebook, lesson: Le
         out_of=submission.max_score,
         penalty=penalty,
         parts=parts,
-        flags=tuple(entry.flags) if entry else (),
+        flags=flags if cells is not None else (*flags, UNREADABLE),
         isolation=", ".join(isolations),
         at=entry.at if entry else "",
         platform=entry.platform if entry else "",
         late=submission.total_seconds_late,
+        handed_in=_utc(submission.timestamp),
+        due=_utc(submission.duedate) if submission.assignment.duedate else None,
+        attempts=attempts,
     )
 
 
-def _part(cell: NotebookNode, grade, cells: dict, comments: dict) -> Part:
-    key = cell.metadata.nbgrader["grade_id"]
-    name = exercise_of(cell)
-    record, panel = {}, ""
-    for output in cell.get("outputs", []):
-        if isinstance(output.get("metadata", {}).get(PLACE), dict):
-            record, panel = output.metadata[PLACE], output.get("data", {}).get("text/html", "")
-            break
-    comment = next((comments[k].comment for k in (name, key) if k in comments and comments[k].comment), "")
-    solution = cells.get(name, cell)
+def _utc(when: datetime | None) -> datetime | None:
+    return when.replace(tzinfo=UTC) if when else None
+
+
+def _part(key: str, grade: Grade, cells: Mapping[str, dict], comments: Mapping[str, str], lesson: Lesson) -> Part:
+    cell = cells.get(key, {})
+    name = exercise_of(cell) if cell else key.removeprefix(check_id(""))
+    record, panel = _verdict(cell) if name in lesson and key == check_id(name) else ({}, "")
+    comment = next((comments[k] for k in (name, key) if k in comments), "")
+    answered = cells.get(name, cell)
+    written = answered is not cell or cell.get("cell_type") != "code" or not record
     return Part(
         name=name,
         score=grade.score or 0.0,
@@ -115,6 +194,22 @@ def _part(cell: NotebookNode, grade, cells: dict, comments: dict) -> Part:
         waits=bool(grade.needs_manual_grade and grade.manual_score is None),
         record=record,
         panel=panel,
-        code=solution.source if solution is not cell or cell.cell_type != "code" or not record else "",
+        code=_text(answered.get("source")) if written else "",
         comment="" if comment == "No response." else comment,
     )
+
+
+def _verdict(check: dict) -> tuple[dict, str]:
+    """The record and the panel that the judge left in a check cell. Other cells' outputs are a student's own."""
+    for output in check.get("outputs", []):
+        record = output.get("metadata", {}).get(PLACE)
+        if isinstance(record, dict) and record.get("format") == FORMAT:
+            return record, _text(output.get("data", {}).get("text/html"))
+    return {}, ""
+
+
+def _text(told: object) -> str:
+    """A notebook's file keeps a text as one string, or as a list of lines."""
+    if isinstance(told, list):
+        return "".join(line for line in told if isinstance(line, str))
+    return told if isinstance(told, str) else ""
