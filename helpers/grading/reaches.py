@@ -64,6 +64,7 @@ ATTRIBUTES = frozenset(
         " CompilationUnit safe_eval runstring rundocs write_text write_bytes read_text read_bytes"
         " aspects probe _shipped_key shipped_path load_key load_exam_key load_lesson builtins importlib ctypes"
         " subprocess pickle marshal runpy pkgutil linecache tokenize inspect get_objects get_referrers run_noting"
+        " run_in_exam"
         " register_module_forward_hook register_module_forward_pre_hook register_module_full_backward_hook"
         " start_checks _exercise"
     )
