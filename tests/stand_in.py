@@ -40,7 +40,7 @@ ISOLATION = "none (a stand-in)"
 
 @dataclass
 class StandIn:
-    """Runs the notebooks of one lesson. seed: instead of the one it is told. delay: seconds to take longer, at random."""
+    """Runs the notebooks of one lesson. seed: instead of the one it is told. delay: seconds, at random."""
 
     lesson: str
     seed: str = ""

@@ -188,8 +188,9 @@ def test_a_disk_that_is_full_half_way_leaves_everything_as_it_was(course, source
 
 ONE = 'def f(x, y=1):\n    """Says."""\n    b = x.shape[0]\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION'
 TWO = (
-    "class M(nn.Module):\n    def __init__(self, e):\n        super().__init__()\n        ### BEGIN SOLUTION\n        self.a = e\n"
-    "        ### END SOLUTION\n\n    def forward(self, x):\n        ### BEGIN SOLUTION\n        return x\n        ### END SOLUTION"
+    "class M(nn.Module):\n    def __init__(self, e):\n        super().__init__()\n"
+    "        ### BEGIN SOLUTION\n        self.a = e\n        ### END SOLUTION\n\n"
+    "    def forward(self, x):\n        ### BEGIN SOLUTION\n        return x\n        ### END SOLUTION"
 )
 
 
@@ -255,7 +256,8 @@ def test_whatever_a_body_holds_mistakes_py_stays_valid_and_says_the_same(body, f
 
 
 def test_several_bodies_are_written_one_for_each_region():
-    text = "from helpers.authoring import Mistake\n\nVARIANTS = [Mistake('M', 'x', edit=('a', 'b'), title='t', says='s')]\n"
+    listed = "VARIANTS = [Mistake('M', 'x', edit=('a', 'b'), title='t', says='s')]"
+    text = f"from helpers.authoring import Mistake\n\n{listed}\n"
     mistake = Mistake("M", "two", instead=("self.a = 2", "return 3 * x\n"), title="t", says="s")
     space: dict = {}
     exec(inserted(text, mistake), space)

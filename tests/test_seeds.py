@@ -217,7 +217,7 @@ def test_each_submission_of_a_warm_process_has_a_seed_of_its_own_and_sees_no_oth
 
 
 def pooled():
-    """Lessons whose marks were held against a pool. Two have an exercise whose inputs, on some seeds, hide a mistake."""
+    """Lessons whose marks are held against a pool."""
     hiding = {
         "05_masking": "leak_map/first-sentence: where the first sentence happens to be the largest, it is right",
         "08_classifier": "some mistake is worth more on one seed than on another",

@@ -46,7 +46,7 @@ class CannotName(Exception):
 
 @dataclass(frozen=True)
 class Proposal:
-    """A mistake that could be written down. Nothing of it was run yet: a student wrote it, so somebody should read it first.
+    """A mistake that could be written down. Nothing of it was run yet: a student wrote it, and somebody is to read it.
 
     students: who made it. diff: what would change in mistakes.py. notes: what to know of how its text was found.
     """
@@ -60,10 +60,10 @@ class Proposal:
     notes: tuple[str, ...] = ()
 
     def write(self, keys: Path = KEYS, told: Callable[[str], None] = lambda line: None) -> None:
-        """Try it on a copy of the lesson; then write mistakes.py, the students' key and the exam's, for the same secret.
+        """Try it on a copy of the lesson; then write mistakes.py, the students' key, and the exam's for the same secret.
 
-        keys: the folder of the keys that students get. told: hears what is being done. Raises CannotName, and has changed
-        nothing then.
+        keys: the folder of the keys that students get. told: hears what is being done. Raises CannotName, and has
+        changed nothing then.
         """
         lesson, name = self.source.lesson, self.source.name
         with _copy_with(self.source, self.text) as tried:
@@ -157,7 +157,8 @@ def _mistake(source: Source, exercise: str, codes: list[str], slug: str, title: 
 def bodies_of(cell: str, code: str) -> tuple[tuple[str, ...], list[str]]:
     """What stands in a student's cell where the regions of the lesson's cell are, one body for each.
 
-    Returns the bodies and remarks. Raises CannotName where what was changed outside the regions does not let them be found.
+    Returns the bodies and remarks. Raises CannotName where, for what was changed outside them, the regions cannot
+    be found.
     """
     fixed = _fixed_parts(cell)
     bodies = _between(fixed, [line.rstrip() for line in code.splitlines()])
@@ -285,7 +286,7 @@ def _only_reckons(bodies: tuple[str, ...]) -> None:
 
 
 def inserted(text: str, mistake: Mistake) -> str:
-    """The text of mistakes.py with one more entry in VARIANTS, behind the last one of its exercise. Raises CannotName."""
+    """The text of mistakes.py with one more entry in VARIANTS, after the last of its exercise. Raises CannotName."""
     listed = next(
         (
             node.value

@@ -116,7 +116,10 @@ class Check:
 
 
 def run_in_exam(exercise: Exercise, written: object, seed: str) -> answers.Answer:
-    """What the code gives on the exam's inputs; and digests of what it gives on the desk's, to compare wrong answers by."""
+    """What the code gives on the exam's inputs, with digests of what it gives on the desk's.
+
+    By those, wrong answers of students who met different inputs can be compared.
+    """
     answer = answers.run_noting(exercise, written, seed)
     values = tuple(aspect for aspect in exercise.aspects if not aspect.side)
     on_desk = answers.run(replace(exercise, aspects=values), written, SHIPPED_SEED)

@@ -148,7 +148,7 @@ def key_from_bytes(lesson: Lesson, data: bytes, name: str, remedy: str) -> Answe
 
 
 def require_same_lesson(lesson: Lesson, found: tuple, wanted: int, name: str, remedy: str) -> None:
-    """Raises BadKey unless a key is of this lesson as it is asked now. found: format, lesson, digest of what was asked."""
+    """Raises BadKey unless a key is of this lesson as it is now. found: format, lesson, digest of what was asked."""
     if found[1] != lesson.name:
         raise BadKey(f"The answer key {name} belongs to {found[1]}, not to {lesson.name}. {remedy}")
     if found[0] != wanted or found[2] != digest_of_asked(lesson):
@@ -156,7 +156,7 @@ def require_same_lesson(lesson: Lesson, found: tuple, wanted: int, name: str, re
 
 
 def metadata_of(data: bytes) -> dict[str, str]:
-    """What the head of a safetensors file says of it. Raises ValueError, KeyError or TypeError where it says nothing."""
+    """What the head of a safetensors file says. Raises ValueError, KeyError or TypeError where it says nothing."""
     length = int.from_bytes(data[:8], "little")
     if not 0 < length <= len(data) - 8:
         raise ValueError("no head")

@@ -190,8 +190,9 @@ def stubs(source: str, name: str) -> tuple[int, int]:
 def holds_stub(source: str, name: str, released: str = "") -> bool:
     """Does the solution cell still hold the stub, with all that it was released with?
 
-    released: the cell as it was released; without it only a cell that holds nothing but stubs is said to. In a class with several stubs some may have been written already: then it is
-    begun, and holds the stub no more. Comments, docstrings and lines put before a stub make no difference.
+    released: the cell as it was released; without it only a cell that holds nothing but stubs is said to. In a class
+    with several stubs some may have been written already: then it is begun, and holds the stub no more. Comments,
+    docstrings and lines put before a stub make no difference.
     """
     left, every = stubs(source, name)
     return left > 0 and left >= (stubs(released, name)[0] if released else every)

@@ -55,11 +55,11 @@ class Executed:
 class Runner:
     """Runs the submissions of one lesson. A context manager; `execute` may be called from several threads.
 
-    lesson: NN_topic. seed: for whoever names none to `execute`. isolation: "bubblewrap", or "none" where somebody has decided to go
-    without. warm: fork each submission from one process that has done the imports, where that can be done
-    safely; each gets a process of its own from the start otherwise. The marks are the same.
-    imports: Python text of import statements; those of the released lesson's setup cell unless given. begun: such a
-    process that somebody has started already, with the same lesson, isolation and limits.
+    lesson: NN_topic. seed: for whoever names none to `execute`. isolation: "bubblewrap", or "none" where somebody has
+    decided to go without. warm: fork each submission from one process that has done the imports, where that can be done
+    safely; each gets a process of its own from the start otherwise. The marks are the same. imports: Python text of
+    import statements; those of the released lesson's setup cell unless given. begun: such a process that somebody has
+    started already, with the same lesson, isolation and limits.
 
     Raises NoSandbox, on entering, where bubblewrap is wanted and cannot work.
     """
