@@ -25,7 +25,6 @@ from helpers.grading import defusing
 from helpers.grading.batch import Batch
 from helpers.grading.collect.intake import take_in
 from helpers.grading.defusing import defuse
-from helpers.grading.exam import load_exam_key
 from helpers.grading.records import PLACE
 from helpers.grading.tell.pages import code, marked, page, panel
 
@@ -100,8 +99,8 @@ def executed(notebook):
 class Kernel(StandIn):
     """A stand-in that leaves behind what the cell of the live submission shows."""
 
-    def execute(self, notebook):
-        return super().execute(executed(notebook))
+    def execute(self, notebook, seed):
+        return super().execute(executed(notebook), seed)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +114,7 @@ def course(tmp_path_factory):
     (path.parent / "extra").mkdir()
     for name in ("page.html", "extra/picture.svg"):
         (path.parent / name).write_text(f"<script>{MARK}</script>")
-    runner = Kernel(FIRST, load_exam_key(FIRST, course.folder).seed)
+    runner = Kernel(FIRST)
     assert not Batch(course.folder, FIRST, runner.execute, 1, bar=False).run().failed
     shutil.move(course.folder / "autograded", course.folder / "by-batch")
     course.nbgrader("autograde", FIRST, "--ExamExecute.isolation=none")

@@ -6,7 +6,6 @@ instructor's to say.
 
 from __future__ import annotations
 
-import ast
 import math
 import statistics
 from collections import Counter, defaultdict
@@ -18,10 +17,10 @@ from helpers.checking.panel import number
 from helpers.checking.verdicts import NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
 from helpers.exercises import Lesson
 from helpers.grading.findings import WAITS
+from helpers.grading.likeness import LONG_ENOUGH, shape_of, size_of_tree
 from helpers.grading.tell.results import Part, Result
 
 HANDLE = 8  # characters of an answer's digest by which the instructor calls it
-LONG_ENOUGH = 90  # parts of a syntax tree: independent right answers to one exercise share shapes of up to 65
 MOST_BARS = 20
 STEPS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 MOST_TICKS = 6
@@ -335,7 +334,7 @@ def same_code(found: Iterable[Result]) -> list[SameCode]:
     made = [
         (size, SameCode(name, right, tuple(result.shown for result, _ in members), members[0][1].code))
         for (name, right, shape), members in groups.items()
-        if len(members) > 1 and (size := _size(members[0][1].code)) >= LONG_ENOUGH
+        if len(members) > 1 and (size := size_of_tree(members[0][1].code)) >= LONG_ENOUGH
     ]
     return [group for _, group in sorted(made, key=lambda entry: (-entry[0], entry[1].exercise))]
 
@@ -446,37 +445,3 @@ def _from_due(zero: datetime, apart: timedelta) -> str:
 
 def _date(zero: datetime, apart: timedelta) -> str:
     return f"{zero + apart:%d %b %H:%M}"
-
-
-def shape_of(source: str) -> str:
-    """The shape of a piece of code, without comments, layout, docstrings and chosen names; "" where it is no code."""
-    try:
-        tree = ast.parse(source)
-        chosen = _Chosen()
-        return ast.dump(chosen.visit(tree))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-
-
-class _Chosen(ast.NodeTransformer):
-    """Names become numbers, in the order in which they are met; what is asked of a module keeps its own."""
-
-    def __init__(self):
-        self._met: dict[str, str] = {}
-
-    def _number(self, name: str) -> str:
-        return self._met.setdefault(name, str(len(self._met)))
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        for field in ("name", "id", "arg"):
-            if isinstance(getattr(node, field, None), str):
-                setattr(node, field, self._number(getattr(node, field)))
-        body = getattr(node, "body", None)
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node, clean=False) is not None:
-            node.body = body[1:]
-        return self.generic_visit(node)
-
-
-def _size(source: str) -> int:
-    """How many parts a piece of code has."""
-    return sum(1 for _ in ast.walk(ast.parse(source)))
