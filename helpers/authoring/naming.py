@@ -60,7 +60,7 @@ class Proposal:
     notes: tuple[str, ...] = ()
 
     def write(self, keys: Path = KEYS, told: Callable[[str], None] = lambda line: None) -> None:
-        """Try it on a copy of the lesson; then write mistakes.py, the students' key, and the exam's for the same secret.
+        """Try it on a copy of the lesson; then write mistakes.py, the students' key, and the exam's of the same secret.
 
         keys: the folder of the keys that students get. told: hears what is being done. Raises CannotName, and has
         changed nothing then.

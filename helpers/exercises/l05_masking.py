@@ -146,6 +146,7 @@ class Mixer(torch.nn.Module):
     def __init__(self, draw: Draw, t: int = 4, e: int = 3, width: int = 5):
         super().__init__()
         self.places = draw.normal(t, t) * draw.mask(0.7, t, t)
+        self.places[2, 0], self.places[3, 1] = 1.5, -1.5  # positions 0 and 1 matter to somebody, whatever was drawn
         mixed = draw.normal(e, width)
         mixed[:, -2] += 3.0
         self.components = mixed - mixed.mean(dim=1, keepdim=True)
@@ -155,8 +156,16 @@ class Mixer(torch.nn.Module):
 
 
 def a_mixer(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
-    """A model that mixes, and two sequences (2, 4, 3)."""
-    return Mixer(draw), draw.normal(2, 4, 3)
+    """A model that mixes, and two sequences (2, 4, 3).
+
+    The slope of the sine is largest at 0: position 0 has it in the second sequence, position 1 in the first, so that
+    no sequence by itself shows all. And the mean is nowhere near 0, so that taking it away shows.
+    """
+    model, x = Mixer(draw), draw.normal(2, 4, 3)
+    x += 0.5 - x.mean()
+    x[1, 0] *= 0.05
+    x[0, 1] *= 0.05
+    return model, x
 
 
 class Attender(torch.nn.Module):
