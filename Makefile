@@ -42,7 +42,7 @@ $(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help env lab data test site build check new-lesson release exam-key assignment demo-class collect grade \
+.PHONY: help env lab data test site build check mutants new-lesson release exam-key assignment demo-class collect grade \
         bench bench-grading compare-attacks feedback report export lock clean distclean .full .lesson .name .from
 
 help: ## List these commands
@@ -141,6 +141,9 @@ build: .full env ## Rebuild all that is generated, for every lesson or for LESSO
 
 check: .full env ## Say whether anything is stale, leaks, or lacks mistakes
 	$(PY) -m helpers.authoring check
+
+mutants: .full env ## Judge small changes of a lesson's solution: LESSON=NN_topic, or all
+	$(PY) -m helpers.authoring mutants $(LESSON)
 
 new-lesson: .full .name env ## Start a lesson from the pattern: NAME=NN_topic
 	$(PY) -m helpers.authoring new $(NAME)

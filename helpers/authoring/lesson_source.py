@@ -45,7 +45,7 @@ class Source:
     def lesson(self) -> Lesson:
         return load_lesson(self.name)
 
-    def variants(self, kind: type[Variant] = Variant) -> list[Variant]:
+    def variants(self, kind: type = Variant) -> list:
         """What mistakes.py lists, of the kind asked for."""
         listed = runpy.run_path(str(self.folder / "mistakes.py"))["VARIANTS"]
         return [variant for variant in listed if isinstance(variant, kind)]
@@ -131,9 +131,13 @@ class Answers:
 
     def make(self, exercise: str, variant: Variant | None = None) -> object:
         """The function or class that the cell defines."""
+        return self.made_of(exercise, self.text(exercise, variant))
+
+    def made_of(self, exercise: str, text: str) -> object:
+        """The function or class of that name that a cell of this text defines."""
         namespace = dict(self._setup)
         with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(self.text(exercise, variant), "<solution>", "exec"), namespace)
+            exec(compile(text, "<solution>", "exec"), namespace)
         return namespace[exercise]
 
 
