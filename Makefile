@@ -56,8 +56,8 @@ $(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help env lab data update test quick lint site build check new-lesson release exam-key name-mistake assignment \
-        demo-class collect grade bench bench-grading compare-attacks look accept refuse feedback report export \
+.PHONY: help env lab data update test quick lint site build check mutants new-lesson release exam-key name-mistake \
+        assignment demo-class collect grade bench bench-grading compare-attacks look accept refuse feedback report export \
         restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .name .from .answer
 
 help: ## List these commands
@@ -165,6 +165,9 @@ build: .full .lesson-if-named env ## Rebuild all that is generated, for every le
 
 check: .full env ## Say whether anything is stale, leaks, or lacks mistakes
 	$(PY) -m helpers.authoring check
+
+mutants: .full env ## Judge small changes of a lesson's solution: LESSON=NN_topic, or all
+	$(PY) -m helpers.authoring mutants $(LESSON)
 
 new-lesson: .full .name env ## Start a lesson from the pattern: NAME=NN_topic
 	$(PY) -m helpers.authoring new $(NAME)

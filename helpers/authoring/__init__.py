@@ -5,6 +5,6 @@ notebooks, site.py the pages, bundle.py what students get; inspecting.py says wh
 starts a lesson.
 """
 
-from helpers.authoring.mistakes import Alias, Mistake, Same, Shortcut
+from helpers.authoring.mistakes import Alias, Equal, Mistake, Same, Shortcut
 
-__all__ = ["Alias", "Mistake", "Same", "Shortcut"]
+__all__ = ["Alias", "Equal", "Mistake", "Same", "Shortcut"]

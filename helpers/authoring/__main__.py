@@ -1,4 +1,4 @@
-"""``python -m helpers.authoring build|check|exam-key|name-mistake|new|release|site``."""
+"""``python -m helpers.authoring build|check|mutants|exam-key|name-mistake|new|release|site``."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def main() -> int:
     ]:
         command = commands.add_parser(name, help=about)
         command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
+    mutants = commands.add_parser("mutants", help="judge small changes of the solution, and say which keep all points")
+    mutants.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
     exam = commands.add_parser("exam-key", help="make the secret key that a lesson is graded with")
     exam.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
     exam.add_argument("--seeds", type=int, metavar="N", help="how many seeds submissions are shared out to")
@@ -57,6 +59,16 @@ def _check(arguments) -> int:
         findings += inspect(source)
     print("\n".join(findings) if findings else "Everything is up to date.")
     return 1 if findings else 0
+
+
+def _mutants(arguments) -> int:
+    from helpers.authoring.mutation import table, tried
+    from helpers.checking.keys import load_key, shipped_path
+
+    for source in sources(arguments.lessons):
+        key = load_key(source.lesson, shipped_path(source.name), f"Run `make build LESSON={source.name}`.")
+        print(f"{source.name}\n{table(list(tried(source, key)))}", flush=True)
+    return 0
 
 
 def _exam_key(arguments) -> int:

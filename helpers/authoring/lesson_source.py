@@ -49,7 +49,7 @@ class Source:
         """What its exercises ask."""
         return load_lesson(self.name)
 
-    def variants(self, kind: type[Variant] = Variant) -> list[Variant]:
+    def variants(self, kind: type = Variant) -> list:
         """What mistakes.py lists, of the kind asked for."""
         listed = runpy.run_path(str(self.folder / "mistakes.py"))["VARIANTS"]
         return [variant for variant in listed if isinstance(variant, kind)]
@@ -123,7 +123,8 @@ class Answers:
     """
 
     def __init__(self, source: Source):
-        self._cells, self._compiled = source.cells(), {}
+        self._cells = source.cells()
+        self._compiled: dict[str, CodeType] = {}  # by text: the same is made for many seeds
         self._setup: dict = {"__name__": "__main__"}
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(self._cells[SETUP], "<setup>", "exec"), self._setup)
@@ -135,16 +136,19 @@ class Answers:
 
     def make(self, exercise: str, variant: Variant | None = None) -> object:
         """The function or class that the cell defines."""
+        return self.made_of(exercise, self.text(exercise, variant))
+
+    def made_of(self, exercise: str, text: str) -> object:
+        """The function or class of that name that a cell of this text defines."""
         namespace = dict(self._setup)
         with contextlib.redirect_stdout(io.StringIO()):
-            exec(self._code(exercise, variant), namespace)
+            exec(self._code(text), namespace)
         return namespace[exercise]
 
-    def _code(self, exercise: str, variant: Variant | None) -> CodeType:
-        key = (exercise, type(variant), variant and variant.slug)
-        if key not in self._compiled:
-            self._compiled[key] = compile(self.text(exercise, variant), "<solution>", "exec")
-        return self._compiled[key]
+    def _code(self, text: str) -> CodeType:
+        if text not in self._compiled:
+            self._compiled[text] = compile(text, "<solution>", "exec")
+        return self._compiled[text]
 
 
 __all__ = ["Answers", "Mistake", "NOTEBOOKS", "ROOT", "SOLUTIONS", "Same", "Shortcut", "Source", "sources"]

@@ -85,6 +85,23 @@ class Shortcut(Variant):
     """An answer with the right numbers by a way that the exercise forbids."""
 
 
+@dataclass(frozen=True)
+class Equal:
+    """A mutant of the solution that is right all the same, and may keep every point.
+
+    exercise: its name. old, new: what was changed into what, as `make mutants` prints it. why: the reason, for authors.
+    """
+
+    exercise: str
+    old: str
+    new: str
+    why: str
+
+    def __post_init__(self):
+        if not self.why:
+            raise BadEdit(f"{self.exercise}: say why {self.old!r} may stand as {self.new!r}")
+
+
 def _replace_region(source: str, instead: str | tuple[str, ...], label: str) -> str:
     bodies = (instead,) if isinstance(instead, str) else instead
     lines = source.splitlines()

@@ -1,0 +1,94 @@
+"""Judging a lesson's mutants as a student's answers would be: which keep all points, and what the others are told.
+
+A mutant that keeps every point is a hole in the probes, or is equal to the solution, and then stands in mistakes.py as
+an `Equal`, with the reason. See `mutants` for how they are made, and the page for authors for how to read the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
+from helpers.authoring.mistakes import Equal
+from helpers.authoring.mutants import Mutant, mutants
+from helpers.checking.answers import run
+from helpers.checking.keys import AnswerKey
+from helpers.checking.verdicts import Verdict, judge
+
+SECONDS = 10  # that a mutant has for all its probes: changed loops may never end
+
+FULL, NAMED, TOLD, BARE, BROKEN = "full marks", "a named mistake", "told something", "told nothing", "does not run"
+LAST_RESORT = "the numbers are not"  # how the words begin that are said when nothing better is known
+
+
+class TimeIsUp(BaseException):
+    """A mutant ran too long. No Exception, so that its own `except Exception` does not keep it alive."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A mutant and what became of it: FULL, NAMED, TOLD, BARE or BROKEN. verdict: None where it does not run."""
+
+    mutant: Mutant
+    outcome: str
+    verdict: Verdict | None = None
+
+
+def tried(source: Source, key: AnswerKey) -> Iterator[Tried]:
+    """Every mutant of the lesson, judged with this key. Only in a main thread: the time limit is a signal's."""
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("mutants are tried in the main thread: their time limit is kept by a signal")
+    answers, cells = Answers(source), source.cells()
+    for exercise in source.lesson:
+        for mutant in mutants(exercise.name, cells[exercise.name]):
+            try:
+                with on_the_cpu(), contextlib.redirect_stdout(io.StringIO()), _time_limit(SECONDS):
+                    written = answers.made_of(exercise.name, mutant.text)
+                    answer = run(exercise, written, key.seed)
+            except (Exception, TimeIsUp):
+                yield Tried(mutant, BROKEN)
+                continue
+            verdict = judge(exercise, answer, key[exercise.name], mutant.text)
+            yield Tried(mutant, _outcome(verdict), verdict)
+
+
+def holes(source: Source, key: AnswerKey) -> list[Tried]:
+    """The mutants that keep every point and are not listed as equal."""
+    equal = {(e.exercise, e.old, e.new) for e in source.variants(Equal)}
+    kept = [one for one in tried(source, key) if one.outcome == FULL]
+    return [one for one in kept if (one.mutant.exercise, one.mutant.old, one.mutant.new) not in equal]
+
+
+def _outcome(verdict: Verdict) -> str:
+    if verdict.points >= verdict.out_of:
+        return FULL
+    if verdict.mistakes:
+        return NAMED
+    said = " ".join(aspect.says for aspect in verdict.aspects)
+    return BARE if LAST_RESORT in said and "raised" not in said else TOLD
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    def stop(number: int, frame: object) -> None:
+        raise TimeIsUp
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds / 10)  # once for each aspect that still hangs
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def table(found: list[Tried]) -> str:
+    """How many of each outcome, and the mutants that kept every point."""
+    counts = {outcome: sum(one.outcome == outcome for one in found) for outcome in (FULL, NAMED, TOLD, BARE, BROKEN)}
+    lines = [f"{count:6}  {outcome}" for outcome, count in counts.items()]
+    return "\n".join([*lines, *(f"  {one.mutant}" for one in found if one.outcome == FULL)])

@@ -1,0 +1,103 @@
+"""Mutants of a solution: what is changed, and what becomes of them."""
+
+import textwrap
+
+import pytest
+
+from helpers.authoring.lesson_source import sources
+from helpers.authoring.mutants import OPERATORS, mutants
+from helpers.authoring.mutation import BARE, BROKEN, FULL, NAMED, TOLD, tried
+from helpers.checking.keys import load_key, shipped_path
+
+
+def cell(body: str) -> str:
+    body = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
+    return f"def answer(x, y=3, causal=True):\n    ### BEGIN SOLUTION\n{body}\n    ### END SOLUTION\n"
+
+
+def texts(body: str, operator: str = "") -> set[str]:
+    """What stands after `return` in each mutant made by this operator."""
+    made = [m for m in mutants("answer", cell(body)) if not operator or m.operator == operator]
+    return {m.text.rpartition("return ")[2].strip() for m in made}
+
+
+@pytest.mark.parametrize(
+    ("operator", "body", "expected"),
+    [
+        ("axis", "return x.softmax(dim=-1)", "x.softmax(dim=-2)"),
+        ("axis", "return torch.cat([x, x], 1)", "torch.cat([x, x], 0)"),
+        ("exchange", "return x - y", "y - x"),
+        ("transpose", "return x @ x.mT", "x @ x"),
+        ("transpose", "return x.transpose(1, 2)", "x.reshape(x.transpose(1, 2).shape)"),
+        ("factor", "return x / math.sqrt(y)", "x / y"),
+        ("factor", "return x / y", "x"),
+        ("factor", "return x + 1e-05", "x"),
+        ("call-dropped", "return x.masked_fill(y, 0).softmax(-1)", "x.softmax(-1)"),
+        ("call-dropped", "return self.norm(x) + x", "x + x"),
+        ("call-doubled", "return torch.softmax(x, dim=-1)", "torch.softmax(torch.softmax(x, dim=-1), dim=-1)"),
+        ("call-otherwise", "return x.tril()", "x.triu()"),
+        ("comparison", "return x < y", "x <= y"),
+        ("logic", "return x & y", "x | y"),
+        ("off-by-one", "return x[:, 1:]", "x[:, 2:]"),
+        ("off-by-one", "return torch.arange(y)", "torch.arange(y + 1)"),
+        ("off-by-one", "return x.tril()", "x.tril(diagonal=-1)"),
+        ("default", "return x * y", "x * 3"),
+        ("option", "return x.sum(-1, keepdim=True)", "x.sum(-1)"),
+        ("in-place", "return x.masked_fill(x > 0, 0)", "x.masked_fill_(x > 0, 0)"),
+        ("result", "return x * 2", "(x * 2).squeeze()"),
+        ("result", "return x * 2", "(x * 2).detach()"),
+        ("weight-data", "return x * self.weight", "x * self.weight.detach()"),
+    ],
+)
+def test_an_operator_makes_the_change_it_is_named_after(operator, body, expected):
+    assert expected in texts(body, operator)
+
+
+def test_every_operator_is_tried_above_or_changes_whole_lines():
+    marks = test_an_operator_makes_the_change_it_is_named_after.pytestmark
+    tried_above = {row[0] for mark in marks for row in mark.args[1]}
+    assert set(OPERATORS) - tried_above == {"number", "statement", "other-name"}
+
+
+def test_a_line_that_is_left_out_a_number_and_a_name_that_is_another():
+    made = {m.operator: m.text for m in mutants("answer", cell("x = x + 2\nx = x.exp()\nreturn x"))}
+    assert "pass" in made["statement"] and "x + 3" in made["number"] or "x + 4" in made["number"]
+    body = "q, k = x, y\nreturn q @ k"
+    assert {"k @ k", "q @ q"} <= texts(body, "other-name")
+
+
+def test_nothing_outside_the_solution_is_changed():
+    text = "def answer(x):\n    x = x + 1\n    ### BEGIN SOLUTION\n    return x * 2\n    ### END SOLUTION\n"
+    made = mutants("answer", text)
+    assert made and all("x = x + 1" in m.text for m in made)
+
+
+def test_each_mutant_is_another_text_and_every_one_compiles():
+    (source,) = sources(["04_multi_head"])
+    for name, text in source.cells().items():
+        made = [m.text for m in mutants(name, text)] if "BEGIN SOLUTION" in text else []
+        assert len(set(made)) == len(made)
+        for each in made:
+            compile(each, name, "exec")
+
+
+def test_most_mutants_of_a_lesson_lose_points_and_are_told_something(first_lesson):
+    key = load_key(first_lesson.lesson, shipped_path(first_lesson.name), "")
+    found = list(tried(first_lesson, key))
+    counts = {outcome: sum(one.outcome == outcome for one in found) for outcome in (FULL, NAMED, TOLD, BARE, BROKEN)}
+    assert len(found) > 60 and counts[NAMED] > 10
+    assert counts[FULL] < len(found) / 5
+    assert all(one.verdict is None or one.verdict.points <= one.verdict.out_of for one in found)
+
+
+def test_a_mutant_that_never_ends_is_stopped(first_lesson, monkeypatch):
+    from helpers.authoring import mutation
+    from helpers.authoring.mutants import Mutant
+
+    endless = "def raw_weights(x):\n    while True:\n        try:\n            pass\n        except Exception:\n            pass\n"
+    mutant = Mutant("raw_weights", "test", "", "", endless, "")
+    monkeypatch.setattr(mutation, "mutants", lambda name, text: [mutant] if name == "raw_weights" else [])
+    monkeypatch.setattr(mutation, "SECONDS", 0.3)
+    key = load_key(first_lesson.lesson, shipped_path(first_lesson.name), "")
+    (one,) = tried(first_lesson, key)
+    assert one.outcome != FULL
