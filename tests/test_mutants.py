@@ -94,7 +94,8 @@ def test_a_mutant_that_never_ends_is_stopped(first_lesson, monkeypatch):
     from helpers.authoring import mutation
     from helpers.authoring.mutants import Mutant
 
-    endless = "def raw_weights(x):\n    while True:\n        try:\n            pass\n        except Exception:\n            pass\n"
+    loop = "    while True:\n        try:\n            pass\n        except Exception:\n            pass\n"
+    endless = f"def raw_weights(x):\n{loop}"
     mutant = Mutant("raw_weights", "test", "", "", endless, "")
     monkeypatch.setattr(mutation, "mutants", lambda name, text: [mutant] if name == "raw_weights" else [])
     monkeypatch.setattr(mutation, "SECONDS", 0.3)

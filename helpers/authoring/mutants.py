@@ -18,37 +18,10 @@ from dataclasses import dataclass
 
 from helpers.notebooks import BEGIN, END
 
-REDUCTIONS = [
-    "softmax",
-    "log_softmax",
-    "sum",
-    "mean",
-    "max",
-    "min",
-    "argmax",
-    "argmin",
-    "amax",
-    "amin",
-    "cumsum",
-    "logsumexp",
-    "cat",
-    "stack",
-    "var",
-    "std",
-    "norm",
-    "topk",
-    "sort",
-    "softmin",
-    "prod",
-    "all",
-    "any",
-    "gather",
-    "cumprod",
-    "flip",
-    "roll",
-    "unsqueeze",
-    "squeeze",
-]
+REDUCTIONS = (
+    "softmax log_softmax sum mean max min argmax argmin amax amin cumsum logsumexp cat stack var std norm topk sort "
+    "softmin prod all any gather cumprod flip roll unsqueeze squeeze"
+).split()
 DROPPABLE = [
     "softmax",
     "log_softmax",
@@ -103,7 +76,7 @@ class Mutant:
     """A changed solution.
 
     exercise: whose. operator: the name of the change. old, new: the expression or statement that was changed, and what
-    stands in its place. text: the whole cell. says: what could be told a student whose numbers are those of this mutant.
+    stands in its place. text: the whole cell. says: what could be told a student whose numbers are this mutant's.
     """
 
     exercise: str
@@ -448,11 +421,12 @@ def option(node: ast.AST, scope: Scope) -> Iterator[Change]:
 
 def in_place(node: ast.AST, scope: Scope) -> Iterator[Change]:
     """A method that changes its tensor for one that makes a new one."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not _is_module(node.func.value):
-        if node.func.attr in ("masked_fill", "clamp", "exp", "abs", "add", "sub", "mul", "div", "softmax", "sqrt"):
-            changed = copy.deepcopy(node)
-            changed.func.attr += "_"
-            yield changed, "as if a tensor were changed in place"
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or _is_module(node.func.value):
+        return
+    if node.func.attr in ("masked_fill", "clamp", "exp", "abs", "add", "sub", "mul", "div", "softmax", "sqrt"):
+        changed = copy.deepcopy(node)
+        changed.func.attr += "_"
+        yield changed, "as if a tensor were changed in place"
 
 
 def result(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -516,14 +490,14 @@ def other_name(node: ast.AST, scope: Scope) -> Iterator[Change]:
         ("e", "d"),
         ("rows", "columns"),
     )
-    for pair in twins:
-        for old, new in (pair, pair[::-1]):
-            if isinstance(node, ast.Name) and node.id == old and isinstance(node.ctx, ast.Load):
-                if _is_known(new, scope):
-                    yield ast.Name(new, ast.Load()), f"as if `{new}` stood where `{old}` is needed"
-            if isinstance(node, ast.Attribute) and node.attr == old and isinstance(node.ctx, ast.Load):
-                if getattr(node.value, "id", "") == "self":
-                    yield ast.Attribute(node.value, new, ast.Load()), f"as if `{new}` stood where `{old}` is needed"
+    for old, new in [pair for twin in twins for pair in (twin, twin[::-1])]:
+        says = f"as if `{new}` stood where `{old}` is needed"
+        if not isinstance(getattr(node, "ctx", None), ast.Load):
+            return
+        if isinstance(node, ast.Name) and node.id == old and _is_known(new, scope):
+            yield ast.Name(new, ast.Load()), says
+        if isinstance(node, ast.Attribute) and node.attr == old and getattr(node.value, "id", "") == "self":
+            yield ast.Attribute(node.value, new, ast.Load()), says
 
 
 def _is_known(name: str, scope: Scope) -> bool:
