@@ -119,7 +119,7 @@ def test_a_shared_answer_is_named_and_the_next_grading_calls_it_so(course, sourc
     assert len(grade(course).graded) == 5, "a changed key grades everybody again"
     for student in ("ben", "cleo", "dan"):
         (called,) = record(course, student)["mistakes"]
-            assert (called["slug"], called["title"]) == ("roots", WORDS["title"])
+        assert (called["slug"], called["title"]) == ("roots", WORDS["title"])
     after = course.marks()
     assert after["ada"] == before["ada"] and after["eve"] == before["eve"]
     for student in (
