@@ -591,9 +591,16 @@ def test_what_waits_is_listed_with_its_cell_made_harmless(course, monkeypatch, c
     monkeypatch.chdir(course.folder)
     assert look(FIRST) == 0
     said = capsys.readouterr().out
-    assert "ada: raw_weights, 3 of 3 points by the numbers" in said and "1 answers wait for you" in said
+    assert "ada: raw_weights, 3 of 3 points by the numbers" in said and "1 answer waits for you" in said
     assert "\\u001b[2J" in said and "\x1b" not in said and "zoe" not in said
     assert f'make accept LESSON={FIRST} ARGS="ada raw_weights"' in said
+
+
+def test_the_batch_says_how_many_answers_wait(course):
+    from helpers.grading.batch import as_text
+
+    (line,) = [line for line in as_text(course.grade()).splitlines() if "to look at" in line]
+    assert line.split()[3] == "1" and f"make look LESSON={FIRST}" in line
 
 
 def test_a_decision_gives_the_mark_and_survives_a_regrade(course, monkeypatch):

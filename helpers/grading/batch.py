@@ -34,6 +34,7 @@ from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unopened, Unreadable
 from helpers.grading.decisions import Decisions
 from helpers.grading.exam import digest_of_work, exam_key_path, load_exam_key, runs_without_seed, without_seed
+from helpers.grading.findings import WAITS
 from helpers.grading.gradebook import Held, Marks, digest_of, sqlite_file
 from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry, Journal
@@ -421,6 +422,10 @@ def as_text(summary: Summary) -> str:
     for isolation in sorted({entry.isolation for entry in summary.entries}):
         count = sum(entry.isolation == isolation for entry in summary.entries)
         lines.append(f"  {'isolation':<12}{count:>5}   {plain(isolation)}")
+    if waiting := sum(verdict.get("decision") == WAITS for entry in summary.entries for verdict in entry.verdicts):
+        lines.append(
+            f"  {'to look at':<12}{waiting:>5}   answers, unpaid until you decide: make look LESSON={summary.lesson}"
+        )
     lines += _noted(summary, flagged)
     if table := regrade.as_text(summary.regraded, summary.dry):
         lines += ["", table]

@@ -55,7 +55,8 @@ def look(lesson: str) -> int:
     decided = [
         f"{one.student} {one.record['exercise']} {one.record['decision']}" for one in every if one not in waiting
     ]
-    print(f"{len(waiting)} answers wait for you." + (f" Decided: {'; '.join(decided)}." if decided else ""))
+    many = "1 answer waits" if len(waiting) == 1 else f"{len(waiting)} answers wait"
+    print(f"{many} for you." + (f" Decided: {'; '.join(decided)}." if decided else ""))
     return 0
 
 
