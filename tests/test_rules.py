@@ -615,7 +615,7 @@ def test_a_decision_gives_the_mark_and_survives_a_regrade(course, monkeypatch):
             return {grade.name for grade in found.grades if grade.needs_manual_grade}
 
     monkeypatch.chdir(course.folder)
-    monkeypatch.setattr(commands, "grade", lambda asked: course.grade() and 0)
+    monkeypatch.setattr(commands, "grade", lambda asked, limits: course.grade() and 0)
     assert course.marks()["ada"]["raw_weights"] == 0 and waiting() == {"check_raw_weights"}
     assert course.marks()["zoe"]["raw_weights"] == 3
     for word, points in (("accept", 3), ("refuse", 0), ("accept", 3)):
