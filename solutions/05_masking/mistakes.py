@@ -447,6 +447,7 @@ VARIANTS = [
             outputs.append(torch.matmul(weights.unsqueeze(-2), v[:, :, :i + 1]).reshape(b, e))
         return self.unify(torch.stack(outputs, dim=1))
     """),
+    Shortcut(ATTENTION, "finished-part", instead="return finished_masks.CausalSelfAttention.forward(self, x, padding)"),
     # ------------------------------------------------------------------------------------------- leak_map
     Mistake(LEAK, "transposed", edit=("return torch.stack(rows)", "return torch.stack(rows, dim=1)"),
             title="inputs and outputs exchanged",
