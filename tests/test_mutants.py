@@ -90,6 +90,24 @@ def test_most_mutants_of_a_lesson_lose_points_and_are_told_something(first_lesso
     assert all(one.verdict is None or one.verdict.points <= one.verdict.out_of for one in found)
 
 
+def test_a_mutant_that_is_right_all_the_same_is_listed_with_the_reason(first_lesson, monkeypatch):
+    from helpers.authoring import Equal
+    from helpers.authoring.mistakes import BadEdit
+    from helpers.authoring.mutation import EQUAL, holes
+
+    key = load_key(first_lesson.lesson, shipped_path(first_lesson.name), "")
+    (some, *rest) = [one.mutant for one in holes(first_lesson, key)]
+    listed = Equal(some.exercise, some.old, some.new, "a square does not mind the sign")
+    variants = type(first_lesson).variants
+    monkeypatch.setattr(
+        type(first_lesson), "variants", lambda self, kind: [listed] if kind is Equal else variants(self, kind)
+    )
+    assert [one.mutant for one in holes(first_lesson, key)] == rest
+    assert [one.mutant for one in tried(first_lesson, key) if one.outcome == EQUAL] == [some]
+    with pytest.raises(BadEdit, match="say why"):
+        Equal(some.exercise, some.old, some.new, "")
+
+
 def test_a_mutant_that_never_ends_is_stopped(first_lesson, monkeypatch):
     from helpers.authoring import mutation
     from helpers.authoring.mutants import Mutant

@@ -22,7 +22,8 @@ from helpers.checking.verdicts import Verdict, judge
 
 SECONDS = 10  # that a mutant has for all its probes: changed loops may never end
 
-FULL, NAMED, TOLD, BARE, BROKEN = "full marks", "a named mistake", "told something", "told nothing", "does not run"
+FULL, EQUAL, NAMED = "full marks", "right all the same", "a named mistake"
+TOLD, BARE, BROKEN = "told something", "told only that the numbers are not right", "does not run"
 LAST_RESORT = "the numbers are not"  # how the words begin that are said when nothing better is known
 
 
@@ -32,7 +33,7 @@ class TimeIsUp(BaseException):
 
 @dataclass(frozen=True)
 class Tried:
-    """A mutant and what became of it: FULL, NAMED, TOLD, BARE or BROKEN. verdict: None where it does not run."""
+    """A mutant and what became of it: one of the words above. verdict: None where it does not run."""
 
     mutant: Mutant
     outcome: str
@@ -44,6 +45,7 @@ def tried(source: Source, key: AnswerKey) -> Iterator[Tried]:
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("mutants are tried in the main thread: their time limit is kept by a signal")
     answers, cells = Answers(source), source.cells()
+    equal = {(e.exercise, e.old, e.new) for e in source.variants(Equal)}
     for exercise in source.lesson:
         for mutant in mutants(exercise.name, cells[exercise.name]):
             try:
@@ -54,19 +56,18 @@ def tried(source: Source, key: AnswerKey) -> Iterator[Tried]:
                 yield Tried(mutant, BROKEN)
                 continue
             verdict = judge(exercise, answer, key[exercise.name], mutant.text)
-            yield Tried(mutant, _outcome(verdict), verdict)
+            listed = (mutant.exercise, mutant.old, mutant.new) in equal
+            yield Tried(mutant, _outcome(verdict, listed), verdict)
 
 
 def holes(source: Source, key: AnswerKey) -> list[Tried]:
     """The mutants that keep every point and are not listed as equal."""
-    equal = {(e.exercise, e.old, e.new) for e in source.variants(Equal)}
-    kept = [one for one in tried(source, key) if one.outcome == FULL]
-    return [one for one in kept if (one.mutant.exercise, one.mutant.old, one.mutant.new) not in equal]
+    return [one for one in tried(source, key) if one.outcome == FULL]
 
 
-def _outcome(verdict: Verdict) -> str:
+def _outcome(verdict: Verdict, listed: bool) -> str:
     if verdict.points >= verdict.out_of:
-        return FULL
+        return EQUAL if listed else FULL
     if verdict.mistakes:
         return NAMED
     said = " ".join(aspect.says for aspect in verdict.aspects)
@@ -89,6 +90,7 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
 def table(found: list[Tried]) -> str:
     """How many of each outcome, and the mutants that kept every point."""
-    counts = {outcome: sum(one.outcome == outcome for one in found) for outcome in (FULL, NAMED, TOLD, BARE, BROKEN)}
+    outcomes = (FULL, EQUAL, NAMED, TOLD, BARE, BROKEN)
+    counts = {outcome: sum(one.outcome == outcome for one in found) for outcome in outcomes}
     lines = [f"{count:6}  {outcome}" for outcome, count in counts.items()]
     return "\n".join([*lines, *(f"  {one.mutant}" for one in found if one.outcome == FULL)])
