@@ -24,7 +24,6 @@ from helpers.grading.collect.csv_files import BadTable
 from helpers.grading.collect.dates import BadDate, instant, spelt
 from helpers.grading.collect.deadlines import Deadlines, Share, days_begun, read_deadlines
 from helpers.grading.collect.intake import take_in
-from helpers.grading.exam import load_exam_key
 from helpers.grading.gradebook import Marks, course_config
 
 SECOND, THIRD = "02_queries_keys_values", "03_scaling"
@@ -433,7 +432,7 @@ def course(tmp_path_factory):
 
 
 def graded(course, **more):
-    runner = StandIn(FIRST, load_exam_key(FIRST, course.folder).seed)
+    runner = StandIn(FIRST)
     summary = Batch(course.folder, FIRST, runner.execute, 1, bar=False).run(**more)
     assert not summary.failed
     with Marks(course.folder, FIRST) as marks:

@@ -106,8 +106,11 @@ def hostile(course):
 @needs_walls
 @pytest.mark.parametrize("student", HOSTILE)
 def test_under_nbgrader_an_attack_costs_its_own_points_and_says_so(hostile, course, student):
-    marks = course.marks()
-    assert (marks[student].pop("raw_weights"), sum(marks[student].values())) == (0, 15)
+    path = course.folder / "autograded" / student / FIRST / f"{FIRST}.ipynb"
+    judged = nbformat.read(path, as_version=4)
+    earned = {record["exercise"]: record["earned"] for _, record in recorded(judged)}
+    assert (earned.pop("raw_weights"), sum(earned.values())) == (0, 15)
+    assert course.marks()[student]["raw_weights"] == 0
     assert f"{student}: " in hostile and HOSTILE[student][1] in hostile
     assert "\x1b[2J" not in hostile
 

@@ -92,9 +92,13 @@ def _require_sound(path: Path, gradebook: Path) -> None:
 
 
 def _free_name(folder: Path) -> Path:
+    """A name that sorts behind all that were given, also those of the same second that have been thrown away since."""
     stem = f"gradebook_{datetime.now(UTC).strftime(DATED)}"
-    names = [stem, *(f"{stem}_{more}" for more in "bcdefghijklmnopqrstuvwxyz")]
-    return next(folder / f"{name}.db" for name in names if not (folder / f"{name}.db").exists())
+    given = sorted(path.stem for path in folder.glob(f"{stem}*.db"))
+    if not given:
+        return folder / f"{stem}.db"
+    number = int(given[-1].removeprefix(stem).removeprefix("_") or 0) + 1
+    return folder / f"{stem}_{number:04}.db"
 
 
 def backups(root: Path) -> list[Backup]:
