@@ -223,7 +223,7 @@ def pooled():
             yield pytest.param(source, id=source.name)
 
 
-@pytest.mark.parametrize("source", pooled())
+@pytest.mark.parametrize("source", list(pooled()))
 def test_the_marks_are_the_same_whichever_seed_is_drawn(source):
     """Every right answer is right and every mistake is worth the same on all seeds of a pool."""
     from helpers.authoring.keys import make_keys
