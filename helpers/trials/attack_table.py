@@ -264,6 +264,7 @@ def _ours(runner: Runner, notebook: nbformat.NotebookNode, attack: Attack, key, 
     leaked = _leaked(executed.notebook)
     waits = [name for name, found in judged.items() if found.decision == WAITS]
     said = [_marked("attacker", paid), *([leaked] if leaked else []), f"{seconds:.1f} s"]
-    said += [f"{len(waits)} exercises wait for the instructor"] if waits else []
+    many = "1 exercise waits" if len(waits) == 1 else f"{len(waits)} exercises wait"
+    said += [f"{many} for the instructor"] if waits else []
     holds = points == right or attack.spoils and all(points[name] <= right[name] for name in right)
     return "; ".join(said), holds and not leaked
