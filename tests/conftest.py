@@ -31,8 +31,19 @@ def pytest_configure(config):
 # ------------------------------------------------------------------------------------ side by side
 
 
+# Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
+SLOW_FILES = (
+    "any_folder autograde bare_machine batch bench check data_hub defusing desk_and_exam gpt2 gradebook "
+    "harmless_pages hostile keys lateness lessons name_mistake pocket_gpt2 preflight regrade reports "
+    "rules sandbox seeds site training unusual_answers update"
+).split()
+
+
 def pytest_collection_modifyitems(items):
     """Files with slow tests, and lessons, come first: so that none is left over when the other processes are done."""
+    for item in items:
+        if item.path.stem.removeprefix("test_") in SLOW_FILES:
+            item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.path.suffix == ".ipynb"}
     items.sort(key=lambda item: item.path not in slow)
 
