@@ -18,7 +18,7 @@ import nbformat
 from helpers.authoring.mistakes import Mistake, Same, Shortcut, Variant
 from helpers.course import DEVICE, NOTEBOOKS, ROOT, SOLUTIONS
 from helpers.exercises import Lesson, load_lesson
-from helpers.notebooks import SETUP
+from helpers.notebooks import SETUP, grade_id
 
 CARD = (
     "border-left: 4px solid #2b7a9b; padding: 2px 16px; margin: 12px 0; "
@@ -93,7 +93,7 @@ def _name_cells(notebook: nbformat.NotebookNode) -> None:
     """Give each cell an id that changes only when the cell does, so that rebuilt notebooks are the same bytes."""
     taken: set[str] = set()
     for cell in notebook.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
+        name = grade_id(cell)
         name = name or hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
         unique, count = name, 2
         while unique in taken:

@@ -33,7 +33,7 @@ from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
 from helpers.authoring.mistakes import Mistake, Same
 from helpers.course import EXAM_SEED, SHOWS_ONLY
 from helpers.grading.exam import load_exam_key
-from helpers.notebooks import CHECK
+from helpers.notebooks import CHECK, grade_id
 
 SAMPLE = 0.25  # seconds between two looks at the memory
 PLAIN_KERNELS = f"""
@@ -77,7 +77,7 @@ def class_of(source: Source, count: int) -> Iterator[tuple[str, NotebookNode]]:
             texts = {}
         notebook = copy.deepcopy(released)
         for cell in notebook.cells:
-            name = cell.metadata.get("nbgrader", {}).get("grade_id")
+            name = grade_id(cell)
             cell.source = texts.get(name, cell.source)
         yield f"{kind}-{number:02}", notebook
 

@@ -25,7 +25,7 @@ from helpers.grading.collect.roster import roster
 from helpers.grading.collect.times import Times, read_times
 from helpers.grading.collect.untrusted import Screened, Unreadable, screen
 from helpers.grading.collect.walking import STAMP, Piece, Refused, Walk, shown
-from helpers.notebooks import check_id
+from helpers.notebooks import check_id, grade_id
 
 __all__ = ["Intake", "Piece", "Student", "Submission", "exercises_in", "slug", "take_in"]
 
@@ -251,7 +251,7 @@ def exercises_in(notebook: NotebookNode, lesson: Lesson) -> int:
 
 
 def _defined_in(notebook: NotebookNode) -> set[str]:
-    names = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells}
+    names = {grade_id(cell) for cell in notebook.cells}
     names |= {cell.get("id") for cell in notebook.cells}
     text = "\n".join(cell.source for cell in notebook.cells)
     return names | set(re.findall(r"^(?:def|class)[ \t]+(\w+)", text, re.MULTILINE))

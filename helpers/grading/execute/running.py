@@ -29,7 +29,7 @@ from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSa
 from helpers.grading.execute.zygote import Zygote, imports_of
 from helpers.grading.harmless import plain
 from helpers.grading.judging import CheckRun, Why
-from helpers.notebooks import exercise_of
+from helpers.notebooks import exercise_of, grade_id
 
 RESTARTS = 3  # how many times a submission's dead process is replaced
 GRACE = 2.0  # seconds that a cell has to stop in after it was interrupted
@@ -287,7 +287,7 @@ def _runs(cell: NotebookNode) -> bool:
 
 
 def _name(cell: NotebookNode, place: int) -> str:
-    return cell.metadata.get("nbgrader", {}).get("grade_id") or f"cell {place + 1}"
+    return grade_id(cell) or f"cell {place + 1}"
 
 
 def _not_run(cell: NotebookNode, why: str) -> CheckRun:
