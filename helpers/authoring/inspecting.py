@@ -16,7 +16,7 @@ from helpers.checking.answers import Answer, run
 from helpers.checking.comparing import same_on_another_machine
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
-from helpers.checking.verdicts import NOT_ALLOWED, RIGHT, judge, lost_aspects
+from helpers.checking.verdicts import NOT_ALLOWED, RIGHT, earns_sides, judge, lost_aspects
 from helpers.exercises import Exercise, lesson_names
 from helpers.notebooks import BEGIN, END, SETUP, check_id
 
@@ -185,7 +185,7 @@ def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterat
     """The variants that the real verdict does not judge as meant, with inputs of that seed.
 
     A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects
-    in which it differs from the solution. An Alias is called by the name of its mistake. A Same gets
+    in which it differs from the solution (and what waits for numbers, where it has none). An Alias is called by the name of its mistake. A Same gets
     every point. A Shortcut gets none.
     key: of that seed, where there is one already; what the mistakes answer stands in it, and is not computed again.
     """
@@ -226,7 +226,8 @@ def _misjudgement(variant: Variant, verdict, exercise: Exercise, key: ExerciseKe
         return f"is called {', '.join(verdict.mistakes) or 'nothing'}"
     mistake = next(m for m in key.mistakes if m.slug == name)
     lost = {a.name for a in verdict.aspects if a.points < a.out_of}
-    beyond = lost - lost_aspects(exercise, mistake, key)
+    sides = set() if earns_sides(exercise, mistake, key) else {a.name for a in exercise.aspects if a.side}
+    beyond = lost - lost_aspects(exercise, mistake, key) - sides
     return f"loses {', '.join(beyond)} as well" if beyond else ""
 
 

@@ -53,7 +53,9 @@ def _key(source: Source, answers: Answers, seed: int | str) -> AnswerKey:
                         f"{outcome.state}, {outcome.says} {outcome.where}"
                     )
             mistakes = tuple(
-                KnownMistake(m.slug, m.title, m.says, run(exercise, answers.make(exercise.name, m), seed).outcomes)
+                KnownMistake(
+                    m.slug, m.title, m.says, run(exercise, answers.make(exercise.name, m), seed).outcomes, m.idle
+                )
                 for m in known[exercise.name]
             )
             entries[exercise.name] = ExerciseKey(reference, mistakes)

@@ -53,11 +53,13 @@ class Mistake(Variant):
     """A wrong answer that the check knows by name.
 
     title: a few words that name it ("softmax over the columns"). says: what to look at, in one to three
-    sentences, without giving the line away.
+    sentences, without giving the line away. idle: it computes nothing ("the input returned"), so that what it leaves
+    alone earns it nothing.
     """
 
     title: str = ""
     says: str = ""
+    idle: bool = False
 
     def __post_init__(self):
         super().__post_init__()

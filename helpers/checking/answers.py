@@ -198,13 +198,26 @@ def harmless(text: str) -> str:
 
 
 def _students_line(problem: BaseException) -> str:
-    """The innermost line of the traceback that is neither ours nor a library's."""
+    """The innermost line of the traceback that is neither ours nor a library's, and what its tensors' shapes were."""
     libraries = (str(HELPERS), os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(torch.__file__)))
-    for frame in reversed(traceback.extract_tb(problem.__traceback__)):
-        if not frame.filename.startswith(libraries) and not frame.filename.startswith("<frozen"):
-            text = linecache.getline(frame.filename, frame.lineno or 0).strip()
-            return f"line {frame.lineno}: {text[:90]}" if text else f"line {frame.lineno}"
+    for frame, number in reversed(list(traceback.walk_tb(problem.__traceback__))):
+        filename = frame.f_code.co_filename
+        if not filename.startswith(libraries) and not filename.startswith("<frozen"):
+            text = linecache.getline(filename, number).strip()
+            return f"line {number}: {text[:90]}{_shapes(text, frame.f_locals)}" if text else f"line {number}"
     return ""
+
+
+def _shapes(line: str, names: Mapping[str, object]) -> str:
+    """Of the tensors that a line of code names, their shapes: ", where q has shape (3,) and k (5, 3)"."""
+    told = []
+    for name in dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*", line)):
+        value = names.get(name)
+        if type(value) in (torch.Tensor, torch.nn.Parameter):  # other kinds have a `shape` of their own making
+            told.append(f"{name} {'has shape ' if not told else ''}{tuple(value.shape)}")
+    if not told:
+        return ""
+    return ", where " + (told[0] if len(told) == 1 else ", ".join(told[:-1]) + " and " + told[-1])
 
 
 def _packed(returned: object, aspect: Aspect) -> Outcome:
@@ -217,7 +230,7 @@ def _packed(returned: object, aspect: Aspect) -> Outcome:
     for name, value in named:
         if aspect.accepts == "number" and isinstance(value, (bool, int, float, np.number)):
             value = torch.tensor(float(value), dtype=torch.float64)
-        wrong = _why_not(value)
+        wrong = _why_not(value, "number" if aspect.accepts == "number" else "tensor")
         if wrong:
             return Outcome(REFUSED, says=wrong)
         kept = _plain(value)
@@ -250,8 +263,8 @@ def _plain(value: torch.Tensor) -> torch.Tensor | None:
     return kept if type(kept) is torch.Tensor and kept.dtype in DTYPES else None
 
 
-def _why_not(value: object) -> str:
-    """A sentence that says why this cannot be judged as a tensor, or nothing."""
+def _why_not(value: object, wanted: str = "tensor") -> str:
+    """A sentence that says why this cannot be judged as what is wanted ("tensor" or "number"), or nothing."""
     if value is None:
         return "Your code returns None. Is there a return at its end?"
     if isinstance(value, torch.Tensor):
@@ -275,17 +288,22 @@ def _why_not(value: object) -> str:
         return (
             f"Your code returns a NumPy array of shape {value.shape}; a torch tensor is needed."
             " Stay in torch from start to end."
+            if wanted == "tensor"
+            else f"Your code returns a NumPy array of shape {value.shape}; a single number is needed."
         )
     if isinstance(value, (list, tuple)):
-        kind = type(value).__name__
-        return (
-            f"Your code returns a {kind} of {len(value)} things; one tensor is needed. torch.stack makes one of many."
+        many = "thing" if len(value) == 1 else "things"
+        things = f"Your code returns a {type(value).__name__} of {len(value)} {many}"
+        if wanted == "number":
+            return f"{things}; a single number is needed."
+        return f"{things}; one tensor is needed." + (
+            " torch.stack makes one of many." if any(isinstance(part, torch.Tensor) for part in value) else ""
         )
     if isinstance(value, str):
-        return f"Your code returns the text {value[:40]!r}; a tensor is needed."
+        return f"Your code returns the text {str.__str__(value)[:40]!r}; a {wanted} is needed."
     if callable(value):
-        return "Your code returns a function or a module, not a tensor. Was it meant to be called?"
-    return f"Your code returns an object of type {type(value).__name__}; a tensor is needed."
+        return f"Your code returns a function or a module, not a {wanted}. Was it meant to be called?"
+    return f"Your code returns an object of type {type(value).__name__}; a {wanted} is needed."
 
 
 def _short(text: object) -> str:

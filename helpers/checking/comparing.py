@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import torch
 
 from helpers.checking.answers import ANSWERED, RAISED, Outcome
 from helpers.exercises.exercise import Aspect
-from helpers.exercises.tolerance import between_machines
+from helpers.exercises.tolerance import between_machines, widened
 
 
 def close(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> bool:
@@ -21,10 +23,51 @@ def same_outcome(yours: Outcome, theirs: Outcome, aspect: Aspect) -> bool:
     if yours.state != theirs.state:
         return False
     if yours.state != ANSWERED:
-        return yours.says == theirs.says if yours.state == RAISED else yours.says[:60] == theirs.says[:60]
+        return yours.says == theirs.says
     if yours.tensors.keys() != theirs.tensors.keys():
         return False
     return all(close(tensor, theirs.tensors[name], aspect) for name, tensor in yours.tensors.items())
+
+
+def telling(mistake: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor], aspect: Aspect) -> bool:
+    """Do a mistake's numbers say that it was made, where an answer has the same? By chance many answers have a 0.0.
+
+    They do where some tensor that is not the reference's holds at least four numbers that are not all one, or a number
+    that nobody meets by chance.
+    """
+    return any(_speaks(tensor) for tensor in _different(mistake, reference, aspect))
+
+
+def telling_together(
+    shown: Iterable[tuple[Aspect, Mapping[str, torch.Tensor], Mapping[str, torch.Tensor]]],
+) -> bool:
+    """The same of all that a mistake changes, aspect by aspect: two numbers, or a whole mask, are no chance either."""
+    tensors = [tensor for aspect, mistake, reference in shown for tensor in _different(mistake, reference, aspect)]
+    numbers = {round(number, 6) for tensor in tensors for number in widened(tensor).flatten().tolist()[:100]}
+    return len(numbers) > 1 or any(not t.is_floating_point() and t.numel() >= ENOUGH for t in tensors)
+
+
+def _different(
+    mistake: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor], aspect: Aspect
+) -> list[torch.Tensor]:
+    return [
+        tensor
+        for name, tensor in mistake.items()
+        if name not in reference or not close(tensor, reference[name], aspect)
+    ]
+
+
+ENOUGH = 4
+COUNTED = 20  # whole numbers from here on are counts that nobody meets by chance
+
+
+def _speaks(tensor: torch.Tensor) -> bool:
+    numbers = widened(tensor).flatten()
+    if numbers.numel() >= ENOUGH and not ((numbers == numbers[0]) | numbers.isnan() & numbers[0].isnan()).all():
+        return True
+    finite = numbers[torch.isfinite(numbers)]
+    fraction = (finite * 12 - (finite * 12).round()).abs() > 1e-3  # no half, third or quarter
+    return bool((fraction | (finite.abs() >= COUNTED)).any())
 
 
 def same_on_another_machine(shipped: Outcome, made: Outcome, aspect: Aspect) -> bool:

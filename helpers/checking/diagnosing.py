@@ -6,28 +6,36 @@ import dataclasses
 
 import torch
 
-from helpers.checking.comparing import close
 from helpers.exercises.exercise import Aspect
 from helpers.exercises.tolerance import size_of, widened
 
 
 def diagnose(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> str:
     """One or two sentences on how `yours` differs from `target`, the most telling difference first."""
+    return looked_at(yours, target, aspect)[0]
+
+
+def looked_at(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tuple[str, bool]:
+    """The sentences, and whether they name a difference of a kind, not only where the numbers differ."""
     axes = aspect.axes.split()
     if yours.shape != target.shape:
-        return _wrong_shape(yours, target, axes)
+        return _wrong_shape(yours, target, axes), True
     if aspect.dtype and yours.dtype != target.dtype:
-        return f"Your result is of type {_dtype(yours)}; it has to be {_dtype(target)}."
+        return f"Your result is of type {_dtype(yours)}; it has to be {_dtype(target)}.", True
     if not target.is_floating_point():
         aspect = dataclasses.replace(aspect, rtol=0.0, atol=0.0)  # whole numbers: see `exercises.tolerance`
     mine, goal = widened(yours), widened(target)
     if not torch.isfinite(mine).all() and torch.isfinite(goal).all():
-        return _not_finite(mine, axes)
-    for look in (_constant, _related, _rows, _rounded):
-        said = look(yours, mine, goal, axes, aspect)
+        return _not_finite(mine, axes), True
+    for look in (_constant, _related, _rounded, _reordered, _by_row, _sums):
+        said = look(yours, target, mine, goal, axes, aspect)
         if said:
-            return said
-    return _largest_difference(mine, goal, axes)
+            return said, True
+    for look in (_rows, _beginning):
+        said = look(yours, target, mine, goal, axes, aspect)
+        if said:
+            return said, False
+    return _largest_difference(mine, goal, axes, aspect), False
 
 
 def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, axes: list[str]) -> str:
@@ -36,12 +44,17 @@ def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, axes: list[str]) -> 
         return f"Your result is empty, of shape {tuple(yours.shape)}; {need} is needed."
     if yours.dim() != target.dim():
         many = "axes" if yours.dim() != 1 else "axis"
-        return f"Your result has {yours.dim()} {many}, of shape {tuple(yours.shape)}; {need} is needed."
+        said = f"Your result has {yours.dim()} {many}, of shape {tuple(yours.shape)}; {need} is needed."
+        if [n for n in yours.shape if n != 1] == [n for n in target.shape if n != 1]:
+            kind = "is missing" if yours.dim() < target.dim() else "is too many"
+            said += f" An axis of length one {kind}."
+        return said
     if sorted(yours.shape) == sorted(target.shape):
         return f"Your result has shape {tuple(yours.shape)}: the right sizes in another order. {need} is needed."
     wrong = [place for place in range(target.dim()) if yours.shape[place] != target.shape[place]]
     names = ", ".join(f"axis {axes[p]}" if p < len(axes) else f"axis {p}" for p in wrong)
-    return f"Your result has shape {tuple(yours.shape)}; {need} is needed. Look at {names}."
+    look = f" Look at {names}." if target.dim() > 1 else ""
+    return f"Your result has shape {tuple(yours.shape)}; {need} is needed.{look}"
 
 
 def _shape(target: torch.Tensor, axes: list[str]) -> str:
@@ -66,48 +79,120 @@ def _not_finite(mine: torch.Tensor, axes: list[str]) -> str:
     return f"Your result is {kind} in {share}{where}. {cause}"
 
 
-def _constant(yours, mine, goal, axes, aspect) -> str:
+def _constant(yours, target, mine, goal, axes, aspect) -> str:
     if mine.numel() > 1 and goal.std() > 0 and (mine == mine.flatten()[0]).all():
-        return f"Every entry of your result is {mine.flatten()[0]:.4g}, whatever the input."
+        number = mine.flatten()[0].item()
+        shown = str(bool(number)) if yours.dtype == torch.bool else f"{number:.4g}"
+        return f"Every entry of your result is {shown}."
     return ""
 
 
-def _related(yours, mine, goal, axes, aspect) -> str:
+def _related(yours, target, mine, goal, axes, aspect) -> str:
     """The right numbers, transposed, negated, scaled or shifted."""
-    as_double = _loose(aspect)
+    same = _loose(aspect)
     if goal.dim() >= 2:
         for first in range(goal.dim()):
             for second in range(first + 1, goal.dim()):
-                if goal.shape[first] == goal.shape[second] and as_double(mine.transpose(first, second), goal):
-                    names = [axes[p] if len(axes) == goal.dim() else str(p) for p in (first, second)]
-                    if names[0] == names[1]:
-                        return (
-                            "Your numbers are the right ones with the last two axes exchanged: you have the transpose."
-                        )
-                    return (
-                        f"Your numbers are the right ones with the axes {names[0]} and {names[1]} exchanged:"
-                        " you have the transpose."
-                    )
-    if as_double(-mine, goal):
-        return "Your numbers are the right ones with the sign turned round."
-    size = size_of(goal)
-    if goal.abs().max() > 1e-9 and mine.numel() > 1 or goal.dim() == 0:
-        scale = (mine * goal).sum() / (goal * goal).sum().clamp_min(1e-300)
-        if abs(scale - 1) > 1e-3 and abs(scale) > 1e-6 and as_double(mine / scale, goal):
-            factor = f"{scale:.4g}" if abs(scale) >= 1 else f"{scale:.4g} (1/{1 / scale:.4g})"
-            return (
-                f"Your number is the right one times {factor}."
-                if goal.dim() == 0
-                else f"Your numbers are the right ones times {factor}."
-            )
-    if mine.numel() > 2:
-        shift = (mine - goal).mean()
-        if abs(shift) > 1e-3 * size and as_double(mine - shift, goal):
-            return f"Your numbers are the right ones plus {shift:.4g} everywhere."
+                if goal.shape[first] == goal.shape[second] > 1 and same(mine.transpose(first, second), goal):
+                    return _exchanged(first, second, axes, goal.dim())
+    if target.dtype == torch.bool:
+        turned = mine.numel() > 1 and torch.equal(mine, 1 - goal)
+        return "Your result is False where True is needed, and True where False is." if turned else ""
+    if not goal.any():
+        return ""
+    if same(-mine, goal):
+        return f"{_right(goal)} with the sign turned round."
+    factor = (mine * goal).sum() / (goal * goal).sum()
+    if target.is_floating_point() and abs(factor) > 1e-6 and same(mine / factor, goal):
+        simple = _simple(factor.item(), many=goal.numel() >= 3)
+        if simple:
+            return f"{_right(goal)} times {simple}."
+    shift = (mine - goal).mean()
+    if mine.numel() > 2 and abs(shift) > 1e-3 * size_of(goal) and same(mine - shift, goal):
+        return f"{_right(goal)} plus {shift:.4g} everywhere."
     return ""
 
 
-def _rows(yours, mine, goal, axes, aspect) -> str:
+def _right(goal: torch.Tensor) -> str:
+    return "Your number is the right one" if goal.numel() == 1 else "Your numbers are the right ones"
+
+
+def _exchanged(first: int, second: int, axes: list[str], dims: int) -> str:
+    names = [axes[p] if len(axes) == dims else str(p) for p in (first, second)]
+    if names[0] == names[1]:
+        return "Your numbers are the right ones with the last two axes exchanged: you have the transpose."
+    return f"Your numbers are the right ones with the axes {names[0]} and {names[1]} exchanged: you have the transpose."
+
+
+LARGEST_SIMPLE = 4096  # a factor may be any whole number up to this, its root, or one over either
+FEW = 16  # the same for a single number, which is some number times the right one whatever it is
+
+
+def _simple(factor: float, many: bool) -> str:
+    """The factor as one writes it, where it is one that means something: 2, 1/8, √3, 1/√3; "" for any other."""
+    sign, size = ("-" if factor < 0 else ""), abs(factor)
+    if abs(size - 1) < 1e-3:
+        return ""
+    for power, root in ((1, ""), (2, "√")):
+        for over, value in (("", size**power), ("1/", size**-power)):
+            whole = round(value)
+            if 2 <= whole <= (LARGEST_SIMPLE if many else FEW) and abs(value - whole) < 2e-4 * whole:
+                shown = f"{sign}{over}{root}{whole}"
+                return shown if shown.lstrip("-").isdigit() else f"{shown} ({factor:.4g})"
+    return f"{factor:.2g}" if many and abs(factor - round(factor, 1)) < 1e-4 * size else ""
+
+
+def _reordered(yours, target, mine, goal, axes, aspect) -> str:
+    """The right numbers, each as often as it has to be, at other places."""
+    flat = goal.flatten().sort().values
+    if goal.numel() < 4 or target.dtype == torch.bool or (flat[1:] > flat[:-1]).sum() < 3:
+        return ""
+    if not aspect.tolerance.near(mine.flatten().sort().values, flat).all():
+        return ""
+    if mine.dim() == 1:
+        return "Your result holds the right numbers in another order."
+    return (
+        "Your result holds the right numbers at other places. Look for a reshape (view, flatten) where axes have to"
+        " be exchanged, or for an order that is another."
+    )
+
+
+def _by_row(yours, target, mine, goal, axes, aspect) -> str:
+    """Right along the last axis but for a factor, or a term, that every row has of its own."""
+    if goal.dim() < 2 or goal.shape[-1] < 3 or not target.is_floating_point():
+        return ""
+    name = f"along axis {axes[-1]}" if len(axes) == goal.dim() else "along the last axis"
+    same = _loose(aspect)
+    factors = (mine * goal).sum(-1, keepdim=True) / (goal * goal).sum(-1, keepdim=True)
+    if (factors.abs() > 1e-6).all() and same(mine / factors, goal):
+        return (
+            f"Your numbers are right {name}, but for a factor that is another in each row: look at what they are"
+            " divided by."
+        )
+    shifts = (mine - goal).mean(-1, keepdim=True)
+    spread = (goal - goal.mean(-1, keepdim=True)).abs().max()
+    if spread > 1e-2 and same(mine - shifts, goal):
+        return f"Your numbers are right {name}, but for something that is added, and is another in each row."
+    return ""
+
+
+def _sums(yours, target, mine, goal, axes, aspect) -> str:
+    """Rows that have to sum to 1, and do not."""
+    if goal.dim() < 1 or goal.shape[-1] < 2 or not target.is_floating_point() or (goal < 0).any():
+        return ""
+    if not (goal.sum(-1) - 1).abs().max() < 1e-4 or (goal == goal.round()).all():
+        return ""
+    sums = mine.sum(-1)
+    if (mine < -1e-4).any():
+        return "The right numbers are at least 0 and sum to 1 along the last axis; some of yours are negative."
+    off = ((sums - 1).abs() > 1e-3).flatten()
+    if not off.any():
+        return ""
+    first = sums.flatten()[off][0]
+    return f"The right numbers sum to 1 along the last axis; yours sum to {first:.4g} in the first row that does not."
+
+
+def _rows(yours, target, mine, goal, axes, aspect) -> str:
     """Right along part of the first axis that tells right from wrong."""
     near = aspect.tolerance.near(mine, goal)
     for place in range(goal.dim()):
@@ -123,7 +208,21 @@ def _rows(yours, mine, goal, axes, aspect) -> str:
     return ""
 
 
-def _rounded(yours, mine, goal, axes, aspect) -> str:
+def _beginning(yours, target, mine, goal, axes, aspect) -> str:
+    """How far a list of numbers is right."""
+    if goal.dim() != 1 or goal.numel() < 2:
+        return ""
+    right = aspect.tolerance.near(mine, goal)
+    first = int((~right).nonzero()[0])
+    if not first:
+        return ""
+    begun = "The first number of your result is" if first == 1 else f"The first {first} numbers of your result are"
+    return f"{begun} right. Then, at index {first}, yours is {mine[first]:.4g}, the target {goal[first]:.4g}."
+
+
+def _rounded(yours, target, mine, goal, axes, aspect) -> str:
+    if not target.is_floating_point():
+        return ""
     if not yours.is_floating_point():
         return (
             f"Your result is of type {_dtype(yours)}, which cannot hold fractions; a floating-point tensor is needed."
@@ -133,21 +232,23 @@ def _rounded(yours, mine, goal, axes, aspect) -> str:
     return ""
 
 
-def _largest_difference(mine: torch.Tensor, goal: torch.Tensor, axes: list[str]) -> str:
+def _largest_difference(mine: torch.Tensor, goal: torch.Tensor, axes: list[str], aspect: Aspect) -> str:
     if goal.dim() == 0:
         return f"Your number is {mine.item():.6g}; the right one, for the same input, is {goal.item():.6g}."
     apart = (mine - goal).abs()
     apart[~torch.isfinite(apart)] = float("inf")
     worst = [int(i) for i in torch.unravel_index(apart.argmax(), goal.shape)]
+    right = int(aspect.tolerance.near(mine, goal).sum())
+    still = f" {right} of {goal.numel()} are right." if right else ""
     return (
         f"Shape and type are right, the numbers are not. They differ most at {_place(worst, axes)}: "
-        f"yours is {mine[tuple(worst)]:.4g}, the target {goal[tuple(worst)]:.4g}."
+        f"yours is {mine[tuple(worst)]:.4g}, the target {goal[tuple(worst)]:.4g}.{still}"
     )
 
 
 def _loose(aspect: Aspect):
-    wide = Aspect("", 0, aspect.probe, rtol=aspect.rtol, atol=aspect.atol)
-    return lambda mine, goal: close(mine, goal, wide)
+    tolerance = aspect.tolerance
+    return lambda mine, goal: tolerance.holds(mine, goal)
 
 
 def _place(index: list[int], axes: list[str]) -> str:

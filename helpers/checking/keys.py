@@ -15,14 +15,16 @@ from safetensors.torch import load, save
 from helpers.checking.answers import ANSWERED, Outcome
 from helpers.course import KEYS, SHIPPED_SEED, write_whole
 from helpers.exercises import Exercise, Lesson
+from helpers.exercises.tolerance import Tolerance, size_of, widened
 
-FORMAT = 1
+FORMAT = 2
 
 Outcomes = Mapping[str, Outcome]
 
 __all__ = [
-    "SHIPPED_SEED", "AnswerKey", "BadKey", "ExerciseKey", "KnownMistake", "digest_of_asked", "key_as_bytes",
-    "key_from_bytes", "load_key", "metadata_of", "require_same_lesson", "save_key", "shipped_path",
+    "SHIPPED_SEED", "AnswerKey", "BadKey", "ExerciseKey", "Guess", "KnownMistake", "Sample", "digest_of_asked", "fits",
+    "key_as_bytes", "key_from_bytes", "load_key", "metadata_of", "require_same_lesson", "sample_of", "save_key",
+    "shipped_path",
 ]  # fmt: skip
 
 
@@ -32,20 +34,72 @@ class BadKey(Exception):
 
 @dataclass(frozen=True)
 class KnownMistake:
-    """A mistake that the key knows: its name, its title, what to tell the student, and what it returned."""
+    """A mistake that the key knows: its name, its title, what to tell the student, and what it returned.
+
+    idle: it computes nothing (returns its input, or zeros), and earns nothing for what it leaves alone.
+    """
 
     slug: str
     title: str
     says: str
     outcomes: Outcomes
+    idle: bool = False
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A wrong answer made by machine (see `authoring.mutants`): the solution with one small thing changed.
+
+    says: what an answer with the same numbers can be told ("as if a transpose were missing"). made: its operator, and
+    what it changed into what, for authors. seen: by aspect, a `Sample` of what it returned where that is not the
+    reference's. digests: by the same aspects, the digest of all that it returned (see `checking.alike`).
+    """
+
+    says: str
+    made: tuple[str, str, str]
+    seen: Mapping[str, Mapping[str, Sample]]
+    digests: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A tensor's type and shape, and at most MOST_SAMPLED of its numbers, evenly spread. size: its largest number's."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    numbers: torch.Tensor
+    size: float
+
+
+MOST_SAMPLED = 96
+
+
+def sample_of(tensor: torch.Tensor) -> Sample:
+    """What is kept of a tensor that is compared with students' later."""
+    return Sample(str(tensor.dtype), tuple(tensor.shape), _spread(tensor), size_of(widened(tensor)))
+
+
+def _spread(tensor: torch.Tensor) -> torch.Tensor:
+    flat = tensor.flatten()
+    step = max(1, -(-flat.numel() // MOST_SAMPLED))
+    return flat[::step].contiguous()
+
+
+def fits(sample: Sample, tensor: torch.Tensor, tolerance: Tolerance) -> bool:
+    """Could the sample be this tensor's, as far as it goes?"""
+    if (sample.dtype, sample.shape) != (str(tensor.dtype), tuple(tensor.shape)):
+        return False
+    wider = Tolerance(tolerance.rtol, tolerance.atol * sample.size / size_of(widened(sample.numbers)))
+    return wider.holds(_spread(tensor), sample.numbers)
 
 
 @dataclass(frozen=True)
 class ExerciseKey:
-    """What is right for one exercise, and what is wrong in a known way."""
+    """What is right for one exercise, what is wrong in a known way, and what is wrong as machines make it."""
 
     reference: Outcomes
     mistakes: tuple[KnownMistake, ...] = ()
+    guesses: tuple[Guess, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,8 +139,17 @@ def key_as_bytes(key: AnswerKey, lesson: Lesson) -> bytes:
             own = {a: o for a, o in mistake.outcomes.items() if not _same(o, entry.reference[a])}
             stored = _stored(own, f"{name}/{mistake.slug}", tensors)
             told["mistakes"].append(
-                {"slug": mistake.slug, "title": mistake.title, "says": mistake.says, "outcomes": stored}
+                {
+                    "slug": mistake.slug,
+                    "title": mistake.title,
+                    "says": mistake.says,
+                    "outcomes": stored,
+                    "idle": mistake.idle,
+                }
             )
+        told["guesses"] = [
+            _stored_guess(guess, f"{name}/guess {place}", tensors) for place, guess in enumerate(entry.guesses)
+        ]
         exercises[name] = told
     about = {
         "format": FORMAT,
@@ -106,6 +169,27 @@ def _stored(outcomes: Outcomes, prefix: str, tensors: dict[str, torch.Tensor]) -
         aspect: {"state": outcome.state, "says": outcome.says, "names": list(outcome.tensors)}
         for aspect, outcome in outcomes.items()
     }
+
+
+def _stored_guess(guess: Guess, prefix: str, tensors: dict[str, torch.Tensor]) -> dict:
+    seen = {}
+    for aspect, samples in guess.seen.items():
+        seen[aspect] = {}
+        for name, sample in samples.items():
+            tensors[f"{prefix}/{aspect}/{name}"] = sample.numbers
+            seen[aspect][name] = [sample.dtype, list(sample.shape), sample.size]
+    return {"says": guess.says, "made": list(guess.made), "seen": seen, "digests": dict(guess.digests)}
+
+
+def _guess(stored: dict, prefix: str, tensors: dict[str, torch.Tensor]) -> Guess:
+    seen = {
+        aspect: {
+            name: Sample(dtype, tuple(shape), tensors[f"{prefix}/{aspect}/{name}"], size)
+            for name, (dtype, shape, size) in samples.items()
+        }
+        for aspect, samples in stored["seen"].items()
+    }
+    return Guess(stored["says"], tuple(stored["made"]), seen, stored["digests"])
 
 
 def _same(left: Outcome, right: Outcome) -> bool:
@@ -143,7 +227,7 @@ def key_from_bytes(lesson: Lesson, data: bytes, name: str, remedy: str) -> Answe
     try:
         exercises = {e.name: _exercise_key(e, about["exercises"][e.name], tensors) for e in lesson}
         return AnswerKey(lesson.name, about["seed"], exercises)
-    except (KeyError, TypeError, AttributeError) as problem:
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise BadKey(f"The answer key {name} is incomplete. {remedy}") from problem
 
 
@@ -183,7 +267,11 @@ def _exercise_key(exercise: Exercise, told: dict, tensors: dict[str, torch.Tenso
             entry["title"],
             entry["says"],
             {**reference, **outcomes(entry["outcomes"], f"{exercise.name}/{entry['slug']}")},
+            entry["idle"],
         )
         for entry in told["mistakes"]
     )
-    return ExerciseKey(reference, mistakes)
+    guesses = tuple(
+        _guess(stored, f"{exercise.name}/guess {place}", tensors) for place, stored in enumerate(told["guesses"])
+    )
+    return ExerciseKey(reference, mistakes, guesses)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from helpers.checking.answers import ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED, Answer, Outcome
-from helpers.checking.comparing import same_outcome
-from helpers.checking.diagnosing import diagnose
-from helpers.checking.keys import ExerciseKey, KnownMistake
+from helpers.checking.comparing import same_outcome, telling, telling_together
+from helpers.checking.diagnosing import looked_at
+from helpers.checking.keys import ExerciseKey, Guess, KnownMistake, Outcomes, fits
 from helpers.checking.syntax import forbidden_use, holds_stub
 from helpers.exercises import Exercise
+from helpers.exercises.aspects import LEFT_ALONE
 from helpers.exercises.exercise import Aspect
 
 SAME_CAUSE = "The same cause as above."
 WAITS = "Counts as soon as the values are right."
+LIKE = "The numbers here are those of a known mistake, which you make in this case at least: {}."
 
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
 LOOK = "to be looked at"  # the numbers earn something, and an instructor looks before it counts
@@ -96,10 +100,16 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = ""
     if holds_stub(source, exercise.name):
         return no_answer(exercise, UNWRITTEN)
 
+    shortcut = forbidden_use(source, exercise.forbidden)
+    if shortcut:
+        return _not_allowed(exercise, answer, shortcut)
+
     held = {a.name: same_outcome(outcomes[a.name], key.reference[a.name], a) for a in exercise.aspects}
-    known = _recognise(exercise, outcomes, key, held)
-    computed = any(held[a.name] or a.name in known for a in exercise.aspects if not a.side)
-    told = _tell(exercise, outcomes, key, held, known)
+    known, like = recognise(exercise, outcomes, key, held)
+    computed = any(held[a.name] or _is_work(known.get(a.name), a, key) for a in exercise.aspects if not a.side)
+    unnamed = not any(a.name in known for a in exercise.aspects if not a.side)
+    guess = _guessed(exercise, answer, key, held) if unnamed else ""
+    told = _tell(exercise, outcomes, key, held, known, like, guess)
     lines = []
     for a in exercise.aspects:
         waits = held[a.name] and a.side and not computed
@@ -108,41 +118,55 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = ""
         says = WAITS if waits else told.get(a.name, "")
         lines.append(AspectVerdict(a.name, a.points if counts else 0, a.points, counts, says, waits, *pair))
     found = list({mistake.slug: mistake for mistake in known.values()}.values())
-    says, state, points = "", RIGHT if all(held.values()) else WRONG, sum(line.points for line in lines)
-    shortcut = forbidden_use(source, exercise.forbidden)
-    if shortcut:
-        says, state, points = shortcut, NOT_ALLOWED, 0
     return Verdict(
         exercise.name,
-        state,
-        points,
+        RIGHT if all(held.values()) else WRONG,
+        sum(line.points for line in lines),
         exercise.points,
         tuple(lines),
         tuple(mistake.slug for mistake in found),
         tuple(mistake.title for mistake in found),
-        says,
+        "",
         answer.printed,
         answer.lines_printed,
         tuple(mistake.says for mistake in found),
     )
 
 
-def _recognise(exercise: Exercise, outcomes, key: ExerciseKey, held) -> dict[str, KnownMistake]:
-    """For each aspect that fails, the known mistake that explains it, if one does.
+def _not_allowed(exercise: Exercise, answer: Answer, shortcut: str) -> Verdict:
+    """An answer by a way that the exercise forbids: its numbers are not looked at."""
+    lines = tuple(AspectVerdict(a.name, 0, a.points, False, waits=True) for a in exercise.aspects)
+    printed, many = answer.printed, answer.lines_printed
+    return Verdict(
+        exercise.name, NOT_ALLOWED, 0, exercise.points, lines, says=shortcut, printed=printed, lines_printed=many
+    )
 
-    A few mistakes shall explain as much as possible: take the one all of whose own aspects show, then the
-    one that explains most, then the one that the author listed first; then look at what is left.
+
+def recognise(
+    exercise: Exercise, outcomes: Outcomes, key: ExerciseKey, held: Mapping[str, bool]
+) -> tuple[dict[str, KnownMistake], dict[str, KnownMistake]]:
+    """For each aspect that fails, the known mistake that explains it, if one does; and the one whose numbers it has.
+
+    A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows, and
+    something else holds or more than one number speaks for it; and never where something holds that it loses. Of those, a few shall explain as much as possible: take the one all of whose
+    own aspects show, then the one that explains most, then the one that the author listed first; then look at what is
+    left. Numbers of a mistake that something else speaks against are no more than a likeness.
     """
     failed = [a for a in exercise.aspects if not held[a.name]]
     open_aspects = {a.name for a in failed}
-    candidates = []
+    candidates, alike = [], []
     for place, mistake in enumerate(key.mistakes):
         lost = lost_aspects(exercise, mistake, key)
-        shows = [
-            a.name for a in failed if a.name in lost and same_outcome(outcomes[a.name], mistake.outcomes[a.name], a)
-        ]
-        if shows:
-            candidates.append((set(shows) == lost, shows, -place, mistake))
+        shows = [a for a in failed if a.name in lost and same_outcome(outcomes[a.name], mistake.outcomes[a.name], a)]
+        names = {a.name for a in shows}
+        by_numbers = [a for a in shows if _shows_numbers(mistake, a, key)]
+        some_right = any(held[a.name] for a in exercise.aspects if not a.side)
+        if not shows or not (by_numbers or names == lost and (some_right or not _by_chance(shows, mistake, key))):
+            continue
+        if any(held[a.name] and a.name in lost for a in exercise.aspects if not a.side or a.name == LEFT_ALONE):
+            alike.append((by_numbers, mistake))
+            continue
+        candidates.append((names == lost, [a.name for a in shows], -place, mistake))
     explained: dict[str, KnownMistake] = {}
     while open_aspects:
         useful = [(whole, len(open_aspects & set(shows)), place, shows, m) for whole, shows, place, m in candidates]
@@ -155,7 +179,53 @@ def _recognise(exercise: Exercise, outcomes, key: ExerciseKey, held) -> dict[str
                 explained[name] = mistake
         open_aspects -= set(shows)
     order = [a.name for a in exercise.aspects]
-    return dict(sorted(explained.items(), key=lambda item: order.index(item[0])))
+    like = {a.name: mistake for shows, mistake in reversed(alike) for a in shows if a.name in open_aspects}
+    return dict(sorted(explained.items(), key=lambda item: order.index(item[0]))), like
+
+
+def _shows_numbers(mistake: KnownMistake | None, aspect: Aspect, key: ExerciseKey) -> bool:
+    """Does the mistake show in this aspect by numbers that cannot be there by chance?"""
+    if mistake is None or aspect.side and aspect.name != LEFT_ALONE:
+        return False
+    outcome = mistake.outcomes[aspect.name]
+    return outcome.state == ANSWERED and telling(outcome.tensors, key.reference[aspect.name].tensors, aspect)
+
+
+def earns_sides(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> bool:
+    """Does somebody who makes this mistake get the points for what was left alone?"""
+    lost = lost_aspects(exercise, mistake, key)
+    return any(a.name not in lost or _is_work(mistake, a, key) for a in exercise.aspects if not a.side)
+
+
+def _is_work(mistake: KnownMistake | None, aspect: Aspect, key: ExerciseKey) -> bool:
+    """Was something computed, if wrongly?"""
+    return mistake is not None and not mistake.idle and _shows_numbers(mistake, aspect, key)
+
+
+def _by_chance(shows: Sequence[Aspect], mistake: KnownMistake, key: ExerciseKey) -> bool:
+    """Is all that shows of the mistake a single number, such as many other answers give?"""
+    if any(a.side or mistake.outcomes[a.name].state != ANSWERED for a in shows):
+        return False
+    return not telling_together((a, mistake.outcomes[a.name].tensors, key.reference[a.name].tensors) for a in shows)
+
+
+def _guessed(exercise: Exercise, answer: Answer, key: ExerciseKey, held: Mapping[str, bool]) -> str:
+    """What machine-made wrong answers with the same numbers can be told, where there is one; "" where there is none."""
+    failed = [a for a in exercise.aspects if not a.side and not held[a.name]]
+    holding = {a.name for a in exercise.aspects if not a.side and held[a.name]}
+    for guess in key.guesses:
+        if failed and not holding & set(guess.seen) and all(_fits(guess, a, answer) for a in failed):
+            return guess.says
+    return ""
+
+
+def _fits(guess: Guess, aspect: Aspect, answer: Answer) -> bool:
+    if aspect.name in answer.alike:  # in an exam the inputs are others, and there is a digest of the desk's
+        return answer.alike[aspect.name] == guess.digests.get(aspect.name)
+    outcome, samples = answer.outcomes[aspect.name], guess.seen.get(aspect.name, {})
+    if outcome.state != ANSWERED or outcome.tensors.keys() != samples.keys():
+        return False
+    return all(fits(sample, outcome.tensors[name], aspect.tolerance) for name, sample in samples.items())
 
 
 def lost_aspects(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> set[str]:
@@ -163,27 +233,39 @@ def lost_aspects(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) ->
     return {a.name for a in exercise.aspects if not same_outcome(mistake.outcomes[a.name], key.reference[a.name], a)}
 
 
-def _tell(exercise: Exercise, outcomes, key: ExerciseKey, held, known) -> dict[str, str]:
-    """What to say beside each failed aspect; each thing once."""
+def _tell(
+    exercise: Exercise,
+    outcomes: Outcomes,
+    key: ExerciseKey,
+    held: Mapping[str, bool],
+    known: Mapping[str, KnownMistake],
+    like: Mapping[str, KnownMistake],
+    guess: str,
+) -> dict[str, str]:
+    """What to say beside each failed aspect; each thing once, and the first time it is met."""
     told: dict[str, str] = {}
     said: set[str] = set()
-    fails_anyway = any(outcomes[a.name].state == RAISED for a in exercise.aspects if not a.side)
+    fails_anyway = {outcomes[a.name].says for a in exercise.aspects if not a.side and outcomes[a.name].state == RAISED}
     misnamed = any(_names_differ(outcomes[a.name], key.reference[a.name]) for a in exercise.aspects)
     for aspect in exercise.aspects:
-        outcome = outcomes[aspect.name]
+        outcome, target = outcomes[aspect.name], key.reference[aspect.name]
         if held[aspect.name]:
             continue
+        cause = ""
         if aspect.name in known:
             text = known[aspect.name].says
         elif outcome.state == RAISED:
+            cause = outcome.says  # the same error may come from another line, or with other words around it
             # what the values raise too has nothing to do with a side aspect's own matter
-            text = SAME_CAUSE if fails_anyway and aspect.side else _raised(outcome, aspect.missed)
-        elif misnamed and not aspect.side and _same_shapes(outcome, key.reference[aspect.name]):
+            text = _raised(outcome, "" if aspect.side and outcome.says in fails_anyway else aspect.missed)
+        elif misnamed and not aspect.side and _same_shapes(outcome, target):
             text = MISNAMED
+        elif aspect.name in like:
+            text = LIKE.format(like[aspect.name].title)
         else:
-            text = _explain(aspect, outcome, key.reference[aspect.name])
-        told[aspect.name] = SAME_CAUSE if text in said else text
-        said.add(text)
+            text = _explain(aspect, outcome, target, "" if aspect.side else guess)
+        told[aspect.name] = SAME_CAUSE if (cause or text) in said else text
+        said.add(cause or text)
     return told
 
 
@@ -192,24 +274,46 @@ def _raised(outcome: Outcome, missed: str) -> str:
     return f"Your code raised {outcome.says.rstrip('.!')}{where}. {missed}".strip()
 
 
-def _explain(aspect: Aspect, yours: Outcome, target: Outcome) -> str:
+def _explain(aspect: Aspect, yours: Outcome, target: Outcome, guess: str) -> str:
     if yours.state == NOT_ATTEMPTED:
         return "This part still raises NotImplementedError."
     if yours.state == REFUSED:
         return yours.says
     if aspect.missed:
         return aspect.missed
+    if yours.tensors.keys() != target.tensors.keys():
+        return f"Your code gives {_listed(yours.tensors)}; {_listed(target.tensors, 'is', 'are')} needed."
     for name, tensor in target.tensors.items():
-        if name not in yours.tensors:
-            return f"Your code gives {_listed(yours.tensors)}; {_listed(target.tensors)} is needed."
         if yours.tensors[name].dtype == torch.uint8 and tensor.dtype == torch.uint8 and name == NAMES:
             return _different_names(yours.tensors[name], tensor)
-    for name, tensor in target.tensors.items():
         alone = Outcome(ANSWERED, {name: yours.tensors[name]})
         if not same_outcome(alone, Outcome(ANSWERED, {name: tensor}), aspect):
-            prefix = "" if name == "result" else f"{name[0].upper()}{name[1:]}: "
-            return prefix + diagnose(yours.tensors[name], tensor, aspect)
-    return f"Your code gives {_listed(yours.tensors)}; {_listed(target.tensors)} is needed."
+            said, of_a_kind = looked_at(yours.tensors[name], tensor, aspect)
+            guessed = f"Your numbers come out {guess}." if guess else ""
+            parts = [said, guessed] if of_a_kind else [guessed, said]
+            return _introduced(name, " ".join(part for part in parts if part))
+    raise AssertionError(f"{aspect.name} holds: there is nothing to explain")
+
+
+def _introduced(name: str, said: str) -> str:
+    """A sentence on the tensor of that name, in which it is clear which tensor that is."""
+    if name == "result":
+        return said
+    place = re.fullmatch(r"(.+, )?(gradient|result|input) (\d+)", name)
+    if place:
+        where, kind, number = place.groups()
+        which = ORDINALS[int(number)] if int(number) < len(ORDINALS) else f"{int(number) + 1}th"
+        of = {"gradient": f"the gradient for your {which} input", "result": f"the {which} thing that is returned"}
+        name = f"{where or ''}{of.get(kind, f'the {which} input')}"
+    elif name.startswith("gradient of "):
+        name = f"the {name}"
+    elif not name.startswith(PHRASES):
+        name = f"for {name}"
+    return f"{name[0].upper()}{name[1:]}: {said[0].lower()}{said[1:]}"
+
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+PHRASES = ("with ", "for ", "at ", "in ", "after ", "of ", "on ", "the ", "without ", "before ", "from ", "when ")
 
 
 def _names_differ(yours: Outcome, target: Outcome) -> bool:
@@ -240,8 +344,11 @@ def _few(names: list[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def _listed(tensors) -> str:
-    return ", ".join(tensors) if len(tensors) != 1 else "one tensor"
+def _listed(tensors: Mapping[str, torch.Tensor], one: str = "", more: str = "") -> str:
+    if len(tensors) != 1:
+        return f"{', '.join(tensors) or 'nothing'} {more}".strip()
+    (name,) = tensors
+    return f"{'one tensor' if name == 'result' else repr(name)} {one}".strip()
 
 
 def _pair(aspect: Aspect, yours: Outcome, target: Outcome, held: bool):

@@ -7,7 +7,7 @@ nothing to do for a function; `built(...)` makes a module and gives it drawn wei
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -18,6 +18,10 @@ from helpers.exercises.tolerance import GRADIENTS
 
 Inputs = Callable[[Draw], tuple]
 Via = Callable[[Answer, Draw], Callable]
+Others = Mapping[str, Inputs]  # further inputs of the same aspect, by what is said of them: "with a batch of one"
+
+
+LEFT_ALONE = "input left alone"
 
 
 class Unmet(Exception):
@@ -54,44 +58,106 @@ def fill(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
     return module
 
 
-def values(points: float, inputs: Inputs, *, name: str = "values", via: Via = as_is, **policy: object) -> Aspect:
-    """The result on drawn inputs is the right one."""
+def values(
+    points: float,
+    inputs: Inputs,
+    *,
+    name: str = "values",
+    via: Via = as_is,
+    also: Others | None = None,
+    **policy: object,
+) -> Aspect:
+    """The result on drawn inputs is the right one, and on every further set of inputs of `also`."""
 
     def probe(answer, draw):
-        return via(answer, draw)(*inputs(draw))
+        call = via(answer, draw)
+        returned = call(*inputs(draw))
+        return returned if not also else _together(returned, also, draw, lambda further: call(*further))
 
     return Aspect(name, points, probe, **policy)
 
 
-def gradient(points: float, inputs: Inputs, *, name: str = "gradient", via: Via = as_is, **policy: object) -> Aspect:
+def gradient(
+    points: float,
+    inputs: Inputs,
+    *,
+    name: str = "gradient",
+    via: Via = as_is,
+    also: Others | None = None,
+    weights: bool = False,
+    **policy: object,
+) -> Aspect:
     """Gradients flow back to the inputs, and are the right ones.
 
     The result is multiplied with drawn numbers of its own shape and summed, so that every entry counts.
+    weights: the gradients of a module's parameters, by their names, are looked at too.
     """
 
     def probe(answer, draw):
         call = via(answer, draw)
-        arguments = [_requiring_grad(argument) for argument in inputs(draw)]
-        leaves = [argument for argument in arguments if _is_float(argument)]
-        # copies go in: torch refuses to change a leaf in place, and that is another aspect's business
-        result = call(*(argument.clone() if _is_float(argument) else argument for argument in arguments))
-        if not isinstance(result, torch.Tensor):
-            return result
-        if not result.requires_grad:
-            raise Unmet(
-                "No gradient flows from your result back to the input. Something cuts the graph: "
-                "detach(), .data, no_grad(), item(), or a trip through NumPy or a list of numbers."
-            )
-        draws = draw.named("cotangent").normal(*result.shape).to(result.dtype)
-        grads = torch.autograd.grad((result * draws).sum(), leaves, allow_unused=True)
-        return {
-            f"gradient {place}": torch.zeros_like(leaf) if grad is None else grad
-            for place, (leaf, grad) in enumerate(zip(leaves, grads, strict=True))
-        }
+        learned = dict(call.named_parameters()) if weights else {}
+
+        def gradients(arguments: tuple) -> object:
+            return _gradients(call, arguments, learned, draw)
+
+        returned = gradients(inputs(draw))
+        return returned if not also else _together(returned, also, draw, gradients)
 
     policy.setdefault("rtol", GRADIENTS.rtol)
     policy.setdefault("atol", GRADIENTS.atol)
     return Aspect(name, points, probe, **policy)
+
+
+def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple], object]) -> object:
+    """What was returned for the first inputs, and for the further ones under what is said of them."""
+    if not _sendable(returned):
+        return returned  # not even the first inputs gave tensors; that is told without more ado
+    results = dict(_by_name(returned))
+    for said, inputs in also.items():
+        try:
+            further = call(inputs(draw.named(said)))
+        except Unmet as unmet:
+            text = str(unmet)
+            raise Unmet(f"{said[0].upper()}{said[1:]}: {text}") from None
+        for name, value in _by_name(further):
+            results[said if name == "result" else f"{said}, {name}"] = value
+    return results
+
+
+def _sendable(returned: object) -> bool:
+    values = [value for _, value in _by_name(returned)]
+    return bool(values) and all(isinstance(value, (torch.Tensor, bool, int, float)) for value in values)
+
+
+def _by_name(returned: object) -> Iterator[tuple[str, object]]:
+    if isinstance(returned, dict):
+        yield from returned.items()
+    elif isinstance(returned, tuple):
+        yield from ((f"result {place}", value) for place, value in enumerate(returned))
+    else:
+        yield "result", returned
+
+
+def _gradients(call: Callable, inputs: tuple, learned: Mapping[str, torch.Tensor], draw: Draw) -> object:
+    """The gradients for the inputs of floating point and for what is learned, or what came that has none."""
+    arguments = [_requiring_grad(argument) for argument in inputs]
+    leaves = {f"gradient {place}": a for place, a in enumerate(a for a in arguments if _is_float(a))}
+    leaves |= {f"gradient of {name}": parameter for name, parameter in learned.items()}
+    # copies go in: torch refuses to change a leaf in place, and that is another aspect's business
+    result = call(*(argument.clone() if _is_float(argument) else argument for argument in arguments))
+    if isinstance(result, (dict, tuple, list)) and result:
+        raise Unmet(f"Your code returns a {type(result).__name__} of {len(result)} things; one tensor is needed.")
+    if not isinstance(result, torch.Tensor):
+        return result
+    if not result.requires_grad:
+        raise Unmet(
+            "No gradient flows from your result back to the input. Something cuts the graph: "
+            "detach(), .data, no_grad(), item(), or a trip through NumPy or a list of numbers."
+        )
+    draws = draw.named("cotangent").normal(*result.shape).to(result.dtype)
+    grads = torch.autograd.grad((result * draws).sum(), list(leaves.values()), allow_unused=True)
+    pairs = zip(leaves.items(), grads, strict=True)
+    return {name: torch.zeros_like(leaf) if grad is None else grad for (name, leaf), grad in pairs}
 
 
 def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspect:
@@ -105,7 +171,7 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
         }
 
     return Aspect(
-        "input left alone",
+        LEFT_ALONE,
         points,
         probe,
         side=True,
