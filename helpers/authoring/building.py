@@ -15,6 +15,7 @@ from nbclient.exceptions import CellExecutionError
 
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source, on_the_cpu
+from helpers.authoring.mutation import with_guesses
 from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
 
 # A kernel on this machine's own loopback need not warn that it is not encrypted
@@ -27,9 +28,15 @@ class BrokenLesson(RuntimeError):
 
 def build(source: Source) -> None:
     """Make the lesson's shipped key, its executed notebook, and the students' notebook, in that order."""
-    save_key(make_key(source, SHIPPED_SEED), source.lesson, shipped_path(source.name))
+    build_key(source)
     nbformat.write(execute(source), source.notebook)
     release(source, NOTEBOOKS)
+
+
+def build_key(source: Source) -> None:
+    """Make the key that students get: with what machine-made wrong answers return, for the words of the check."""
+    key = with_guesses(source, make_key(source, SHIPPED_SEED))
+    save_key(key, source.lesson, shipped_path(source.name))
 
 
 def execute(source: Source) -> nbformat.NotebookNode:

@@ -9,9 +9,10 @@ from pathlib import Path
 import nbformat
 
 from helpers.authoring.building import release
-from helpers.authoring.keys import make_key
+from helpers.authoring.keys import guessing_as_shipped, make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_cpu, sources
-from helpers.authoring.mistakes import Alias, BadEdit, Mistake, Same, Shortcut, Variant
+from helpers.authoring.mistakes import Alias, BadEdit, Equal, Mistake, Same, Shortcut, Variant
+from helpers.authoring.mutation import EQUAL, FULL, guesses_of, same_guesses, tried
 from helpers.checking.answers import Answer, run
 from helpers.checking.comparing import same_on_another_machine
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
@@ -79,6 +80,26 @@ def key_and_variants(source: Source) -> Iterator[str]:
         return
     yield from stale_key(source, made)
     yield from misjudged(source, SHIPPED_SEED, made)
+    yield from surviving(source, made)
+
+
+def surviving(source: Source, made: AnswerKey) -> Iterator[str]:
+    """No small change of a solution keeps every point, and the shipped key knows what the others are told.
+
+    Pairs of changes are left out: they take as long again, and are kept for their words alone.
+    """
+    found = list(tried(source, made))
+    for one in found:
+        if one.outcome == FULL:
+            yield (f"a mutant keeps every point. Widen the probes, or say with an Equal why it is right: {one.mutant}")
+    there = {(one.mutant.exercise, one.mutant.old, one.mutant.new) for one in found if one.outcome == EQUAL}
+    for equal in source.variants(Equal):
+        if (equal.exercise, equal.old, equal.new) not in there:
+            yield f"an Equal of {equal.exercise} is of no mutant that keeps every point: {equal.old} -> {equal.new}"
+    for exercise in source.lesson:
+        shipped = guessing_as_shipped(source, made)[exercise.name].guesses
+        if not same_guesses(shipped, guesses_of(exercise, made[exercise.name], found)):
+            yield f"what the shipped key of {exercise.name} guesses is stale. {_rebuild(source)}"
 
 
 def stale_key(source: Source, made: AnswerKey) -> Iterator[str]:
@@ -185,8 +206,8 @@ def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterat
     """The variants that the real verdict does not judge as meant, with inputs of that seed.
 
     A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects
-    in which it differs from the solution (and what waits for numbers, where it has none). An Alias is called by the name of its mistake. A Same gets
-    every point. A Shortcut gets none.
+    in which it differs from the solution, and those that wait for numbers where it has none. An Alias is called
+    by the name of its mistake. A Same gets every point. A Shortcut gets none.
     key: of that seed, where there is one already; what the mistakes answer stands in it, and is not computed again.
     """
     answers, lesson = Answers(source), source.lesson

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import Mistake
 from helpers.checking.answers import ANSWERED, run
-from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake
+from helpers.checking.keys import AnswerKey, BadKey, ExerciseKey, KnownMistake, load_key, shipped_path
 
 
 class BrokenReference(RuntimeError):
@@ -35,6 +35,14 @@ def make_keys(
         made.append(_key(source, answers, seed))
         progress(len(made), len(seeds))
     return made
+
+
+def guessing_as_shipped(source: Source, key: AnswerKey) -> AnswerKey:
+    """The key with the guesses of the shipped one, which take long to make; without any where that cannot be read."""
+    try:
+        return key.guessing_as(load_key(source.lesson, shipped_path(source.name), ""))
+    except (BadKey, KeyError):
+        return key
 
 
 def _key(source: Source, answers: Answers, seed: int | str) -> AnswerKey:

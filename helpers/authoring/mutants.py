@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -116,20 +117,55 @@ class Scope:
 
 def mutants(exercise: str, cell: str) -> list[Mutant]:
     """Every mutant of a solution cell, each text once. cell: with the marks of its solution regions."""
-    lines = _solution_lines(cell)
     tree = ast.parse(cell)
     seen, made = {ast.unparse(tree)}, []
+    for spot in _spots(tree, cell):
+        text = _replaced(tree, spot)
+        if text and text not in seen:
+            seen.add(text)
+            made.append(Mutant(exercise, spot.operator, spot.old, spot.new, text, spot.says))
+    return made
+
+
+def pairs(exercise: str, cell: str, most: int) -> list[Mutant]:
+    """Mutants with two changes at once, of the kinds that students make most; `most` of them, evenly spread."""
+    tree = ast.parse(cell)
+    spots = [spot for spot in _spots(tree, cell) if spot.operator in LIKELY]
+    both = [(a, b) for a, b in itertools.combinations(spots, 2) if a.number != b.number and a.says != b.says]
+    made, seen = [], set()
+    for a, b in both[:: max(1, len(both) // most)][:most]:
+        text = _replaced(tree, a, b)
+        if text and text not in seen:
+            seen.add(text)
+            says = f"{a.says}, and {b.says}"
+            made.append(Mutant(exercise, "pair", f"{a.old}; {b.old}", f"{a.new}; {b.new}", text, says))
+    return made
+
+
+LIKELY = ("axis", "transpose", "factor", "call-dropped", "other-name", "exchange", "default")
+
+
+@dataclass(frozen=True)
+class _Spot:
+    """A place in a tree, by its number in `_walk`, and what an operator would put there."""
+
+    number: int
+    changed: ast.AST | None
+    operator: str
+    old: str
+    new: str
+    says: str
+
+
+def _spots(tree: ast.AST, cell: str) -> Iterator[_Spot]:
+    lines = _solution_lines(cell)
     for number, (node, scope) in enumerate(_walk(tree)):
         if getattr(node, "lineno", None) not in lines or isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             continue
         for name, operator in OPERATORS.items():
             for changed, says in operator(node, scope):
-                text = _replaced(tree, number, changed)
-                if text and text not in seen:
-                    seen.add(text)
-                    new = "" if changed is None else _text(changed)
-                    made.append(Mutant(exercise, name, _text(node), new, text, says))
-    return made
+                new = "" if changed is None else _text(changed)
+                yield _Spot(number, changed, name, _text(node), new, says)
 
 
 def _text(node: ast.AST) -> str:
@@ -156,12 +192,17 @@ def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, Scope]]:
         rest += [(child, Scope(function, node)) for child in ast.iter_child_nodes(node)]
 
 
-def _replaced(tree: ast.AST, number: int, changed: ast.AST | None) -> str:
-    """The text of the tree with another node in the place of its node of that number; "" where that makes no sense."""
+def _replaced(tree: ast.AST, *spots: _Spot) -> str:
+    """The text of the tree with something else in those places; "" where that makes no sense."""
     whole = copy.deepcopy(tree)
-    target = next(node for place, (node, _) in enumerate(_walk(whole)) if place == number)
+    nodes = [node for node, _ in _walk(whole)]
+    targets = [nodes[spot.number] for spot in spots]
+    if any(one is not other and one in ast.walk(other) for one in targets for other in targets):
+        return ""  # one lies within the other
     try:
-        text = ast.unparse(ast.fix_missing_locations(_Put(target, copy.deepcopy(changed)).visit(whole)))
+        for spot, target in zip(spots, targets, strict=True):
+            whole = _Put(target, copy.deepcopy(spot.changed)).visit(whole)
+        text = ast.unparse(ast.fix_missing_locations(whole))
         compile(text, "<mutant>", "exec")
     except (ValueError, SyntaxError, TypeError, AttributeError):
         return ""

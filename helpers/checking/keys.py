@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -112,6 +112,21 @@ class AnswerKey:
 
     def __getitem__(self, exercise: str) -> ExerciseKey:
         return self.exercises[exercise]
+
+    def guessing_as(self, other: AnswerKey) -> AnswerKey:
+        """This key with the guesses of another: all of them under one seed, and else their digests, which fit any."""
+        return replace(
+            self,
+            exercises={
+                name: replace(
+                    entry,
+                    guesses=tuple(
+                        guess if self.seed == other.seed else replace(guess, seen={}) for guess in other[name].guesses
+                    ),
+                )
+                for name, entry in self.exercises.items()
+            },
+        )
 
 
 def shipped_path(lesson: str) -> Path:

@@ -148,9 +148,10 @@ def recognise(
     """For each aspect that fails, the known mistake that explains it, if one does; and the one whose numbers it has.
 
     A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows, and
-    something else holds or more than one number speaks for it; and never where something holds that it loses. Of those, a few shall explain as much as possible: take the one all of whose
-    own aspects show, then the one that explains most, then the one that the author listed first; then look at what is
-    left. Numbers of a mistake that something else speaks against are no more than a likeness.
+    something else holds or more than one number speaks for it; and never where something holds that it loses. Of
+    those, a few shall explain as much as possible: take the one all of whose own aspects show, then the one that
+    explains most, then the one that the author listed first; then look at what is left. Numbers of a mistake that
+    something else speaks against are no more than a likeness.
     """
     failed = [a for a in exercise.aspects if not held[a.name]]
     open_aspects = {a.name for a in failed}
@@ -214,7 +215,7 @@ def _guessed(exercise: Exercise, answer: Answer, key: ExerciseKey, held: Mapping
     failed = [a for a in exercise.aspects if not a.side and not held[a.name]]
     holding = {a.name for a in exercise.aspects if not a.side and held[a.name]}
     for guess in key.guesses:
-        if failed and not holding & set(guess.seen) and all(_fits(guess, a, answer) for a in failed):
+        if failed and not holding & set(guess.digests) and all(_fits(guess, a, answer) for a in failed):
             return guess.says
     return ""
 
