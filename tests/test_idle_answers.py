@@ -1,0 +1,59 @@
+"""No exercise, present or future, pays for an answer that computes nothing, nor all for one that is spoilt."""
+
+import pytest
+from spoiling import IDLE, SPOILT, Judge, Watched, in_double_precision, returning, returning_input
+
+from helpers.exercises import lesson_names, load_lesson
+
+EXERCISES = [(lesson, exercise.name) for lesson in lesson_names() for exercise in load_lesson(lesson)]
+each_exercise = pytest.mark.parametrize(("lesson", "exercise"), EXERCISES, ids=[name for _, name in EXERCISES])
+
+# Where an answer in this list keeps every point it is right all the same, for the reason beside it.
+RIGHT_ALL_THE_SAME: dict[tuple[str, str], str] = {}
+
+
+@pytest.fixture(scope="module")
+def judges():
+    made = {}
+    return lambda lesson: made.setdefault(lesson, Judge(lesson))
+
+
+@each_exercise
+def test_whoever_computes_nothing_gets_nothing(lesson, exercise, judges):
+    judge = judges(lesson)
+    right = judge.right(exercise)
+    paid = {}
+    for what, change in IDLE.items():
+        watched = Watched(change)
+        verdict = judge.verdict(exercise, returning(right, watched, on_copies=True))
+        if watched.mattered:
+            paid[what] = verdict.points
+    for place in range(3):
+        paid[f"its argument {place}"] = judge.verdict(exercise, returning_input(right, place)).points
+    assert {what: points for what, points in paid.items() if points} == {}
+
+
+@each_exercise
+def test_a_right_answer_that_is_spoilt_at_the_end_loses_points(lesson, exercise, judges):
+    judge = judges(lesson)
+    right = judge.right(exercise)
+    kept = set()
+    for what, change in SPOILT.items():
+        watched = Watched(change)
+        verdict = judge.verdict(exercise, returning(right, watched))
+        if watched.mattered and verdict.points >= verdict.out_of:
+            kept.add(what)
+    assert kept == {what for name, what in RIGHT_ALL_THE_SAME if name == exercise}
+
+
+@each_exercise
+def test_double_precision_is_right_wherever_the_exercise_does_not_speak_of_the_type(lesson, exercise, judges):
+    judge = judges(lesson)
+    verdict = judge.verdict(exercise, returning(judge.right(exercise), in_double_precision))
+    by_type = {aspect.name for aspect in judge.lesson[exercise].aspects if aspect.dtype}
+    assert {aspect.name for aspect in verdict.aspects if not aspect.held} <= by_type
+
+
+def test_each_exception_is_of_an_exercise_that_there_is():
+    assert {name for name, _ in RIGHT_ALL_THE_SAME} <= {name for _, name in EXERCISES}
+    assert {what for _, what in RIGHT_ALL_THE_SAME} <= set(SPOILT)
