@@ -97,6 +97,28 @@ def test_other_names_for_the_answer_are_checked_as_what_they_stand_for(desk):
     assert "all of it is right" in text
 
 
+@pytest.mark.parametrize(
+    "line", ["while True: x = x + 1", "import time; time.sleep(3600)"], ids=["a loop that never ends", "a sleep"]
+)
+def test_an_answer_that_never_ends_is_stopped_and_told_so_and_the_next_one_is_judged(desk, line):
+    text, (error,) = desk("raw_weights", f"check.seconds = 0.5\ndef raw_weights(x):\n    {line}\n    return x @ x.mT")
+    assert "still running after 0.5 seconds and was stopped at line" in " ".join(text.split())
+    assert error.ename == "CheckFailed"
+    assert "all of it is right" in desk("raw_weights", f"check.seconds = 120\n{solved(FIRST)['raw_weights']}")[0]
+
+
+def test_after_a_cell_that_failed_the_check_says_that_an_older_definition_is_judged(desk):
+    right = solved(FIRST)["raw_weights"]
+    assert "all of it is right" in desk("raw_weights", right)[0]
+    told = " ".join(desk("raw_weights", right.replace("):", ")", 1))[0].split())
+    assert "The last run of this exercise's cell failed (SyntaxError: expected ':')" in told
+    assert "all of it is right" in told  # of the definition from before
+    told = desk("raw_weights", "import no_such_module\n" + right)[0]
+    assert "ModuleNotFoundError" in told
+    assert "older definition" not in " ".join(desk("raw_weights", right + "\n1 / 0")[0].split())  # it took effect
+    assert "last run" not in desk("raw_weights", right)[0]
+
+
 def validate(tmp_path, notebook):
     """What nbgrader's Validate button says. Cells that are not graded define nothing that a check needs."""
     notebook.cells = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]

@@ -162,10 +162,11 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
     except BaseException as problem:  # SystemExit too: what a student's code raises is an answer
         if _is_stub(problem):
             return Outcome(NOT_ATTEMPTED)
-        return Outcome(RAISED, says=_described(problem), where=_where(problem))
+        return Outcome(RAISED, says=_described(problem), where=where_raised(problem))
 
 
-def _where(problem: BaseException) -> str:
+def where_raised(problem: BaseException) -> str:
+    """The student's line that raised, with its number and the shapes of its tensors; "" where it was none of theirs."""
     return _short(_asked(lambda: _students_line(problem)))
 
 

@@ -19,15 +19,21 @@ from IPython.display import display
 
 from helpers.checking import answers, panel
 from helpers.checking.alike import digest_of
+from helpers.checking.desk import Runs, TookTooLong, at_most, patience
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, load_key, shipped_path
 from helpers.checking.verdicts import NOT_STARTED, RIGHT, Verdict, judge, no_answer
 from helpers.course import EXAM_SEED, VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
-from helpers.notebooks import binds
 
 REMEDY = (
     "Authors: run `make build`. Students: download the course's folder again, "
     "and copy your notebook into it; your work is not lost."
+)
+
+
+STALE = (
+    "The last run of this exercise's cell failed ({}), so that its name still means what an earlier run made of it. "
+    "That older definition is judged here. Mend the cell, run it, and check again."
 )
 
 
@@ -59,10 +65,15 @@ class Panel:
 
 
 class Check:
-    """The check of one lesson, called under each exercise with what the student wrote."""
+    """The check of one lesson, called under each exercise with what the student wrote.
 
-    def __init__(self, lesson: Lesson):
+    seconds: how long an answer may run at the desk; `check.seconds = 60` gives it longer on a slow machine.
+    """
+
+    def __init__(self, lesson: Lesson, runs: Runs | None = None):
         self.lesson = lesson
+        self.seconds = patience()
+        self._runs = runs
         self._key: AnswerKey | None = None
 
     def __call__(self, written: object) -> None:
@@ -93,7 +104,15 @@ class Check:
         return judge(exercise, answers.run(exercise, written, key.seed), key[name], source)
 
     def _verdict(self, exercise: Exercise, written: object) -> Verdict:
-        return self.verdict(exercise.name, written, _source_of(exercise.name))
+        """The verdict at the desk, where the answer has its time and its cell may have failed."""
+        source = self._runs.source(exercise.name) if self._runs else ""
+        try:
+            with at_most(self.seconds):
+                verdict = self.verdict(exercise.name, written, source)
+        except TookTooLong as late:
+            verdict = no_answer(exercise, _too_long(self.seconds, late))
+        failure = self._runs.failure(exercise.name) if self._runs else ""
+        return replace(verdict, note=STALE.format(answers.harmless(failure)[:200])) if failure else verdict
 
     def _shipped_key(self) -> AnswerKey:
         if self._key is None:
@@ -115,6 +134,15 @@ class Check:
         return None
 
 
+def _too_long(seconds: float, late: TookTooLong) -> str:
+    where = answers.where_raised(late.__cause__)
+    return (
+        f"Your code was still running after {panel.number(seconds)} seconds and was stopped"
+        f"{f' at {where}' if where else ''}. Look for a loop that never ends. Where the machine is only slow, "
+        f"`check.seconds = {panel.number(3 * seconds)}` gives it longer."
+    )
+
+
 def run_in_exam(exercise: Exercise, written: object, seed: str) -> answers.Answer:
     """What the code gives on the exam's inputs, with digests of what it gives on the desk's.
 
@@ -132,20 +160,17 @@ def emit(answer: answers.Answer) -> None:
     display(data, raw=True)
 
 
-def _source_of(exercise: str) -> str:
-    """The text of the last cell that gave this name its meaning, or nothing: what stands in the solution cell.
-
-    By the name and not by the object, which may be a lambda or another function under this name; and from the
-    notebook's own cells, not through `inspect`, which finds classes by file only.
-    """
-    shell = get_ipython()
-    cells = shell.user_ns.get("In", []) if shell else []
-    return next((cell for cell in reversed(cells) if binds(exercise, cell)), "")
+_watching: Runs | None = None  # the cells of the notebook; a second `start` begins anew
 
 
 def start(lesson: str) -> Check:
     """The check of the lesson of that name. Raises UnknownLesson with the names there are."""
-    return Check(load_lesson(lesson))
+    global _watching
+    found, shell = load_lesson(lesson), get_ipython()
+    if _watching is not None:
+        _watching.stop()
+    _watching = Runs(shell, [exercise.name for exercise in found]) if shell is not None else None
+    return Check(found, _watching)
 
 
 __all__ = ["Check", "CheckFailed", "UnknownLesson", "emit", "run_in_exam", "start"]

@@ -52,6 +52,8 @@ def as_html(verdict: Verdict) -> str:
             f'<span class="points"><b>{number(verdict.points)}</b> of {number(verdict.out_of)} points</span></p>'
         ),
     ]
+    if verdict.note:
+        parts.append(f"<p><b>{_marked(verdict.note)}</b></p>")
     if verdict.says and verdict.state != NOT_STARTED:
         parts.append(f"<p>{_marked(verdict.says)}</p>")
     if verdict.titles:
@@ -80,6 +82,8 @@ def _line(aspect: AspectVerdict) -> str:
 def as_text(verdict: Verdict) -> str:
     """The same for a terminal."""
     lines = [_headline(verdict)]
+    if verdict.note:
+        lines += _wrapped(verdict.note, "  ")
     if verdict.says and verdict.state != NOT_STARTED:
         lines += _wrapped(verdict.says, "  ")
     if verdict.titles:

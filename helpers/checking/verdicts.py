@@ -61,7 +61,7 @@ class Verdict:
 
         state: RIGHT, WRONG, NOT_STARTED, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or LOOK.
     mistakes: the slugs of the known mistakes that were recognised, the weightiest first; titles: their titles;
-    words: what each of them says.
+    words: what each of them says. note: what has to be known of the verdict itself, whatever its state.
     """
 
     exercise: str
@@ -75,6 +75,7 @@ class Verdict:
     printed: str = field(default="", compare=False)
     lines_printed: int = field(default=0, compare=False)
     words: tuple[str, ...] = ()
+    note: str = ""
 
 
 def no_answer(exercise: Exercise, says: str) -> Verdict:
