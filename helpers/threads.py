@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Iterator
-from statistics import median
 from time import perf_counter
 from typing import TypeVar
 
@@ -19,7 +18,7 @@ import torch
 
 from helpers.device import device
 
-COUNTED = 5  # steps of a trial that are compared, after one that pays for the change; odd, for the median
+COUNTED = 5  # steps of a trial that are compared, after one that pays for the change
 PAUSE = 20  # after two trials, so many times what both took goes by before the next two
 
 Step = TypeVar("Step")
@@ -63,12 +62,17 @@ def _plan(most: int) -> Generator[int, float, None]:
 
 
 def _trial(threads: int, to_beat: float = math.inf) -> Generator[int, float, tuple[float, float]]:
-    """The median of a few steps, and what they took in all; over as soon as the median must be above `to_beat`.
+    """(the seconds of a few steps without the longest of them, the seconds of the whole trial).
 
-    The median, so that a step which also looks at the held-out part does not decide.
+    Without the longest, so that one step which also looks at the held-out part does not decide. Over as soon as the
+    first number is above `to_beat`, since it only grows.
     """
     change = yield threads
     seconds: list[float] = []
-    while len(seconds) < COUNTED and sum(s > to_beat for s in seconds) <= COUNTED // 2:
+    while len(seconds) < COUNTED and _without_longest(seconds) <= to_beat:
         seconds.append((yield threads))
-    return median(seconds), change + sum(seconds)
+    return _without_longest(seconds), change + sum(seconds)
+
+
+def _without_longest(seconds: list[float]) -> float:
+    return sum(sorted(seconds)[:-1])
