@@ -4,11 +4,13 @@ import contextlib
 from collections import Counter
 from types import SimpleNamespace
 
+import nbformat
 import pytest
 import torch
 from torch import nn
 
 from helpers import threads
+from helpers.authoring import building
 from helpers.progress import progress
 from helpers.threads import with_best_threads
 from helpers.training import loop
@@ -181,3 +183,11 @@ def test_the_long_trainings_choose(machine):
     looks = {"look": lambda loss: {"loss": loss}, "steps": 100, "every": 50}
     loop.train([1.0] * 100, lambda batch: number * batch, here, Record("tiny", {}, {}), **looks)
     assert set(here.ran[:20]) == {1, 2} and set(here.ran[20:]) == {1} and here.threads == 2
+
+
+def test_what_a_lesson_stores_does_not_hang_on_the_choice(monkeypatch, tmp_path):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    cell = nbformat.v4.new_code_cell("import os; print(os.environ['OMP_NUM_THREADS'])")
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    done = building.execute(SimpleNamespace(name="00_threads", folder=tmp_path, read=lambda: notebook))
+    assert done.cells[0].outputs[0].text == "1\n"
