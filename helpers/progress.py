@@ -4,7 +4,8 @@
         ...
 
 For lessons; what long commands show is `helpers.grading.progress`. In a notebook it is one line of text that changes in
-place, and what is left of it at the end holds no times: a stored notebook stays the same when nothing changed.
+place, and what is left of it at the end holds no times: a stored notebook stays the same when nothing changed. The loop
+runs with as many threads as prove fastest, by `helpers.threads`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Sized
 
 from helpers.course import EXAM_SEED
+from helpers.threads import with_best_threads
 
 EVERY = 0.5  # seconds between two changes
 WIDTH = 30  # characters of the bar
@@ -31,7 +33,7 @@ def progress(things: Iterable, what: str, total: int | None = None) -> Iterator:
     done = 0
     show(_text(what, 0, total))
     try:
-        for thing in things:
+        for thing in with_best_threads(things):
             yield thing
             done += 1
             if (now := time.monotonic()) - shown > EVERY:

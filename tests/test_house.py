@@ -15,7 +15,7 @@ from helpers.authoring import new
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS, ROOT
 
 # What a room of helpers may import, besides itself and the modules at the root that no room's code stands in.
-FOUNDATIONS = {"course", "device", "notebooks", "progress", "updating"}
+FOUNDATIONS = {"course", "device", "notebooks", "progress", "threads", "updating"}
 MAY_IMPORT = {
     "parts": set(),
     "plots": set(),

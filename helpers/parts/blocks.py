@@ -23,7 +23,8 @@ class LayerNorm(nn.Module):
     """Every vector by itself: shifted to mean 0, divided by its standard deviation, then times `weight` plus `bias`.
 
     "Layer normalization", section 3. The variance is the mean square (divided by e, not e − 1), and epsilon is added to
-    the variance, under the root: a vector of equal components comes out as `bias`, with finite gradients.
+    the variance, under the root: a vector of equal components comes out as `bias`, with finite gradients. This is left
+    to PyTorch's own function, which gives the same numbers in less time and memory.
     """
 
     def __init__(self, e: int, epsilon: float = 1e-5):
@@ -34,9 +35,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (..., e). Returns (..., e)."""
-        centred = x - x.mean(dim=-1, keepdim=True)
-        variance = centred.square().mean(dim=-1, keepdim=True)  # (..., 1): one number for each vector
-        return centred / torch.sqrt(variance + self.epsilon) * self.weight + self.bias
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
 
 
 class FeedForward(nn.Module):

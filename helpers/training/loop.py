@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import torch
 from tqdm.auto import tqdm
 
+from helpers.threads import with_best_threads
 from helpers.training.common import Record
 
 Batch = TypeVar("Batch")
@@ -39,7 +40,7 @@ def train(
     what it takes counts as no training. Returns the figures of the last point. ValueError where batches run out.
     """
     running, figures, done = None, {}, 0
-    for batch in tqdm(islice(batches, steps), total=steps, desc="training", mininterval=10):
+    for batch in tqdm(with_best_threads(islice(batches, steps)), total=steps, desc="training", mininterval=10):
         loss = loss_of(batch)
         loss.backward()
         optimiser.step()
