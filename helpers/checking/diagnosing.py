@@ -27,7 +27,7 @@ def looked_at(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tupl
     mine, goal = widened(yours), widened(target)
     if not torch.isfinite(mine).all() and torch.isfinite(goal).all():
         return _not_finite(mine, axes), True
-    for look in (_constant, _related, _rounded, _reordered, _by_row, _sums):
+    for look in (_rounded, _constant, _related, _reordered, _by_row, _sums):
         said = look(yours, target, mine, goal, axes, aspect)
         if said:
             return said, True

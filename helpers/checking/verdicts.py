@@ -247,7 +247,8 @@ def _tell(
     """What to say beside each failed aspect; each thing once, and the first time it is met."""
     told: dict[str, str] = {}
     said: set[str] = set()
-    fails_anyway = {outcomes[a.name].says for a in exercise.aspects if not a.side and outcomes[a.name].state == RAISED}
+    fails_anyway = any(outcomes[a.name].state == RAISED for a in exercise.aspects if not a.side)
+    raised_above = False
     misnamed = any(_names_differ(outcomes[a.name], key.reference[a.name]) for a in exercise.aspects)
     for aspect in exercise.aspects:
         outcome, target = outcomes[aspect.name], key.reference[aspect.name]
@@ -259,7 +260,11 @@ def _tell(
         elif outcome.state == RAISED:
             cause = outcome.says  # the same error may come from another line, or with other words around it
             # what the values raise too has nothing to do with a side aspect's own matter
-            text = _raised(outcome, "" if aspect.side and outcome.says in fails_anyway else aspect.missed)
+            own = not (aspect.side and fails_anyway)
+            text = _raised(outcome, aspect.missed if own else "")
+            if not own and raised_above:
+                text = SAME_CAUSE
+            raised_above = True
         elif misnamed and not aspect.side and _same_shapes(outcome, target):
             text = MISNAMED
         elif aspect.name in like:
@@ -273,7 +278,8 @@ def _tell(
 
 def _raised(outcome: Outcome, missed: str) -> str:
     where = f" ({outcome.where})" if outcome.where else ""
-    return f"Your code raised {outcome.says.rstrip('.!')}{where}. {missed}".strip()
+    error = outcome.says.partition(" Hint: ")[0]  # torch's hints are for who debugs torch
+    return f"Your code raised {error.rstrip('.!')}{where}. {missed}".strip()
 
 
 def _explain(aspect: Aspect, yours: Outcome, target: Outcome, guess: str) -> str:

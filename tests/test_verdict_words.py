@@ -1,0 +1,320 @@
+"""A verdict says nothing that is not so: what is said of wrong numbers, and when a known mistake is named."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from helpers.checking.alike import digest_of
+from helpers.checking.answers import ANSWERED, Answer, Outcome, run
+from helpers.checking.keys import ExerciseKey, Guess, KnownMistake, sample_of
+from helpers.checking.panel import as_html, as_text
+from helpers.checking.verdicts import NOT_ALLOWED, SAME_CAUSE, judge
+from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, values
+from helpers.exercises.exercise import Aspect, Exercise
+
+SEED = "words"
+
+
+def exercise(*aspects, **options):
+    return Exercise("answer", 1, 5, aspects, **options)
+
+
+def giving(target, **policy):
+    """An exercise whose right answer is this tensor."""
+    return exercise(Aspect("values", 2, lambda answer, draw: answer(), **policy)), lambda: target
+
+
+def key_for(asked, right, guesses=(), **mistakes):
+    """The key of an exercise. mistakes: wrong answers, by slug; `idle_...` computes nothing."""
+    known = tuple(
+        KnownMistake(
+            slug,
+            f"title of {slug}",
+            f"This is {slug}.",
+            run(asked, wrong, SEED).outcomes,
+            slug.startswith("idle"),
+        )
+        for slug, wrong in mistakes.items()
+    )
+    return ExerciseKey(run(asked, right, SEED).outcomes, known, tuple(guesses))
+
+
+def told(asked, right, answer, **mistakes):
+    """What is said of an answer, aspect by aspect in one text."""
+    return " ".join(as_text(judged(asked, right, answer, **mistakes)).split())
+
+
+def judged(asked, right, answer, source="", **mistakes):
+    return judge(asked, run(asked, answer, SEED), key_for(asked, right, **mistakes), source)
+
+
+def said_of(target, yours, **policy):
+    asked, right = giving(target, **policy)
+    return told(asked, right, lambda: yours)
+
+
+# ------------------------------------------------------------------------------------------ of wrong numbers
+
+ROWS = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.05, 0.9, 0.05], [0.6, 0.2, 0.2]])
+NUMBERS = torch.arange(24.0).reshape(2, 3, 4) ** 1.5 + 1
+
+
+@pytest.mark.parametrize("target", [torch.arange(6), torch.tensor([True, False, True, True])])
+def test_of_a_type_nothing_is_said_where_whole_numbers_are_wanted(target):
+    assert "fractions" not in said_of(target, torch.zeros_like(target) + target[:1])
+
+
+def test_whole_numbers_where_fractions_are_wanted_are_told_so():
+    assert "which cannot hold fractions" in said_of(ROWS, ROWS.long())
+
+
+@pytest.mark.parametrize(
+    ("factor", "shown"),
+    [(2, "times 2."), (0.5, "times 1/2 (0.5)."), (8**0.5, "times √8 (2.828)."), (5**-0.5, "times 1/√5 (0.4472)."),
+     (1024, "times 1024."), (0.9, "times 0.9."), (-3, "times -3.")],
+)  # fmt: skip
+def test_a_factor_that_means_something_is_told_as_one_writes_it(factor, shown):
+    assert shown in said_of(NUMBERS, NUMBERS * factor)
+
+
+@pytest.mark.parametrize("factor", [1.358, 0.9021, 0.01901, 17.33])
+def test_a_single_number_is_not_told_to_be_some_multiple_of_the_right_one(factor):
+    said = said_of(torch.tensor(3.217), torch.tensor(3.217 * factor))
+    assert "times" not in said and "the right one, for the same input, is 3.217" in said
+
+
+def test_token_ids_are_not_multiples_of_each_other():
+    assert "times" not in said_of(torch.arange(1, 7), torch.arange(1, 7) * 11)
+
+
+def test_after_one_input_nobody_knows_what_would_be_for_others():
+    said = said_of(ROWS, torch.full_like(ROWS, 1 / 6))
+    assert "Every entry of your result is 0.1667." in said and "whatever" not in said
+
+
+@pytest.mark.parametrize(
+    ("yours", "says"),
+    [
+        (NUMBERS.reshape(2, 4, 3).transpose(1, 2), "the right numbers at other places. Look for a reshape"),
+        (NUMBERS * torch.tensor([[1.0], [2.0], [3.0]]), "a factor that is another in each row"),
+        (NUMBERS + torch.tensor([[1.0], [2.0], [3.5]]), "something that is added, and is another in each row"),
+        (NUMBERS[0], "has 2 axes"),
+        (NUMBERS[:1].squeeze(0)[:, None].mT[:, :0], "is empty"),
+    ],
+)
+def test_a_difference_of_a_kind_is_named(yours, says):
+    assert says in said_of(NUMBERS, yours, axes="b t d")
+
+
+def test_rows_that_have_to_sum_to_one_and_do_not():
+    assert "yours sum to 1.3 in the first row" in said_of(ROWS, ROWS + torch.tensor([0.3, 0.0, 0.0]) * ROWS.ne(0.6))
+
+
+def test_of_a_list_it_is_said_how_far_it_is_right():
+    said = said_of(torch.tensor([5, 6, 7, 8]), torch.tensor([5, 6, 1, 9]))
+    assert "The first 2 numbers of your result are right. Then, at index 2, yours is 1, the target 7." in said
+
+
+def test_an_axis_of_length_one_that_got_lost_is_called_so():
+    assert "An axis of length one is missing." in said_of(ROWS[None], ROWS, axes="b t s")
+
+
+def test_a_mask_that_is_turned_round_is_called_so():
+    target = torch.tensor([[True, False, False], [True, True, False]])
+    assert "False where True is needed" in said_of(target, ~target)
+
+
+def test_where_nothing_better_is_known_it_is_said_what_still_holds():
+    yours = ROWS.clone()
+    yours[0, :2] = torch.tensor([0.15, 0.15])
+    yours[1:, 1:] = torch.tensor([[0.35, 0.35], [0.5, 0.45], [0.1, 0.3]])
+    assert "Shape and type are right, the numbers are not." in said_of(ROWS, yours) and "are right." in said_of(
+        ROWS, yours
+    )
+
+
+def test_a_number_is_wanted_and_a_number_is_asked_for():
+    asked, right = giving(3, accepts="number")
+    assert "a single number is needed" in told(asked, right, lambda: [3, 4])
+    assert "tensor" not in told(asked, right, lambda: [3, 4])
+
+
+def test_an_empty_dict_and_a_dict_of_something_else_are_called_what_they_are():
+    asked, right = giving(ROWS)
+    assert "leaves an empty dict" in told(asked, right, dict)
+    assert "Your code gives 'weights'; one tensor is needed." in told(asked, right, lambda: {"weights": ROWS})
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+@pytest.mark.filterwarnings("ignore")
+def test_a_nested_tensor_is_told_that_a_dense_one_is_needed(layout):
+    asked, right = giving(ROWS)
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=layout)
+    assert "a dense one is needed" in told(asked, right, lambda: nested)
+
+
+# ------------------------------------------------------------------------------------- of which tensor it is said
+
+
+def pair(draw):
+    return draw.normal(2, 3), draw.normal(3, 4)
+
+
+PRODUCT = exercise(
+    values(1, pair, axes="b d", also={"with a batch of one": lambda draw: (draw.normal(1, 3), draw.normal(3, 4))}),
+    gradient(1, pair),
+    input_left_alone(0.5, pair),
+    any_device(0.5, pair),
+)
+
+
+def product(x, w):
+    return x @ w
+
+
+def test_a_gradient_is_called_by_the_input_it_belongs_to():
+    said = told(PRODUCT, product, lambda x, w: x @ w.detach())
+    assert "The gradient for your second input: every entry of your result is 0." in said
+    assert "gradient 1" not in said.lower()
+
+
+def test_further_inputs_of_an_aspect_are_named_where_they_fail():
+    assert "With a batch of one: your result has 1 axis" in told(PRODUCT, product, lambda x, w: (x @ w).squeeze())
+
+
+def test_an_error_comes_with_the_shapes_of_the_tensors_in_its_line(tmp_path):
+    file = tmp_path / "cell.py"
+    file.write_text("def answer(x, w):\n    return w @ x\n")
+    names = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    said = told(PRODUCT, product, names["answer"])
+    assert "line 2: return w @ x, where w has shape (3, 4) and x (2, 3)" in said
+    assert said.count("mat1 and mat2") == 1 and SAME_CAUSE in said
+
+
+def test_the_cause_stands_first_and_the_same_cause_below_it():
+    asked = exercise(any_device(0.5, pair), values(1, pair))
+    lines = judged(asked, product, lambda x, w: x @ x).aspects
+    assert "raised RuntimeError" in lines[0].says and "device" not in lines[0].says
+    assert lines[1].says == SAME_CAUSE or "raised RuntimeError" in lines[1].says
+
+
+def test_the_panel_of_a_shortcut_ticks_nothing():
+    asked = exercise(values(1, pair), forbidden={"matmul": "Write the sum."})
+    verdict = judged(asked, product, product, source="def answer(x, w):\n    return torch.matmul(x, w)")
+    assert verdict.state == NOT_ALLOWED
+    assert "✓" not in as_text(verdict) + as_html(verdict)
+
+
+# ----------------------------------------------------------------------------------------- when a mistake is named
+
+
+def test_numbers_that_cannot_be_there_by_chance_name_a_mistake():
+    assert judged(PRODUCT, product, lambda x, w: -(x @ w), sign=lambda x, w: -x @ w).mistakes == ("sign",)
+
+
+def test_a_single_number_that_many_answers_give_names_none():
+    asked, right = giving(0.75, accepts="number")
+    assert judged(asked, right, lambda: 0.0, counted_wrong=lambda: 0.0).mistakes == ()
+
+
+def test_errors_are_compared_in_all_their_words():
+    def refusing(text):
+        def probe(answer, draw):
+            raise Unmet(text + answer())
+
+        return probe
+
+    long = "Your function is asked for three more tokens and what it returns is then not "
+    asked = exercise(Aspect("values", 1, lambda answer, draw: refusing(long)(answer, draw) if answer() else ROWS))
+    assert judged(asked, lambda: "", lambda: "long enough.", other=lambda: "a tensor of ids.").mistakes == ()
+    assert judged(asked, lambda: "", lambda: "a tensor of ids.", other=lambda: "a tensor of ids.").mistakes == (
+        "other",
+    )
+
+
+def test_nothing_returned_names_no_mistake_that_once_returned_nothing():
+    asked = exercise(Aspect("one", 1, lambda answer, draw: answer(1)), Aspect("two", 1, lambda answer, draw: answer(2)))
+    verdict = judged(asked, lambda n: ROWS * n, lambda n: None, forgot=lambda n: None if n == 2 else ROWS + 1)
+    assert verdict.mistakes == ()
+
+
+def test_no_change_in_place_is_named_where_the_input_was_left_alone():
+    def in_place(x, w):
+        x *= 2
+        return x @ w
+
+    assert judged(PRODUCT, product, in_place, in_place=in_place).mistakes == ("in_place",)
+    assert judged(PRODUCT, product, lambda x, w: 2 * x @ w, in_place=in_place).mistakes == ()
+
+
+def test_what_a_mistake_would_lose_and_the_answer_holds_speaks_against_it():
+    def wide(draw):
+        return draw.normal(2, 9), draw.normal(9, 4)
+
+    asked = exercise(values(1, pair), values(1, wide, name="another width"))
+    root = lambda x, w: x @ w / x.shape[-1] ** 0.5  # noqa: E731
+    cut = lambda x, w: x @ w / int(x.shape[-1] ** 0.5)  # noqa: E731
+    verdict = judged(asked, root, cut, not_scaled=product)
+    assert verdict.mistakes == () and verdict.points == 1
+    assert "The numbers here are those of a known mistake" in as_text(verdict).replace("\n      ", " ")
+
+
+def test_an_idle_mistake_earns_nothing_for_what_it_leaves_alone():
+    def paid(**mistakes):
+        return judged(PRODUCT, product, lambda x, w: x[:, :1] + w[:1], **mistakes).points
+
+    wrong = lambda x, w: x[:, :1] + w[:1]  # noqa: E731
+    assert paid(worked=wrong) == 1
+    assert paid(idle_one=wrong) == 0
+
+
+# ------------------------------------------------------------------------- what machine-made wrong answers tell
+
+
+def guess(asked, answer, says="as if a transpose were missing"):
+    outcome = run(asked, answer, SEED).outcomes["values"]
+    seen = {"values": {name: sample_of(tensor) for name, tensor in outcome.tensors.items()}}
+    return Guess(says, ("transpose", "w.mT", "w"), seen, {"values": digest_of(outcome)})
+
+
+def bent(x, w):
+    return (x @ w).abs().sqrt() + x.sum()
+
+
+PLAIN = exercise(values(1, pair))
+
+
+def test_an_answer_with_a_mutants_numbers_is_told_what_the_mutant_is():
+    key = key_for(PLAIN, product, guesses=[guess(PLAIN, bent)])
+    said = " ".join(as_text(judge(PLAIN, run(PLAIN, bent, SEED), key)).split())
+    assert "Your numbers come out as if a transpose were missing." in said
+    assert "as if" not in as_text(judge(PLAIN, run(PLAIN, lambda x, w: bent(x, w) + x.mean(), SEED), key))
+
+
+def test_a_named_mistake_goes_before_a_guess():
+    key = key_for(PLAIN, product, guesses=[guess(PLAIN, bent)], bent=bent)
+    verdict = judge(PLAIN, run(PLAIN, bent, SEED), key)
+    assert verdict.mistakes == ("bent",) and "as if" not in as_text(verdict)
+
+
+def test_in_an_exam_a_guess_is_known_by_the_digest_of_what_the_desk_would_have_seen():
+    key = key_for(PLAIN, product, guesses=[guess(PLAIN, bent)])
+    other_numbers = run(PLAIN, bent, "an exam")
+    answer = Answer(
+        "answer", other_numbers.outcomes, alike={"values": digest_of(run(PLAIN, bent, SEED).outcomes["values"])}
+    )
+    assert "as if a transpose were missing" in " ".join(as_text(judge(PLAIN, answer, key)).split())
+    stranger = Answer("answer", other_numbers.outcomes, alike={"values": "0" * 16})
+    assert "as if" not in as_text(judge(PLAIN, stranger, key))
+
+
+def test_a_guess_earns_nothing():
+    asked = exercise(values(1, pair), input_left_alone(0.5, pair))
+    key = key_for(asked, product, guesses=[guess(asked, bent)])
+    assert judge(asked, run(asked, bent, SEED), key).points == 0
+
+
+def test_an_outcome_of_numbers_is_told_from_one_of_words():
+    assert Outcome(ANSWERED).says == ""
