@@ -27,7 +27,8 @@ SECONDS = 10  # that a mutant has for all its probes: changed loops may never en
 
 FULL, EQUAL, NAMED = "full marks", "right all the same", "a named mistake"
 TOLD, BARE, BROKEN = "told something", "told only that the numbers are not right", "does not run"
-LAST_RESORT = "the numbers are not"  # how the words begin that are said when nothing better is known
+LAST_RESORT = "the numbers are not"  # said when nothing better is known
+HELPFUL = ("raised", "come out as if", "known mistake")  # said beside it, these say more
 
 
 class TimeIsUp(BaseException):
@@ -64,7 +65,7 @@ def tried(source: Source, key: AnswerKey, mutants_of: Callable[[str, str], list[
                 continue
             verdict = judge(exercise, answer, key[exercise.name], mutant.text)
             listed = (mutant.exercise, mutant.old, mutant.new) in equal
-            yield Tried(mutant, _outcome(verdict, listed), verdict, answer)
+            yield Tried(mutant, outcome_of(verdict, listed), verdict, answer)
 
 
 def holes(source: Source, key: AnswerKey) -> list[Tried]:
@@ -134,13 +135,14 @@ def _guess(exercise: Exercise, key: ExerciseKey, one: Tried) -> Guess | None:
     return Guess(one.mutant.says, made, seen, {name: digest_of(outcome) for name, outcome in outcomes.items()})
 
 
-def _outcome(verdict: Verdict, listed: bool) -> str:
+def outcome_of(verdict: Verdict, listed: bool = False) -> str:
+    """What became of an answer, in one of the words above. listed: is it known to be right all the same?"""
     if verdict.points >= verdict.out_of:
         return EQUAL if listed else FULL
     if verdict.mistakes:
         return NAMED
-    said = " ".join(aspect.says for aspect in verdict.aspects)
-    return BARE if LAST_RESORT in said and "raised" not in said else TOLD
+    said = " ".join([verdict.says, *(aspect.says for aspect in verdict.aspects)])
+    return TOLD if any(word in said for word in HELPFUL) or LAST_RESORT not in said else BARE
 
 
 @contextlib.contextmanager

@@ -1,0 +1,84 @@
+"""Answers that were written from the students' notebooks alone, before anybody looked at the known mistakes.
+
+tests/unseen/lNN.toml holds them: `exercise`, `kind` ("wrong" or "right"), `what` (what a tutor would say), `code`. They
+say how the check does on answers that nobody foresaw; no Mistake is written for them here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
+from helpers.authoring.mutation import BARE, NAMED, TOLD, outcome_of
+from helpers.checking.answers import run
+from helpers.checking.keys import load_key, shipped_path
+from helpers.checking.verdicts import judge
+
+FOLDER = Path(__file__).parent / "unseen"
+LESSONS = {source.name[:2]: source for source in sources()}
+pytestmark = pytest.mark.slow
+
+# Wrong answers that keep every point, and right ones that lose some, each with the reason: (lesson, exercise, what).
+LET_PASS: dict[tuple[str, str, str], str] = {}
+NOT_RIGHT: dict[tuple[str, str, str], str] = {}
+
+
+def answers(number):
+    return tomllib.loads((FOLDER / f"l{number}.toml").read_text(encoding="utf-8"))["answer"]
+
+
+def verdicts(number):
+    """Every unseen answer of a lesson, with its verdict; None where its cell does not even run."""
+    source = LESSONS[number]
+    made, key = Answers(source), load_key(source.lesson, shipped_path(source.name), "")
+    for answer in answers(number):
+        exercise = source.lesson[answer["exercise"]]
+        with on_the_cpu(), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                written = made.made_of(exercise.name, answer["code"])
+            except Exception:
+                yield answer, None
+                continue
+            outcome = run(exercise, written, key.seed)
+        yield answer, judge(exercise, outcome, key[exercise.name], answer["code"])
+
+
+@pytest.fixture(scope="module", params=sorted(LESSONS))
+def judged(request):
+    if not (FOLDER / f"l{request.param}.toml").is_file():
+        pytest.skip("no unseen answers were written for this lesson")
+    return request.param, list(verdicts(request.param))
+
+
+def test_no_right_answer_is_refused(judged):
+    number, found = judged
+    refused = {
+        (number, answer["exercise"], answer["what"])
+        for answer, verdict in found
+        if answer["kind"] == "right" and (verdict is None or verdict.points < verdict.out_of)
+    }
+    assert refused == {entry for entry in NOT_RIGHT if entry[0] == number}
+
+
+def test_no_wrong_answer_gets_full_marks(judged):
+    number, found = judged
+    full = {
+        (number, answer["exercise"], answer["what"])
+        for answer, verdict in found
+        if answer["kind"] == "wrong" and verdict is not None and verdict.points >= verdict.out_of
+    }
+    assert full == {entry for entry in LET_PASS if entry[0] == number}
+
+
+def test_few_wrong_answers_are_told_no_more_than_that_they_are_wrong(judged):
+    number, found = judged
+    counts = Counter(outcome_of(verdict) for answer, verdict in found if answer["kind"] == "wrong" and verdict)
+    print(number, dict(counts))
+    assert counts[BARE] <= 0.1 * sum(counts.values())
+    assert counts[NAMED] + counts[TOLD] > 0.85 * sum(counts.values())
