@@ -21,8 +21,6 @@ FIRST = "01_dot_product_attention"
 
 # Tests share a machine; how long a check waits is a test of its own
 os.environ.setdefault("COURSE_CHECK_SECONDS", "600")
-    "COURSE_CHECK_SECONDS", "600"
-)  # tests share a machine; how long a check waits is a test of its own
 if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they start: they share the cores already
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
