@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .multi_head import merge_heads, split_heads
+from .multi_head import merge_heads, require_heads, split_heads
 
 
 class LayerNorm(nn.Module):
@@ -68,8 +68,7 @@ class SelfAttention(nn.Module):
 
     def __init__(self, e: int, h: int, bias: bool = False):
         super().__init__()
-        if e % h:
-            raise ValueError(f"A width of e = {e} cannot be divided evenly among h = {h} heads.")
+        require_heads(e, h)
         self.h = h
         self.to_queries = nn.Linear(e, e, bias=bias)
         self.to_keys = nn.Linear(e, e, bias=bias)
@@ -81,10 +80,19 @@ class SelfAttention(nn.Module):
 
         Returns (b, t, e). A position that may look nowhere gets the bias of `unify`.
         """
+        require_boolean(mask)
         q, k, v = (split_heads(to(x), self.h) for to in (self.to_queries, self.to_keys, self.to_values))  # (b, h, t, d)
         if mask is not None and mask.dim() > 2:
             mask = mask.unsqueeze(-3)  # an axis for the heads, which all see the same; (t, t) broadcasts as it is
         return self.unify(merge_heads(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)))
+
+
+def require_boolean(mask: torch.Tensor | None) -> None:
+    """ValueError unless a mask, of any shape (..., t, s), holds booleans: PyTorch would add other numbers to scores."""
+    if mask is not None and mask.dtype != torch.bool:
+        raise ValueError(
+            f"A mask holds booleans, True where i may look at j, and this one is {mask.dtype}: mask.bool()."
+        )
 
 
 class TransformerBlock(nn.Module):

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .blocks import Transformer
+from .evaluating import evaluating
 from .positions import PositionEmbedding
 
 
@@ -72,13 +73,13 @@ def accuracy(model: nn.Module, batches: Iterable[tuple[torch.Tensor, torch.Tenso
 
     batches: an iterable of (ids (b, t), mask (b, t), labels (b,)), b not always the same. Returns a
     number between 0 and 1. In evaluation mode, without gradients, each text counted once; afterwards the
-    model is in the mode it was in before.
+    model is in the mode it was in before. ValueError when there is no text to count.
     """
-    training = model.training
-    model.eval()
     right = total = 0
-    for ids, mask, labels in batches:
-        right += (model(ids, mask).argmax(dim=-1) == labels).sum().item()
-        total += len(labels)
-    model.train(training)
+    with evaluating(model):
+        for ids, mask, labels in batches:
+            right += (model(ids, mask).argmax(dim=-1) == labels).sum().item()
+            total += len(labels)
+    if total == 0:
+        raise ValueError("There is no text to count: the batches are empty (an iterator gives its batches only once).")
     return right / total

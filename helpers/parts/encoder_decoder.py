@@ -17,9 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .blocks import FeedForward, LayerNorm, SelfAttention, TransformerBlock
-from .masks import causal_mask
-from .multi_head import merge_heads, split_heads
+from .blocks import FeedForward, LayerNorm, SelfAttention, TransformerBlock, require_boolean
+from .evaluating import evaluating
+from .masks import causal_mask, masked_softmax
+from .multi_head import merge_heads, require_heads, split_heads
 from .positions import sinusoidal_encoding
 
 
@@ -44,8 +45,7 @@ class CrossAttention(nn.Module):
 
     def __init__(self, e: int, h: int, bias: bool = False):
         super().__init__()
-        if e % h:
-            raise ValueError(f"A width of e = {e} cannot be divided evenly among h = {h} heads.")
+        require_heads(e, h)
         self.h = h
         self.to_queries = nn.Linear(e, e, bias=bias)
         self.to_keys = nn.Linear(e, e, bias=bias)
@@ -59,17 +59,17 @@ class CrossAttention(nn.Module):
         """
         q = split_heads(self.to_queries(x), self.h)  # (b, h, t, d)
         k, v = split_heads(self.to_keys(memory), self.h), split_heads(self.to_values(memory), self.h)  # (b, h, s, d)
+        require_boolean(mask)
         if mask is not None and mask.dim() > 2:
             mask = mask.unsqueeze(-3)
         return self.unify(merge_heads(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)))
 
     def weights(self, x: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Who looks at what: (b, h, t, s), each row adding up to 1."""
+        """Who looks at what: (b, h, t, s), each row adding up to 1; zeros in a row that may see nothing."""
+        require_boolean(mask)
         q, k = split_heads(self.to_queries(x), self.h), split_heads(self.to_keys(memory), self.h)
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-        if mask is not None:
-            scores = scores.masked_fill(~mask.unsqueeze(-3), -torch.inf)
-        return scores.softmax(dim=-1)
+        return scores.softmax(dim=-1) if mask is None else masked_softmax(scores, mask.unsqueeze(-3))
 
 
 class DecoderBlock(nn.Module):
@@ -206,16 +206,29 @@ def smoothed_loss(logits: torch.Tensor, targets: torch.Tensor, smoothing: float,
     They keep 1 − smoothing for the right token and share the rest among all others but the padding.
 
     C. Szegedy et al., "Rethinking the Inception architecture for computer vision" (2016), section 7. logits:
-    (b, t, n). targets: (b, t), ids. Returns (): the mean over the targets that are no padding. n must be at
-    least 3 for there to be others.
+    (b, t, n). targets: (b, t), ids. smoothing: from 0 to 1. Returns (): the mean over the targets that are no
+    padding, NaN where all are, as F.cross_entropy has it. ValueError when n is below 3 and there are no others.
+
+    A logit of −∞ makes a token impossible. Where the token has no share (the padding; all others without smoothing)
+    it costs nothing; where it has one the loss is +∞, with finite gradients. So does F.cross_entropy, whose
+    label_smoothing gives a share to every token, the right one and the padding too.
     """
     n = logits.shape[-1]
-    log_p = logits.log_softmax(dim=-1)
+    if not 0 <= smoothing <= 1:
+        raise ValueError(f"Smoothing is the share of all tokens but the right one, from 0 to 1, and is {smoothing}.")
+    if smoothing and n < 3:
+        raise ValueError(
+            f"With n = {n} tokens there is none besides the right one and the padding: smoothing has to be 0."
+        )
+    log_p = logits.log_softmax(dim=-1)  # (b, t, n)
     right = log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1)  # (b, t)
-    others = log_p.sum(dim=-1) - right - log_p[..., pad]
-    losses = -(1 - smoothing) * right - smoothing / (n - 2) * others
-    real = targets != pad
-    return losses[real].mean()
+    losses = -(1 - smoothing) * right if smoothing < 1 else 0.0
+    if smoothing:
+        # left out before the sum: taken off after it, a −∞ would be −∞ − (−∞)
+        places = torch.stack([targets, torch.full_like(targets, pad)], dim=-1)  # (b, t, 2)
+        others = log_p.scatter(-1, places, 0.0).sum(dim=-1)
+        losses = losses - smoothing / (n - 2) * others
+    return losses[targets != pad].mean()
 
 
 def without_training(decode: Callable) -> Callable:
@@ -226,13 +239,8 @@ def without_training(decode: Callable) -> Callable:
 
     @functools.wraps(decode)
     def calm(model, *arguments, **options):
-        training = model.training
-        model.eval()
-        try:
-            with torch.no_grad():
-                return decode(model, *arguments, **options)
-        finally:
-            model.train(training)
+        with evaluating(model), torch.no_grad():
+            return decode(model, *arguments, **options)
 
     return calm
 
@@ -245,6 +253,7 @@ def greedy_decode(model: EncoderDecoder, source: torch.Tensor, start: int, stop:
     was written after `start`, `stop` included; after it, padding. Ends as soon as every sentence has
     stopped. The encoder runs once.
     """
+    _require_source(source, limit)
     memory = model.encode(source)
     written = torch.full_like(source[:, :1], start)  # (b, 1)
     done = torch.zeros_like(written, dtype=torch.bool)
@@ -274,8 +283,17 @@ def beam_search(
     included. A beam that has written `stop` grows no more and takes its place with it: the width falls by one. Its
     score, the sum of the logarithms of its tokens' probabilities, stands against those of the others at the end.
     length_penalty α divides the final scores by ((5 + t) / 6)^α (Y. Wu et al., "Google's neural machine translation
-    system", 2016, section 7); 0 leaves them alone. The encoder runs once. Width 1 is greedy decoding.
+    system", 2016, section 7); 0 leaves them alone. The encoder runs once. Width 1 is greedy decoding; ValueError when it is below 1.
     """
+    _require_source(source, limit)
+    if len(source) != 1:
+        raise ValueError(
+            f"Beam search translates one sentence, (1, s), and got {len(source)}: call it for each, source[i : i + 1]."
+        )
+    if width < 1:
+        raise ValueError(f"Beam search keeps at least one beam, and width is {width}. With 1 it is greedy decoding.")
+    if not math.isfinite(length_penalty):
+        raise ValueError(f"The length penalty is a finite number, 0 for none, and is {length_penalty}.")
     memory = model.encode(source)
     beams, scores = torch.full_like(source[:, :1], start), torch.zeros(1, device=source.device)  # (width, t), (width,)
     finished = []  # pairs (score, ids)
@@ -294,3 +312,14 @@ def beam_search(
             break
     finished += zip(scores.tolist(), beams, strict=True)
     return max(finished, key=lambda pair: pair[0] / ((4 + len(pair[1])) / 6) ** length_penalty)[1][1:]
+
+
+def _require_source(source, limit):
+    """ValueError unless there is something to translate."""
+    if source.dim() != 2:
+        remedy = "; one sentence is source.unsqueeze(0)" if source.dim() == 1 else ""
+        raise ValueError(f"A source is ids of the shape (b, s), and this one is {tuple(source.shape)}{remedy}.")
+    if source.shape[1] == 0:
+        raise ValueError("The source is empty: there is nothing to translate. Give at least one token, such as `stop`.")
+    if limit < 0:
+        raise ValueError(f"The most tokens to write are 0 or more, and limit is {limit}.")

@@ -5,7 +5,6 @@ b batch, t positions, e width of the model, h heads, n size of the vocabulary.
 
 from __future__ import annotations
 
-import contextlib
 import math
 
 import torch
@@ -13,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .blocks import Transformer
+from .evaluating import evaluating
 from .masks import causal_mask
 from .positions import PositionEmbedding
 
@@ -23,8 +23,11 @@ def sample_batch(
     """Random slices of a text, and the same slices one position later.
 
     data: (length,), integers. Returns inputs and targets, both (batch, t), int64. Every start from 0 to
-    length − t − 1 is equally likely.
+    length − t − 1 is equally likely. ValueError when no slice of t + 1 fits into the text.
     """
+    if batch < 1 or t < 1:
+        raise ValueError(f"A batch has at least one slice of at least one position; asked for were {batch} of t = {t}.")
+    require_text(data, t + 1)
     starts = torch.randint(len(data) - t, (batch,), generator=generator)
     places = (starts.unsqueeze(-1) + torch.arange(t + 1)).to(data.device)  # (batch, t + 1)
     slices = data[places].long()
@@ -61,10 +64,12 @@ def apply_temperature(logits: torch.Tensor, temperature: float) -> torch.Tensor:
     """Logits divided by the temperature: below 1 sharper, above 1 flatter; 0 leaves only the largest possible (greedy).
 
     logits: (..., n). Returns (..., n). At temperature 0 the first of the largest stays as it is and all others are −∞.
-    ValueError when temperature is negative.
+    ValueError when temperature is negative, or no finite number.
     """
     if temperature < 0:
         raise ValueError(f"A temperature cannot be negative, and this one is {temperature}.")
+    if not math.isfinite(temperature):
+        raise ValueError(f"A temperature is a finite number from 0 up, and this one is {temperature}.")
     if temperature > 0:
         return logits / temperature
     best = logits.argmax(dim=-1, keepdim=True)
@@ -75,8 +80,10 @@ def keep_top_k(logits: torch.Tensor, k: int) -> torch.Tensor:
     """The k largest logits stay, all others become −∞. Whatever ties with the k-th largest stays too.
 
     Fan, Lewis and Dauphin, "Hierarchical neural story generation" (2018), section 5.1. logits: (..., n). k: at
-    least 1; more than n keeps all.
+    least 1 (ValueError otherwise); more than n keeps all.
     """
+    if k < 1:
+        raise ValueError(f"Top-k keeps at least one token, and k is {k}. Give a k from 1 up, or None to keep all.")
     lowest = logits.topk(min(k, logits.shape[-1]), dim=-1).values[..., -1:]
     return logits.masked_fill(logits < lowest, -torch.inf)
 
@@ -84,8 +91,11 @@ def keep_top_k(logits: torch.Tensor, k: int) -> torch.Tensor:
 def keep_top_p(logits: torch.Tensor, p: float) -> torch.Tensor:
     """The fewest, most probable tokens whose probabilities add up to p or more stay; all others become −∞.
 
-    Holtzman et al., "The curious case of neural text degeneration" (2020), section 3.1. logits: (..., n). p in (0, 1].
+    Holtzman et al., "The curious case of neural text degeneration" (2020), section 3.1. logits: (..., n). p in (0, 1]
+    (ValueError otherwise).
     """
+    if not 0 < p <= 1:
+        raise ValueError(f"Top-p is a share of the probability, above 0 and at most 1, and p is {p}. None keeps all.")
     ranked, order = logits.sort(dim=-1, descending=True, stable=True)
     chances = ranked.softmax(dim=-1)
     before = chances.cumsum(dim=-1) - chances  # what the more probable ones add up to without this one
@@ -108,18 +118,44 @@ def generate(
 
     prompt: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last
     t_max tokens. Temperature comes first, then top-k, then top-p. The model is in evaluation mode meanwhile, and
-    afterwards in the mode it was in before.
+    afterwards in the mode it was in before. ValueError for a prompt or a setting that nothing can be drawn with.
     """
+    require_prompt(prompt, count)
     tokens = prompt
-    with _evaluating(model):
+    with evaluating(model):
         for _ in range(count):
             logits = model(tokens[:, -model.t_max :])[:, -1]  # (b, n): only the last position predicts something new
-            logits = apply_temperature(logits, temperature)
-            logits = logits if top_k is None else keep_top_k(logits, top_k)
-            logits = logits if top_p is None else keep_top_p(logits, top_p)
-            drawn = torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)
-            tokens = torch.cat([tokens, drawn], dim=1)
+            tokens = torch.cat([tokens, draw(logits, temperature, top_k, top_p, generator)], dim=1)
     return tokens[:, prompt.shape[1] :]
+
+
+def draw(
+    logits: torch.Tensor,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """One token a row, after temperature, top-k and top-p in this order. logits: (b, n). Returns (b, 1), int64.
+
+    ValueError where there is nothing to draw from: logits that are NaN, or a temperature so near 0 that they overflow.
+    """
+    scaled = apply_temperature(logits, temperature)
+    scaled = scaled if top_k is None else keep_top_k(scaled, top_k)
+    scaled = scaled if top_p is None else keep_top_p(scaled, top_p)
+    chances = scaled.softmax(dim=-1)
+    try:
+        return torch.multinomial(chances, 1, generator=generator)
+    except RuntimeError:
+        if chances.isfinite().all():
+            raise
+        if logits.isnan().any() or logits.isposinf().any() or logits.isneginf().all(dim=-1).any():
+            cause = "The model's logits are no numbers to draw from (NaN, infinity, or −∞ for all tokens): look whether"
+            raise ValueError(f"{cause} its weights are finite, as after a training that did not diverge.") from None
+        raise ValueError(
+            f"Divided by a temperature of {temperature} the logits overflow. Temperature 0 takes the most probable"
+            " token."
+        ) from None
 
 
 @torch.no_grad()
@@ -127,26 +163,53 @@ def sliding_window_bits(model: nn.Module, data: torch.Tensor, t: int, batch: int
     """Bits per byte when every byte is predicted from the t bytes before it (from fewer at the beginning).
 
     data: (length,), integers. Bytes 1 to length − 1 are predicted; the first has nothing before it. batch: how many
-    windows go through the model at once.
+    windows go through the model at once. ValueError when the text is shorter than two bytes.
     """
+    if batch < 1 or t < 1:
+        raise ValueError(f"At least one window of at least one byte goes through the model; not {batch} of t = {t}.")
+    require_text(data, 2)
     data = data.long()
     head = data[: t + 1].unsqueeze(0)  # the first window predicts all of its bytes
     parts = (
         data.unfold(0, t + 1, 1)[1:].split(batch) if len(data) > t + 1 else ()
     )  # each window ends one byte later than the one before
-    with _evaluating(model):
+    with evaluating(model):
         nats = F.cross_entropy(model(head[:, :-1])[0], head[0, 1:], reduction="sum").item()
         for part in parts:
             nats += F.cross_entropy(model(part[:, :-1])[:, -1], part[:, -1], reduction="sum").item()
     return bits_per_byte(nats / (len(data) - 1))
 
 
-@contextlib.contextmanager
-def _evaluating(model):
-    """Evaluation mode in here, and the mode from before afterwards, however it ends: the stop button too."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)
+##### What cannot be written with, or learned from
+
+
+def require_prompt(prompt: torch.Tensor, count: int) -> None:
+    """ValueError unless one can go on with `prompt`, ids (b, t), by `count` tokens."""
+    if prompt.dim() != 2:
+        remedy = "; one prompt is ids.unsqueeze(0)" if prompt.dim() == 1 else ""
+        raise ValueError(f"A prompt is ids of the shape (b, t), and this one is {tuple(prompt.shape)}{remedy}.")
+    if prompt.shape[1] == 0:
+        raise ValueError(
+            "The prompt is empty, and a model goes on from what stands there: give at least one token, such as a line"
+            " feed or the token between two texts."
+        )
+    require_ids(prompt)
+    if count < 0:
+        raise ValueError(f"The number of tokens to write is 0 or more, and count is {count}.")
+
+
+def require_ids(ids: torch.Tensor) -> None:
+    """ValueError unless ids, of any shape (...), are of the integers that an embedding takes."""
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"Ids are int64, and these are {ids.dtype}: ids.long() where they are whole numbers.")
+
+
+def require_text(data: torch.Tensor, shortest: int) -> None:
+    """ValueError unless `data` is one row, (length,), of at least `shortest` entries."""
+    if data.dim() != 1:
+        raise ValueError(f"A text is a row of integers, (length,), and this one has the shape {tuple(data.shape)}.")
+    if len(data) < shortest:
+        raise ValueError(
+            f"A text of length {len(data)} is too short: at least {shortest} entries are needed here. Take a longer"
+            " text, or a smaller t."
+        )

@@ -23,7 +23,8 @@ from torch import nn
 
 from helpers.course import write_whole, written_whole
 
-from .generator import apply_temperature, keep_top_k, keep_top_p
+from .evaluating import evaluating
+from .generator import draw, require_ids, require_prompt
 from .masks import causal_mask, masked_softmax
 from .multi_head import merge_heads, split_heads
 
@@ -189,8 +190,11 @@ class CausalAttention(nn.Module):
         if past is not None:
             k, v = past.append(k, v)  # (b, h, s, d), s = earlier positions + t
         t, s = q.shape[-2], k.shape[-2]
-        if t == s or t == 1:  # nothing earlier, or one position that sees everything
-            out = F.scaled_dot_product_attention(q, k, v, is_causal=t > 1)
+        # without a past no size is looked at: what is traced, exported or compiled then holds for every t
+        if past is None or t == s:
+            out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        elif t == 1:  # one position, which sees everything
+            out = F.scaled_dot_product_attention(q, k, v)
         else:
             out = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(s, x.device)[s - t :])  # (t, s)
         return self.unify(merge_heads(out))
@@ -262,7 +266,7 @@ class GPT2(nn.Module):
         ValueError where a position is t_max or more.
         """
         t = ids.shape[1]
-        if start + t > self.t_max:
+        if not torch.jit.is_tracing() and start + t > self.t_max:  # a trace would note one answer for ever
             raise ValueError(f"A window of {start + t} tokens is too long: this model has {self.t_max} positions.")
         return self.dropout(self.tokens(ids) + self.positions(torch.arange(start, start + t, device=ids.device)))
 
@@ -343,15 +347,16 @@ def generate(
 
     ids: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max
     tokens, the first of them at position 0. Temperature (0: the most probable token) comes first, then top-k, then
-    top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before.
+    top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before. ValueError for a
+    prompt or a setting that nothing can be drawn with.
     """
-    training = model.training
-    model.eval()
+    require_prompt(ids, count)
+    _require_known(model, ids)
     tokens = ids
-    for _ in range(count):
-        logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]  # (b, n)
-        tokens = torch.cat([tokens, _draw(logits, temperature, top_k, top_p, generator)], dim=1)
-    model.train(training)
+    with evaluating(model):
+        for _ in range(count):
+            logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]  # (b, n)
+            tokens = torch.cat([tokens, draw(logits, temperature, top_k, top_p, generator)], dim=1)
     return tokens[:, ids.shape[1] :]
 
 
@@ -372,27 +377,33 @@ def generate_cached(
     Once the window is full every token moves to another position at every step, so what is kept no longer holds: from
     then on the window is computed anew, as in `generate`.
     """
-    training = model.training
-    model.eval()
+    require_prompt(ids, count)
+    _require_known(model, ids)
     tokens, t = ids, ids.shape[1]
     cache = KeyValueCache(model.config.depth, min(model.t_max, t + count))
-    for _ in range(count):
-        if tokens.shape[1] <= model.t_max:
-            # the prompt first, then one token at a time
-            logits = model(tokens[:, cache.length :], cache, last_only=True)[:, -1]
-        else:
-            logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]
-        tokens = torch.cat([tokens, _draw(logits, temperature, top_k, top_p, generator)], dim=1)
-    model.train(training)
+    with evaluating(model):
+        for _ in range(count):
+            if tokens.shape[1] <= model.t_max:
+                # the prompt first, then one token at a time
+                logits = model(tokens[:, cache.length :], cache, last_only=True)[:, -1]
+            else:
+                logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]
+            tokens = torch.cat([tokens, draw(logits, temperature, top_k, top_p, generator)], dim=1)
     return tokens[:, t:]
 
 
-def _draw(logits, temperature, top_k, top_p, generator):
-    """One token a row: (b, n) -> (b, 1)."""
-    logits = apply_temperature(logits, temperature)
-    logits = logits if top_k is None else keep_top_k(logits, top_k)
-    logits = logits if top_p is None else keep_top_p(logits, top_p)
-    return torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)
+def _require_known(model, ids):
+    """Once a text, and not in the model: looking at a value there would make a GPU wait, and forbid compiling."""
+    # a model of another make may have no config, and then it says itself what it does not know
+    n = getattr(getattr(model, "config", None), "n", None)
+    if n is None or ids.numel() == 0:
+        return
+    low, high = (int(end) for end in ids.aminmax())
+    if low < 0 or high >= n:
+        raise ValueError(
+            f"The id {low if low < 0 else high} is none of this model's {n} tokens, 0 to {n - 1}: were the ids made by"
+            " the tokenizer that belongs to it?"
+        )
 
 
 @torch.no_grad()
@@ -411,18 +422,26 @@ def perplexity(model: GPT2, ids: torch.Tensor, stride: int | None = None) -> flo
         raise ValueError(f"Perplexity needs a row of at least two tokens, and got the shape {tuple(ids.shape)}.")
     if not 1 <= stride <= model.t_max:
         raise ValueError(f"A stride is between 1 and t_max = {model.t_max}, or tokens would be left out; not {stride}.")
-    training = model.training
-    model.eval()
+    require_ids(ids)
+    _require_known(model, ids)
     nats, done = 0.0, 0  # tokens 1 to `done` have been predicted
-    for start in range(0, len(ids) - 1, stride):
-        window = ids[start : start + model.t_max + 1]  # one more than the model reads: the last target
-        losses = F.cross_entropy(model(window[None, :-1])[0].float(), window[1:], reduction="none")
-        nats += losses[done - start :].sum().item()
-        done = start + len(window) - 1
-        if done == len(ids) - 1:
-            break
-    model.train(training)
-    return math.exp(nats / done)
+    with evaluating(model):
+        for start in range(0, len(ids) - 1, stride):
+            window = ids[start : start + model.t_max + 1]  # one more than the model reads: the last target
+            losses = F.cross_entropy(model(window[None, :-1])[0].float(), window[1:], reduction="none")
+            nats += losses[done - start :].sum().item()
+            done = start + len(window) - 1
+            if done == len(ids) - 1:
+                break
+    return _exp(nats / done)
+
+
+def _exp(nats):
+    """e to so many nats: infinity where that is too large for a number, as with a token that was held impossible."""
+    try:
+        return math.exp(nats)
+    except OverflowError:
+        return math.inf
 
 
 ##### Published weights

@@ -11,6 +11,8 @@ import math
 import torch
 from torch import nn
 
+from .multi_head import require_heads
+
 
 def causal_mask(t: int, device: torch.device | str | None = None) -> torch.Tensor:
     """Position i may look at the positions j ≤ i: itself and what came before.
@@ -62,8 +64,7 @@ class CausalSelfAttention(nn.Module):
 
     def __init__(self, e: int, h: int):
         super().__init__()
-        if e % h:
-            raise ValueError(f"A width of e = {e} cannot be divided evenly among h = {h} heads.")
+        require_heads(e, h)
         self.h = h
         self.to_queries = nn.Linear(e, e, bias=False)
         self.to_keys = nn.Linear(e, e, bias=False)

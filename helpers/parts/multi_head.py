@@ -16,10 +16,10 @@ from torch import nn
 def split_heads(x: torch.Tensor, h: int) -> torch.Tensor:
     """Cut the width of every position into h heads: (b, t, e) -> (b, h, t, d), d = e/h.
 
-    Head k gets components k·d to (k+1)·d of every position. ValueError when e is not divisible by h.
+    Head k gets components k·d to (k+1)·d of every position. ValueError when e is not divisible by h, or h is below 1.
     """
     b, t, e = x.shape
-    _check_divisible(e, h)
+    require_heads(e, h)
     # name the parts of the last axis first, then exchange axes: a reshape alone would cut across positions
     return x.reshape(b, t, h, e // h).transpose(1, 2)
 
@@ -39,7 +39,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, e: int, h: int):
         super().__init__()
-        _check_divisible(e, h)
+        require_heads(e, h)
         self.h = h
         self.to_queries = nn.Linear(e, e, bias=False)  # all heads at once: h blocks of d rows
         self.to_keys = nn.Linear(e, e, bias=False)
@@ -53,10 +53,11 @@ class MultiHeadAttention(nn.Module):
 
 
 class WideMultiHeadAttention(nn.Module):
-    """h heads, each as wide as the model: 4he² + e parameters. Any h will do."""
+    """h heads, each as wide as the model: 4he² + e parameters. Any h from 1 on will do (ValueError otherwise)."""
 
     def __init__(self, e: int, h: int):
         super().__init__()
+        _require_some(h)
         self.h = h
         self.to_queries = nn.Linear(e, h * e, bias=False)
         self.to_keys = nn.Linear(e, h * e, bias=False)
@@ -75,6 +76,18 @@ def _attend(q, k, v):
     return weights @ v
 
 
-def _check_divisible(e, h):
+def require_heads(e: int, h: int) -> None:
+    """ValueError unless a width of e components can be cut into h heads."""
+    if torch.jit.is_tracing():  # sizes are tensors then, and a trace would note one answer for ever
+        return
+    _require_some(h)
     if e % h:
-        raise ValueError(f"e = {e} is not divisible by h = {h}: every head needs the same number of components")
+        raise ValueError(
+            f"A width of e = {e} cannot be divided evenly among h = {h} heads: e has to be divisible by h, for every head"
+            " needs the same number of components."
+        )
+
+
+def _require_some(h):
+    if h < 1:
+        raise ValueError(f"There has to be at least one head, and h is {h}.")
