@@ -82,3 +82,19 @@ def write_whole(path: Path, data: bytes | str, mode: int = 0o644) -> None:
     """Write a file, whole or not at all, as `written_whole` does."""
     with written_whole(path, mode) as unfinished:
         unfinished.write_bytes(data.encode("utf-8", "replace") if isinstance(data, str) else data)
+
+
+def stands_in(path: Path) -> str:
+    """What lies under a file's name in place of its content, and what to do, fit to stand after "is"; "" for none."""
+    with open(path, "rb") as file:
+        start = file.read(200)
+    if not start:
+        return "an empty file: download it again"
+    if start.startswith(b"version https://git-lfs.github.com/"):
+        return "a Git LFS pointer, which stands for the file: `git lfs pull` in its folder fetches the file itself"
+    if start.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith((b"<!doctype", b"<html", b"<head", b"<?xml")):
+        return (
+            "a web page, not the file: download the file itself (on the Hub its address has /resolve/ in it where that"
+            " of the page has /blob/)"
+        )
+    return ""

@@ -21,13 +21,15 @@ def from_pretrained(
 
     name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or "distilgpt2", with or without the owner before it
     ("openai-community/gpt2"); or a folder. Looks in the data folder, then on the Hub, then takes the pocket model, and
-    says in one line which it took. The model is in evaluation mode. ValueError where files are damaged.
+    says in one line which it took. The model is in evaluation mode. ValueError where files are damaged, and for an
+    unknown name.
     """
     folder = gpt2_files(name, places=places, say=say).folder
     model, tokenizer = load(folder, device), Tokenizer.from_folder(folder)
-    if len(tokenizer) > model.config.n:
+    last = max(tokenizer.vocabulary.values())
+    if last >= model.config.n:
         raise ValueError(
-            f"The tokenizer of {folder} has {len(tokenizer)} tokens, and the model {model.config.n}:"
-            " they do not belong together."
+            f"The tokenizer of {folder} has {len(tokenizer)} tokens, up to the id {last}, and the model"
+            f" {model.config.n}: they do not belong together."
         )
     return model, tokenizer

@@ -332,7 +332,7 @@ def test_files_come_back_as_they_were(learned, tmp_path):
     "name, content, says",
     [
         ("vocab.json", None, "vocab.json"),
-        ("vocab.json", b"", "not JSON"),
+        ("vocab.json", b"", "an empty file: download it again"),
         ("vocab.json", b'{"a": 1, "b"', "not JSON"),
         ("vocab.json", b"\xff\xfe\x00", "not UTF-8"),
         ("vocab.json", b"[1, 2]", "an id"),

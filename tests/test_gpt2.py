@@ -9,6 +9,7 @@ import os
 import pickle
 import random
 import shutil
+import warnings
 
 import pytest
 import torch
@@ -235,6 +236,13 @@ def test_too_long_a_window_is_refused():
 @pytest.mark.parametrize(
     "wrong, says",
     [
+        ({"epsilon": -1}, "epsilon .*-1"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon .*nan"),
+        ({"epsilon": True}, "epsilon"),
+        ({"dropout": 1.5}, "dropout .*1.5"),
+        ({"dropout": "none"}, "dropout"),
+        ({"h": 0}, "h should"),
         ({"e": 25}, "divided"),
         ({"n": 0}, "n should"),
         ({"depth": 1.0}, "depth"),
@@ -245,6 +253,53 @@ def test_too_long_a_window_is_refused():
 def test_sizes_that_cannot_be_are_refused(wrong, says):
     with pytest.raises(ValueError, match=says):
         Config(**{**SMALL.__dict__, **wrong})
+
+
+##### Other forms of the model
+
+
+def lengths_agree(other, model: GPT2, lengths=(7, 1, 2, SMALL.t_max - 1, SMALL.t_max), batches=(2, 1)) -> None:
+    """The same logits for windows of every kind: a few tokens, one, two, all but one, all."""
+    for b in batches:
+        for t in lengths:
+            ids = ids_for(SMALL, b=b, t=t, seed=t)
+            torch.testing.assert_close(other(ids), model(ids), rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_trace_of_the_model_holds_for_every_length_and_says_nothing_of_a_choice_that_it_froze():
+    model = large(SMALL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of tracing as a whole: PyTorch would rather export
+        warnings.simplefilter("error", torch.jit.TracerWarning)
+        traced = torch.jit.trace(model, ids_for(SMALL, t=7))
+    lengths_agree(traced, model)
+
+
+@torch.no_grad()
+def test_the_model_is_exported_for_every_length():
+    model = large(SMALL)
+    sizes = {0: torch.export.Dim("b", min=1, max=8), 1: torch.export.Dim("t", min=1, max=SMALL.t_max)}
+    exported = torch.export.export(model, (ids_for(SMALL, t=7),), dynamic_shapes=(sizes,))
+    lengths_agree(exported.module(), model)
+    with pytest.raises((AssertionError, RuntimeError, ValueError)):
+        exported.module()(ids_for(SMALL, t=SMALL.t_max + 1))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_the_model_compiles_as_one_graph(backend):
+    model = large(SMALL)
+    torch.compiler.reset()
+    lengths_agree(torch.compile(model, fullgraph=True, backend=backend), model, (7, 1, SMALL.t_max), batches=(2,))
+
+
+@pytest.mark.parametrize("write", [gpt2.generate, gpt2.generate_cached])
+def test_a_compiled_model_writes_the_same(write):
+    model, ids = large(SMALL), ids_for(SMALL, t=7)
+    torch.compiler.reset()
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
+    assert write(compiled, ids, 3, temperature=0).equal(write(model, ids, 3, temperature=0))
 
 
 ##### The cache, and writing
@@ -559,7 +614,9 @@ def test_damaged_and_truncated_files_are_refused(tmp_path, name):
     others = [b"\0" * 1000, b"\xff" * 1000, rng.randbytes(5000), b"<html>404: not found</html>" * 50]
     for content in (*cut, *others, b"\xff\xff\xff\xff\xff\xff\xff\x7f{}" + whole[10:]):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match=f"{name} (is damaged|is refused|is no table|does not fit)"):
+        with pytest.raises(
+            ValueError, match=f"{name} (is damaged|is refused|is no table|does not fit|is an empty|is a web page)"
+        ):
             gpt2.load(tmp_path)
     for _ in range(
         60
@@ -584,7 +641,174 @@ def test_a_header_that_claims_more_than_there_is_is_refused(tmp_path):
         gpt2.load(tmp_path)
 
 
+def in_parts(folder, kind: str) -> list:
+    """The weights of a folder in three files and an index, as the Hub has large models; the files, the index last."""
+    from safetensors.torch import load_file, save_file
+
+    weights, single = load_file(folder / "model.safetensors"), folder / "model.safetensors"
+    single.unlink()
+    stem, write = ("model", save_file) if kind == "safetensors" else ("pytorch_model", torch.save)
+    names = [f"{stem}-0000{k}-of-00003.{kind}" for k in (1, 2, 3)]
+    where = {name: names[place % 3] for place, name in enumerate(sorted(weights))}
+    for part in names:
+        write({name: weights[name] for name in weights if where[name] == part}, folder / part)
+    index = folder / f"{stem}.{kind}.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": where}))
+    return [*(folder / name for name in names), index]
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "bin"])
+def test_a_model_in_several_files_is_loaded_and_what_is_missing_of_it_is_named(tmp_path, kind):
+    model = large(SMALL)
+    gpt2.save(model, tmp_path)
+    *parts, index = in_parts(tmp_path, kind)
+    assert gpt2.load(tmp_path)(ids_for(SMALL)).equal(model(ids_for(SMALL)))
+
+    whole = parts[1].read_bytes()
+    parts[1].write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=f"{parts[1].name} is (damaged|refused)"):
+        gpt2.load(tmp_path)
+    parts[1].write_bytes(parts[0].read_bytes())
+    with pytest.raises(ValueError, match=f"{parts[1].name} is damaged: it has no h.* says is in it"):
+        gpt2.load(tmp_path)
+    parts[1].unlink()
+    with pytest.raises(ValueError, match=f"{index.name} is there, and {parts[1].name}, .* fetch it too"):
+        gpt2.load(tmp_path)
+    index.unlink()
+    with pytest.raises(FileNotFoundError, match=f"{parts[0].name} is a part .* and {index.name}"):
+        gpt2.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "{", '{"weight_map": 3}', '{"weight_map": {"wte.weight": 3}}'])
+def test_an_index_that_is_none_is_refused(tmp_path, content):
+    gpt2.save(large(SMALL), tmp_path)
+    in_parts(tmp_path, "safetensors")[-1].write_text(content)
+    with pytest.raises(ValueError, match="model.safetensors.index.json is damaged"):
+        gpt2.load(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["../model.safetensors", "/etc/model.safetensors", "x/y.safetensors", "weights.bin"])
+def test_an_index_leads_to_files_beside_it_alone(tmp_path, part):
+    gpt2.save(large(SMALL), tmp_path / "own")
+    gpt2.save(large(SMALL), tmp_path)
+    in_parts(tmp_path / "own", "safetensors")[-1].write_text(json.dumps({"weight_map": {"wte.weight": part}}))
+    with pytest.raises(ValueError, match="not the name of a .safetensors file beside it"):
+        gpt2.load(tmp_path / "own")
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:248dfc39\nsize 548105171\n"
+PAGE = b"\n<!DOCTYPE html>\n<html><head><title>model.safetensors</title></head>"
+
+
+@pytest.mark.parametrize("content, says", [(POINTER, "Git LFS pointer.*git lfs pull"), (PAGE, "web page.*/resolve/")])
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "config.json", "vocab.json", "merges.txt"])
+def test_what_lies_in_a_files_place_is_told_with_a_remedy(tmp_path, name, content, says):
+    a_folder(tmp_path)
+    if name == "pytorch_model.bin":
+        (tmp_path / "model.safetensors").unlink()
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name} is .*{says}"):
+        from_pretrained(str(tmp_path))
+
+
+def test_a_damaged_file_hides_no_good_one(tmp_path):
+    model = large(SMALL)
+    gpt2.save(model, tmp_path)
+    torch.save(published(model), tmp_path / "pytorch_model.bin")
+    whole = (tmp_path / "model.safetensors").read_bytes()
+    for content in (whole[:-1], POINTER, PAGE, b""):
+        (tmp_path / "model.safetensors").write_bytes(content)
+        with pytest.warns(UserWarning, match="model.safetensors is .*pytorch_model.bin was taken instead"):
+            loaded = gpt2.load(tmp_path)
+        assert loaded(ids_for(SMALL)).equal(model(ids_for(SMALL)))
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"(?s)model.safetensors is an empty file.*pytorch_model.bin is an empty file"):
+        gpt2.load(tmp_path)
+
+
+@pytest.mark.parametrize("strange", [math.nan, math.inf, -math.inf])
+def test_weights_that_are_no_numbers_are_refused_by_name(tmp_path, strange):
+    model = large(SMALL)
+    with torch.no_grad():
+        model.blocks[1].norm2.bias[3:5] = strange
+    gpt2.save(model, tmp_path)
+    with pytest.raises(ValueError, match=r"(?s)model.safetensors holds NaN or infinity.*  h.1.ln_2.bias: 2 of 24$"):
+        gpt2.load(tmp_path)
+
+
+def nano(model: GPT2, bias: bool = True, mark: str = "") -> dict:
+    """A checkpoint as nanoGPT writes it: linear layers, matrices (n_out, n_in), the head too, and the optimiser."""
+    weights = {}
+    for name, tensor in published(model).items():
+        if bias or not name.endswith("bias"):
+            linear = "c_" in name and name.endswith("weight")
+            weights[f"{mark}transformer.{name}"] = tensor.T.contiguous() if linear else tensor
+    weights[f"{mark}lm_head.weight"] = weights[f"{mark}transformer.wte.weight"]
+    config = model.config
+    sizes = {"n_layer": config.depth, "n_head": config.h, "n_embd": config.e, "block_size": config.t_max}
+    return {
+        "model": weights,
+        "optimizer": {"state": {0: {"step": torch.tensor(5.0)}}, "param_groups": [{"lr": 1e-3, "params": [0]}]},
+        "model_args": {**sizes, "bias": bias, "vocab_size": config.n, "dropout": 0.0},
+        "iter_num": 5,
+        "best_val_loss": torch.tensor(3.5),
+        "config": {"dataset": "shakespeare"},
+    }
+
+
+@pytest.mark.parametrize("mark", ["", "_orig_mod.", "module.", "module._orig_mod."])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_checkpoint_of_nano_gpt_is_loaded(tmp_path, bias, mark):
+    model = large(SMALL)
+    if not bias:
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.mul_(not name.endswith("bias"))
+    gpt2.save(model, tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(nano(model, bias, mark), tmp_path / "pytorch_model.bin")
+    torch.testing.assert_close(gpt2.load(tmp_path)(ids_for(SMALL)), model(ids_for(SMALL)))
+
+
+def test_a_checkpoint_whose_sizes_are_not_those_of_the_config_is_refused(tmp_path):
+    model = large(SMALL)
+    gpt2.save(model, tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    checkpoint = nano(model)
+    checkpoint["model_args"]["n_head"] = 4
+    torch.save(checkpoint, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="n_head is 4 in the checkpoint and 3 in config.json"):
+        gpt2.load(tmp_path)
+    del checkpoint["model"]["transformer.h.0.ln_1.bias"]
+    torch.save(checkpoint["model"], tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="missing: h.0.ln_1.bias"):
+        gpt2.load(tmp_path)
+
+
+def test_a_checkpoint_runs_nothing_either(tmp_path):
+    gpt2.save(large(SMALL), tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save({**nano(large(SMALL)), "config": Hostile(tmp_path / "mark")}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="nothing in it was run"):
+        gpt2.load(tmp_path)
+    assert not (tmp_path / "mark").exists()
+
+
+def test_the_folder_of_nano_gpt_is_known_and_said_what_to_do_with(tmp_path):
+    (tmp_path / "ckpt.pt").write_bytes(b"weights")
+    with pytest.raises(FileNotFoundError, match="needs config.json.* ckpt.pt, as nanoGPT writes it: call that"):
+        gpt2.load(tmp_path)
+
+
+def test_a_compiled_model_is_saved_as_the_model_that_it_is(tmp_path):
+    model = large(SMALL)
+    gpt2.save(torch.compile(model, backend="eager"), tmp_path)
+    assert gpt2.load(tmp_path)(ids_for(SMALL)).equal(model(ids_for(SMALL)))
+
+
 def test_missing_files_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no folder .*nowhere"):
+        gpt2.load(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match="config.json"):
         gpt2.load(tmp_path)
     gpt2.save(large(SMALL), tmp_path)
@@ -604,6 +828,11 @@ def test_missing_files_are_named(tmp_path):
         ({"activation_function": "relu"}, "relu"),
         ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn"),
         ({"layer_norm_epsilon": "small"}, "damaged"),
+        ({"layer_norm_epsilon": -1}, "layer_norm_epsilon.*above 0.*-1"),
+        ({"layer_norm_epsilon": None}, "layer_norm_epsilon.*None"),
+        ({"resid_pdrop": 3}, "resid_pdrop.*0 to 1"),
+        ({"n_layer": 10**9}, "1000000000"),
+        ({"n_embd": 3 * 10**15, "n_positions": 10**15}, "no model has such sizes"),
         ({"n_inner": 1.5}, "hidden"),
         ({"tie_word_embeddings": False}, "tie_word"),
     ],
@@ -643,7 +872,9 @@ def test_published_models_load_by_name_from_the_data_folder(tmp_path, monkeypatc
     monkeypatch.setenv("COURSE_DATA", str(tmp_path))
     a_folder(tmp_path / name.split("/")[-1])
     model, tokenizer = from_pretrained(name)
-    assert capsys.readouterr().out == f"GPT-2: {name.split('/')[-1]}, from $COURSE_DATA.\n"
+    assert capsys.readouterr().out == (
+        f"GPT-2: {name.split('/')[-1]} (other sizes than those published), from $COURSE_DATA.\n"
+    )
     assert isinstance(model, GPT2) and tokenizer.decode(tokenizer.encode("a statement")) == "a statement"
 
 
@@ -675,3 +906,18 @@ def test_a_folder_is_a_name_too(tmp_path):
     shutil.copy(tmp_path / "other/config.json", tmp_path)
     with pytest.raises(ValueError, match="do not belong together"):
         from_pretrained(str(tmp_path))
+
+
+def test_ids_beyond_the_model_are_found_though_there_are_few_tokens(tmp_path):
+    tokenizer = Tokenizer.from_folder(a_folder(tmp_path))
+    token = next(reversed(tokenizer.vocabulary))
+    Tokenizer({**tokenizer.vocabulary, token: 300}, tokenizer.merges).save(tmp_path)
+    with pytest.raises(ValueError, match="up to the id 300, and the model 300: they do not belong together"):
+        from_pretrained(str(tmp_path))
+
+
+def test_the_published_sizes_are_the_same_in_both_places():
+    from helpers.data.datasets import GPT2_SIZES
+
+    configs = {name: Config.published(name) for name in GPT2_SIZES}
+    assert {name: (config.e, config.h, config.depth) for name, config in configs.items()} == GPT2_SIZES

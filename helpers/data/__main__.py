@@ -14,7 +14,7 @@ from functools import partial
 from . import datasets, hub, store
 
 ALL = ("imdb", "enwik8", "multi30k", "gpt2")
-GPT2S = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2")
+GPT2S = tuple(datasets.GPT2_SIZES)
 
 
 def main(names: list[str]) -> int:

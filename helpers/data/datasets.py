@@ -13,7 +13,9 @@ variable COURSE_PLACES=embedded does so for a whole lesson. Nothing here unpickl
 
 from __future__ import annotations
 
+import difflib
 import hashlib
+import json
 import logging
 import os
 import shutil
@@ -35,9 +37,17 @@ _ENWIK8 = f"enwik8/enwik8.first-{store.ENWIK8_BYTES}-bytes"
 # The Hub keeps a copy of data sets as Parquet files here, also of those that are published as a script.
 AS_PARQUET = "refs/convert/parquet"
 
+GPT2_SIZES = {  # width, heads, blocks
+    "gpt2": (768, 12, 12),
+    "gpt2-medium": (1024, 16, 24),
+    "gpt2-large": (1280, 20, 36),
+    "gpt2-xl": (1600, 25, 48),
+    "distilgpt2": (768, 12, 6),
+}
 GPT2_OWNER = {"distilgpt2": "distilbert"}  # of the others: openai-community
 TOKENIZER_FILES = ("vocab.json", "merges.txt")
-WEIGHTS_FILES = ("model.safetensors", "pytorch_model.bin")
+WEIGHTS_FILES = ("model.safetensors", "pytorch_model.bin")  # as published, the better one first
+SHARDED = ("model.safetensors.index.json", "pytorch_model.bin.index.json")  # the same in several files
 
 
 class Taken(NamedTuple):
@@ -122,13 +132,24 @@ def gpt2_files(
 ) -> GPT2Files:
     """A published GPT-2's files: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2", or the pocket model.
 
-    name may also be a folder that holds such files, which is then taken as it is. weights=False asks for the tokenizer
-    alone. Returns GPT2Files(folder, taken). The folder holds vocab.json, merges.txt and, with weights, config.json and
-    model.safetensors (or pytorch_model.bin, of older models; load it with weights_only).
+    An owner may stand before a name ("openai-community/gpt2"). name may also be a folder that holds such files, which
+    is then taken as it is; a folder that is called like a published model is "./gpt2". weights=False asks for the
+    tokenizer alone. Returns GPT2Files(folder, taken). The folder holds vocab.json, merges.txt and, with weights,
+    config.json and model.safetensors (or pytorch_model.bin, of older models; load it with weights_only), or these in
+    parts with an index. ValueError for a name that is neither.
     """
-    if os.path.isdir(name):
-        return GPT2Files(Path(name), Taken("folder", [], ""))
-    return GPT2Files(*PublishedGPT2(name.rsplit("/", 1)[-1], weights).take(places, say))
+    for known in GPT2_SIZES:
+        if name in (known, f"{_owner(known)}/{known}"):
+            return GPT2Files(*PublishedGPT2(known, weights).take(places, say))
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return GPT2Files(folder, Taken("folder", [], ""))
+    near = difflib.get_close_matches(str(name).rsplit("/", 1)[-1].lower(), GPT2_SIZES, 1)
+    raise ValueError(
+        f"There is no GPT-2 called {str(name)!r}, and no such folder"
+        + (f"; did you mean {near[0]!r}?" if near else ".")
+        + f" Names are {', '.join(GPT2_SIZES)}; a folder that holds such files will do too."
+    )
 
 
 ##### One class a data set
@@ -207,15 +228,16 @@ class IMDb(DataSet):
     repository = Repository("stanfordnlp/imdb", "dataset")
     needed = ("imdb/train.parquet", "imdb/test.parquet")
     kinds = {"text": str, "label": int}
+    allowed = {"label": (0, 1)}
 
     def real(self, folder: Path) -> list[Labelled]:
         """The training part and the test part."""
-        return [Labelled(*_table(folder, name, self.kinds).values()) for name in self.needed]
+        return [Labelled(*store.read_table(folder / name, self.kinds, self.allowed).values()) for name in self.needed]
 
     def fetch(self, folder: Path) -> None:
         """Fetch IMDb from the Hub into folder/imdb. Raises Unavailable."""
         patterns = {"train": _split("train"), "test": _split("test")}
-        _fetch_tables(self.repository, patterns, folder, "imdb", self.kinds)
+        _fetch_tables(self.repository, patterns, folder, "imdb", self.kinds, self.allowed)
 
     def embedded(self) -> list[Labelled]:
         """Reviews of a small grammar."""
@@ -238,11 +260,14 @@ class Enwik8(DataSet):
 
     def real(self, folder: Path) -> bytes:
         """Its first 4,154,399 bytes, from a file of these or from the whole."""
-        part, whole = folder / _ENWIK8, folder / "enwik8/enwik8"
-        with open(part if part.exists() else whole, "rb") as file:
-            data = file.read(store.ENWIK8_BYTES)
-        _require_enwik8(data, f"enwik8/{part.name if part.exists() else whole.name}")
-        return data
+
+        def read(name):
+            with open(folder / name, "rb") as file:
+                data = file.read(store.ENWIK8_BYTES)
+            _require_enwik8(data, name)
+            return data
+
+        return _first_whole(read, [name for name in self.needed[0] if (folder / name).is_file()])
 
     def fetch(self, folder: Path) -> None:
         """Fetch enwik8 from the Hub, and keep its first 4,154,399 bytes in folder/enwik8. Raises Unavailable."""
@@ -275,7 +300,7 @@ class Multi30k(DataSet):
 
     def real(self, folder: Path) -> list[list[tuple[str, str]]]:
         """The three parts, pairs of (English, German)."""
-        return [list(zip(*_table(folder, name, self.kinds).values(), strict=True)) for name in self.needed]
+        return [list(zip(*store.read_table(folder / name, self.kinds).values(), strict=True)) for name in self.needed]
 
     def fetch(self, folder: Path) -> None:
         """Fetch Multi30k from the Hub into folder/multi30k. Raises Unavailable."""
@@ -302,32 +327,65 @@ class PublishedGPT2(DataSet):
         self.name, self.weights = name, weights
         self.needed = [f"{name}/{file}" for file in TOKENIZER_FILES]
         if weights:
-            self.needed += [f"{name}/config.json", tuple(f"{name}/{file}" for file in WEIGHTS_FILES)]
+            self.needed += [f"{name}/config.json", tuple(f"{name}/{file}" for file in (*WEIGHTS_FILES, *SHARDED))]
 
     def real(self, folder: Path) -> Path:
         """The folder of its files, when they are whole."""
         for file in TOKENIZER_FILES:
-            store.require_published(f"{self.name}/{file}", folder / self.name / file)
-        if self.weights and (folder / self.name / "model.safetensors").exists():
-            _require_whole_safetensors(folder / self.name / "model.safetensors")
+            self._require_whole(folder, file)
+        if self.weights:
+            self._require_whole(folder, "config.json")
+            self._whole_weights(folder)
         return folder / self.name
+
+    def _require_whole(self, folder: Path, file: str) -> None:
+        """Raise Unavailable where one of the files is damaged, as far as this can be seen without opening a .bin."""
+        path = folder / self.name / file
+        if file in TOKENIZER_FILES:  # of weights there may be others than those published: `words` says so
+            store.require_published(f"{self.name}/{file}", path)
+        _require_whole_file(f"{self.name}/{file}", path)
+
+    def _whole_weights(self, folder: Path) -> str:
+        """The name of the first file of weights that is whole. Raises Unavailable."""
+        there = [file for file in (*WEIGHTS_FILES, *SHARDED) if (folder / self.name / file).is_file()]
+
+        def checked(file):
+            self._require_whole(folder, file)
+            return file
+
+        return _first_whole(checked, there)
 
     def fetch(self, folder: Path) -> None:
         """Fetch it from the Hub into folder/name: only what is missing there, or damaged. Raises Unavailable."""
-        repository = Repository(f"{GPT2_OWNER.get(self.name, 'openai-community')}/{self.name}", "model")
+        repository = Repository(f"{_owner(self.name)}/{self.name}", "model")
         offered = {file.path: file for file in hub.listing(repository)}
         wanted = list(TOKENIZER_FILES)
         if self.weights:
-            wanted += ["config.json", next((file for file in WEIGHTS_FILES if file in offered), WEIGHTS_FILES[0])]
+            wanted += ["config.json"] + ([] if self._has_weights(folder) else [_offered_weights(offered)])
         for file in wanted:
             if file not in offered:
                 raise Unavailable(f"{repository.name} has no {file} on the Hub")
             target = folder / self.name / file
-            if target.exists() and target.stat().st_size != offered[file].size:
-                target.unlink()
-            if target.exists() and store.SHA256.get(f"{self.name}/{file}", "") not in ("", hub.sha256(target)):
+            if target.exists() and self._is_to_go(folder, offered[file]):
                 target.unlink()
             hub.download(repository, offered[file], target)
+
+    def _has_weights(self, folder: Path) -> bool:
+        """Weights that are whole stay, be they the published ones or somebody's own."""
+        try:
+            return bool(self._whole_weights(folder))
+        except Unavailable:
+            return False
+
+    def _is_to_go(self, folder: Path, offered: hub.HubFile) -> bool:
+        """Is a file that is there damaged, or part of another tokenizer than the published one?"""
+        if offered.path in TOKENIZER_FILES and (folder / self.name / offered.path).stat().st_size != offered.size:
+            return True
+        try:
+            self._require_whole(folder, offered.path)
+        except Unavailable:
+            return True
+        return False
 
     def embedded(self) -> Path:
         """The pocket model's folder."""
@@ -342,7 +400,19 @@ class PublishedGPT2(DataSet):
         what = "" if self.weights else "'s tokenizer"
         if place == "embedded":
             return f"GPT-2: the pocket model{what}, trained for this course"
-        return f"GPT-2: {self.name}{what}"
+        return f"GPT-2: {self.name}{what}{self._odd(result) if self.weights else ''}"
+
+    def _odd(self, folder: Path) -> str:
+        """A remark for the line, where the weights are not those that were published, as far as that is known.
+
+        By the checksum, which is known of the smallest in one file, and by the sizes in config.json.
+        """
+        file = self._whole_weights(folder.parent)
+        if store.is_other_than_published(f"{self.name}/{file}", folder / file):
+            return " (other weights than those published)"
+        found = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        sizes = tuple(found.get(setting) for setting in ("n_embd", "n_head", "n_layer"))
+        return "" if sizes == GPT2_SIZES[self.name] else " (other sizes than those published)"
 
 
 ##### How a place is chosen
@@ -371,8 +441,15 @@ def _missing(needed, folder: Path) -> str:
 ##### Checking and converting
 
 
-def _table(folder: Path, name: str, kinds: dict[str, type]) -> dict[str, list]:
-    return store.read_table(folder / name, kinds)
+def _first_whole(read: Callable[[str], Any], names: Sequence[str]) -> Any:
+    """What the first file gives that can be read: a damaged one hides no good one. Raises the first's Unavailable."""
+    problems = []
+    for name in names:
+        try:
+            return read(name)
+        except Unavailable as problem:
+            problems.append(problem)
+    raise problems[0] if problems else Unavailable("there is no file to read")
 
 
 def _odd(names, parts) -> str:
@@ -389,18 +466,58 @@ def _require_enwik8(data: bytes, name: str) -> None:
         raise Unavailable(f"{name} is damaged (not the published bytes: its checksum is wrong)")
 
 
-def _require_whole_safetensors(path: Path) -> None:
-    """Raise Unavailable where a safetensors file is not whole, by its own table of contents.
+def _owner(name: str) -> str:
+    """Whose repository on the Hub holds a published GPT-2."""
+    return GPT2_OWNER.get(name, "openai-community")
 
-    Half a second saved a checksum of half a gigabyte. Opening it runs no code.
-    """
+
+def _offered_weights(offered) -> str:
+    """The better of the files of weights that a repository has; the best where it has none."""
+    return next((file for file in WEIGHTS_FILES if file in offered), WEIGHTS_FILES[0])
+
+
+def _require_whole_file(name: str, path: Path) -> None:
+    """Raise Unavailable where a file of a model is not what its name says. Runs no code of it."""
+    store.require_no_stranger(name, path)
+    if path.name in SHARDED:
+        for part in _parts(name, path):
+            if not part.is_file():
+                raise Unavailable(f"{name} names {part.name}, which is not there")
+            _require_whole_file(f"{path.parent.name}/{part.name}", part)
+    elif path.suffix == ".safetensors":
+        _require_whole_safetensors(name, path)
+    elif path.suffix == ".json":
+        _read_json(name, path)
+
+
+def _require_whole_safetensors(name: str, path: Path) -> None:
+    """By its own table of contents, which takes no time. Opening it runs no code."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as file:
             file.keys()
     except (SafetensorError, OSError) as problem:
-        raise Unavailable(f"{path.parent.name}/{path.name} is damaged") from problem
+        raise Unavailable(f"{name} is damaged") from problem
+
+
+def _read_json(name: str, path: Path) -> dict:
+    """A JSON file that holds a table. Raises Unavailable."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as problem:
+        raise Unavailable(f"{name} is damaged (it is not JSON)") from problem
+    if not isinstance(found, dict):
+        raise Unavailable(f"{name} is damaged (it is no table)")
+    return found
+
+
+def _parts(name: str, index: Path) -> list[Path]:
+    """The files beside an index that it names. Raises Unavailable."""
+    where = _read_json(name, index).get("weight_map")
+    if not isinstance(where, dict) or not all(isinstance(part, str) for part in where.values()):
+        raise Unavailable(f"{name} is damaged (it should say in which file each tensor is)")
+    return [index.with_name(Path(part).name) for part in sorted(set(where.values()))]
 
 
 def _split(names: str) -> str:
@@ -418,13 +535,13 @@ def _find(repository: Repository, patterns: dict[str, str]):
     raise Unavailable(f"{repository.name} has no files for {' and '.join(patterns)} on the Hub")
 
 
-def _fetch_tables(repository, patterns, folder, name, kinds) -> None:
+def _fetch_tables(repository, patterns, folder, name, kinds, allowed=None) -> None:
     """Fetch a data set's splits into folder/name/<split>.parquet, all checked before the first is written."""
     repository, splits = _find(repository, patterns)
     files = [file for split in splits.values() for file in split]
     with _downloaded(repository, files, folder) as paths:
         where = dict(zip(files, paths, strict=True))
-        tables = {split: _columns([where[f] for f in chosen], kinds, name) for split, chosen in splits.items()}
+        tables = {split: _columns([where[f] for f in chosen], kinds, name, allowed) for split, chosen in splits.items()}
         for split, columns in tables.items():
             store.write_table(folder / name / f"{split}.parquet", columns)
 
@@ -447,7 +564,7 @@ class _downloaded:
                 self.folder.parent.rmdir()
 
 
-def _columns(paths, kinds: dict[str, type], name: str) -> dict[str, list]:
+def _columns(paths, kinds: dict[str, type], name: str, allowed=None) -> dict[str, list]:
     """The columns of a data set's files, whatever format the Hub has them in, through `datasets`.
 
     Raises Unavailable.
@@ -473,4 +590,4 @@ def _columns(paths, kinds: dict[str, type], name: str) -> dict[str, list]:
         raise Unavailable(f"{name}, as the Hub has it, cannot be read") from problem
     finally:
         log.setLevel(level)
-    return store.checked(columns, kinds, f"{name}, as the Hub has it,")
+    return store.checked(columns, kinds, f"{name}, as the Hub has it,", allowed)

@@ -8,12 +8,13 @@ gpt2/vocab.json  gpt2/merges.txt  gpt2/config.json  gpt2/model.safetensors  and 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import tempfile
 from pathlib import Path
 
-from helpers.course import ROOT, written_whole
+from helpers.course import ROOT, stands_in, written_whole
 
 from .hub import Unavailable, sha256
 
@@ -75,15 +76,17 @@ def write_table(path: Path, columns: dict[str, list]) -> None:
         parquet.write_table(pyarrow.table(columns), temporary, compression="zstd")
 
 
-def read_table(path: Path, kinds: dict[str, type]) -> dict[str, list]:
+def read_table(path: Path, kinds: dict[str, type], allowed: dict[str, tuple] | None = None) -> dict[str, list]:
     """The columns named in `kinds` of a Parquet file, as lists. Raises Unavailable where they are not what is expected.
 
-    kinds: the type of each column's values, {"text": str, "label": int}. Parquet holds data only: reading runs no code.
+    kinds: the type of each column's values, {"text": str, "label": int}. allowed: the only values of some columns,
+    {"label": (0, 1)}. Parquet holds data only: reading runs no code.
     """
     import pyarrow
     from pyarrow import parquet
 
     name = f"{path.parent.name}/{path.name}"
+    require_no_stranger(name, path)
     try:
         table = parquet.read_table(path)
         missing = [column for column in kinds if column not in table.column_names]
@@ -92,16 +95,23 @@ def read_table(path: Path, kinds: dict[str, type]) -> dict[str, list]:
         columns = {column: table[column].to_pylist() for column in kinds}
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as problem:
         raise Unavailable(f"{name} is damaged") from problem
-    return checked(columns, kinds, name)
+    return checked(columns, kinds, name, allowed)
 
 
-def checked(columns: dict[str, list], kinds: dict[str, type], name: str) -> dict[str, list]:
-    """The same columns, or Unavailable where there are no rows, or values of another type."""
+def checked(
+    columns: dict[str, list], kinds: dict[str, type], name: str, allowed: dict[str, tuple] | None = None
+) -> dict[str, list]:
+    """The same columns, or Unavailable where there are no rows, or values of another type or that are not allowed."""
     if not all(columns.values()):
         raise Unavailable(f"{name} is empty")
     for column, kind in kinds.items():
         if not all(type(value) is kind for value in columns[column]):
             raise Unavailable(f"{name} has values in {column} that are not {kind.__name__}")
+    for column, values in (allowed or {}).items():
+        strange = next((value for value in columns[column] if value not in values), None)
+        if strange is not None:
+            choice = " or ".join(map(str, values))
+            raise Unavailable(f"{name} has a {column} of {strange}, where {choice} is wanted")
     return columns
 
 
@@ -117,5 +127,26 @@ def digest_of_rows(columns: dict[str, list]) -> str:
 
 def require_published(name: str, path: Path) -> None:
     """Raise Unavailable where a checksum is known for this place in the data folder, and the file has another."""
-    if name in SHA256 and sha256(path) != SHA256[name]:
+    require_no_stranger(name, path)
+    if is_other_than_published(name, path):
         raise Unavailable(f"{name} is damaged (not the published file: its checksum is wrong)")
+
+
+def is_other_than_published(name: str, path: Path) -> bool:
+    """Is a checksum known for this place in the data folder, and that of the file another?"""
+    if name not in SHA256:
+        return False
+    facts = path.stat()
+    return _digest(path, facts.st_size, facts.st_mtime_ns) != SHA256[name]
+
+
+@functools.lru_cache(maxsize=32)
+def _digest(path, size, changed):
+    """The checksum of a file that has not changed since is not computed again: half a gigabyte takes half a second."""
+    return sha256(path)
+
+
+def require_no_stranger(name: str, path: Path) -> None:
+    """Raise Unavailable where a pointer, a page of the web or nothing at all lies in the file's place."""
+    if stranger := stands_in(path):
+        raise Unavailable(f"{name} is {stranger}")

@@ -21,6 +21,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from helpers.course import stands_in
+
 END_OF_TEXT = "<|endoftext|>"
 
 
@@ -96,8 +98,11 @@ def learn_merges(words: Iterable[str], count: int) -> list[tuple[str, str]]:
     words: list of str in the byte alphabet, as `split_pieces` and `byte_alphabet` give them, each as often as it
     occurs. Every word starts as its characters. Returns at most `count` pairs (left, right) in the order in which they
     were merged; of pairs that are equally frequent the smallest comes first (as Python compares tuples). It ends early
-    when no pair is left that occurs twice: merging it would save nothing elsewhere.
+    when no pair is left that occurs twice: merging it would save nothing elsewhere. ValueError for one str in place of
+    the list.
     """
+    if isinstance(words, str):
+        raise ValueError("Merges are learned from a list of words, and this is one str: write [word], or split it.")
     occurrences = Counter(words)
     split = {word: list(word) for word in occurrences}
     frequency, places = Counter(), defaultdict(set)  # of each pair: how often it occurs, and in which words
@@ -144,10 +149,16 @@ def encode(text: str, merges: Sequence[tuple[str, str]], vocabulary: dict[str, i
 
     merges: list of pairs (left, right), the first learned first. vocabulary: dict from token to id. In every piece the
     pair that was learned first is merged first, wherever it stands, until no learned pair is left. "<|endoftext|>" is
-    text like any other. ValueError for half a surrogate pair, which has no UTF-8.
+    text like any other. ValueError for half a surrogate pair, which has no UTF-8, and for a token that the vocabulary
+    does not have.
     """
     ranks = {pair: rank for rank, pair in enumerate(merges)}
-    return [vocabulary[symbol] for piece in split_pieces(_whole(text)) for symbol in _merged(_spell(piece), ranks)]
+    try:
+        return [vocabulary[symbol] for piece in split_pieces(_whole(text)) for symbol in _merged(_spell(piece), ranks)]
+    except KeyError as problem:
+        raise ValueError(
+            f"The vocabulary has no token {problem.args[0]!r}: it needs the 256 bytes and whatever the merges make."
+        ) from None
 
 
 def decode(ids: Iterable[int], vocabulary: dict[str, int]) -> str:
@@ -320,7 +331,12 @@ class Tokenizer:
         return _decoded(ids, self._tokens)
 
     def token(self, place: int) -> str:
-        """One token as it reads in a picture: "·" for a space, what cannot be printed as in the byte alphabet."""
+        """One token as it reads in a picture: "·" for a space, what cannot be printed as in the byte alphabet.
+
+        ValueError for an unknown id.
+        """
+        if int(place) not in self._tokens:
+            raise ValueError(f"No token of the vocabulary has the id {int(place)}.")
         return self._tokens[int(place)].replace("Ġ", "·")
 
     def save(self, folder: str | Path) -> None:
@@ -336,6 +352,8 @@ class Tokenizer:
 def _read_text(path):
     if not path.is_file():
         raise FileNotFoundError(f"A tokenizer needs {path.name}, and {path.parent} has none.")
+    if stranger := stands_in(path):
+        raise ValueError(f"{path.name} is {stranger}.")
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:

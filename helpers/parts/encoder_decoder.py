@@ -283,7 +283,8 @@ def beam_search(
     included. A beam that has written `stop` grows no more and takes its place with it: the width falls by one. Its
     score, the sum of the logarithms of its tokens' probabilities, stands against those of the others at the end.
     length_penalty α divides the final scores by ((5 + t) / 6)^α (Y. Wu et al., "Google's neural machine translation
-    system", 2016, section 7); 0 leaves them alone. The encoder runs once. Width 1 is greedy decoding; ValueError when it is below 1.
+    system", 2016, section 7); 0 leaves them alone. The encoder runs once. Width 1 is greedy decoding; ValueError when
+    it is below 1.
     """
     _require_source(source, limit)
     if len(source) != 1:

@@ -150,8 +150,10 @@ def draw(
         if chances.isfinite().all():
             raise
         if logits.isnan().any() or logits.isposinf().any() or logits.isneginf().all(dim=-1).any():
-            cause = "The model's logits are no numbers to draw from (NaN, infinity, or −∞ for all tokens): look whether"
-            raise ValueError(f"{cause} its weights are finite, as after a training that did not diverge.") from None
+            raise ValueError(
+                "The model's logits leave nothing to draw from: NaN or +∞ is among them, or −∞ alone. Look whether its"
+                " weights are finite; those of a training that diverged are not."
+            ) from None
         raise ValueError(
             f"Divided by a temperature of {temperature} the logits overflow. Temperature 0 takes the most probable"
             " token."

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 import re
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +19,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.course import write_whole, written_whole
+from helpers.course import stands_in, write_whole, written_whole
 
 from .evaluating import evaluating
 from .generator import draw, require_ids, require_prompt
 from .masks import causal_mask, masked_softmax
 from .multi_head import merge_heads, split_heads
+from .weight_files import first_line, of_nano, read_weights
 
 ##### Sizes
 
@@ -64,6 +63,14 @@ class Config:
                 raise ValueError(f"{name} should be a whole number above 0, and is {value!r}.")
         if self.hidden is not None and (type(self.hidden) is not int or self.hidden < 1):
             raise ValueError(f"hidden should be a whole number above 0, or None, and is {self.hidden!r}.")
+        if not (_is_number(self.epsilon) and 0 < self.epsilon < math.inf):
+            raise ValueError(
+                f"epsilon (layer_norm_epsilon in a config.json) should be a number above 0, and is {self.epsilon!r}."
+            )
+        if not (_is_number(self.dropout) and 0 <= self.dropout <= 1):
+            raise ValueError(
+                f"dropout (resid_pdrop in a config.json) should be a number from 0 to 1, and is {self.dropout!r}."
+            )
         if self.e % self.h:
             raise ValueError(f"A width of e = {self.e} cannot be divided evenly among h = {self.h} heads.")
 
@@ -82,8 +89,12 @@ class Config:
         ValueError where it is damaged, or is not a GPT-2 as this module builds it.
         """
         path = Path(path)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"There is no folder {path.parent}.")
         if not path.is_file():
-            raise FileNotFoundError(f"A model needs config.json, and {path.parent} has none.")
+            raise FileNotFoundError(f"A model needs config.json, and {path.parent} has none.{of_nano(path.parent)}")
+        if stranger := stands_in(path):
+            raise ValueError(f"config.json is damaged: it is {stranger}.")
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
@@ -103,10 +114,10 @@ class Config:
             return cls(
                 **{ours: found[theirs] for ours, theirs in names.items()},
                 hidden=found.get("n_inner"),
-                epsilon=float(found.get("layer_norm_epsilon", 1e-5)),
-                dropout=float(found.get("resid_pdrop", 0.1)),
+                epsilon=found.get("layer_norm_epsilon", 1e-5),
+                dropout=found.get("resid_pdrop", 0.1),
             )
-        except (TypeError, ValueError) as problem:
+        except ValueError as problem:
             raise ValueError(f"{path.name} is damaged: {problem}") from None
 
     def to_json(self) -> dict[str, object]:
@@ -131,6 +142,10 @@ class Config:
             "eos_token_id": self.n - 1,
             "tie_word_embeddings": True,
         }
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 # What a config.json may say besides the sizes; the first is what is meant where it says nothing.
@@ -467,8 +482,9 @@ def rename_weights(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor
     """The published tensors under this module's names.
 
     published: dict from name to tensor, as the Hub's files have them, with or without "transformer." before the
-    names. The masks that older files hold (attn.bias, attn.masked_bias) are left out, and so is lm_head.weight,
-    which must equal the table of tokens. Returns a dict, the tensors (...) as they are. ValueError for names that
+    names, and with what `torch.compile` ("_orig_mod.") and DistributedDataParallel ("module.") put there. The masks
+    that older files hold (attn.bias, attn.masked_bias) are left out, and so is lm_head.weight, which must equal the
+    table of tokens. Returns a dict, the tensors (...) as they are. ValueError for names that
     GPT-2 does not have, all of them named.
     """
     renamed, problems = _rename(published)
@@ -485,7 +501,7 @@ def _rename(published):
         if ours is None:
             problems.append(f"  unexpected: {name}")
         elif ours in renamed:
-            problems.append(f"  twice, with and without {_PREFIX!r}: {name}")
+            problems.append(f"  twice, with and without what may stand before it: {name}")
         elif ours:
             renamed[ours] = tensor
     head, table = renamed.pop(_HEAD, None), renamed.get("tokens.weight")
@@ -496,6 +512,7 @@ def _rename(published):
 
 def _our_name(name):
     """Our name of a published tensor: "" for a mask, which is no weight, and None where there is none."""
+    name = _unwrapped(name)
     if name == _HEAD:
         return _HEAD
     name = name.removeprefix(_PREFIX)
@@ -506,6 +523,11 @@ def _our_name(name):
     if path == "attn" and kind != "weight":
         return ""
     return f"blocks.{number}.{_OF_BLOCK[path]}.{kind}" if path in _OF_BLOCK and kind != "masked_bias" else None
+
+
+def _unwrapped(name):
+    """A name without the marks of the wrappers that a model may have been in when it was saved."""
+    return name.removeprefix("module.").replace("_orig_mod.", "")
 
 
 def _published_name(name):
@@ -520,17 +542,21 @@ def _published_name(name):
 def load(folder: str | Path, device: torch.device | str | None = None) -> GPT2:
     """A model from a folder as the Hub has it: config.json, and model.safetensors or the older pytorch_model.bin.
 
-    Nothing in a file is run, whatever it holds: a .bin is read by PyTorch's loader for weights alone. Weights become
-    float32. The model is in evaluation mode. FileNotFoundError where a file is missing; ValueError where one is
-    damaged, or where a tensor is missing, unexpected or of the wrong shape (the message names each).
+    Either may be in several files, with an index beside them. A .bin may also be a checkpoint of nanoGPT, {"model":
+    ...}, whose matrices are the other way round and whose biases may be missing; its networks were trained with the
+    exact GELU, from which this model's differs by less than 0.001. Nothing in a file is run, whatever it holds: a .bin
+    is read by PyTorch's loader for weights alone. Where one file is damaged and another is whole, that is taken, with a
+    warning. Weights become float32. The model is in evaluation mode. FileNotFoundError where a file is missing;
+    ValueError where all are damaged, or where a tensor is missing, unexpected, of the wrong shape or not finite (the
+    message names each).
     """
     folder = Path(folder)
     config = Config.from_json(folder / "config.json")
-    published, name = _read_weights(folder)
-    with torch.device("meta"):  # shapes alone: the weights come from the file
-        model = GPT2(config)
+    published, settings, name = read_weights(folder)
     renamed, problems = _rename(published)
-    expected = model.state_dict()
+    expected = _expected(config, renamed, name)
+    problems += _disagreements(settings, config)
+    renamed = _as_published(renamed, expected, settings)
     problems += [
         f"  missing: {_published_name(ours)} {tuple(expected[ours].shape)}" for ours in expected if ours not in renamed
     ]
@@ -548,47 +574,79 @@ def load(folder: str | Path, device: torch.device | str | None = None) -> GPT2:
             problems.append(f"  no weights: {theirs} holds {tensor.dtype}, {tensor.layout}, on {tensor.device}")
     if problems:
         raise ValueError(f"{name} does not fit the model of config.json:\n" + "\n".join(problems))
-    weights = {ours: tensor.to(device or "cpu", torch.float32).contiguous() for ours, tensor in renamed.items()}
-    model.load_state_dict(weights, assign=True)
+    weights = {ours: tensor.to(torch.float32).contiguous() for ours, tensor in renamed.items()}
+    _require_finite(weights, name)
+    with torch.device("meta"):  # shapes alone: the weights come from the file
+        model = GPT2(config)
+    model.load_state_dict({ours: tensor.to(device or "cpu") for ours, tensor in weights.items()}, assign=True)
     model.requires_grad_(True)
     return model.eval()
 
 
-def _read_weights(folder):
-    """({name: tensor}, name of the file). Runs no code of the file's."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    path = folder / "model.safetensors"
-    if path.is_file():
-        try:
-            return load_file(path), path.name
-        except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as problem:
-            raise ValueError(f"{path.name} is damaged: {_first_line(problem)}") from None
-    path = folder / "pytorch_model.bin"
-    if not path.is_file():
-        raise FileNotFoundError(f"A model needs model.safetensors or pytorch_model.bin, and {folder} has neither.")
-    try:
-        with warnings.catch_warnings(action="ignore"):  # about the file's format, for PyTorch's developers
-            found = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as problem:
-        # PyTorch's own message advises to run what is in the file: not repeated here.
-        asked = re.search(r"(?:GLOBAL|class|function|global)\s+([\w.]+\.\w+)", str(problem))
-        what = f"it asks for {asked[1]}, and that" if asked else "what is in it"
+def _expected(config, renamed, name):
+    """{our name: tensor without content}: what a file for this config holds."""
+    blocks = len({ours.split(".")[1] for ours in renamed if ours.startswith("blocks.")})
+    if config.depth > blocks + 100:  # a damaged config.json may ask for more than there is memory to describe
         raise ValueError(
-            f"{path.name} is refused: {what} is no weights. It is damaged or hostile, and nothing in it was run."
-        ) from None
-    except Exception as problem:  # what a damaged archive raises has no common type
-        raise ValueError(f"{path.name} is damaged: {_first_line(problem)}") from None
-    if not isinstance(found, dict) or not all(
-        isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found.items()
-    ):
-        raise ValueError(f"{path.name} is no table of weights: it should hold a tensor for each name.")
-    return found, path.name
+            f"{name} does not fit the model of config.json: it has {blocks} blocks, and config.json"
+            f" says {config.depth}."
+        )
+    try:
+        with torch.device("meta"):
+            return GPT2(config).state_dict()
+    except (RuntimeError, OverflowError, TypeError) as problem:  # sizes beyond what a tensor can have
+        raise ValueError(f"config.json is damaged: no model has such sizes ({first_line(problem)}).") from None
 
 
-def _first_line(problem):
-    return (str(problem).strip() or type(problem).__name__).splitlines()[0][:300]
+_MATRICES = (
+    "attention.to_qkv.weight",
+    "attention.unify.weight",
+    "feed_forward.widen.weight",
+    "feed_forward.narrow.weight",
+)
+
+
+def _as_published(renamed, expected, settings):
+    """nanoGPT's tensors as OpenAI published theirs: matrices (n_in, n_out), and a bias everywhere.
+
+    The matrix for queries, keys and values is never square, so it tells which way round all of them are. A bias that
+    was left out is one of 0.
+    """
+    tell = [ours for ours in renamed if ours.endswith(_MATRICES[0]) and ours in expected]
+    if tell and all(renamed[ours].shape == expected[ours].shape[::-1] for ours in tell):
+        renamed = {
+            ours: tensor.T if ours.endswith(_MATRICES) and tensor.dim() == 2 else tensor
+            for ours, tensor in renamed.items()
+        }
+    if settings.get("bias") is False:
+        left_out = [ours for ours in expected if ours.endswith("bias") and ours not in renamed]
+        renamed = renamed | {ours: torch.zeros(expected[ours].shape) for ours in left_out}
+    return renamed
+
+
+def _disagreements(settings, config):
+    """Where a checkpoint of nanoGPT and config.json do not say the same, a line each. (Heads show in no shape.)"""
+    theirs = {"n_layer": config.depth, "n_head": config.h, "n_embd": config.e}
+    theirs |= {"block_size": config.t_max, "vocab_size": config.n}
+    return [
+        f"  {name} is {settings[name]} in the checkpoint and {value} in config.json"
+        for name, value in theirs.items()
+        if settings.get(name, value) != value
+    ]
+
+
+def _require_finite(weights, name):
+    """ValueError that names the tensors with NaN or infinity. The smallest and largest entry tell of both."""
+    strange = [ours for ours, tensor in weights.items() if not torch.stack(tensor.aminmax()).isfinite().all()]
+    if strange:
+        lines = [
+            f"  {_published_name(ours)}: {int((~weights[ours].isfinite()).sum())} of {weights[ours].numel()}"
+            for ours in strange
+        ]
+        raise ValueError(
+            f"{name} holds NaN or infinity where weights should be. It is damaged, or of a training that diverged:\n"
+            + "\n".join(lines)
+        )
 
 
 def save(model: GPT2, folder: str | Path) -> None:
@@ -596,7 +654,10 @@ def save(model: GPT2, folder: str | Path) -> None:
     from safetensors.torch import save_file
 
     folder = Path(folder)
-    weights = {_published_name(name): tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    weights = {
+        _published_name(_unwrapped(name)): tensor.detach().cpu().contiguous()
+        for name, tensor in model.state_dict().items()
+    }
     with written_whole(folder / "model.safetensors") as unfinished:
         save_file(weights, unfinished, metadata={"format": "pt"})
     write_whole(folder / "config.json", json.dumps(model.config.to_json(), indent=2) + "\n")

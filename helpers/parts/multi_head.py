@@ -83,8 +83,8 @@ def require_heads(e: int, h: int) -> None:
     _require_some(h)
     if e % h:
         raise ValueError(
-            f"A width of e = {e} cannot be divided evenly among h = {h} heads: e has to be divisible by h, for every head"
-            " needs the same number of components."
+            f"A width of e = {e} cannot be divided evenly among h = {h} heads: every head needs the same number of"
+            " components, so e has to be divisible by h."
         )
 
 

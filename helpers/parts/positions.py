@@ -49,8 +49,11 @@ def relative_bias(table: torch.Tensor, t: int) -> torch.Tensor:
 
     Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer" (2020), section
     2.1, without their sharing of numbers among far distances. table: (2·t_max − 1,), the number for distance 0 in its
-    middle. Returns (t, t), t ≤ t_max: entry [i, j] is the number for i − j. ValueError when t is larger than t_max.
+    middle. Returns (t, t), t ≤ t_max: entry [i, j] is the number for i − j. ValueError when t is larger than t_max,
+    or the table has no middle.
     """
+    if len(table) % 2 == 0:
+        raise ValueError(f"A table of {len(table)} numbers has no middle: it holds 2·t_max − 1 of them, an odd number.")
     t_max = (len(table) + 1) // 2
     if t > t_max:
         raise ValueError(f"A sequence of t = {t} positions has distances beyond the t_max = {t_max} of the table.")

@@ -19,6 +19,7 @@ from torch import nn
 
 from helpers.data.datasets import generator_text
 from helpers.device import device
+from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
 from helpers.training import loop
 from helpers.training.common import Optimiser, Record, arguments, initialise, next_token_loss, precision
@@ -37,22 +38,21 @@ def held_out_bits(model: nn.Module, data: torch.Tensor, t: int, stride: int) -> 
     predictions count; of the first, all. With stride = t the windows do not overlap, and their first bytes are
     predicted from next to nothing.
     """
-    model.eval()
     nats = count = 0
     starts = list(range(0, len(data) - t, stride))
-    for place in range(0, len(starts), 32):
-        rows = torch.stack([data[s : s + t + 1] for s in starts[place : place + 32]]).long().to(device())
-        with precision():
-            logits = model(rows[:, :-1])
-        losses = F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten(), reduction="none").view(
-            len(rows), t
-        )
-        fresh = losses[:, -stride:].sum().item()
-        if place == 0 and stride < t:
-            fresh += losses[0, :-stride].sum().item()
-            count += t - stride
-        nats, count = nats + fresh, count + stride * len(rows)
-    model.train()
+    with evaluating(model):
+        for place in range(0, len(starts), 32):
+            rows = torch.stack([data[s : s + t + 1] for s in starts[place : place + 32]]).long().to(device())
+            with precision():
+                logits = model(rows[:, :-1])
+            losses = F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten(), reduction="none").view(
+                len(rows), t
+            )
+            fresh = losses[:, -stride:].sum().item()
+            if place == 0 and stride < t:
+                fresh += losses[0, :-stride].sum().item()
+                count += t - stride
+            nats, count = nats + fresh, count + stride * len(rows)
     return bits_per_byte(nats / count)
 
 

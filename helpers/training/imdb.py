@@ -19,6 +19,7 @@ from torch import nn
 from helpers.data.datasets import classifier_reviews
 from helpers.device import device
 from helpers.parts.classifier import Classifier
+from helpers.parts.evaluating import evaluating
 from helpers.parts.words import PAD, UNKNOWN, build_vocabulary, pad_rows, split_words
 from helpers.training import loop
 from helpers.training.common import Optimiser, Record, arguments, initialise, precision
@@ -70,12 +71,11 @@ def loss_of(model: nn.Module, ids: torch.Tensor, mask: torch.Tensor, truth: torc
 @torch.no_grad()
 def share_right(model: nn.Module, rows: list, labels: torch.Tensor, pad: int) -> float:
     """Accuracy over all rows."""
-    model.eval()
     right = 0
-    for ids, mask, truth in batches(rows, labels, pad, torch.Generator().manual_seed(0)):
-        with precision():
-            right += (model(ids, mask).argmax(-1) == truth).sum().item()
-    model.train()
+    with evaluating(model):
+        for ids, mask, truth in batches(rows, labels, pad, torch.Generator().manual_seed(0)):
+            with precision():
+                right += (model(ids, mask).argmax(-1) == truth).sum().item()
     return right / len(rows)
 
 
@@ -188,13 +188,13 @@ def main() -> None:
 @torch.no_grad()
 def some_reviews(model: nn.Module, rows: list, texts: list[str], labels: torch.Tensor, pad: int) -> list[dict]:
     """Six short reviews of the test part: the first three judged right, and the first three judged wrong."""
-    model.eval()
     found: dict[bool, list] = {True: [], False: []}
     for row, text, label in zip(rows, texts, labels.tolist(), strict=True):
         if len(text) > 400:
             continue
         ids, mask = pad_rows([row], pad)
-        chance = model(ids.to(device()), mask.to(device())).softmax(-1)[0, 1].item()
+        with evaluating(model):
+            chance = model(ids.to(device()), mask.to(device())).softmax(-1)[0, 1].item()
         found[(chance > 0.5) == bool(label)].append({"text": text, "label": label, "chance_of_kind": round(chance, 3)})
         if min(map(len, found.values())) >= 3:
             break

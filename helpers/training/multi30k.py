@@ -19,6 +19,7 @@ from helpers.data.datasets import translation_pairs
 from helpers.device import device
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.encoder_decoder import EncoderDecoder, beam_search, greedy_decode, smoothed_loss
+from helpers.parts.evaluating import evaluating
 from helpers.parts.words import pad_rows
 from helpers.training import loop
 from helpers.training.common import Optimiser, Record, arguments, initialise, precision
@@ -80,10 +81,9 @@ def loss_of(model: EncoderDecoder, translator: Translator, pairs: list, smoothin
 @torch.no_grad()
 def mean_loss(model: EncoderDecoder, translator: Translator, pairs: list) -> float:
     """Nats a token, without smoothing, over sentences."""
-    model.eval()
     parts = [pairs[place : place + 200] for place in range(0, len(pairs), 200)]
-    losses = [loss_of(model, translator, part, 0.0).item() * len(part) for part in parts]
-    model.train()
+    with evaluating(model):
+        losses = [loss_of(model, translator, part, 0.0).item() * len(part) for part in parts]
     return sum(losses) / len(pairs)
 
 
