@@ -79,7 +79,7 @@ class Server(ThreadingHTTPServer):
             self.repositories["models", f"openai-community/{name}", "main"] = {
                 "vocab.json": b'{"a": 0}',
                 "merges.txt": b"#version: 0.2\n",
-                "config.json": b'{"n_embd": 1000}',
+                "config.json": b'{"n_embd": 768, "n_head": 12, "n_layer": 12}',
                 "model.safetensors": WEIGHTS,
                 "pytorch_model.bin": b"cos\nsystem\n",
                 "tf_model.h5": b"-",
@@ -284,6 +284,144 @@ def test_older_models_bring_their_bin_file_and_it_is_not_opened(server):
 
 def test_a_folder_of_ones_own_is_taken_as_it_is(tmp_path):
     assert datasets.gpt2_files(str(tmp_path)).folder == tmp_path
+
+
+@pytest.mark.parametrize(
+    "name, meant",
+    [
+        ("gpt3", "'gpt2'"),
+        ("GPT2-XL", "'gpt2-xl'"),
+        ("somebody/gpt2", "'gpt2'"),
+        ("openai-community/distilgpt2", "'distilgpt2'"),
+        ("./gpt2", "'gpt2'"),
+        ("llama", None),
+        ("", None),
+    ],
+)
+def test_an_unknown_model_is_called_unknown_and_nothing_is_taken_in_its_place(server, pocket, capsys, name, meant):
+    with pytest.raises(ValueError, match=f"no GPT-2 called '{name}'.* Names are gpt2, gpt2-medium.*folder") as caught:
+        datasets.gpt2_files(name)
+    assert ("did you mean" in str(caught.value)) == bool(meant) and (meant or "") in str(caught.value)
+    assert capsys.readouterr().out == "" and server.asked == []
+
+
+def test_a_folder_that_is_called_like_a_published_model_is_taken_only_by_its_path(server, monkeypatch, tmp_path):
+    (tmp_path / "here/gpt2").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    assert datasets.gpt2_files("gpt2", say=lambda line: None).taken.place == "hub"
+    assert datasets.gpt2_files("./gpt2").folder.resolve() == tmp_path / "here/gpt2"
+
+
+##### What lies in the data folder, and what it is called
+
+
+def put(name, **others):
+    """A published model in the data folder: the files that the small Hub serves, or others. Returns the folder."""
+    files = {"vocab.json": b'{"a": 0}', "merges.txt": b"#version: 0.2\n", "model.safetensors": WEIGHTS}
+    files["config.json"] = json.dumps(dict(zip(SETTINGS, datasets.GPT2_SIZES[name], strict=True))).encode()
+    folder = data_folder() / name
+    folder.mkdir(parents=True)
+    for file, body in {**files, **others}.items():
+        if body is not None:
+            (folder / file).write_bytes(body)
+    return folder
+
+
+SETTINGS = ("n_embd", "n_head", "n_layer")
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:248dfc39\nsize 548105171\n"
+PAGE = b"<!doctype html><html><head><title>gpt2</title></head>"
+
+
+def taken_line(name, capsys):
+    datasets.gpt2_files(name, places=["folder", "embedded"])
+    return the_one_line(capsys)
+
+
+def test_weights_that_are_not_the_published_ones_are_not_announced_as_them(server, capsys):
+    folder = put("gpt2")
+    assert taken_line("gpt2", capsys) == "GPT-2: gpt2, from $COURSE_DATA."
+    (folder / "model.safetensors").write_bytes(save({"wte.weight": torch.zeros(300, 1000)}))
+    assert taken_line("gpt2", capsys) == "GPT-2: gpt2 (other weights than those published), from $COURSE_DATA."
+    before = (folder / "model.safetensors").read_bytes()
+    (folder / "merges.txt").write_text("damaged")
+    assert datasets.gpt2_files("gpt2").taken.place == "hub"
+    assert (folder / "model.safetensors").read_bytes() == before, "somebody's own weights are not thrown away"
+    assert "(other weights than those published)" in the_one_line(capsys)
+
+
+def test_a_model_of_another_size_is_not_announced_as_the_published_one(server, capsys):
+    put("gpt2-xl")
+    assert taken_line("gpt2-xl", capsys) == "GPT-2: gpt2-xl, from $COURSE_DATA."
+    put("gpt2-large", **{"config.json": b'{"n_embd": 768, "n_head": 12, "n_layer": 12}'})
+    assert "gpt2-large (other sizes than those published), from" in taken_line("gpt2-large", capsys)
+
+
+@pytest.mark.parametrize(
+    "content, says", [(POINTER, "a Git LFS pointer"), (PAGE, "a web page"), (b"", "an empty file")]
+)
+@pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin", "config.json", "vocab.json", "merges.txt"])
+def test_what_lies_in_a_files_place_is_named_and_the_lesson_goes_on(server, pocket, capsys, file, content, says):
+    others = {"model.safetensors": None} if file == "pytorch_model.bin" else {}
+    put("gpt2-medium", **others, **{file: content})
+    line = taken_line("gpt2-medium", capsys)
+    assert "the pocket model" in line and f"because gpt2-medium/{file} is {says}" in line
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff"])
+def test_a_damaged_config_is_noticed_and_replaced_from_the_hub(server, capsys, content):
+    put("gpt2-medium", **{"config.json": content})
+    assert datasets.gpt2_files("gpt2-medium").taken.place == "hub"
+    assert "gpt2-medium/config.json is damaged" in the_one_line(capsys)
+    assert datasets.gpt2_files("gpt2-medium").taken.place == "folder"
+
+
+def test_a_damaged_file_hides_no_good_one(server, capsys):
+    put("gpt2-medium", **{"model.safetensors": WEIGHTS[:-1], "pytorch_model.bin": b"weights"})
+    assert datasets.gpt2_files("gpt2-medium").taken.place == "folder"
+    (data_folder() / "enwik8").mkdir()
+    (data_folder() / datasets._ENWIK8).write_bytes(b"damaged")
+    (data_folder() / "enwik8/enwik8").write_bytes(WIKI.encode())
+    data, taken = datasets.generator_text()
+    assert taken.place == "folder" and data == WIKI.encode()[:1000]
+
+
+def test_a_model_in_several_files_is_whole_when_they_all_are(server, pocket, capsys):
+    parts = [f"model-0000{k}-of-00002.safetensors" for k in (1, 2)]
+    index = json.dumps({"weight_map": dict(zip("ab", parts, strict=True))}).encode()
+    files = {"model.safetensors": None, "model.safetensors.index.json": index, **dict.fromkeys(parts, WEIGHTS)}
+    folder = put("gpt2-xl", **files)
+    assert taken_line("gpt2-xl", capsys) == "GPT-2: gpt2-xl, from $COURSE_DATA."
+    (folder / parts[0]).write_bytes(WEIGHTS[:-1])
+    assert f"gpt2-xl/{parts[0]} is damaged" in taken_line("gpt2-xl", capsys)
+    (folder / parts[0]).unlink()
+    assert f"model.safetensors.index.json names {parts[0]}, which is not there" in taken_line("gpt2-xl", capsys)
+    (folder / "model.safetensors.index.json").write_bytes(b'{"weight_map": [1]}')
+    assert "model.safetensors.index.json is damaged" in taken_line("gpt2-xl", capsys)
+
+
+@pytest.mark.parametrize("label", [-1, 2])
+def test_labels_are_0_or_1(server, capsys, label):
+    columns = {"text": ["a", "b", "c"], "label": [0, 1, label]}
+    train = as_parquet(columns)
+    server.repositories["datasets", "stanfordnlp/imdb", "main"]["plain_text/train-00000-of-00001.parquet"] = train
+    (data_folder() / "imdb").mkdir(parents=True)
+    store.write_table(data_folder() / "imdb/train.parquet", columns)
+    store.write_table(data_folder() / "imdb/test.parquet", {"text": ["a"], "label": [1]})
+    before = (data_folder() / "imdb/train.parquet").read_bytes()
+    assert datasets.classifier_reviews().taken.place == "embedded"
+    line = the_one_line(capsys)
+    assert f"imdb/train.parquet has a label of {label}, where 0 or 1 is wanted" in line
+    assert f"imdb, as the Hub has it, has a label of {label}" in line
+    assert (data_folder() / "imdb/train.parquet").read_bytes() == before, "nothing of the Hub's was kept"
+
+
+@pytest.mark.parametrize("content, says", [(POINTER, "is a Git LFS pointer"), (PAGE, "is a web page")])
+def test_a_table_that_is_a_pointer_or_a_page_is_named(server, content, says):
+    (data_folder() / "imdb").mkdir(parents=True)
+    for name in datasets.IMDb.needed:
+        (data_folder() / name).write_bytes(content)
+    with pytest.raises(hub.Unavailable, match=f"imdb/train.parquet {says}"):
+        datasets.classifier_reviews(places=["folder"])
 
 
 def test_a_folder_that_may_not_be_written_does_not_matter(server, monkeypatch, tmp_path, capsys):

@@ -196,3 +196,8 @@ def test_device(monkeypatch):
     monkeypatch.setenv("COURSE_DEVICE", "cuda:99")
     with pytest.raises(RuntimeError, match="COURSE_DEVICE=cpu"):
         device()
+
+
+def test_a_word_without_a_vector_is_named(learned):
+    with pytest.raises(ValueError, match="no vector for 'aardvark': it is none of these"):
+        nearest("aardvark", *learned)

@@ -142,7 +142,7 @@ def gpt2_files(
         if name in (known, f"{_owner(known)}/{known}"):
             return GPT2Files(*PublishedGPT2(known, weights).take(places, say))
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if str(name) and folder.is_dir():  # an empty path would be the folder that one is in
         return GPT2Files(folder, Taken("folder", [], ""))
     near = difflib.get_close_matches(str(name).rsplit("/", 1)[-1].lower(), GPT2_SIZES, 1)
     raise ValueError(

@@ -31,7 +31,12 @@ def word_vectors(count: int = 1000, width: int = 40, window: int = 5) -> tuple[l
 
 
 def nearest(word: str, names: Sequence[str], vectors: torch.Tensor, count: int = 5) -> list[tuple[str, float]]:
-    """The words whose vectors have the largest dot product with that of `word`: a list of (word, dot product)."""
+    """The words whose vectors have the largest dot product with that of `word`: a list of (word, dot product).
+
+    ValueError for a word that has no vector.
+    """
+    if word not in names:
+        raise ValueError(f"There is no vector for {word!r}: it is none of these {len(names)} words.")
     products = vectors @ vectors[names.index(word)]
     order = [i for i in products.argsort(descending=True, stable=True).tolist() if names[i] != word]
     return [(names[i], round(products[i].item(), 2)) for i in order[:count]]
