@@ -44,6 +44,13 @@ def texts(count: int = 3) -> list:
     return [(ids(2, 4), torch.ones(2, 4, dtype=torch.bool), torch.tensor([0, 1])) for _ in range(count)]
 
 
+def cache_of(model: gpt2.GPT2, read: torch.Tensor) -> gpt2.KeyValueCache:
+    cache = gpt2.KeyValueCache(1, T_MAX)
+    with torch.no_grad():
+        model(read, cache)
+    return cache
+
+
 class Translations:
     """What loss_of needs of a Translator."""
 
@@ -313,6 +320,20 @@ def test_perplexity_of_a_text_that_was_held_impossible_is_infinite():
         (lambda: bpe.encode("at", [("a", "t")], {"a": 0, "t": 1}), "no token 'at'"),
         (lambda: bpe.Tokenizer({"a": 0}, []).token(7), "has the id 7"),
         (lambda: positions.relative_bias(torch.zeros(4), 2), "4 numbers has no middle"),
+        (lambda: positions.rotate(torch.zeros(2, 5, 4), torch.arange(1)), r"t = 5 vectors.*\(1,\)"),
+        (lambda: positions.PositionEmbedding(9, 4)(torch.zeros(5, 4)), r"\(b, t, e\).*\(5, 4\)"),
+        (lambda: bpe.decode(torch.zeros(1, 3), {"a": 0}), r"\(1, 3\): take ids\[0\]"),
+        (lambda: bpe.Tokenizer.learn("a text", 300).decode(ids(2, 3)), r"\(2, 3\): take ids\[0\]"),
+        (lambda: bpe.Tokenizer.learn("a text", 300).encode(["a", "b"], special=True), "is a list: encode texts one"),
+        (lambda: bpe.encode(None, [], {}), "is a NoneType"),
+        (lambda: a_gpt2()(ids(4)), r"\(b, t\).*\(4,\)"),
+        (lambda: a_gpt2()(ids(1, 4), gpt2.KeyValueCache(3, 8)), "for 3 blocks, and the model has 1"),
+        (lambda: a_gpt2()(ids(2, 1), cache_of(a_gpt2(), ids(1, 3))), "batch of 1 texts, and these are 2"),
+        (lambda: a_translator()(ids(4), ids(4)), r"\(b, t\).*\(4,\)"),
+        (lambda: encoder_decoder.EncoderDecoder(5, 6, 8, 2, 1, 20, 0, share=True), "vocabularies of 5 and 6"),
+        (lambda: encoder_decoder.warmup_rate(3, 64, 0), "warmup is 0"),
+        (lambda: smoothed_loss(torch.zeros(1, 2, 5), ids(1, 2) % 5, 0.1, -1), "n = 5 tokens, and pad is -1"),
+        (lambda: classifier.accuracy(a_classifier(), [(*texts()[0][:2], torch.ones(2, 1))]), r"\(b,\).*\(2, 1\)"),
     ],
 )
 def test_what_is_too_short_or_empty_or_of_the_wrong_kind_is_told(call, says):

@@ -171,6 +171,10 @@ def decode(ids: Iterable[int], vocabulary: dict[str, int]) -> str:
 
 def _decoded(ids, tokens):
     bytes_of = _bytes_of_characters()
+    if getattr(ids, "ndim", 1) != 1:
+        raise ValueError(
+            f"The ids of one text are a row, (t,), and these have the shape {tuple(ids.shape)}: take ids[0]."
+        )
     ids = [int(place) for place in ids]
     strange = next((place for place in ids if place not in tokens), None)
     if strange is not None:
@@ -180,6 +184,8 @@ def _decoded(ids, tokens):
 
 def _whole(text):
     """The text, if it can be written as UTF-8."""
+    if not isinstance(text, str):
+        raise ValueError(f"A text is a str, and this is a {type(text).__name__}: encode texts one by one.")
     try:
         text.encode()
     except UnicodeEncodeError as problem:
@@ -303,7 +309,7 @@ class Tokenizer:
         text like any other: what a user typed cannot end a text. (The tokenizers of `transformers` take it
         as special wherever it stands.)
         """
-        if special and self.end_of_text is not None:
+        if special and self.end_of_text is not None and isinstance(text, str):
             first, *others = text.split(END_OF_TEXT)
             ids = self.encode(first)
             for part in others:

@@ -73,11 +73,13 @@ def accuracy(model: nn.Module, batches: Iterable[tuple[torch.Tensor, torch.Tenso
 
     batches: an iterable of (ids (b, t), mask (b, t), labels (b,)), b not always the same. Returns a
     number between 0 and 1. In evaluation mode, without gradients, each text counted once; afterwards the
-    model is in the mode it was in before. ValueError when there is no text to count.
+    model is in the mode it was in before. ValueError when there is no text to count, or labels are no row.
     """
     right = total = 0
     with evaluating(model):
         for ids, mask, labels in batches:
+            if labels.dim() != 1:  # (b, 1) would be compared with every other text's class too
+                raise ValueError(f"Labels are (b,), one for each text, and these have the shape {tuple(labels.shape)}.")
             right += (model(ids, mask).argmax(dim=-1) == labels).sum().item()
             total += len(labels)
     if total == 0:

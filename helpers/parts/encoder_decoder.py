@@ -134,6 +134,8 @@ class EncoderDecoder(nn.Module):
         share: bool = False,
     ):
         super().__init__()
+        if share and n_source != n_target:
+            raise ValueError(f"One table cannot be shared by vocabularies of {n_source} and {n_target} tokens.")
         self.pad = pad
         self.source_tokens = nn.Embedding(n_source, e)
         self.target_tokens = self.source_tokens if share else nn.Embedding(n_target, e)
@@ -149,6 +151,8 @@ class EncoderDecoder(nn.Module):
 
     def embed(self, tokens: nn.Embedding, ids: torch.Tensor) -> torch.Tensor:
         """ids: (b, t). Returns (b, t, e)."""
+        if ids.dim() != 2:
+            raise ValueError(f"The model reads ids (b, t), and these have the shape {tuple(ids.shape)}.")
         t, e = ids.shape[1], self.positions.shape[1]
         if t > len(self.positions):
             raise ValueError(
@@ -194,8 +198,11 @@ class EncoderDecoder(nn.Module):
 def warmup_rate(step: int, e: int, warmup: int) -> float:
     """The learning rate at a step: up in a straight line for `warmup` steps, then down with the root of the step.
 
-    "Attention is all you need", section 5.3, equation 3. Steps count from 1; step 0 is taken as step 1.
+    "Attention is all you need", section 5.3, equation 3. Steps count from 1; step 0 is taken as step 1. ValueError when
+    warmup is below 1.
     """
+    if warmup < 1:
+        raise ValueError(f"The rate rises for at least one step, and warmup is {warmup}.")
     step = max(step, 1)
     return e**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
@@ -216,6 +223,8 @@ def smoothed_loss(logits: torch.Tensor, targets: torch.Tensor, smoothing: float,
     n = logits.shape[-1]
     if not 0 <= smoothing <= 1:
         raise ValueError(f"Smoothing is the share of all tokens but the right one, from 0 to 1, and is {smoothing}.")
+    if not 0 <= pad < n:
+        raise ValueError(f"The padding is one of the n = {n} tokens, and pad is {pad}.")
     if smoothing and n < 3:
         raise ValueError(
             f"With n = {n} tokens there is none besides the right one and the padding: smoothing has to be 0."

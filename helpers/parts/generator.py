@@ -144,20 +144,17 @@ def draw(
     scaled = scaled if top_k is None else keep_top_k(scaled, top_k)
     scaled = scaled if top_p is None else keep_top_p(scaled, top_p)
     chances = scaled.softmax(dim=-1)
-    try:
-        return torch.multinomial(chances, 1, generator=generator)
-    except RuntimeError:
-        if chances.isfinite().all():
-            raise
+    if chances[:, 0].isnan().any():  # one NaN makes a whole row NaN; on a GPU, drawing from it would end the process
         if logits.isnan().any() or logits.isposinf().any() or logits.isneginf().all(dim=-1).any():
             raise ValueError(
                 "The model's logits leave nothing to draw from: NaN or +∞ is among them, or −∞ alone. Look whether its"
                 " weights are finite; those of a training that diverged are not."
-            ) from None
+            )
         raise ValueError(
             f"Divided by a temperature of {temperature} the logits overflow. Temperature 0 takes the most probable"
             " token."
-        ) from None
+        )
+    return torch.multinomial(chances, 1, generator=generator)
 
 
 @torch.no_grad()

@@ -280,6 +280,8 @@ class GPT2(nn.Module):
 
         ValueError where a position is t_max or more.
         """
+        if ids.dim() != 2:
+            raise ValueError(f"The model reads ids (b, t), and these have the shape {tuple(ids.shape)}.")
         t = ids.shape[1]
         if not torch.jit.is_tracing() and start + t > self.t_max:  # a trace would note one answer for ever
             raise ValueError(f"A window of {start + t} tokens is too long: this model has {self.t_max} positions.")
@@ -291,6 +293,8 @@ class GPT2(nn.Module):
         Returns logits (b, t, n): at position i those of token i + 1. With last_only those of the last position alone,
         (b, 1, n).
         """
+        if cache is not None and len(cache.layers) != len(self.blocks):
+            raise ValueError(f"The cache is for {len(cache.layers)} blocks, and the model has {len(self.blocks)}.")
         x = self.embed(ids, 0 if cache is None else cache.length)
         for i, block in enumerate(self.blocks):
             x = block(x, None if cache is None else cache.layers[i])
@@ -322,6 +326,10 @@ class LayerCache:
         b, h, t, d = k.shape
         if self.keys is None:
             self.keys, self.values = k.new_empty(b, h, self.size, d), v.new_empty(b, h, self.size, d)
+        if len(self.keys) != b:
+            raise ValueError(
+                f"The cache holds a batch of {len(self.keys)} texts, and these are {b}: make one for each."
+            )
         end = self.length + t
         if end > self.size:
             raise ValueError(f"The cache has room for {self.size} positions, and these would be {end}.")

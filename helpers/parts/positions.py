@@ -36,6 +36,8 @@ class PositionEmbedding(nn.Module):
 
         ValueError when t is larger than t_max: there is no vector for the positions beyond.
         """
+        if x.dim() != 3:
+            raise ValueError(f"Positions are added to vectors (b, t, e), and these have the shape {tuple(x.shape)}.")
         t, t_max = x.shape[1], self.table.num_embeddings
         if t > t_max:
             raise ValueError(
@@ -68,10 +70,16 @@ def rotate(x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), sections 3.2.2 and 3.4.2. x:
     (..., t, d), queries or keys, such as (b, h, t, d). positions: (t,), integers. Returns (..., t, d), in x's own
     precision: components 2j and 2j + 1 are turned together, by the angle p / 10000^(2j/d). Angles are computed in 32
-    bits or more, for half precision cannot tell far positions apart. ValueError when d is odd.
+    bits or more, for half precision cannot tell far positions apart. ValueError when d is odd, or
+    there is not a position for each vector.
     """
     d = x.shape[-1]
     _check_even(d)
+    if positions.shape != x.shape[-2:-1]:
+        raise ValueError(
+            f"There are t = {x.shape[-2]} vectors, each of which needs a position, (t,), and the positions have the"
+            f" shape {tuple(positions.shape)}."
+        )
     angles = _angles(positions, d, torch.promote_types(x.dtype, torch.float32))  # (t, d/2)
     cos, sin = angles.cos(), angles.sin()
     first, second = x[..., 0::2], x[..., 1::2]  # (..., t, d/2) each
