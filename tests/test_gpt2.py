@@ -734,6 +734,12 @@ def test_weights_that_are_no_numbers_are_refused_by_name(tmp_path, strange):
     gpt2.save(model, tmp_path)
     with pytest.raises(ValueError, match=r"(?s)model.safetensors holds NaN or infinity.*  h.1.ln_2.bias: 2 of 24$"):
         gpt2.load(tmp_path)
+    with torch.no_grad():
+        model.tokens.weight[7, 7] = strange
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(nano(model), tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"(?s)pytorch_model.bin holds NaN or infinity.*wte.weight: 1 of"):
+        gpt2.load(tmp_path)
 
 
 def nano(model: GPT2, bias: bool = True, mark: str = "") -> dict:
