@@ -5,8 +5,8 @@ import textwrap
 import pytest
 
 from helpers.authoring.lesson_source import sources
-from helpers.authoring.mutants import OPERATORS, mutants
-from helpers.authoring.mutation import BARE, BROKEN, FULL, NAMED, TOLD, tried
+from helpers.authoring.mutants import OPERATORS, mutants, pairs
+from helpers.authoring.mutation import BARE, BROKEN, FULL, MOST_GUESSES, NAMED, TOLD, guesses_of, tried
 from helpers.checking.keys import load_key, shipped_path
 
 
@@ -72,6 +72,27 @@ def test_nothing_outside_the_solution_is_changed():
     assert made and all("x = x + 1" in m.text for m in made)
 
 
+def test_pairs_change_two_places_at_once_and_are_as_many_as_asked():
+    made = pairs("answer", cell("return torch.softmax(x / y, dim=-1) @ x.mT"), 12)
+    assert 0 < len(made) <= 12
+    assert all(" and as if " in m.says and "; " in m.old for m in made)
+    singles = texts("return torch.softmax(x / y, dim=-1) @ x.mT")
+    assert not singles & {m.text.rpartition("return ")[2].strip() for m in made}
+
+
+def test_what_is_kept_of_mutants_is_told_where_no_known_mistake_fits_and_nowhere_else(first_lesson):
+    key = load_key(first_lesson.lesson, shipped_path(first_lesson.name), "")
+    found = list(tried(first_lesson, key))
+    for exercise in first_lesson.lesson:
+        kept = {guess.made: guess.says for guess in guesses_of(exercise, key[exercise.name], found)}
+        assert len(kept) <= MOST_GUESSES
+        for one in found:
+            made = (one.mutant.operator, one.mutant.old, one.mutant.new)
+            if one.mutant.exercise == exercise.name and made in kept:
+                assert not one.verdict.mistakes and one.verdict.points < one.verdict.out_of
+                assert f"come out {kept[made]}" in " ".join(a.says for a in one.verdict.aspects)
+
+
 def test_each_mutant_is_another_text_and_every_one_compiles():
     (source,) = sources(["04_multi_head"])
     for name, text in source.cells().items():
@@ -115,8 +136,7 @@ def test_a_mutant_that_never_ends_is_stopped(first_lesson, monkeypatch):
     loop = "    while True:\n        try:\n            pass\n        except Exception:\n            pass\n"
     endless = f"def raw_weights(x):\n{loop}"
     mutant = Mutant("raw_weights", "test", "", "", endless, "")
-    monkeypatch.setattr(mutation, "mutants", lambda name, text: [mutant] if name == "raw_weights" else [])
     monkeypatch.setattr(mutation, "SECONDS", 0.3)
     key = load_key(first_lesson.lesson, shipped_path(first_lesson.name), "")
-    (one,) = tried(first_lesson, key)
+    (one,) = tried(first_lesson, key, lambda name, text: [mutant] if name == "raw_weights" else [])
     assert one.outcome != FULL
