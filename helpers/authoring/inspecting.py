@@ -24,7 +24,7 @@ from helpers.notebooks import BEGIN, END, SETUP, check_id
 LEAST_MISTAKES = 3
 LARGEST_NOTEBOOK = 1_000_000
 WIDEST_CODE = 93  # characters that fit beside each other on the site, at a laptop's width
-FRESH_SEEDS = ("fresh-1", "fresh-2", "fresh-3")
+FRESH_SEEDS = tuple(f"fresh-{number}" for number in range(1, 11))
 
 
 def inspect(source: Source) -> list[str]:
