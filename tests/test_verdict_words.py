@@ -310,6 +310,16 @@ def test_in_an_exam_a_guess_is_known_by_the_digest_of_what_the_desk_would_have_s
     assert "as if" not in as_text(judge(PLAIN, stranger, key))
 
 
+def test_where_an_answer_raises_a_guess_has_to_fail_too():
+    asked = exercise(values(1, pair), values(1, lambda draw: (*pair(draw), 1), name="more"))
+    right = lambda x, w, *more: x @ w  # noqa: E731
+    key = key_for(asked, right, guesses=[guess(asked, bent)])
+    assert "as if" not in as_text(judge(asked, run(asked, bent, SEED), key))
+    both = key.guesses[0]
+    both.digests["more"] = "it raised"
+    assert "as if" in as_text(judge(asked, run(asked, bent, SEED), key))
+
+
 def test_a_guess_earns_nothing():
     asked = exercise(values(1, pair), input_left_alone(0.5, pair))
     key = key_for(asked, product, guesses=[guess(asked, bent)])

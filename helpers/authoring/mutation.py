@@ -123,13 +123,12 @@ def _guess(exercise: Exercise, key: ExerciseKey, one: Tried) -> Guess | None:
     held = {aspect.name for aspect in one.verdict.aspects if aspect.held}
     lost = [aspect for aspect in exercise.aspects if not aspect.side and aspect.name not in held]
     outcomes = {aspect.name: one.answer.outcomes[aspect.name] for aspect in lost}
-    if any(outcome.state != ANSWERED for outcome in outcomes.values()):
-        return None
-    if not any(telling(outcomes[a.name].tensors, key.reference[a.name].tensors, a) for a in lost):
+    answered = [aspect for aspect in lost if outcomes[aspect.name].state == ANSWERED]
+    if not any(telling(outcomes[a.name].tensors, key.reference[a.name].tensors, a) for a in answered):
         return None
     seen = {
-        name: {tensor: sample_of(value) for tensor, value in outcome.tensors.items()}
-        for name, outcome in outcomes.items()
+        aspect.name: {name: sample_of(tensor) for name, tensor in outcomes[aspect.name].tensors.items()}
+        for aspect in answered
     }
     made = (one.mutant.operator, one.mutant.old, one.mutant.new)
     return Guess(one.mutant.says, made, seen, {name: digest_of(outcome) for name, outcome in outcomes.items()})

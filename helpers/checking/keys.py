@@ -51,8 +51,8 @@ class Guess:
     """A wrong answer made by machine (see `authoring.mutants`): the solution with one small thing changed.
 
     says: what an answer with the same numbers can be told ("as if a transpose were missing"). made: its operator, and
-    what it changed into what, for authors. seen: by aspect, a `Sample` of what it returned where that is not the
-    reference's. digests: by the same aspects, the digest of all that it returned (see `checking.alike`).
+    what it changed into what, for authors. digests: for each aspect that it fails, the digest of what came (see
+    `checking.alike`). seen: for those in which it returned something, a `Sample` of that.
     """
 
     says: str

@@ -212,20 +212,26 @@ def _by_chance(shows: Sequence[Aspect], mistake: KnownMistake, key: ExerciseKey)
 
 
 def _guessed(exercise: Exercise, answer: Answer, key: ExerciseKey, held: Mapping[str, bool]) -> str:
-    """What machine-made wrong answers with the same numbers can be told, where there is one; "" where there is none."""
+    """What machine-made wrong answers with the same numbers can be told, where there is one; "" where there is none.
+
+    Where the answer gave no numbers, the other has to fail too.
+    """
     failed = [a for a in exercise.aspects if not a.side and not held[a.name]]
     holding = {a.name for a in exercise.aspects if not a.side and held[a.name]}
+    answered = [a for a in failed if answer.outcomes[a.name].state == ANSWERED]
     for guess in key.guesses:
-        if failed and not holding & set(guess.digests) and all(_fits(guess, a, answer) for a in failed):
+        if not answered or holding & set(guess.digests) or not {a.name for a in failed} <= set(guess.digests):
+            continue
+        if all(_fits(guess, aspect, answer) for aspect in answered):
             return guess.says
     return ""
 
 
 def _fits(guess: Guess, aspect: Aspect, answer: Answer) -> bool:
     if aspect.name in answer.alike:  # in an exam the inputs are others, and there is a digest of the desk's
-        return answer.alike[aspect.name] == guess.digests.get(aspect.name)
+        return answer.alike[aspect.name] == guess.digests[aspect.name]
     outcome, samples = answer.outcomes[aspect.name], guess.seen.get(aspect.name, {})
-    if outcome.state != ANSWERED or outcome.tensors.keys() != samples.keys():
+    if outcome.tensors.keys() != samples.keys():
         return False
     return all(fits(sample, outcome.tensors[name], aspect.tolerance) for name, sample in samples.items())
 
