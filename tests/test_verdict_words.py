@@ -179,6 +179,19 @@ def test_a_gradient_is_called_by_the_input_it_belongs_to():
     assert "gradient 1" not in said.lower()
 
 
+def test_of_wrong_values_the_gradient_is_no_matter_of_its_own():
+    lines = judged(PRODUCT, product, lambda x, w: (x @ w).exp()).aspects
+    assert lines[1].says == "Wrong values have wrong gradients: mend the values first."
+
+
+def test_what_an_aspect_that_was_missed_would_mean_is_not_said_of_code_that_raised():
+    def divides():
+        return 1 / 0
+
+    asked = exercise(Aspect("turning", 1, lambda answer, draw: answer(), missed="Your products change."))
+    assert "products" not in told(asked, lambda: ROWS, divides)
+
+
 def test_further_inputs_of_an_aspect_are_named_where_they_fail():
     assert "With a batch of one: your result has 1 axis" in told(PRODUCT, product, lambda x, w: (x @ w).squeeze())
 

@@ -52,7 +52,7 @@ def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, axes: list[str]) -> 
     if sorted(yours.shape) == sorted(target.shape):
         return f"Your result has shape {tuple(yours.shape)}: the right sizes in another order. {need} is needed."
     wrong = [place for place in range(target.dim()) if yours.shape[place] != target.shape[place]]
-    names = ", ".join(f"axis {axes[p]}" if p < len(axes) else f"axis {p}" for p in wrong)
+    names = ", ".join(dict.fromkeys(f"axis {axes[p]}" if p < len(axes) else f"axis {p}" for p in wrong))
     look = f" Look at {names}." if target.dim() > 1 else ""
     return f"Your result has shape {tuple(yours.shape)}; {need} is needed.{look}"
 

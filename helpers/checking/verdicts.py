@@ -19,6 +19,7 @@ from helpers.exercises.exercise import Aspect
 
 SAME_CAUSE = "The same cause as above."
 WAITS = "Counts as soon as the values are right."
+OF_WRONG_VALUES = "Wrong values have wrong gradients: mend the values first."
 LIKE = "The numbers here are those of a known mistake, which you make in this case at least: {}."
 
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
@@ -254,7 +255,7 @@ def _tell(
     told: dict[str, str] = {}
     said: set[str] = set()
     fails_anyway = any(outcomes[a.name].state == RAISED for a in exercise.aspects if not a.side)
-    raised_above = False
+    raised_above = wrong_above = False
     misnamed = any(_names_differ(outcomes[a.name], key.reference[a.name]) for a in exercise.aspects)
     for aspect in exercise.aspects:
         outcome, target = outcomes[aspect.name], key.reference[aspect.name]
@@ -266,9 +267,9 @@ def _tell(
         elif outcome.state == RAISED:
             cause = outcome.says  # the same error may come from another line, or with other words around it
             # what the values raise too has nothing to do with a side aspect's own matter
-            own = not (aspect.side and fails_anyway)
+            own = aspect.side and aspect.name != LEFT_ALONE and not fails_anyway
             text = _raised(outcome, aspect.missed if own else "")
-            if not own and raised_above:
+            if aspect.side and fails_anyway and raised_above:
                 text = SAME_CAUSE
             raised_above = True
         elif misnamed and not aspect.side and _same_shapes(outcome, target):
@@ -276,7 +277,11 @@ def _tell(
         elif aspect.name in like:
             text = LIKE.format(like[aspect.name].title)
         else:
-            text = _explain(aspect, outcome, target, "" if aspect.side else guess)
+            text, of_a_kind = _explain(aspect, outcome, target, "" if aspect.side else guess)
+            if wrong_above and not of_a_kind and any(name.startswith("gradient") for name in target.tensors):
+                text = OF_WRONG_VALUES
+            guess = "" if guess and guess in text else guess  # once is enough
+            wrong_above |= not aspect.side and outcome.state == ANSWERED
         told[aspect.name] = SAME_CAUSE if (cause or text) in said else text
         said.add(cause or text)
     return told
@@ -288,24 +293,25 @@ def _raised(outcome: Outcome, missed: str) -> str:
     return f"Your code raised {error.rstrip('.!')}{where}. {missed}".strip()
 
 
-def _explain(aspect: Aspect, yours: Outcome, target: Outcome, guess: str) -> str:
+def _explain(aspect: Aspect, yours: Outcome, target: Outcome, guess: str) -> tuple[str, bool]:
+    """What is wrong, and whether that names a difference of a kind (see `diagnosing.looked_at`)."""
     if yours.state == NOT_ATTEMPTED:
-        return "This part still raises NotImplementedError."
+        return "This part still raises NotImplementedError.", True
     if yours.state == REFUSED:
-        return yours.says
+        return yours.says, True
     if aspect.missed:
-        return aspect.missed
+        return aspect.missed, True
     if yours.tensors.keys() != target.tensors.keys():
-        return f"Your code gives {_listed(yours.tensors)}; {_listed(target.tensors, 'is', 'are')} needed."
+        return f"Your code gives {_listed(yours.tensors)}; {_listed(target.tensors, 'is', 'are')} needed.", True
     for name, tensor in target.tensors.items():
         if yours.tensors[name].dtype == torch.uint8 and tensor.dtype == torch.uint8 and name == NAMES:
-            return _different_names(yours.tensors[name], tensor)
+            return _different_names(yours.tensors[name], tensor), True
         alone = Outcome(ANSWERED, {name: yours.tensors[name]})
         if not same_outcome(alone, Outcome(ANSWERED, {name: tensor}), aspect):
             said, of_a_kind = looked_at(yours.tensors[name], tensor, aspect)
             guessed = f"Your numbers come out {guess}." if guess else ""
             parts = [said, guessed] if of_a_kind else [guessed, said]
-            return _introduced(name, " ".join(part for part in parts if part))
+            return _introduced(name, " ".join(part for part in parts if part)), of_a_kind
     raise AssertionError(f"{aspect.name} holds: there is nothing to explain")
 
 
