@@ -35,7 +35,7 @@ def looked_at(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tupl
         said = look(yours, target, mine, goal, axes, aspect)
         if said:
             return said, False
-    return _largest_difference(mine, goal, axes, aspect), False
+    return _largest_difference(target, mine, goal, axes, aspect), False
 
 
 def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, axes: list[str]) -> str:
@@ -232,17 +232,22 @@ def _rounded(yours, target, mine, goal, axes, aspect) -> str:
     return ""
 
 
-def _largest_difference(mine: torch.Tensor, goal: torch.Tensor, axes: list[str], aspect: Aspect) -> str:
+def _largest_difference(target, mine, goal, axes, aspect) -> str:
     if goal.dim() == 0:
         return f"Your number is {mine.item():.6g}; the right one, for the same input, is {goal.item():.6g}."
-    apart = (mine - goal).abs()
-    apart[~torch.isfinite(apart)] = float("inf")
-    worst = [int(i) for i in torch.unravel_index(apart.argmax(), goal.shape)]
-    right = int(aspect.tolerance.near(mine, goal).sum())
+    near = aspect.tolerance.near(mine, goal)
+    if target.is_floating_point():
+        apart = (mine - goal).abs()
+        apart[~torch.isfinite(apart)] = float("inf")
+        place, which = torch.unravel_index(apart.argmax(), goal.shape), "They differ most at"
+    else:  # among ids, 7 is no nearer to 8 than to 2
+        place, which = (~near).nonzero()[0], "The first that is wrong is at"
+    index = tuple(int(i) for i in place)
+    right = int(near.sum())
     still = f" {right} of {goal.numel()} are right." if right else ""
     return (
-        f"Shape and type are right, the numbers are not. They differ most at {_place(worst, axes)}: "
-        f"yours is {mine[tuple(worst)]:.4g}, the target {goal[tuple(worst)]:.4g}.{still}"
+        f"Shape and type are right, the numbers are not. {which} {_place(list(index), axes)}: "
+        f"yours is {mine[index]:.4g}, the target {goal[index]:.4g}.{still}"
     )
 
 
