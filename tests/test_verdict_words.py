@@ -117,8 +117,8 @@ def test_of_a_list_it_is_said_how_far_it_is_right():
 
 
 def test_of_ids_the_first_wrong_one_is_shown_for_none_is_nearer_than_another():
-    said = said_of(torch.tensor([[5, 6], [7, 8], [9, 1]]), torch.tensor([[5, 2], [4, 80], [2, 1]]), axes="b t")
-    assert "The first that is wrong is at [b=0, t=1]: yours is 2, the target 6. 2 of 6 are right." in said
+    said = said_of(torch.tensor([[5, 6], [7, 8], [9, 1]]), torch.tensor([[5, 50256], [4, 80], [2, 1]]), axes="b t")
+    assert "The first that is wrong is at [b=0, t=1]: yours is 50256, the target 6. 2 of 6 are right." in said
 
 
 def test_an_axis_of_length_one_that_got_lost_is_called_so():

@@ -217,7 +217,7 @@ def _beginning(yours, target, mine, goal, axes, aspect) -> str:
     if not first:
         return ""
     begun = "The first number of your result is" if first == 1 else f"The first {first} numbers of your result are"
-    return f"{begun} right. Then, at index {first}, yours is {mine[first]:.4g}, the target {goal[first]:.4g}."
+    return f"{begun} right. Then, at index {first}, yours is {_shown(mine[first])}, the target {_shown(goal[first])}."
 
 
 def _rounded(yours, target, mine, goal, axes, aspect) -> str:
@@ -247,8 +247,14 @@ def _largest_difference(target, mine, goal, axes, aspect) -> str:
     still = f" {right} of {goal.numel()} are right." if right else ""
     return (
         f"Shape and type are right, the numbers are not. {which} {_place(list(index), axes)}: "
-        f"yours is {mine[index]:.4g}, the target {goal[index]:.4g}.{still}"
+        f"yours is {_shown(mine[index])}, the target {_shown(goal[index])}.{still}"
     )
+
+
+def _shown(number: torch.Tensor) -> str:
+    """50256 as it is, and 0.123456 as 0.1235."""
+    value = number.item()
+    return f"{value:.0f}" if value == value // 1 and abs(value) < 1e9 else f"{value:.4g}"
 
 
 def _loose(aspect: Aspect):
