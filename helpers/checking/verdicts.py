@@ -32,6 +32,11 @@ MISNAMED = (
     "shapes of its parameters are."
 )
 
+UNREGISTERED = (
+    "What is no parameter of your module may stay behind when the module moves to another device: mend the names and "
+    "shapes of its parameters first."
+)
+
 UNWRITTEN = (
     "The cell of this exercise still holds the stub, so whatever the check was given is not this cell's. Write the"
     " answer into the cell of the exercise."
@@ -271,6 +276,8 @@ def _tell(
             text = _raised(outcome, aspect.missed if own else "")
             if aspect.side and fails_anyway and raised_above:
                 text = SAME_CAUSE
+            elif misnamed and aspect.side:
+                text = UNREGISTERED
             raised_above = True
         elif misnamed and not aspect.side and _same_shapes(outcome, target):
             text = MISNAMED
