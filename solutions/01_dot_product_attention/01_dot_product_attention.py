@@ -81,8 +81,8 @@ plt.show()
 # </div>
 #
 # Take Ada and *Casablanca*. Ada is described by (2, −1): fond of romance, put off by action. The film is described by
-# (2, −1) too, so the match is 2·2 + (−1)·(−1) = 5. Ben, at (−1, 2), gets −1·2 + 2·(−1) = −4. Two multiplications
-# each, and we know whom to invite.
+# (2, −1) too, so the match is 2·2 + (−1)·(−1) = 5. Ben, at (−1, 2), gets −1·2 + 2·(−1) = −4. Two multiplications each:
+# recommend it to Ada, not to Ben.
 
 # %% [markdown]
 # ## Let the numbers be learned
@@ -134,8 +134,9 @@ def masked_squared_error(users, films, ratings, seen):
 check(masked_squared_error)
 
 # %% [markdown]
-# Now train with it. The films below are real and their 200 viewers are made up; each has seen about a third of
-# the films. The training sees only the ratings: no genre, no description.
+# Now train with it. The films below are real and their 200 viewers are made up: each cares about two things, romance
+# against action and light against serious, and rates by these two and some noise. Each has seen about a third of the
+# films. The training sees only the ratings: no genre, no description.
 
 # %% tags=["show"]
 known = film_ratings()
@@ -165,15 +166,17 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film, at its two learned numbers, turned so that the direction in which predictions vary
-# most lies flat. (Any rotation of users and films together predicts the same ratings, so this one is as good as another.) Films that the same people liked lie close together. Follow the horizontal axis from one end to the other: romance
-# at one end, action at the other. Across it, light films part from serious ones. Nobody told the model about either.
+# **How to read it.** Each point is a film, at its two learned numbers, turned by a singular value decomposition (SVD)
+# so that the direction in which predictions vary most lies flat. (Any rotation of users and films together predicts the
+# same ratings, so this one is as good as another.) Films that the same people liked lie close together. Follow the
+# horizontal axis from one end to the other: romance at one end, action at the other. Across it, light films part from
+# serious ones. These are the two things by which our viewers rated; the model got them back from the ratings alone.
 #
 # </div>
 #
-# This is **matrix factorisation**, and it was long the heart of film recommenders (Koren, Bell and Volinsky, 2009). What
-# matters here is the pattern behind it: *give everything a vector, let dot products be the matches, and learn the vectors
-# from what the matches should have been.*
+# This is **matrix factorisation**, and it was long the heart of film recommenders (Koren, Bell and Volinsky, 2009;
+# their figure 3 shows the factors learned from real ratings). What matters here is the pattern behind it: *give
+# everything a vector, let dot products be the matches, and learn the vectors from what the matches should have been.*
 
 # %% [markdown]
 # ## The same move for words
@@ -306,7 +309,7 @@ check(row_softmax)
 # %% [markdown]
 # Both of your functions at work on a sentence. The vectors are the ones learned above.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of an nine-word sentence against itself. Left, raw weights: a dark diagonal of 4 and symmetric smaller entries. Right, softmaxed weights: each row sums to one, most of it on the diagonal, the rest on related words."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of a nine-word sentence against itself. Left, raw weights: a dark diagonal of 4 and symmetric smaller entries. Right, softmaxed weights: each row sums to one, most of it on the diagonal, the rest on related words."}}
 sentence = "the loop terminates when the function raises an exception".split()
 x = vectors[[vocabulary.index(word) for word in sentence]]    # (t, e)
 x = x.unsqueeze(0).to(device())                               # (1, t, e): a batch of one
@@ -320,10 +323,11 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i belongs to output i; the cells of the row say how much each input j contributes to it. On the left,
-# the diagonal is 4 everywhere, and the matrix is its own mirror image: $x_i \cdot x_j = x_j \cdot x_i$. On the right every row
-# adds up to 1. The mirror image is gone, because each row was divided by a sum of its own. Every word gives most
-# weight to itself; look where the rest of the rows *loop* and *raises* goes. The word *the* occurs twice, with the same vector: its two rows are the same.
+# **How to read it.** Row i belongs to output i; the cells of the row say how much each input j contributes to it. On
+# the left, the diagonal is 4 everywhere, and the matrix is its own mirror image: $x_i \cdot x_j = x_j \cdot x_i$. On
+# the right every row adds up to 1. The mirror image is gone, because each row was divided by a sum of its own. Every
+# word gives most weight to its own vector. See where *loop* and *raises* put the rest of their weight: on *terminates*,
+# and on *an* and *exception*. The word *the* occurs twice, with the same vector: its two rows are the same.
 #
 # </div>
 
@@ -360,8 +364,8 @@ def self_attention_in_loops(x):
 #
 # **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Two matrix products with a softmax between them. You may use `torch.softmax` here: you have earned it, and a slip in exercise 2 or 3
-# need not follow you.
+# Two matrix products with a softmax between them. Use `torch.softmax` here, so that an error in exercise 2 or 3 does
+# not carry over.
 #
 # <details><summary>Hint 1: check your shapes</summary>
 #
@@ -400,7 +404,7 @@ print("fast and slow agree to within 0.00001:", apart < 1e-5)
 # %% [markdown]
 # What does it do to vectors? In two dimensions we can watch.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull; points far out hardly move, points near the middle move towards the larger vectors."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull; the two points farthest out move least, the others move towards larger vectors on their side."}}
 points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5)).to(device())
 plots.hull_picture(points[0], self_attention(points)[0])
 plt.show()
@@ -408,17 +412,18 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow leads from an input to its output. The shaded shape is the smallest convex one that holds all
-# inputs, and no output ever leaves it: an average with positive weights cannot. Long vectors out at the corners hardly move, since $x_i \cdot x_i$
-# is the square of a length and beats the rest of its row. Short ones are drawn to whoever points their way.
+# **How to read it.** Each arrow leads from an input to its output. The shaded shape is the smallest convex one that
+# holds all inputs, and no output ever leaves it: an average with positive weights cannot. The two longest vectors move
+# least, since $x_i \cdot x_i$ is the square of a length and hard to beat. Shorter ones are drawn towards longer ones
+# that point their way.
 #
 # </div>
 
 # %% [markdown]
 # ## Spot the bug
 #
-# This runs. It raises nothing, its output has the right shape, and its numbers look like any others. It was written by
-# somebody in a hurry, as many of us have. What is wrong?
+# This runs. It raises nothing, its output has the right shape, and its numbers look like any others. It was written in
+# a hurry. What is wrong?
 
 # %% tags=["show", "nbval-check-output"]
 def hurried_attention(x):
@@ -520,7 +525,8 @@ for function in (self_attention, running_sum):
 # - **It sees a set.** If order matters, and in language it does, order has to be put into the vectors themselves. Lesson 6 does that.
 # - **It is the only place where positions meet.** Every other layer of a transformer treats each position alone. All that one word
 #   ever learns about another goes through these weights.
-# - **It mostly looks at itself.** $x_i \cdot x_i$ is a sum of squares. Nothing says that this is what a word needs; there is just no way, yet, to ask for
+# - **It mostly looks at itself.** For vectors of equal length $x_i \cdot x_i$ is the largest entry of its row (lesson 2
+#   says what holds in general). Nothing says that this is what a word needs; there is just no way, yet, to ask for
 #   anything else.
 #
 # The last point is the way on. One vector is used three times here: to ask, to be asked, and to be summed. Lesson 2 gives it a
@@ -549,9 +555,10 @@ for function in (self_attention, running_sum):
 # </details>
 # <details><summary>3. Could softmax be left out, and the raw weights used as they are?</summary>
 #
-# Then Y = X Xᵀ X. The outputs are no longer averages: they grow with t and with the cube of the vectors' length, and weights can be
-# negative. It can be made to work with care, and has a name, linear attention; without the softmax the product can also be
-# bracketed as X (Xᵀ X), which costs t·e² instead of t²·e.
+# Then Y = X Xᵀ X. The outputs are no longer averages: they grow with t and with the cube of the vectors' length, and
+# weights can be negative. Without the softmax the product can also be bracketed as X (Xᵀ X), which costs t·e² instead
+# of t²·e. What can be made of that, with care, is called linear attention (A. Katharopoulos et al., "Transformers are
+# RNNs: fast autoregressive transformers with linear attention", *ICML* 2020).
 #
 # </details>
 #
