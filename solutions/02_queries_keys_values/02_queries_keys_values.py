@@ -57,13 +57,13 @@ check = start("02_queries_keys_values")
 # | $x_j$, right of the dot | it is compared with, to set its weight in the outputs of **others** | the **key** |
 # | $x_j$, at the end | it is added up, once the weights are known | the **value** |
 #
-# A word may well ask for one thing, be found under another, and have a third to say. An adjective asks for the noun that it belongs to; it
-# is of interest to that noun, and to no other adjective; and what it has to tell is its meaning, which is neither of the two.
+# A word may ask for one thing, match on another, and pass on a third. An adjective looks for its noun (query), can be
+# found by that noun (key), and contributes its meaning (value).
 #
 # The three names come from a data structure that you use every day.
 
 # %% [markdown]
-# ## A dictionary that does not mind
+# ## A dictionary with soft matches
 #
 # A Python dictionary stores values under keys. You come with a query; if one of the keys **equals** it, you get that key's value. If none
 # does, you get an error, however near you were.
@@ -223,19 +223,21 @@ plt.show()
 # **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*, exactly as well. But a word may be
 # important for another without the reverse.
 #
-# **Nobody gets away from itself.** By the Cauchy-Schwarz inequality
+# **No two words can look only at each other.** By the Cauchy-Schwarz inequality
 #
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# So of any two positions, at least one matches *itself* at least as well as it matches the other. Two words that both look more at each other than
-# at themselves are impossible, whatever their vectors are.
+# So of any two positions, at least one matches *itself* at least as well as it matches the other. No two words can each
+# give the other more weight than they give themselves, whatever their vectors are.
 #
 # The way out is to let the model make three vectors out of each. Three matrices do it, and they are learned:
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
-# $W_q$ and $W_k$ have shape (e, d); queries and keys are compared, so they need the same width d. $W_v$ may lead to a width of its own, (e, v); most
-# models take d there too. A matrix of this kind is called a **projection**: it keeps of a vector what the role needs and drops the rest.
+# $W_q$ and $W_k$ have shape (e, d); queries and keys are compared, so they need the same width d. $W_v$ may lead to a
+# width of its own, (e, v); most models take d there too. A matrix of this kind is called a **projection** (not in the
+# strict sense of linear algebra, where projecting twice is projecting once): it keeps of a vector what the role needs
+# and drops the rest.
 
 # %% [markdown]
 # <div class="card">
@@ -430,7 +432,8 @@ plt.show()
 # %% [markdown]
 # ## Three pictures of one word
 #
-# Since d = 2, queries and keys can be drawn as they are. Values are 40 wide; of these you see the two directions in which they spread most.
+# Since d = 2, queries and keys can be drawn as they are. Values are 40 wide; of these you see the two directions in
+# which they spread most, found by a singular value decomposition (SVD).
 
 # %% tags=["show"]
 kinds = known_words(vocabulary)
@@ -498,8 +501,8 @@ plt.show()
 #
 # **Exercise 5 · `SingleHeadAttention`** &nbsp; ★★☆ · 15 minutes · 4 points
 #
-# Write the module. For the attention itself call `finished_attention(q, k, v)`, which the first cell imported: it does what exercise 4 asks for, so a slip there does not
-# follow you here.
+# Write the module. For the attention itself call `finished_attention(q, k, v)`, which the first cell imported: it does
+# what exercise 4 asks for, so an error there does not carry over.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
