@@ -23,7 +23,7 @@
 # | **You will build** | scaled scores, also in a form that is safe in half precision, and three instruments: a variance, an entropy, and how much gradient a softmax lets through |
 # | **You need** | lesson 2, and from probability only what a mean and a variance are |
 # | **It takes** | about 80 minutes: six exercises, 23 points |
-# | **It computes** | for well under a minute in all, without a GPU |
+# | **It computes** | in under a minute in all, without a GPU |
 #
 # As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or one key
 # ([notation](../../site/notation.md)). Run the next cell before anything else.
@@ -81,8 +81,10 @@ bars(weights)
 # %% [markdown]
 # ## How large is a dot product?
 #
-# Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean 0 and variance 1**. A
-# fresh linear layer whose weights have variance 1/e makes such components out of such inputs. Now go line by line. First one product of two components:
+# Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
+# 0 and variance 1**. A fresh linear layer whose weights have variance 1/e makes such components out of such inputs.
+# (PyTorch's own `nn.Linear` starts with variance 1/(3e), which makes them smaller by $\sqrt 3$, and the scores by 3.)
+# Now go line by line. First one product of two components:
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
@@ -171,12 +173,14 @@ plt.show()
 #
 # </div>
 #
-# There is a second way to see the root. A vector of d equal entries c has length
+# There is a second way to see the root. A vector of d entries of size c has length
 #
-# $$\sqrt{c^2 + c^2 + \dots + c^2} \;=\; c \sqrt d ,$$
+# $$\sqrt{c^2 + c^2 + \dots + c^2} \;=\; c \sqrt d .$$
 #
-# so entries of a fixed size make vectors that grow longer as they grow wider. Divide the scores by $\sqrt d$ and the width is out of the matter. What matters from then on
-# is the size of the entries and how well they agree.
+# The product of two such vectors is their lengths times the cosine of the angle between them. For vectors that have
+# nothing to do with each other that cosine is about $1/\sqrt d$ in size: the wider the space, the closer to a right
+# angle. So a typical score has the size $c^2 d / \sqrt d = c^2 \sqrt d$, and divided by $\sqrt d$ it no longer depends
+# on the width. Vectors that agree are another matter; question 2 at the end of the lesson comes back to them.
 
 # %% [markdown]
 # ## Divide by √d
@@ -185,7 +189,8 @@ plt.show()
 #
 # $$w'_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} , \qquad\qquad \operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 ,$$
 #
-# whatever d is. A textbook example has two keys, d = 64, and scores 112 and 96:
+# whatever d is. The example of J. Alammar's *The illustrated transformer* (2018) has two keys, d = 64, and scores 112
+# and 96:
 
 # %% tags=["show", "nbval-check-output"]
 plain = torch.tensor([112.0, 96.0])
@@ -254,8 +259,10 @@ bars(weights)
 #
 # </div>
 #
-# **Which root?** The one of the axis that is summed over: d, the width of one head. When a model of width e works with h heads, each of them is d = e/h wide, and a published tutorial divides by √e there. Then
-# all scores come out $\sqrt{e/d} = \sqrt h$ times too small and every head starts out nearly flat. Nothing raises an error; the shapes are the same.
+# **Which root?** The one of the axis that is summed over: d, the width of one head. When a model of width e works with
+# h heads, each of them is d = e/h wide, and code that divides by √e there is in circulation. Then all scores come out
+# $\sqrt{e/d} = \sqrt h$ times too small and every head starts out nearly flat. Nothing raises an error; the shapes are
+# the same.
 
 # %% [markdown]
 # ## Divide early
@@ -274,8 +281,9 @@ for dtype in (torch.float16, torch.bfloat16):
     print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
 
 # %% [markdown]
-# float16 ends at 65,504. The vector above has 64 entries of 40: a long vector and not an absurd one. Its product with itself is 102,400, too large, and so it is ∞ before anybody gets to divide it by 8.
-# The result, 12,800, would have fitted. (bfloat16 has a wide range and few digits instead. It does not overflow here; it is just coarse.)
+# float16 ends at 65,504. The vector above has 64 entries of 40: a long vector and not an absurd one. Its product with
+# itself is 102,400, too large, and so it is ∞ before it can be divided by 8. The result, 12,800, would have fitted.
+# (bfloat16 has a wide range and few digits instead. It does not overflow here; it is just coarse.)
 #
 # So divide first. To keep queries and keys of the same size, share the division between them: from $\sqrt d = d^{1/4} \cdot d^{1/4}$ follows
 #
@@ -326,8 +334,10 @@ one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
 print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
 
 # %% [markdown]
-# The last line says why this deserves an exercise: one overflow turns the *whole row* into NaN, and a NaN spreads through everything that is computed from it. Dividing only q, by all of √d, is as safe for
-# the product. Sharing the division keeps both tensors at a moderate size.
+# The last line says why this deserves an exercise: one overflow turns the *whole row* into NaN, and a NaN spreads
+# through everything that is computed from it. Dividing only q, by all of √d, is as safe for the product. Sharing the
+# division keeps both tensors at a moderate size. You will rarely see it written out in current programs: most large
+# models are trained in bfloat16, and fused attention kernels add the products up in float32 and scale inside.
 
 # %% [markdown]
 # ## What saturation costs
@@ -379,7 +389,8 @@ def softmax_jacobian(p):
 check(softmax_jacobian)
 
 # %% [markdown]
-# The textbook's two scores again, 112 and 96, joined by a third of 108, with and without scaling. Autograd, which knows nothing of our formula, has to agree.
+# Alammar's two scores again, 112 and 96, joined by a third of 108, with and without scaling. Autograd, which knows
+# nothing of our formula, has to agree.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to 0.24, and the entries beside it are negative."}}
 z = torch.tensor([112.0, 96.0, 108.0], device=device())
@@ -472,7 +483,8 @@ for d, (query, keys) in drawn.items():
 #
 # **Exercise 6 · `largest_gradient`** &nbsp; ★★★ · 12 minutes · 5 points
 #
-# Given **scores** (not weights), return the spectral norm of the softmax Jacobian of each row. Write the Jacobian out here, so that a slip in exercise 4 does not follow you; `torch.softmax` is yours.
+# Given **scores** (not weights), return the spectral norm of the softmax Jacobian of each row. Write the Jacobian out
+# here, so that an error in exercise 4 does not carry over; `torch.softmax` is yours.
 #
 # <details><summary>Hint 1: three steps</summary>
 #
@@ -547,9 +559,13 @@ for name, line in gradients.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16 on, at less than the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end by about half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$. (At d = 4 and 16 the row without scaling lets
-# a little more through. An even row is not the most responsive one: with 16 equal scores it is 1/16, as printed above.) The lines under the figure
-# say that the mean is even kind. Most rows let nothing through; what is left of the mean comes from the few in which the two best scores lie close together by chance.
+# **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16
+# on, at less than the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end by about
+# half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$. (At d = 4 and 16 the row without scaling lets
+# a little more through. An even row is not the most responsive one: with 16 equal scores it is 1/16, as printed above.)
+# The shares printed under the figure show that the mean flatters: without scaling, most rows let less than 0.001
+# through at d = 1024. What is left of the mean comes from the others, in which the two best scores lie close together by
+# chance.
 #
 # </div>
 
@@ -586,14 +602,18 @@ axes[0].get_legend().remove()
 plt.show()
 
 for name, scores_of in both.items():
-    last = [learn(1024, scores_of, rate)[-1] for rate in (0.001, 0.01, 0.1, 1.0)]
-    print(f"d = 1024, {name}: best of {len(last)} learning rates ends at {min(last):.2f}")
+    runs = [learn(1024, scores_of, rate=10.0**power) for power in range(-5, 3)]
+    first, best = runs[0][0], min(losses[-1] for losses in runs)
+    print(f"d = 1024, {name}: from {first:.2f}, best of {len(runs)} rates ends at {best:.2f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the less is learned; at d = 1024 the first steps throw the loss up a little, after that it does not move at all, and the lines under the figure say that none of four learning rates, from 0.001 to 1, gets it far. On the right, d = 64 and d = 1024 are nearly one line: a rate that
-# works at one width works at the other. (d = 4 lags on both sides for another reason: in four dimensions, 16 keys stand in each other's way. There the root is only 2, and
+# **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the
+# less is learned; at d = 1024 the first steps throw the loss up a little, after that it does not move at all, and the
+# lines under the figure say that even the best of eight learning rates, from $10^{-5}$ to 100, stays far above 0. On
+# the right, d = 64 and d = 1024 are nearly one line: a rate that works at one width works at the other. (d = 4 lags on
+# both sides for another reason: in four dimensions, 16 keys stand in each other's way. There the root is only 2, and
 # going without it, which amounts to a larger step, does no harm.)
 #
 # </div>
@@ -601,8 +621,9 @@ for name, scores_of in both.items():
 # %% [markdown]
 # ## Spot the bug
 #
-# The next cell is boiled down from a widely copied port of GPT-2. The model had been trained by others, with all due care; the port loads their weights, PyTorch reports that every key matched, and the
-# text that comes out is nonsense. What went wrong, and why did nothing complain?
+# Code like this is in circulation, as part of programs that run GPT-2. The model had been trained by others, with all
+# due care; the program loads their weights, PyTorch reports that every key matched, and the text that comes out is
+# nonsense. What went wrong, and why did nothing complain?
 
 # %% tags=["show"]
 class PortedHead(torch.nn.Module):
