@@ -81,23 +81,27 @@ plt.show()
 # Two things are missing, and it is worth telling them apart. The first is that nothing says *where* a word stands. Lesson 6 is about that; until
 # then we add to every word a learned vector for its place, and leave it at one line of code.
 #
-# The second is what this lesson is about. A larger weight makes an arrow longer. It cannot **turn** it. Whether mary gives or receives, she enters the sum
-# along the same direction $v_{\text{mary}}$, and only the amount can tell the difference. Three answers, blurred into one vector.
+# The second is what this lesson is about. A larger weight makes an arrow longer. It cannot **turn** it. Her place adds
+# a part to her value, the same part for whoever stands there; but the part that says *mary* keeps its direction,
+# whether she gives or receives, and only the amount can tell the difference. Three answers, blurred into one vector.
 
 # %% [markdown]
 # ## Heads
 #
-# So let $h$ attentions look at the same sentence, each with three matrices of its own. Call them **heads**. Head $k$ computes
+# So let $h$ attentions look at the same sentence, each with three matrices of its own. Call them **heads**. Head $r$
+# computes
 #
-# $$y^{(k)} \;=\; \operatorname{softmax}\!\Big(\tfrac{1}{\sqrt d}\; q^{(k)} k^{(k)\top}\Big)\, v^{(k)}
+# $$y^{(r)} \;=\; \operatorname{softmax}\!\Big(\tfrac{1}{\sqrt d}\; q^{(r)} k^{(r)\top}\Big)\, v^{(r)}
 # \qquad\text{of shape } (t, d),$$
 #
-# where $q^{(k)} = x\,W_q^{(k)}$, and $k^{(k)}$ and $v^{(k)}$ alike, with matrices of shape $(e, d)$. The root is that of $d$, the width in which the dot products are taken: lesson 3's
-# argument counts their terms, and there are $d$ of them. Then lay the $h$ results side by side, $(t, h\,d)$, and mix them with one more matrix, of shape $(h\,d, e)$, that brings the width
-# back to $e$. We call that last map `unify`.
+# where $q^{(r)} = x\,W_q^{(r)}$, and $k^{(r)}$ and $v^{(r)}$ alike, with matrices of shape $(e, d)$. The root is that
+# of $d$, the width in which the dot products are taken: lesson 3's argument counts their terms, and there are $d$ of
+# them. Then lay the $h$ results side by side, $(t, h\,d)$, and mix them with one more matrix, of shape $(h\,d, e)$,
+# that brings the width back to $e$. We call that last map `unify`.
 #
-# Mary now enters the result once for each head, $\sum_k w^{(k)} v^{(k)}_{\text{mary}} W_u^{(k)}$ with $W_u^{(k)}$ the $d$ rows of `unify` that belong to head $k$, and every head has a
-# direction of its own to put her in. A head that looks for givers can say *mary* in one direction, a head that looks for receivers in another.
+# Mary now enters the result once for each head, $\sum_r w^{(r)} v^{(r)}_{\text{mary}} W_u^{(r)}$ with $W_u^{(r)}$ the
+# $d$ rows of `unify` that belong to head $r$, and every head has a direction of its own to put her in. A head that
+# looks for givers can say *mary* in one direction, a head that looks for receivers in another.
 #
 # How wide should a head be? Two conventions are in use. In the **narrow** one, the paper's, the heads share the width: $d = e/h$. The paper has $e = 512$, $h = 8$, and so $d = 64$ (section
 # 3.2.2). In the **wide** one every head has the whole width, $d = e$. We begin with the narrow one.
@@ -141,8 +145,8 @@ plt.show()
 def split_heads(x, h):
     """Cut the width into heads.
 
-    x: (b, t, e). Returns (b, h, t, d) with d = e/h. Counted from 0, head k has components
-    k·d to (k+1)·d − 1 of every position.
+    x: (b, t, e). Returns (b, h, t, d) with d = e/h. Counted from 0, head r has components
+    r·d to (r+1)·d − 1 of every position.
     Raises ValueError, with e and h in its message, when e is not divisible by h.
     """
     ### BEGIN SOLUTION
@@ -204,7 +208,7 @@ def merge_heads(x):
     """Lay the heads side by side.
 
     x: (b, h, t, d). Returns (b, t, e) with e = h·d. Counted from 0, components
-    k·d to (k+1)·d − 1 of every position come from head k.
+    r·d to (r+1)·d − 1 of every position come from head r.
     """
     ### BEGIN SOLUTION
     b, h, t, d = x.shape
@@ -238,9 +242,11 @@ print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), la
 #
 # **Exercise 3 · `MultiHeadAttention`** &nbsp; ★★★ · 20 minutes · 5 points
 #
-# Write the module in the narrow convention. Name its layers `to_queries`, `to_keys`, `to_values` (each `nn.Linear(e, e, bias=False)`) and `unify` (`nn.Linear(e, e)`). Its constructor refuses an e that h does not
-# divide, with a `ValueError` that names both: a model that cannot work should not come into being. Call `finished_split(x, h)` and `finished_merge(x)`, which the first cell
-# imported: they do what exercises 1 and 2 ask for, so a slip there does not follow you here.
+# Write the module in the narrow convention. Name its layers `to_queries`, `to_keys`, `to_values` (each
+# `nn.Linear(e, e, bias=False)`) and `unify` (`nn.Linear(e, e)`). Its constructor refuses an e that h does not divide,
+# with a `ValueError` that names both: better to fail when the model is built than when it is first used. Call
+# `finished_split(x, h)` and `finished_merge(x)`, which the first cell imported: they do what exercises 1 and 2 ask for,
+# so an error there does not carry over.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
@@ -307,8 +313,10 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 # %% [markdown]
 # ## Three questions, answered
 #
-# Does it help? Make sentences by rule, *NAME gave THING to NAME*, from 16 names and 16 things. A reader gets the five words, one layer of attention, and must then say who, what
-# and whom **from the one vector at the word *gave***, with a linear map. Compare h = 1 with h = 3. Both have the same number of parameters, as exercise 7 will count: what differs
+# Does it help? Make sentences by rule, *NAME gave THING to NAME*, from 16 names and 16 things. A reader gets the five
+# words, one layer of attention, and must then say who, what and whom **from the one vector at the word *gave***, with a
+# linear map. The loss is the **cross-entropy**: minus the logarithm of the probability that the right answer was given,
+# on average. Compare h = 1 with h = 3. Both have the same number of parameters, as exercise 7 will count: what differs
 # is only how the width is used.
 
 # %% tags=["show"]
@@ -395,7 +403,7 @@ plt.show()
 # %% [markdown]
 # ## Spot the bug
 #
-# This `forward` stood in published teaching code. Its own test, training on a copying task, passed, and so does ours: see the numbers. What is wrong?
+# Code like this is in circulation. Trained on our task, this `forward` passes: see the numbers. What is wrong?
 
 # %% tags=["show"]
 class HurriedAttention(MultiHeadAttention):
@@ -457,7 +465,7 @@ def fuse_heads(heads):
 
     heads: a list of h SingleHeadAttention(e, d), each with to_queries, to_keys, to_values,
     whose .weight is (d, e). Returns (w_q, w_k, w_v), new tensors of shape (h·d, e), not
-    scaled. Counted from 0, rows k·d to (k+1)·d − 1 are those of head k.
+    scaled. Counted from 0, rows r·d to (r+1)·d − 1 are those of head r.
     """
     ### BEGIN SOLUTION
     w_q = torch.cat([head.to_queries.weight for head in heads])
@@ -470,7 +478,8 @@ def fuse_heads(heads):
 check(fuse_heads)
 
 # %% [markdown]
-# First the bare computation, unscaled on both sides. Then your `MultiHeadAttention` with these weights: it divides its scores by $\sqrt d$, so its queries get to be $\sqrt d$ longer, and its `unify` is made to change nothing.
+# First the bare computation, unscaled on both sides. Then your `MultiHeadAttention` with these weights: it divides its
+# scores by $\sqrt d$, so its query weights are multiplied by $\sqrt d$, and its `unify` is made to change nothing.
 
 # %% tags=["show", "nbval-check-output"]
 heads = [SingleHeadAttention(12, 4).to(device()) for _ in range(3)]
@@ -568,7 +577,8 @@ check(WideMultiHeadAttention)
 #
 # <details><summary>Hint 1: by hand</summary>
 #
-# A matrix of zeros, on w's device and of w's type, and h assignments: block k fills rows **and** columns k·d to (k+1)·d.
+# A matrix of zeros, on w's device and of w's type, and h assignments: block k fills rows **and** columns k·d to
+# (k+1)·d.
 #
 # </details>
 # <details><summary>Hint 2: in one line</summary>
@@ -695,8 +705,9 @@ for kind in ("narrow", "wide", "shared"):
 #
 # <details><summary>1. Exchange head 1 and head 2 of a trained model: their rows in all three projections. What else has to be exchanged so that the model's outputs stay as they were?</summary>
 #
-# The columns of `unify` that read them: column k·d to (k+1)·d belongs to head k. Then nothing changes, because a sum over heads has no order. So *the third head* is a name without a meaning: two training runs that learn the same thing will
-# deal it out differently.
+# The columns of `unify` that read them: with heads counted from 0, columns r·d to (r+1)·d − 1 belong to head r. Then
+# nothing changes, because a sum over heads has no order. So *the third head* is a name without a meaning: two training
+# runs that learn the same thing will deal it out differently.
 #
 # </details>
 # <details><summary>2. What is left of a head of width d = 1?</summary>
@@ -714,6 +725,11 @@ for kind in ("narrow", "wide", "shared"):
 #
 # **Where it goes next.** Every position still looks at every other, later ones included. A model that is to predict the next word must not. Lesson 5, *Masking*.
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.2.2: half a page, all of it in this lesson. E. Voita et al., "Analyzing multi-head self-attention: specialized heads do the heavy lifting, the rest can be pruned", *ACL*
-# 2019, section 5, on what trained heads look at. P. Michel, O. Levy and G. Neubig, "Are sixteen heads really better than one?", *NeurIPS* 2019, section 3, where most heads are taken away after training. N. Shazeer, "Fast transformer decoding: one write-head is all
-# you need", 2019, section 3: heads that share keys and values and keep queries of their own, another way of sharing than the one above.
+# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.2.2: half a page, all
+# of it in this lesson. E. Voita et al., "Analyzing multi-head self-attention: specialized heads do the heavy lifting,
+# the rest can be pruned", *ACL* 2019, section 5, on what trained heads look at. P. Michel, O. Levy and G. Neubig, "Are
+# sixteen heads really better than one?", *NeurIPS* 2019, section 3, where most heads are taken away after training. N.
+# Shazeer, "Fast transformer decoding: one write-head is all you need", 2019, section 3: heads that share keys and
+# values and keep queries of their own (**multi-query attention**), another way of sharing than the one above. J.
+# Ainslie et al., "GQA: training generalized multi-query transformer models from multi-head checkpoints", *EMNLP* 2023:
+# a few groups of heads, each with keys and values of its own (**grouped-query attention**).
