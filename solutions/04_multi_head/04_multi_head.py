@@ -728,8 +728,8 @@ for kind in ("narrow", "wide", "shared"):
 # **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.2.2: half a page, all
 # of it in this lesson. E. Voita et al., "Analyzing multi-head self-attention: specialized heads do the heavy lifting,
 # the rest can be pruned", *ACL* 2019, section 5, on what trained heads look at. P. Michel, O. Levy and G. Neubig, "Are
-# sixteen heads really better than one?", *NeurIPS* 2019, section 3, where most heads are taken away after training. N.
-# Shazeer, "Fast transformer decoding: one write-head is all you need", 2019, section 3: heads that share keys and
-# values and keep queries of their own (**multi-query attention**), another way of sharing than the one above. J.
-# Ainslie et al., "GQA: training generalized multi-query transformer models from multi-head checkpoints", *EMNLP* 2023:
-# a few groups of heads, each with keys and values of its own (**grouped-query attention**).
+# sixteen heads really better than one?", *NeurIPS* 2019, section 3, where most heads are taken away after training.
+# N. Shazeer, "Fast transformer decoding: one write-head is all you need", 2019, section 3: heads that share keys and
+# values and keep queries of their own (**multi-query attention**), another way of sharing than the one above.
+# J. Ainslie et al., "GQA: training generalized multi-query transformer models from multi-head checkpoints", *EMNLP*
+# 2023: a few groups of heads, each with keys and values of its own (**grouped-query attention**).

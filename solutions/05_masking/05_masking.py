@@ -14,10 +14,10 @@
 # %% [markdown]
 # # 5 · What a position may see
 #
-# A language model learns by guessing the next token. Attention, as you have built it so far, lets every position look
-# at every other, and so at the answer as well. This lesson takes the answer away: it says for each pair of positions
-# whether one may look at the other, makes the forbidden weights exactly zero, and ends with a test that
-# proves they had no effect.
+# A language model learns by guessing the next **token**: the next letter, word or piece of a word, whatever its text is
+# cut into. Attention, as you have built it so far, lets every position look at every other, and so at the answer as
+# well. This lesson takes the answer away: it says for each pair of positions whether one may look at the other, makes
+# the forbidden weights exactly zero, and ends with two tests of whether anything came through.
 #
 # | | |
 # |---|---|
@@ -98,8 +98,10 @@ check(next_token_pairs)
 
 # %% [markdown]
 # Now let a small model play. To make the game as hard as it can be, the text is pure noise: each token is one of eight
-# letters, drawn at random. Nobody can guess such a letter from the ones before. The best that an honest
-# model can do is to give each of the eight a probability of 1/8, and its loss, the cross-entropy, is then $\log 8 \approx 2.08$. In the long run no honest loss is lower.
+# letters, drawn at random. Nobody can guess such a letter from the ones before. Call a model **honest** if it uses only
+# the past. The best that an honest model can do is to give each of the eight a probability of 1/8. Its loss is the
+# **cross-entropy**, minus the logarithm of the probability that it gave to the right letter, on average; that is then
+# $\log 8 \approx 2.08$. In the long run no honest loss is lower.
 #
 # The model has one layer of attention. A vector for the letter plus a vector for its place goes in, and scores
 # for the eight letters come out, at every position.
@@ -231,9 +233,10 @@ for name, weights in [("after", after), ("before", before)]:
     print(f"{name:>6}: {rounded}, sum {weights.sum().item():.3f}")
 
 # %% [markdown]
-# Masked afterwards, two thirds of the weight are missing. The hidden score took its share of the sum, and then its weight was thrown away. Raise that
-# score and the other two weights shrink: they still *tell* something about what they must not see. We shall catch
-# this leak red-handed at the end of the lesson. Masked before, the hidden score does not enter at all.
+# Masked afterwards, two thirds of the weight are missing. The hidden score took its share of the sum, and then its
+# weight was thrown away. Raise that score and the other two weights shrink: they still *tell* something about what they
+# must not see. We will measure this leak at the end of the lesson. Masked before, the hidden score does not enter at
+# all.
 
 # %% [markdown]
 # ## Sentences of different lengths
@@ -329,8 +332,10 @@ print(weights.detach())
 print(scores.grad)
 
 # %% [markdown]
-# The weights look healed; the gradient is not. Softmax sends back $w_i\,(g_i - \sum_j w_j g_j)$, with $w$ as it was *before* the cleaning: NaN. What comes in from behind is $g = 0$, and
-# 0 · NaN is NaN. One step of the optimiser writes it into every parameter that the scores came from. So it is a matter of **what value is filled in, and what its gradient meets on the way back**.
+# The weights look healed; the gradient is not. Softmax sends back $w_i\,(g_i - \sum_j w_j g_j)$, with $w$ as it
+# was *before* the cleaning: NaN. The gradient that arrives is $g = 0$, and 0 · NaN is NaN. One step of the
+# optimiser writes it into every parameter that the scores came from. So it is a matter of **what value is filled
+# in, and what its gradient meets on the way back**.
 #
 # A finite number in place of −∞ would avoid all this: $e^{-10^{20}}$ is 0 as well, in floating point. Only, how low can it be? That depends on the precision:
 
@@ -423,15 +428,18 @@ plt.show()
 # %% [markdown]
 # ## The self-attention of a language model
 #
-# Put the mask into multi-head attention, and you have the attention of GPT. Projections and heads are those of lesson 4 and are written for you: queries, keys
-# and values come as (b, h, t, d), where d = e/h is the width of one head. What remains is the middle:
+# Put the mask into multi-head attention, and you have the attention of GPT. (A transformer in which every layer has
+# this mask is called **decoder-only**, one without it, such as BERT, **encoder-only**; the original, which lesson 10
+# builds, has an encoder and a decoder.) Projections and heads are those of lesson 4 and are written for you: queries,
+# keys and values come as (b, h, t, d), where d = e/h is the width of one head. What remains is the middle:
 #
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
 # The mask is for **positions**: (t, t), whatever the width is. All heads see the same. With padding it becomes (b, t, t), and then mind the axes: scores are (b, h, t, t), and broadcasting lines up
 # axes *from the right*, so b would meet h.
 #
-# Use `finished_masks.causal_mask` and `finished_masks.masked_softmax` in this exercise: a slip above will not follow you.
+# Use `finished_masks.causal_mask` and `finished_masks.masked_softmax` in this exercise: an error above does not carry
+# over.
 
 # %% [markdown]
 # <div class="card">
@@ -514,7 +522,7 @@ for name, losses in curves.items():
 # text ended there. That is why transformers are trained on whole stretches of text and not on one token after the other.
 
 # %% [markdown]
-# ## Proof
+# ## Two tests
 #
 # A flat curve on noise is evidence. How would you know on real text, where nobody can say what an honest loss is? Ask the model itself: **does output $i$ change when input $j$ does?** That is
 # a derivative, and autograd computes it. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
@@ -626,8 +634,36 @@ print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] =
 print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
 
 # %% [markdown]
-# That is a proof for these weights and this input, and it takes no arguing: whatever the layer does, no slope leads from the future into the past. It works on any model as a black box. When you build larger ones,
-# from lesson 9 on, run it once on each.
+# So no slope leads from the future into the past, for these weights and this input, whatever the layer does inside. But
+# a derivative sees slopes and no jumps. The function `jumping` below looks at the *sign* of the input that comes next:
+# as that input moves, the output jumps by 1 or stays as it is; its slope is zero, and the leak map is clean. A second
+# test finds what the first one cannot see: change input $j$, and look whether any output $i < j$ changes, by however
+# little.
+
+# %% tags=["show", "nbval-check-output"]
+def reads_ahead(model, x):
+    """Whether turning the sign of one input changes any output before it."""
+    for j in range(1, x.shape[1]):
+        changed = x.clone()
+        changed[:, j] = -x[:, j]
+        if not torch.equal(model(changed)[:, :j], model(x)[:, :j]):
+            return True
+    return False
+
+def jumping(x):
+    return x.cumsum(1) + (x.roll(-1, 1) > 0)
+
+print("leak map of jumping, above the diagonal:", leak_map(jumping, x).triu(1).max().item())
+for name, model in {"jumping": jumping, "your layer": layer}.items():
+    print(f"{name} reads ahead: {reads_ahead(model, x)}")
+
+# %% [markdown]
+# Each test sees what the other may miss: the derivative finds the slightest dependence where it is smooth, the change
+# finds jumps, but only those that this one change sets off. Passing both is good evidence, and no proof. The proof is
+# the triangle in the code.
+#
+# Both take a model as a black box, from vectors to vectors. A whole language model reads token numbers, and there is no
+# derivative by a number of that kind: apply them to the part behind the embedding.
 #
 # As a last comparison, the layer beside PyTorch's own attention, which knows the causal mask under the name `is_causal`:
 
@@ -645,8 +681,9 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 # %% [markdown]
 # ## Spot the bug
 #
-# The layer below is modelled on an implementation of GPT-2 that was published for others to learn from. It runs, its output has the right shape, its training loss goes down very nicely, and its weights could be loaded from a file.
-# Read it before you read what the last line prints.
+# Code like this is in circulation, in programs that rebuild GPT-2. The layer runs, its output has the right shape, its
+# training loss goes down very nicely, and its weights could be loaded from a file. Read it before you read what the
+# last line prints.
 
 # %% tags=["show", "nbval-check-output"]
 class HurriedAttention(nn.Module):
@@ -703,13 +740,17 @@ print("no output depends on a later input:", bool((leak_map(hurried, x).triu(1) 
 # </details>
 # <details><summary>3. Attention is masked correctly, and the leak map still shows entries above the diagonal. Where else would you look?</summary>
 #
-# At everything that mixes positions. A normalisation whose mean runs over the positions (or over the batch and the positions, in training mode), a convolution that is centred on its position, a maximum
-# over the sentence, a reversed sequence somewhere. Every layer that treats positions one by one is above suspicion.
+# At everything that mixes positions. A normalisation whose mean runs over the positions (or over the batch and the
+# positions, in training mode), a convolution that is centred on its position, a maximum over the sentence, a reversed
+# sequence somewhere. A layer that treats positions one by one cannot leak.
 #
 # </details>
 #
 # **Where it goes next.** Lesson 6, *Positions*. The triangle tells a position what came before, but not in which order.
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, sections 3.1 and 3.2.3, on masking and on outputs that are offset by one position. M. Germain, K. Gregor, I. Murray and H. Larochelle, "MADE: Masked
-# autoencoder for distribution estimation", *ICML* 2015, section 3, where masks make an ordinary network autoregressive. P. Micikevicius et al., "Mixed precision training", *ICLR* 2018, section 3, on what float16 can hold. A. Karpathy,
-# "A recipe for training neural networks", 2019, under "use backprop to chart dependencies", for the idea of finding leaks with gradients.
+# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, sections 3.1 and 3.2.3, on
+# masking and on outputs that are offset by one position. M. Germain, K. Gregor, I. Murray and H. Larochelle, "MADE:
+# Masked autoencoder for distribution estimation", *ICML* 2015, section 4, where masks make an ordinary network
+# autoregressive. P. Micikevicius et al., "Mixed precision training", *ICLR* 2018, section 3, on what float16 can hold.
+# A. Karpathy, "A recipe for training neural networks", 2019, under "use backprop to chart dependencies", for the idea
+# of finding leaks with gradients.
