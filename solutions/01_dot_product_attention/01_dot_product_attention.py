@@ -203,9 +203,9 @@ for word in ["integer", "list", "import", "loop"]:
 #
 # $$w'_{ij} \;=\; x_i \cdot x_j .$$
 #
-# These are the **raw weights**, a matrix of shape (t, t). The prime says that they are not finished: they may be negative,
-# and they do not add up to anything in particular. In practice sentences come in batches, $x$ has shape (b, t, e), and
-# each sentence of the batch gets a matrix of its own: (b, t, t).
+# These are the **raw weights**, also called **scores**, a matrix of shape (t, t). The prime says that they are not
+# finished: they may be negative, and they do not add up to anything in particular. In practice sentences come in
+# batches, $x$ has shape (b, t, e), and each sentence of the batch gets a matrix of its own: (b, t, t).
 #
 # As a loop, which is how to think of it and not how to write it:
 #

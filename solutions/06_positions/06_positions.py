@@ -160,9 +160,11 @@ for sentence in ("dog bites man", "man bites dog"):
 #
 # $$\mathrm{PE}(p)_{2j} = \sin(p\,\omega_j), \qquad \mathrm{PE}(p)_{2j+1} = \cos(p\,\omega_j), \qquad \omega_j = \frac{1}{10000^{\,2j/e}}, \qquad j = 0, \dots, \tfrac e2 - 1 .$$
 #
-# The first hand, $\omega_0 = 1$, is round after $2\pi \approx 6.3$ positions. Each next one is slower by the same factor, and the last would need nearly $10000 \cdot 2\pi$. Sine and cosine of one hand stand **side by side**, at $2j$ and
-# $2j+1$. (Some drawings and programs put all sines first and all cosines behind them. A network could not care less, since its first matrix can reorder what comes in. But the two do not mix: weights trained with one are
-# of no use with the other, and a check has to settle on one. Ours is the paper's.)
+# The first hand, $\omega_0 = 1$, is round after $2\pi \approx 6.3$ positions. Each next one is slower by the same
+# factor, and the last needs $10000^{1 - 2/e} \cdot 2\pi$, which is nearly $10000 \cdot 2\pi$ when e is large. Sine and
+# cosine of one hand stand **side by side**, at $2j$ and $2j+1$. (Some drawings and programs put all sines first and all
+# cosines behind them. The network is indifferent: its first matrix can reorder the components. But the two do not mix:
+# weights trained with one are of no use with the other, and a check has to settle on one. Ours is the paper's.)
 
 # %% [markdown]
 # <div class="card">
@@ -306,8 +308,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** How well position p matches a position k places away. The two curves of the sinusoids lie on each other, because p makes no difference. They are highest at k = 0 and fall on either side: near positions get similar vectors, as we wanted, and left is not told from right. A table
-# begins as noise and has to learn that 7 is near 8.
+# **How to read it.** How well position p matches a position k places away. The two curves of the sinusoids lie on each
+# other, because p makes no difference. They are highest at k = 0 and lower on either side, though they do not fall
+# steadily: near positions get similar vectors, as we wanted, and left is not told from right. A table begins as noise
+# and has to learn that 7 is near 8.
 #
 # </div>
 #
@@ -378,15 +382,19 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is who looks. On the left each diagonal holds a single number: the bias knows i − j and nothing else. On the right, the softmax of that bias alone. Every word gives about half of its weight to the one before it; the first has none there and looks at itself.
-# Move the sentence to another place in the text, and neither map changes. Lesson 14, which carries memories from one stretch of text to the next, could not do without that.
+# **How to read it.** Row i is who looks. On the left each diagonal holds a single number: the bias knows i − j and
+# nothing else. On the right, the softmax of that bias alone. Every word gives about half of its weight to the one
+# before it; the first has none there and looks at itself. Move the sentence to another place in the text, and neither
+# map changes. Models that carry memories from one stretch of text to the next, such as Transformer-XL (Dai et al.,
+# 2019), could not do without that.
 #
 # </div>
 
 # %% [markdown]
 # ## Spot the bug
 #
-# The function below follows the relative attention of a published repository. It runs, every index is in range, gradients reach the table, and a model can be trained with it. But is it relative?
+# Code like this is in circulation. It runs, every index is in range, gradients reach the table, and a model can be
+# trained with it. But is it relative?
 
 # %% tags=["show", "nbval-check-output"]
 def hurried_bias(table, t):
@@ -551,8 +559,11 @@ check(rotary_attention)
 # %% [markdown]
 # ## Longer than anything seen
 #
-# Four ways, one test. The task is about order and nothing else: read a sequence of letters, eight of them, drawn at random, and say at each position **which letter stood two places back**. A model of one attention layer is trained on sequences of 16.
-# Then it gets 64. If it has learned *two places back*, the length should not matter; if it has learned *position 9 looks at position 7*, it will not know what to do at position 40.
+# Four ways, one test. The task is about order and nothing else: read a sequence of letters, eight of them, drawn at
+# random, and say at each position **which letter stood two places back**. A model of one attention layer, without a
+# mask, is trained on sequences of 16: every position sees the whole sequence, what comes later too. Then it gets 64. If
+# it has learned *two places back*, the length should not matter; if it has learned *position 9 looks at position 7*, it
+# will not know what to do at position 40.
 
 # %% tags=["show"]
 class Recall(nn.Module):
@@ -621,6 +632,10 @@ for way, runs in models.items():
     near, far = [shares[:14] for shares in long], [shares[14:] for shares in long]
     print(f"{way:>18}  {shown(short)}  {shown(near)}    {shown(far)}")
 
+for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is entry 63
+    entries = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
+    print(f"relative bias, run {run + 1}, the number for distance", ", ".join(entries))
+
 # %% tags=["show"] mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16, each the mean of three runs, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then about a quarter, in waves. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere."}}
 lines = {way: (range(2, 64), torch.stack([right(model, 64) for model in runs]).mean(dim=0))
          for way, runs in models.items()}
@@ -644,11 +659,21 @@ plt.show()
 #
 # In training nobody could have told the four apart. Here they have four different stories:
 #
-# - **Learned.** Right up to the line, chance beyond it. Rows 16 to 63 of its table never took part in a training step; they are as random as on the first day. (Had its table had 16 rows, it would have raised your `ValueError` instead.)
-# - **Sinusoidal.** The formula goes on beyond the line; the accuracy does not. It is better than chance there, and no more. The paper chose sinusoids partly because they "may allow the model to extrapolate" (section 3.5). Here they do not, and Press et al. (2022) report that they do not in language models either.
-# - **Relative bias.** The same everywhere, for it knows no places. But distances beyond 15 were never trained, and their numbers are still 0, as they were at the start, while those of the distances that did occur have been pushed down. One such number is harmless; dozens of them draw much of the weight to letters far away. Published versions let all
-#   far distances share one number, so that none goes untrained.
-# - **Rotary.** Best by far, and not perfect in every run. *Two places back* is the same turn at every place, so what was learned on the left holds on the right. What was never trained is, again, the far distances: here and there one of them happens to match. In large language models rotary encodings, too, lose accuracy on texts much longer than in training.
+# - **Learned.** Right up to the line, chance beyond it. Rows 16 to 63 of its table never took part in a training step;
+#   they are still at their random start. (Had its table had 16 rows, it would have raised your `ValueError` instead.)
+# - **Sinusoidal.** The formula goes on beyond the line; the accuracy does not. It is about one in four there on
+#   average, where chance is one in eight, with a few places at which a model happens to be right more often. The paper
+#   chose sinusoids partly because they "may allow the model to extrapolate" (section 3.5). Here they do not, and Press
+#   et al. (2022) report that they do not in language models either.
+# - **Relative bias.** The same everywhere, for it knows no places; and wrong more often than not everywhere, the first
+#   positions included, since they see the letters beyond the line too. Distances beyond 15 were never trained. The
+#   lines under the table show that their numbers are still 0, as they were at the start, while those of the distances
+#   that did occur have been pushed down, all but that of distance 2. One 0 is harmless; dozens of them draw much of the
+#   weight to letters far away. Published versions let all far distances share one number, so that none goes untrained.
+# - **Rotary.** Best by far, and not perfect in every run. *Two places back* is the same turn at every place, so what
+#   was learned on the left holds on the right. What was never trained is, again, the far distances: here and there one
+#   of them happens to match, and since every position sees the whole sequence, run 1 loses some of the early ones too.
+#   In large language models rotary encodings, too, lose accuracy on texts much longer than in training.
 #
 # This is one small task with one layer, and three runs of each. Take from it that four models which agree on what they were trained for may differ on everything beyond, not the order in which they came in.
 
@@ -666,7 +691,9 @@ share = (answers[:, 2:] == letters[:, :-2]).float().mean().item()
 print(f"by hand: {share:.2f} at length 64")
 
 # %% [markdown]
-# All right, at any length. The weights for it exist, and training on 16 positions did not find them, since on 16 positions many other matrices do as well. *It can represent it* and *it will learn it* are two claims.
+# All right at length 64, and at 6,000, if you try. The weights for it exist, and training on 16 positions did not find
+# them, since on 16 positions many other matrices do as well. *It can represent it* and *it will learn it* are two
+# claims.
 
 # %% [markdown]
 # ## What you can do now
@@ -681,7 +708,7 @@ print(f"by hand: {share:.2f} at length 64")
 # Without the triangle, as in this lesson's first experiment, nothing gets through however many layers there are.
 #
 # </details>
-# <details><summary>2. A published model calls nn.Embedding(e, t_max) for its positions. It was never noticed. When can that be?</summary>
+# <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions, and nobody notices. When can that be?</summary>
 #
 # When e = t_max the two calls are the same. The module also runs when t_max is the smaller of the two and the rows fetched happen to broadcast, as with t_max = 1. In all other cases the first call fails: rows of width t_max do not fit vectors of width e. Try your modules with sizes that are all different.
 #
@@ -692,8 +719,16 @@ print(f"by hand: {share:.2f} at length 64")
 #
 # </details>
 #
-# **Where it goes next.** Attention with positions is nearly a transformer. Lesson 7, *The transformer block*, adds a small network, two shortcuts and a normalisation.
+# **Where it goes next.** Attention with positions is nearly a transformer. Lesson 7, *The transformer block*, adds a
+# small network (the feed-forward layer), two shortcuts (residual connections) and a normalisation.
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.5, and table 3, row (E), where learned and sinusoidal encodings score nearly the same. P. Shaw, J. Uszkoreit and A. Vaswani, "Self-attention with relative position representations", *NAACL* 2018, section 3, the first relative attention, with
-# distances clipped. C. Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer", *JMLR* 21, 2020, section 2.1, for one number a distance, as here. J. Su et al., "RoFormer: enhanced transformer with rotary position embedding", 2021, section 3. O. Press, N. Smith and M. Lewis, "Train short, test long", *ICLR* 2022, sections 2 and 3, for curves like the last one on real text.
-# A. Haviv et al., "Transformer language models without positional encodings still learn positional information", *Findings of EMNLP* 2022.
+# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.5, and table 3, row
+# (E), where learned and sinusoidal encodings score nearly the same. P. Shaw, J. Uszkoreit and A. Vaswani,
+# "Self-attention with relative position representations", *NAACL* 2018, section 3, the first relative attention, with
+# distances clipped. Z. Dai et al., "Transformer-XL: attentive language models beyond a fixed-length context", *ACL*
+# 2019, section 3.3, for distances where memories are carried along. C. Raffel et al., "Exploring the limits of transfer
+# learning with a unified text-to-text transformer", *JMLR* 21, 2020, section 2.1, where far distances share a number:
+# one for each of 32 ranges of distances, and for each head. J. Su et al., "RoFormer: enhanced transformer with rotary
+# position embedding", 2021, section 3. O. Press, N. Smith and M. Lewis, "Train short, test long", *ICLR* 2022, sections
+# 2 and 3, for curves like the last one on real text. A. Haviv et al., "Transformer language models without positional
+# encodings still learn positional information", *Findings of EMNLP* 2022.
