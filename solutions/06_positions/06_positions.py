@@ -661,10 +661,10 @@ plt.show()
 #
 # - **Learned.** Right up to the line, chance beyond it. Rows 16 to 63 of its table never took part in a training step;
 #   they are still at their random start. (Had its table had 16 rows, it would have raised your `ValueError` instead.)
-# - **Sinusoidal.** The formula goes on beyond the line; the accuracy does not. It is about one in four there on
-#   average, where chance is one in eight, with a few places at which a model happens to be right more often. The paper
-#   chose sinusoids partly because they "may allow the model to extrapolate" (section 3.5). Here they do not, and Press
-#   et al. (2022) report that they do not in language models either.
+# - **Sinusoidal.** The formula goes on beyond the line; the accuracy does not. On average it is little better than
+#   chance there, with a few places at which a model happens to be right more often. The paper chose sinusoids partly
+#   because they "may allow the model to extrapolate" (section 3.5). Here they do not, and Press et al. (2022) report
+#   that they do not in language models either.
 # - **Relative bias.** The same everywhere, for it knows no places; and wrong more often than not everywhere, the first
 #   positions included, since they see the letters beyond the line too. Distances beyond 15 were never trained. The
 #   lines under the table show that their numbers are still 0, as they were at the start, while those of the distances
@@ -672,8 +672,8 @@ plt.show()
 #   weight to letters far away. Published versions let all far distances share one number, so that none goes untrained.
 # - **Rotary.** Best by far, and not perfect in every run. *Two places back* is the same turn at every place, so what
 #   was learned on the left holds on the right. What was never trained is, again, the far distances: here and there one
-#   of them happens to match, and since every position sees the whole sequence, run 1 loses some of the early ones too.
-#   In large language models rotary encodings, too, lose accuracy on texts much longer than in training.
+#   of them happens to match, and since every position sees the whole sequence, a run that goes wrong does so at early
+#   positions too. In large language models rotary encodings, too, lose accuracy on texts much longer than in training.
 #
 # This is one small task with one layer, and three runs of each. Take from it that four models which agree on what they were trained for may differ on everything beyond, not the order in which they came in.
 
