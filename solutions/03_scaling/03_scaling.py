@@ -604,7 +604,7 @@ plt.show()
 for name, scores_of in both.items():
     runs = [learn(1024, scores_of, rate=10.0**power) for power in range(-5, 3)]
     first, best = runs[0][0], min(losses[-1] for losses in runs)
-    print(f"d = 1024, {name}: from {first:.2f}, best of {len(runs)} rates ends at {best:.2f}")
+    print(f"d = 1024, {name}: from {first:.2f}, best of {len(runs)} rates: {best:.2f}")
 
 # %% [markdown]
 # <div class="figure-caption">

@@ -708,7 +708,7 @@ print(f"by hand: {share:.2f} at length 64")
 # Without the triangle, as in this lesson's first experiment, nothing gets through however many layers there are.
 #
 # </details>
-# <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions, and nobody notices. When can that be?</summary>
+# <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions, unnoticed. When can that be?</summary>
 #
 # When e = t_max the two calls are the same. The module also runs when t_max is the smaller of the two and the rows fetched happen to broadcast, as with t_max = 1. In all other cases the first call fails: rows of width t_max do not fit vectors of width e. Try your modules with sizes that are all different.
 #
