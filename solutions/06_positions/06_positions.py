@@ -433,7 +433,9 @@ for name, function in (("yours", relative_bias), ("hurried", hurried_bias)):
 # Each is turned by its own position, without knowing the other's, and the product knows only how far they are apart. This is **rotary** encoding (Su et al., 2021), and many current language models use it. It has no parameters, it changes no length, and it needs no
 # table that could end.
 #
-# (Here too there are two conventions. The paper pairs neighbours, 2j with 2j + 1; some well-known programs pair j with j + d/2. Either is fine if it is the one that the weights were trained with. We pair neighbours.)
+# (Here too there are two conventions. The paper pairs neighbours, 2j with 2j + 1; some well-known programs, GPT-NeoX
+# among them, pair j with j + d/2. Either is fine if it is the one that the weights were trained with. We pair
+# neighbours.)
 
 # %% [markdown]
 # <div class="card">
@@ -669,7 +671,8 @@ plt.show()
 #   positions included, since they see the letters beyond the line too. Distances beyond 15 were never trained. The
 #   lines under the table show that their numbers are still 0, as they were at the start, while those of the distances
 #   that did occur have been pushed down, all but that of distance 2. One 0 is harmless; dozens of them draw much of the
-#   weight to letters far away. Published versions let all far distances share one number, so that none goes untrained.
+#   weight to letters far away. Published versions (Shaw et al., 2018; Raffel et al., 2020) let all far distances share
+#   one number, so that none goes untrained.
 # - **Rotary.** Best by far, and not perfect in every run. *Two places back* is the same turn at every place, so what
 #   was learned on the left holds on the right. What was never trained is, again, the far distances: here and there one
 #   of them happens to match, and since every position sees the whole sequence, a run that goes wrong does so at early
