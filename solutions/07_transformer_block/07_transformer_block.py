@@ -73,8 +73,9 @@ plt.show()
 # | convolution | $O(\log_k t)$ if dilated, else $O(t/k)$ | $O(1)$ | $O(k\,t\,e^2)$ |
 # | self-attention | $O(1)$ | $O(1)$ | $O(t^2 e)$ |
 #
-# A recurrent network reaches any distance in principle, and has to go there on foot, forwards with the signal and backwards with the gradient. A convolution is parallel and short-sighted. Attention is parallel and sees everything. It pays
-# in the last column, with the square of t.
+# A recurrent network can reach any distance, but only one step at a time, forwards for the signal and backwards for the
+# gradient. A convolution is parallel and short-sighted. Attention is parallel and sees everything. It pays in the last
+# column, with the square of t, once t is larger than e; for shorter sequences it is cheaper than the recurrent layer.
 
 # %% [markdown]
 # ## A tower that falls down
@@ -261,16 +262,20 @@ for factor in (1, 2):
     print(f"weights times {factor}: size {told}")
 
 # %% [markdown]
-# Each block multiplies the size by something; twenty-four factors in a row are a power. With weights a little too large the vectors explode, and the softmax with them: lesson 3 divided by √d under the assumption that the components of queries and keys have variance 1. Something
-# has to see to that assumption.
+# Each block multiplies the size by something; twenty-four factors in a row are a power. With weights a little too large
+# the vectors explode, and the softmax with them: lesson 3 divided by √d under the assumption that the components of
+# queries and keys have variance 1. Something has to keep that assumption true.
 #
-# **Layer normalisation** (Ba, Kiros and Hinton, 2016, section 3) sees to it for every vector $v$ of width e by itself. Take off the mean, divide by the standard deviation:
+# **Layer normalisation** (Ba, Kiros and Hinton, 2016, section 3) does it for every vector $v$ of width e by itself.
+# Take off the mean, divide by the standard deviation:
 #
 # $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2, \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; w_a + \beta_a .$$
 #
-# Three things to get right. The variance divides by e, **not e − 1**: nothing is being estimated, it is the mean square of these e numbers. The small $\varepsilon$ stands **under the root**, added to the variance; it keeps a vector of equal components, whose
-# variance is 0, from becoming 0/0. And no other vector enters: not the other positions, not the rest of the batch, or the layer would no longer leave it to attention alone to mix positions. The learned $w$ and $\beta$, one number for each component, let the model choose another scale where
-# it wants one.
+# Three things to get right. The variance divides by e, **not e − 1**: nothing is being estimated, it is the mean square
+# of these e numbers. The small $\varepsilon$ stands **under the root**, added to the variance; it keeps a vector of
+# equal components, whose variance is 0, from becoming 0/0. And each vector is normalised by itself, without the other
+# positions and the rest of the batch; otherwise the norm, too, would mix positions. The learned $w$ and $\beta$, one
+# number for each component, let the model choose another scale where it wants one.
 
 # %% [markdown]
 # <div class="card">
@@ -335,12 +340,16 @@ for factor in (1, 2):
 # %% [markdown]
 # ## A little network
 #
-# What have we stacked so far? Once its weights are chosen, attention is linear in the values: it moves vectors about and averages them. The softmax is its only bend. A stack that should compute something *about* a vector, rather than pass it on, needs a place to compute: a network of two layers with a ReLU
-# between them, **the same for every position, and seeing one position at a time**,
+# What have we stacked so far? Once its weights are chosen, attention is linear in the values: it moves vectors about
+# and averages them. A stack that should compute something *about* a vector, rather than pass it on, needs a place to
+# compute: a network of two layers with a ReLU between them, **the same for every position, and seeing one position at a
+# time**,
 #
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 ,$$
 #
-# with a hidden layer that is 4e wide by convention (Vaswani et al., section 3.3: e = 512, hidden 2048). Softmax and ReLU are the only two functions in the whole block that are not linear or a rescaling. Attention gathers, the network digests.
+# with a hidden layer that is 4e wide by convention (Vaswani et al., section 3.3: e = 512, hidden 2048). Besides the
+# attention's softmax and its two products, of queries with keys and of weights with values, ReLU is the only function
+# in the whole block that is not linear or a rescaling. Attention gathers, the network digests.
 
 # %% [markdown]
 # <div class="card">
@@ -400,7 +409,9 @@ check(FeedForward)
 #
 # The difference looks small. With norm last, every shortcut runs *through* a norm. With norm first, a straight line leads from the bottom of the tower to the top, and nothing on it but sums.
 #
-# **Dropout** (section 5.4 of the first paper): in training, each component of what a *layer* gives is set to 0 with a given chance, before it is added; the shortcut itself is never dropped. In evaluation nothing is.
+# **Dropout** (Vaswani et al., section 5.4): in training, each component of what a *layer* gives is set to 0 with a
+# given chance p before it is added, and the components that stay are multiplied by 1/(1 − p), so that the mean stays
+# what it was. The shortcut itself is never dropped. In evaluation nothing is.
 
 # %% [markdown]
 # <div class="card">
@@ -597,8 +608,10 @@ for name, pull in pulls.items():
 #
 # </div>
 #
-# This is what Xiong et al. (2020, section 3) prove for the beginning of training: with norm last, gradients near the output are large, and a learning rate that suits the lower blocks is too high for the upper ones. The remedy of 2017 was to begin with a tiny learning rate and raise it over some thousand steps, the
-# *warm-up* that lesson 8 needs too. With norm first one can do without.
+# This is what Xiong et al. (2020, section 3) prove for the beginning of training: with norm last, gradients near the
+# output are large, and a learning rate that suits the lower blocks is too high for the upper ones. The remedy of 2017
+# was to begin with a tiny learning rate and raise it over some thousand steps, the *warm-up* that lesson 8 uses too.
+# With norm first it matters much less; most models of that kind still use a short one.
 
 # %% [markdown]
 # ## What it costs
@@ -646,12 +659,16 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {mine:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# Remember **12e² a block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two thirds of a transformer's blocks are feed-forward. Multiply by the depth and you can say how large a published model is from two numbers on its card.
+# Remember **12e² a block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two
+# thirds of a transformer's blocks are feed-forward. Multiply by the depth, and two numbers on its card, width and
+# depth, tell you how large a published model's blocks are. Its tables of tokens and positions come on top; lesson 11
+# counts them.
 
 # %% [markdown]
 # ## Spot the bug
 #
-# The norm below is modelled on a widely read tutorial that goes through the paper line by line, and has been copied into many programs since. It trains. Find two differences from the formula before you look at what is printed.
+# Code like the norm below is in circulation. It trains. Find two differences from the formula before you look at what
+# is printed.
 
 # %% tags=["show", "nbval-check-output"]
 class TutorialNorm(nn.Module):
@@ -668,7 +685,7 @@ class TutorialNorm(nn.Module):
 for e in (4, 32, 512):
     v = torch.arange(float(e), device=device())
     for scale in (1.0, 1e-5):
-        norms = TutorialNorm(e).to(device()), nn.LayerNorm(e).to(device())
+        norms = TutorialNorm(e).to(device()), nn.LayerNorm(e, eps=1e-6).to(device())
         tutorials, pytorchs = (norm(scale * v)[0].item() for norm in norms)
         ratio = tutorials / pytorchs
         print(f"e = {e:>3}, vector times {scale:g}: {ratio:.3g} times PyTorch's norm")
@@ -692,7 +709,9 @@ for e in (4, 32, 512):
 #
 # <details><summary>1. Take the feed-forward networks out of a transformer. Is what remains linear in x?</summary>
 #
-# No. The softmax depends on x, so the weights do, and the norms divide by something that depends on x. But once the weights are fixed, each attention is a linear map of the values. And the positions can only be averaged: what is computed about a single vector is next to nothing.
+# No. The weights depend on x, through the products of queries with keys and through the softmax, and the norms divide
+# by something that depends on x. But once the weights are fixed, each attention is a linear map of the values. And the
+# positions can only be averaged: what is computed about a single vector is next to nothing.
 #
 # </details>
 # <details><summary>2. With norm last, can you scale the input of a block by 10 without changing its output?</summary>
