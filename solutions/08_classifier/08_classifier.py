@@ -14,8 +14,10 @@
 # %% [markdown]
 # # 8 · Is this review kind?
 #
-# *The plot is dull, but the cast is great.* Exchange two words, *the cast is dull, but the plot is great*, and the reviewer has still enjoyed the film. Exchange two others, *the plot is great, but the cast is dull*, and they have
-# not. All three sentences consist of the same words. Whoever only counts words cannot tell them apart, and for a long time most programs that sorted texts did little else.
+# *The plot is dull, but the cast is great.* Exchange two words, *the cast is dull, but the plot is great*, and the
+# reviewer has still enjoyed the film. Exchange two others, *the plot is great, but the cast is dull*, and they have
+# not. All three sentences consist of the same words. A program that only counts words cannot tell them apart, and for a
+# long time most text classifiers did just that.
 #
 # In this lesson the blocks of lesson 7 become a model that does a job: words go in, a verdict comes out, and between them lies a training that you write, watch, interrupt and measure.
 #
@@ -57,16 +59,23 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## Reviews that have to be read
 #
-# The data set that everybody knows for this task is IMDb: 50,000 film reviews, of more than two hundred words each on average (Maas et al., 2011). It appears at the end of the lesson, because a transformer needs more time on it than you would want to wait. Until then you work with reviews that a small
-# grammar has made. They are a sentence or two long, and hard in exactly one way: praise and blame occur equally often in kind and in unkind ones. What turns the verdict is a *not*, a *but*, a *nobody can say that*.
+# The data set that everybody knows for this task is IMDb: 50,000 film reviews, of more than two hundred words each on
+# average (Maas et al., 2011). It appears at the end of the lesson, because a transformer needs more time on it than you
+# would want to wait. Until then you work with reviews that a small grammar has made. They are a sentence or two long,
+# *kind* or *unkind* (elsewhere the two classes are called positive and negative), and hard in exactly one way: praise
+# and blame say little by themselves. Each word of them occurs in about six kind reviews for four unkind ones, or the
+# reverse. What turns the verdict is a *not*, a *but*, a *nobody can say that*.
 
 # %% tags=["show", "nbval-check-output"]
 train, test, _ = classifier_reviews(places="embedded")
 for text, label in list(zip(*train))[2:9]:
     print("  kind" if label else "unkind", "|", text[:80])
+for word in ("good", "dull"):
+    there = [label for text, label in zip(*train) if word in split_words(text)]
+    print(f"{word}: in {sum(there):,} kind reviews, {len(there) - sum(there):,} unkind ones")
 
 # %% [markdown]
-# No review of the test part says of its film what a training review has said, in the same words. What will be right there has been understood, at least as far as the grammar goes.
+# What a test review says of its film, no training review says word for word, so a right answer there is not a memory.
 #
 # ## From words to numbers
 #
@@ -77,8 +86,9 @@ for text, label in list(zip(*train))[2:9]:
 print(split_words("It isn't dull, it's SLOW."))
 
 # %% [markdown]
-# Which id a word gets does not matter. That it gets the same one tomorrow does: a trained model is a table whose rows are numbered by these ids. A Python set has another order in each run, and a counter has the order in which the texts happened to come. So
-# the order has to be settled down to the last tie.
+# Which id a word gets does not matter. That it gets the same one tomorrow does: a trained model is a table whose rows
+# are numbered by these ids. A Python set has another order in each run, and a counter has the order in which the texts
+# happened to come. So ties, too, need a rule.
 
 # %% [markdown]
 # <div class="card">
@@ -183,8 +193,11 @@ print(mask.long())
 # %% [markdown]
 # ## What counting words can do
 #
-# First the simplest thing that could possibly work. Without it we would not know later whether a number is good. A **bag of words** describes a text by how often each word of the vocabulary occurs in it, a vector of n counts, and forgets the order. A linear map makes c scores of
-# it: every word has one weight for each class, and the weights of the words in the text are added up. Trained with cross-entropy, this is logistic regression.
+# First the simplest thing that could possibly work. Without it we would not know later whether a number is good. A
+# **bag of words** describes a text by how often each word of the vocabulary occurs in it, a vector of n counts, and
+# forgets the order. A linear map makes c scores of it: every word has one weight for each class, and the weights of the
+# words in the text are added up. Trained with cross-entropy (minus the logarithm of the probability that the right
+# class gets; the section *One step* has the formula), this is logistic regression.
 
 # %% tags=["show"]
 def word_counts(texts):
@@ -229,7 +242,8 @@ plt.show()
 #
 # </div>
 #
-# That is as it must be. *Not* is neither kind nor unkind; it says something about the word after it, and in a sum nobody comes after anybody. To the bag, the two reviews below are one and the same:
+# That is as it must be. *Not* is neither kind nor unkind; it says something about the word after it, and a sum has no
+# order. To the bag, the two reviews below are one and the same:
 
 # %% tags=["show", "nbval-check-output"]
 pair = ["The plot is dull, but the cast is great.",
@@ -301,7 +315,8 @@ print("with a plain mean:", torch.allclose(alone, longer.mean(dim=1), atol=1e-6)
 #
 # $$\underset{(b,\,t)}{\text{ids}} \;\to\; \underset{(b,\,t,\,e)}{\text{tokens} + \text{positions}} \;\to\; \underset{(b,\,t,\,e)}{\text{blocks}} \;\to\; \underset{(b,\,e)}{\text{mean}} \;\to\; \underset{(b,\,c)}{\text{scores}} .$$
 #
-# Scores, not probabilities: the softmax belongs to the loss. You will see what happens if it comes twice.
+# Scores, not probabilities: the softmax belongs to the loss. Numbers that still have to go through a softmax are called
+# **logits**. You will see what happens if it comes twice.
 
 # %% [markdown]
 # <div class="card">
@@ -462,7 +477,9 @@ plt.show()
 #
 # </div>
 #
-# Why there? After a softmax the scores are at best 1 and 0. The second softmax makes of them a probability of $e/(e + 1) = 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. On the whole data set such a model trains, a little slowly, and reaches a fair accuracy. Somebody would publish it. One batch gives it away.
+# Why there? After a softmax the scores are at best 1 and 0. The second softmax makes of them a probability of $e/(e +
+# 1) = 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. On the whole data set such a model trains, a little
+# slowly, and reaches a fair accuracy. It looks merely mediocre. Overfitting one batch shows that it is broken.
 
 # %% [markdown]
 # ## A number to believe
@@ -517,7 +534,10 @@ check(accuracy)
 # %% [markdown]
 # ## Batches, and a rate that warms up
 #
-# Two things before the training. Batches: texts of like length go together, so that there is little padding to compute, and the batches come in a drawn order. A thousand of the training reviews are put aside to look at during the training. The test reviews stay untouched until the end; whoever steers by them has begun to train on them.
+# Two things before the training. Batches: texts of like length go together, so that there is little padding to compute,
+# and the batches come in random order. A thousand of the training reviews are put aside to look at during the training
+# (for **validation**). The test reviews stay untouched until the end; choosing by them would be a slow way of training
+# on them.
 
 # %% tags=["show"]
 def batches_of(texts, labels, size, seed):
@@ -560,8 +580,11 @@ for name, sizes in {"gradient": slopes, "movement": moved}.items():
     print(f"{name}: {low:.1e} for a tenth of the weights, median {middle:.1e}, {high:.1e}")
 
 # %% [markdown]
-# The gradients differ by powers of ten and the movements do not: a step with full confidence in the judgement of thirty-two reviews. **Warm-up** makes the first steps small. The rate rises in a straight line, here over 100 steps, and falls afterwards, here along half a cosine, so that the model comes to rest at the end. Transformers with the norm last hardly
-# train without a warm-up (Xiong et al., 2020, section 3). With norm first one can do without, as lesson 7 said; a hundred careful steps out of thousands cost nothing.
+# The gradients differ by powers of ten and the movements do not: a step with full confidence in the judgement of
+# thirty-two reviews. **Warm-up** makes the first steps small. The rate rises in a straight line, here over 100 steps,
+# and falls afterwards, here along half a cosine, so that the model comes to rest at the end. Transformers with the norm
+# last hardly train without a warm-up (Xiong et al., 2020, section 3). With norm first it matters much less, as lesson 7
+# said; most still use a short one, and a hundred careful steps out of thousands cost nothing.
 
 # %% tags=["show"]
 def rate(step, steps, peak=0.001, warmup=100):
@@ -573,15 +596,21 @@ def rate(step, steps, peak=0.001, warmup=100):
 # %% [markdown]
 # ## Training
 #
-# Everything that the training needs is made in one cell, and used up in the next. The batches of all rounds stand ready in a list, and `losses` knows how many of them are done. So you may press **stop** (the square above the notebook) at any moment: the model keeps what it has learned, the curve what it has so far, every cell below works, and if you run the cell once more it goes on where it stopped.
-# Try it.
+# Everything that the training needs is made in one cell, and used up in the next. The batches of all **epochs**, or
+# passes through the data, stand ready in a list, and `losses` knows how many of them are done. So you may press
+# **stop** (the square above the notebook) at any moment: the model keeps what it has learned, the curve what it has so
+# far, every cell below works, and if you run the cell once more it goes on where it stopped. Try it.
+#
+# The optimiser is **AdamW**: Adam that also shrinks every weight a little at each step, by the learning rate times 0.1
+# of its size. This **weight decay** (Loshchilov and Hutter, 2019) keeps weights from growing for the sake of a few
+# reviews.
 
 # %% tags=["show"]
 torch.manual_seed(0)
 model = new_classifier()
 optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
-rounds = 1 if in_exam() else 4
-plan = [batch for k in range(rounds) for batch in batches_of(*learn_from, 32, seed=k)]
+epochs = 1 if in_exam() else 4
+plan = [batch for k in range(epochs) for batch in batches_of(*learn_from, 32, seed=k)]
 plan = plan[:4] if in_exam() else plan
 losses, looks = [], []    # a loss for each step; now and then (step, share right)
 
@@ -662,7 +691,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Numbers of reviews, a thousand in each row. On the diagonal, from top left to bottom right, are right answers. The bag of words spreads its reviews over all cells. The transformer's few mistakes lie on both sides of the diagonal: it prefers neither verdict.
+# **How to read it.** Numbers of reviews, a thousand in each row. On the diagonal, from top left to bottom right, are
+# right answers. The bag of words spreads its reviews over all cells. Compare the transformer's two numbers off the
+# diagonal: a model that prefers neither verdict has about as many mistakes on one side as on the other.
 #
 # </div>
 #
@@ -675,13 +706,17 @@ def share_with(cue, answers):
 
 bag_right = [int(g == label) for g, label in zip(bag_guesses, test.labels)]
 our_right = [int(g == label) for g, label in zip(guesses, test.labels)]
+shares = {}
 for cue in "not hardly but although nobody less neither wrong still".split():
-    share, count = share_with(cue, our_right)
+    shares[cue], count = share_with(cue, our_right)
     print(f"{cue:>8}: bag of words {share_with(cue, bag_right)[0]:.0%}, "
-          f"transformer {share:.0%} of {count} reviews")
+          f"transformer {shares[cue]:.0%} of {count} reviews")
+print("weakest at:", ", ".join(sorted(shares, key=shares.get)[:2]))
 
 # %% [markdown]
-# The bag of words is at chance wherever something turns the verdict, since all its knowledge is of plain reviews. In this run the transformer is weakest at *less*, which it has seen seldom, and at *still*, where two sentences contradict each other. Its three surest mistakes:
+# The bag of words is at chance wherever something turns the verdict, since all its knowledge is of plain reviews. The
+# last line names the two words at which the transformer is weakest in this run. Do not make much of their order: of 46
+# reviews each is two per cent, and another training puts other words last. Its three surest mistakes:
 
 # %% tags=["show"]
 sure_and_wrong = sorted(zip(our_right, (kindness - 0.5).abs().tolist(), test.texts))
@@ -722,7 +757,7 @@ plt.show()
 #
 # It is tempting to read an explanation into such maps. They show what a word *takes from*, not what becomes of it: values, other heads, the network and the shortcut all have a say, and quite different weights can lead to the same verdict (Jain and Wallace, 2019). A firmer question is what happens **without** a word. The mask can hide any word of a review from the model:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the score of kind minus that of unkind when that word is hidden. Left, where not comes after but, all bars point to kind except the one for not, which points to unkind. Right, where not comes before but, all bars point to unkind."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the score of kind minus that of unkind when that word is hidden. Left, where not comes after but, nearly all bars point to kind, the one for not to unkind. Right, where not comes before but, nearly all bars point to unkind."}}
 @torch.no_grad()
 def without_each_word(text):
     """Score of kind minus unkind: with nothing hidden, then with each word: (1 + t,)."""
@@ -753,7 +788,10 @@ plt.show()
 #
 # </div>
 #
-# The same word, hidden in two reviews. After *but* the verdict hangs on it, and turns. Before *but* it makes no difference to the verdict, for what stands there has been conceded. No weight for *not*, whatever its size, could do both.
+# The same word, hidden in two reviews. Look at the bar of *not* in each. After *but* the verdict hangs on this word:
+# without it the reviewer has praised nothing, and the bar should point the other way. Before *but* it should make no
+# difference to the verdict, for what stands there has been conceded. No weight for *not*, whatever its size, could do
+# both.
 
 # %% [markdown]
 # ## The same words, shuffled
@@ -809,12 +847,14 @@ for seed in range(4):
 # %% [markdown]
 # ## Spot the bug
 #
-# The function below is modelled on the program that comes with a widely read introduction to transformers. After each round it reports two numbers for the test data. It is run here on 256 reviews only, so that it is bound to overfit. Something is wrong with one of the numbers. Which, and why does nothing raise?
+# Code like the function below is in circulation. After each epoch it reports two numbers for the test data. It is run
+# here on 256 reviews only, so that it is bound to overfit, and what it gets as `test` is one batch of the reviews put
+# aside: 250 reviews of like length. Something is wrong with one of the numbers. Which, and why does nothing raise?
 
 # %% tags=["show"]
-def learn_and_report(model, learn, test, rounds):
+def learn_and_report(model, learn, test, epochs):
     optimiser = torch.optim.Adam(model.parameters(), lr=0.002)
-    for _ in range(rounds):
+    for _ in range(epochs):
         model.train()
         for ids, mask, labels in learn:
             optimiser.zero_grad()
@@ -832,17 +872,21 @@ def learn_and_report(model, learn, test, rounds):
 
 torch.manual_seed(0)
 few = in_batches(train.texts[1000:1256], train.labels[1000:1256], 64)
-rounds = 2 if in_exam() else 45
-reports = learn_and_report(new_classifier(), few, put_aside[:1], rounds)
+epochs = 2 if in_exam() else 45
+reports = learn_and_report(new_classifier(), few, put_aside[:1], epochs)
 for k, (share, loss) in enumerate(reports, start=1):
     if k % 15 == 0:
-        print(f"round {k}: {share:.0%} of the test reviews right, test loss {loss:.4f}")
+        print(f"epoch {k}: {share:.0%} of the test reviews right, test loss {loss:.4f}")
 
 # %% [markdown]
 # <details><summary>The answer, once you have one</summary>
 #
-# The second number is the loss of the last *training* batch. The loop over the test data never computes a loss; `loss` is still there from the loop before, because a Python name outlives the block in which it was given. So the "test loss" falls to 0 while the model learns 256 reviews by heart. The two columns give it away. Nobody who is
-# wrong about a third of all reviews can have a loss of a hundredth: a wrong answer alone costs at least log 2. When two numbers on the same data contradict each other, one of them is about something else.
+# The second number is the loss of the last *training* batch. The loop over the test data never computes a loss; `loss`
+# is still there from the loop before, because a Python name outlives the block in which it was given. So the "test
+# loss" falls towards 0 while the model learns 256 reviews by heart. The two columns give it away. A wrong answer costs
+# at least log 2, so the loss on the test data is at least log 2 times the share of wrong answers. Work that out for the
+# last line, and hold the printed loss against it. When two numbers on the same data contradict each other, one of them
+# is about something else.
 #
 # </details>
 #
@@ -867,7 +911,7 @@ print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the reviews put aside
       f"{result['test_accuracy']:.1%} of the test reviews")
 print(f"bag of words: {result['bag_of_words_accuracy']:.1%} of the test reviews")
 
-# %% tags=["show"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level."}}
+# %% tags=["show"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level, just above the line. A square at the right end marks the test reviews: 86 per cent, below the line."}}
 steps = [look["step"] for look in run["curve"]]
 shares = [look["accuracy"] for look in run["curve"]]
 figure, ax = plt.subplots(figsize=(6, 3.2))
@@ -875,25 +919,35 @@ labels = ("step", "share of right answers")
 plots.curves({"": (steps, shares)}, *labels, landmarks={"chance": 0.5}, ax=ax)
 bag_of_words = result["bag_of_words_accuracy"]
 ax.axhline(bag_of_words, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-ax.text(steps[-1], bag_of_words - 0.015, "bag of words", ha="right", va="top", fontsize=8.5)
+ax.text(steps[0], bag_of_words - 0.02, "bag of words, test reviews", va="top", fontsize=8.5)
+tested = result["test_accuracy"]
+ax.plot(steps[-1], tested, "s", color=plots.COLOURS[1])
+ax.text(steps[-1], tested - 0.02, "transformer, test reviews", ha="right", va="top", fontsize=8.5)
 ax.set_ylim(0.45, 1)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a look at the tenth of the training reviews that was put aside. The dashed lines are chance and the result of a bag of words on the test reviews: a logistic regression on the same words, each weighted by how rare it is (tf-idf).
+# **How to read it.** Each round point is a look at the tenth of the training reviews that was put aside. The dashed
+# lines are chance and the result of a bag of words on the test reviews: a logistic regression on the same words, each
+# weighted by how rare it is (tf-idf). The square is the transformer's result on the test reviews; this is the one to
+# compare with the line.
 #
 # </div>
 #
 # Three things are to be read here. **The bag of words wins**, and it is trained in seconds. On the generated reviews there are forty points between counting and reading; on IMDb, counting is right about most reviews. In two hundred words of complaint there are many that only complainers use, and one *not* changes little. A transformer that starts from nothing has to find
 # out with the same 25,000 reviews what the words mean, and how words make sentences.
 #
-# **It learns by heart.** After its first round through the data the curve is level, while the loss on the training batches goes on falling (it is in the record, `run["curve"]`). Data are what is missing, not steps.
+# **It learns by heart.** After its first epoch the curve is level, while the loss on the training batches goes on
+# falling (it is in the record, `run["curve"]`). Data are what is missing, not steps.
 #
 # **The reviews put aside flatter.** They were not trained on, but they speak of the same films as those that were, with the same actors and titles. The films of the test part occur in no training review. What you put aside should differ from what you train on as much as the future will.
 #
-# None of this is peculiar to so small a model. An introduction of 2019 reports about 85 % for six blocks and texts of up to 512 words (Bloem, 2019), and counts of single words and *pairs* of words, well weighted, had reached 91 % years before (Wang and Manning, 2012). A transformer leaves them behind when it has read a great deal before it sees the first review; lesson 13 shows how.
+# None of this is peculiar to so small a model. An introduction of 2019 reports about 85 % for six blocks and texts of
+# up to 512 words (Bloem, 2019), and counts of single words and *pairs* of words, well weighted, had reached 91 % years
+# before (Wang and Manning, 2012). A transformer leaves them behind when it has read a great deal before it sees the
+# first review. That is called pretraining.
 #
 # What was used to get this much out of the time, and why:
 #
@@ -939,6 +993,15 @@ for sample in run["samples"]:
 #
 # **Where it goes next.** The classifier read a text and said one thing about it. In lesson 9, *A character generator*, the same blocks say something after every character: what comes next. With a causal mask, and a great deal more to predict.
 #
-# **Further reading.** A. Maas et al., "Learning word vectors for sentiment analysis", *ACL* 2011, for the data. B. Pang, L. Lee and S. Vaithyanathan, "Thumbs up? Sentiment classification using machine learning techniques", *EMNLP* 2002, whose last section describes reviews that raise expectations and then deny them. S. Wang and C. Manning, "Baselines and bigrams: simple, good sentiment and topic
-# classification", *ACL* 2012. P. Bloem, "Transformers from scratch", 2019. A. Karpathy, "A recipe for training neural networks", 2019, for the order of things: look at the data, a simple model first, overfit one batch. A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 5.3, for the first warm-up; R. Xiong et al., "On layer normalization in the transformer architecture", *ICML* 2020, for who needs it; L. Liu et al., "On the variance of the adaptive learning rate
-# and beyond", *ICLR* 2020, for why Adam wants one. S. Jain and B. Wallace, "Attention is not explanation", *NAACL* 2019, and S. Wiegreffe and Y. Pinter, "Attention is not not explanation", *EMNLP* 2019, which answers it. K. Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.
+# **Further reading.** A. Maas et al., "Learning word vectors for sentiment analysis", *ACL* 2011, for the data. B.
+# Pang, L. Lee and S. Vaithyanathan, "Thumbs up? Sentiment classification using machine learning techniques", *EMNLP*
+# 2002, whose last section describes reviews that raise expectations and then deny them. S. Wang and C. Manning,
+# "Baselines and bigrams: simple, good sentiment and topic classification", *ACL* 2012. P. Bloem, "Transformers from
+# scratch", 2019. A. Karpathy, "A recipe for training neural networks", 2019, for the order of things: look at the data,
+# a simple model first, overfit one batch. A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 5.3,
+# for the transformer's warm-up; R. Xiong et al., "On layer normalization in the transformer architecture", *ICML* 2020,
+# for who needs it; L. Liu et al., "On the variance of the adaptive learning rate and beyond", *ICLR* 2020, for why Adam
+# wants one. I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", *ICLR* 2019, for AdamW. S. Jain and
+# B. Wallace, "Attention is not explanation", *NAACL* 2019, and S. Wiegreffe and Y. Pinter, "Attention is not not
+# explanation", *EMNLP* 2019, which answers it. K. Jordan et al., "Muon: an optimizer for hidden layers in neural
+# networks", 2024.
