@@ -911,7 +911,7 @@ print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the reviews put aside
       f"{result['test_accuracy']:.1%} of the test reviews")
 print(f"bag of words: {result['bag_of_words_accuracy']:.1%} of the test reviews")
 
-# %% tags=["show"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level, just above the line. A square at the right end marks the test reviews: 86 per cent, below the line."}}
+# %% tags=["show"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level, at the line or just above it. A square at the right end marks the test reviews: 86 per cent, below the line."}}
 steps = [look["step"] for look in run["curve"]]
 shares = [look["accuracy"] for look in run["curve"]]
 figure, ax = plt.subplots(figsize=(6, 3.2))
