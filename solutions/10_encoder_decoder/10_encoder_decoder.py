@@ -14,10 +14,12 @@
 # %% [markdown]
 # # 10 · Reading one language, writing another
 #
-# Say *forty-seven* to a German and she writes *siebenundvierzig*: seven-and-forty. Whoever translates numbers cannot go from left to right, word for word. To write the first German word one must have heard the last
-# English one.
+# Say *forty-seven* to a German and she writes *siebenundvierzig*: seven-and-forty. Whoever translates numbers cannot go
+# from left to right, word for word. The first German word depends on the last English one.
 #
-# This lesson builds the transformer as it was published, for the task it was published for: one half that reads, one half that writes, and between them an attention that goes from the one to the other. At the end you watch it look at *seven* before it looks at *forty*.
+# This lesson builds the transformer as it was published (but for dropout and the weights that its tables share), for
+# the task it was published for: one half that reads, one half that writes, and between them an attention that goes from
+# the one to the other. At the end you watch it look at *seven* before it looks at *forty*.
 #
 # | | |
 # |---|---|
@@ -63,11 +65,18 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## A sentence in one vector
 #
-# In 2014 two groups taught recurrent networks to translate (Cho et al.; Sutskever, Vinyals and Le). One network, the **encoder**, walks along the source and updates a state at every word. Its last state is handed to a second network, the **decoder**, which starts from it and writes
-# the target, one word after the other. It worked, and it had a plain weakness: whatever the decoder is to know about a sentence, of five words or of fifty, must fit into one vector of a fixed size.
+# In 2014 Sutskever, Vinyals and Le translated with two recurrent networks, and Cho et al. scored phrases with such a
+# pair inside a statistical system. One network, the **encoder**, walks along the source and updates a state at every
+# word. Its last state is handed to a second network, the **decoder**, which starts from it and writes the target, one
+# word after the other. It worked, and it had a plain weakness: whatever the decoder is to know about a sentence, of
+# five words or of fifty, must fit into one vector of a fixed size.
 #
-# Bahdanau, Cho and Bengio (2015) removed it. They kept the state of *every* source word, and before each target word the decoder computes a weighted average of all these states, with weights that depend on what it has written so far. That was the first attention in translation, and it is
-# the operation of lesson 2: a query from the decoder, keys and values from the encoder. The networks around it were still recurrent.
+# Bahdanau, Cho and Bengio (2015) removed it. They kept the state of *every* source word, and before each target word
+# the decoder computes a weighted average of all these states, with weights that depend on what it has written so far.
+# That was the first attention in translation, and it is the idea of lesson 2: a query from the decoder, keys and values
+# from the encoder. Its score was another: a small network, $w^\top \tanh(W_q\, s + W_k\, h)$ for a state s of the
+# decoder and a state h of the encoder, and h was key and value in one. The networks around it were still recurrent.
+# (The dot product came with Luong, Pham and Manning, 2015, section 3.1.)
 #
 # Vaswani et al. (2017) asked what the recurrence was still good for, took it out, and called the paper "Attention is all you need". That is the model we build.
 #
@@ -364,7 +373,10 @@ print("the same as PyTorch's block:", same)
 #
 # **Exercise 4 · `EncoderDecoder`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Write `encode`, `decode` and `loss`. The parts, finished masks and a finished loss are there. `finished_masks(source, target, pad)` returns what your `make_masks` returns; `finished_loss(logits, targets, smoothing, pad)` returns the mean cross-entropy over the targets that are words. (What its smoothing is, the next section says.)
+# Write `encode`, `decode` and `loss`. The parts, finished masks and a finished loss are there. `finished_masks(source,
+# target, pad)` returns what your `make_masks` returns; `finished_loss(logits, targets, smoothing, pad)` returns the
+# mean cross-entropy over the targets that are words. (Smoothing is the subject of the next section; here you only hand
+# it on.)
 #
 # <details><summary>Hint 1: encode and decode</summary>
 #
@@ -457,10 +469,14 @@ print(f"your blocks:                 {blocks:,}")
 print(f"with those biases and norms: {blocks + biases + norms:,}")
 
 # %% [markdown]
-# ## A teacher who is not quite sure
+# ## A teacher who is not quite sure (label smoothing)
 #
-# Cross-entropy asks for all of the probability to go to the right token. The model can only come closer to that by driving its logits apart for ever. **Label smoothing** (Szegedy et al., 2016, section 7; Vaswani et al., section 5.4) asks for a little less: the right token is to get $1 - \varepsilon$, and the rest $\varepsilon$ is shared
-# among the others. With n tokens, of which padding is none that anybody should ever say, there are n − 2 others:
+# Cross-entropy asks for all of the probability to go to the right token. The model can only come closer to that by
+# driving its logits apart for ever. **Label smoothing** (Szegedy et al., 2016, section 7; Vaswani et al., section 5.4)
+# asks for a little less: the right token is to get $1 - \varepsilon$, and the rest $\varepsilon$ is shared among the
+# others. (Szegedy et al. share ε among *all* classes, the right one included, and so does `F.cross_entropy` with its
+# `label_smoothing`; to share it among the others only is a common variant.) With n tokens, of which padding is none
+# that anybody should ever say, there are n − 2 others:
 #
 # $$L_i \;=\; -(1 - \varepsilon)\,\log p_i(\text{right}) \;-\; \frac{\varepsilon}{n-2} \sum_{k \,\ne\, \text{right},\; k \,\ne\, \text{pad}} \log p_i(k), \qquad L \;=\; \text{the mean of } L_i \text{ over the targets } i \text{ that are no padding.}$$
 #
@@ -524,7 +540,7 @@ print(f"the least that is possible with smoothing 0.1: {FLOOR:.3f}")
 # Without smoothing, more is always better. With it the best is a probability of 0.9, and certainty is punished. The smoothed loss cannot reach 0: what remains is the entropy of the teacher's own doubt, a landmark for the learning curve below. Vaswani et al. report that it makes the model's probabilities worse and its translations better.
 
 # %% [markdown]
-# ## A rate that rises and falls
+# ## A rate that rises and falls (warm-up)
 #
 # Lesson 7 measured why a stack with norm last needs a gentle start. The paper's recipe (section 5.3) rises in a straight line for `warmup` steps and then falls with the root of the step:
 #
@@ -719,24 +735,39 @@ def by_length(model, many=400):
     right = torch.tensor(exact(translate(model, test_source[:many]), test_pairs))
     return [right[digits[:many] == k].float().mean() for k in range(3, 7)]
 
+@torch.no_grad()
+def words_right(model, many=400):
+    """The share of the words that are right, each after the right beginning."""
+    target = as_ids([german for _, german in test_pairs[:many]], GERMAN, ends=True)
+    guesses = model.eval()(test_source[:many], target[:, :-1]).argmax(dim=-1)    # (many, t)
+    right = guesses == target[:, 1:]
+    return right[target[:, 1:] != PAD].float().mean().item()
+
 moments = {f"after {40 * k} steps": averaged(model, copies[k - 1 : k]) for k in (4, 8)}
 lines = {name: (range(3, 7), by_length(m)) for name, m in moments.items()}
 lines["at the end, averaged"] = (range(3, 7), by_length(finished))
 plots.curves(lines, "digits of the number", "exact match")
 plt.gca().set(xticks=range(3, 7), ylim=(-0.03, 1.05))
 plt.show()
+early = moments["after 160 steps"]
+print(f"after 160 steps: {words_right(early):.0%} of the words are right")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** To the right the numbers get longer, and one wrong word spoils them. Early in the training, long numbers are mostly wrong although most of their *words* are right: if each of ten words is right with a chance of 0.9, all ten are with a chance of 0.35. At the end length makes no difference any more.
+# **How to read it.** To the right the numbers get longer, and one wrong word spoils them. The printed line says what
+# share of the single *words* is right early in the training, each after the right beginning. Hold it against the lowest
+# curve: if each of ten words is right with a chance of 0.9, all ten are with a chance of 0.35. At the end length makes
+# hardly any difference.
 #
 # </div>
 
 # %% [markdown]
 # ## What it looks at
 #
-# Every cross-attention of the decoder has a map for each head, (t, s), that says where the model looked when it wrote each word. Below are the maps of the last block, and then their mean.
+# Every cross-attention of the decoder has a map for each head, (t, s), that says where the model looked when it wrote
+# each word. Below is the mean over the heads of the last block, and further down their maps one by one. The maps are
+# read off with **hooks**, functions that PyTorch calls whenever a layer is called; the model itself stays as it is.
 
 # %% tags=["show"]
 @torch.no_grad()
@@ -783,14 +814,16 @@ for english, german in test_pairs[:300]:
         tried += 1
 print(f"{tried} numbers end in tens and units; for {both / tried:.0%} it looks crosswise")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. All heads find the units and the tens crosswise; they differ at und, tausend, hundert and the stop token."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. A row for each German word and one for the stop token, a column for each English word; at the digits the dark cells stand crosswise, elsewhere the heads differ."}}
 plots.head_grid(maps[-1], rows, columns, across=2, annotate=False, **names)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same block, one map a head. On the words that carry a digit the heads agree. On *und*, *tausend* and *hundert*, which follow from what is written already and need little from the source, each looks somewhere else.
+# **How to read it.** The same block, one map a head. Compare the rows across the maps. The words that carry a digit
+# have one English word that decides them. *und* and `<stop>` have none, and here each head looks where it has learned
+# to.
 #
 # </div>
 
@@ -894,8 +927,14 @@ for width in hits:
 #
 # Numerals have a rule. Multi30k (Elliott et al., 2016) has 29,000 descriptions of photographs in English, with German translations made by people, and 1,000 more to test on. The run below is not computed here. It was **recorded**: once, with the finished parts of this lesson, on one of the two cores of the machine that it names; the command that it prints repeats it.
 #
-# The model is the one that you have built, e = 256, with what so few sentences and so little time ask for. Words are cut into pieces, as lesson 11 does it, and both languages share one table of them. Norms come first, so that a short warm-up is enough, and there is dropout. The matrices of the blocks are trained by Muon, as in lesson 8's long run, everything else by AdamW, and products are computed in bfloat16 where that is faster. The score is **BLEU** (Papineni et al., 2002): how many runs of one, two, three and four words
-# a translation shares with the reference, on a scale to 100. Its details differ from program to program, which is why sacrebleu puts a signature beside each score.
+# The model is yours at e = 256, adapted to little data and little time: two blocks a side, feed-forward networks 2e
+# wide instead of 4e, norms first, so that a short warm-up is enough, and dropout. Words are cut into pieces, as lesson
+# 11 does it, and both languages and the output layer share one table of them. The search keeps five beams and divides
+# each score by a number that grows with the length in a straight line (Y. Wu et al., 2016, section 7, with α = 1). The
+# matrices of the blocks are trained by Muon, as in lesson 8's long run, everything else by AdamW, and products are
+# computed in bfloat16 where that is faster. The score is **BLEU** (Papineni et al., 2002): how many runs of one, two,
+# three and four words a translation shares with the reference, times a penalty for being too short, on a scale to 100.
+# Its details differ from program to program, which is why sacrebleu puts a signature beside each score.
 
 # %% tags=["show"]
 run = recorded("multi30k")
@@ -932,7 +971,9 @@ for sample in run["samples"]:
 # %% [markdown]
 # ## Spot the bug
 #
-# The function below makes the decoder's mask. It is modelled on the code of a widely watched video tutorial that builds the paper's model from nothing, and has been copied into many programs. It runs, it has the right shape, and the model that it was written for learns to translate. What is missing, and why did nobody notice? Make up your mind before you look at what is printed.
+# The function below makes the decoder's mask. Code like this is in circulation. It runs, it has the right shape, and
+# the model that it was written for learns to translate. What is missing, and why did nobody notice? Make up your mind
+# before you look at what is printed.
 
 # %% tags=["show", "nbval-check-output"]
 def tutorial_mask(target):
@@ -989,8 +1030,20 @@ for where, target in ("behind", words), ("in front of", in_front):
 #
 # </details>
 #
-# **Where it goes next.** Take the encoder and the cross-attention away, and lesson 9's generator is left. Lesson 11, *GPT-2*, opens a published one, with its own tokenizer and its own weights.
+# **Where it goes next.** Take the encoder and the cross-attention away, and lesson 9's generator is left but for the
+# order of the norms and the kind of positions: such a model is called **decoder-only**. Lesson 8's classifier, the
+# other half alone, is **encoder-only**. Lesson 11, *GPT-2*, opens a published one, with its own tokenizer and its own
+# weights.
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, the whole of it; you have now built everything in its section 3. I. Sutskever, O. Vinyals and Q. Le, "Sequence to sequence learning with neural networks", *NIPS* 2014, section 3. K. Cho et al., "Learning phrase representations using RNN
-# encoder-decoder for statistical machine translation", *EMNLP* 2014, section 2. D. Bahdanau, K. Cho and Y. Bengio, "Neural machine translation by jointly learning to align and translate", *ICLR* 2015, sections 2 and 3. C. Szegedy et al., "Rethinking the Inception architecture for computer vision", *CVPR* 2016, section 7. K. Papineni, S. Roukos, T. Ward and W.-J. Zhu, "BLEU: a method for automatic evaluation of machine translation", *ACL* 2002, section 2. D. Elliott, S. Frank,
-# K. Sima'an and L. Specia, "Multi30K: multilingual English-German image descriptions", *Workshop on Vision and Language* 2016. F. Stahlberg and B. Byrne, "On NMT search errors and model errors: cat got your tongue?", *EMNLP* 2019.
+# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, the whole of it; you have now
+# built everything in its section 3 but the weights shared by the tables (section 3.4). I. Sutskever, O. Vinyals and Q.
+# Le, "Sequence to sequence learning with neural networks", *NeurIPS* 2014, section 3. K. Cho et al., "Learning phrase
+# representations using RNN encoder-decoder for statistical machine translation", *EMNLP* 2014, section 2. D. Bahdanau,
+# K. Cho and Y. Bengio, "Neural machine translation by jointly learning to align and translate", *ICLR* 2015, sections 2
+# and 3. M.-T. Luong, H. Pham and C. Manning, "Effective approaches to attention-based neural machine translation",
+# *EMNLP* 2015, section 3.1. C. Szegedy et al., "Rethinking the Inception architecture for computer vision", *CVPR*
+# 2016, section 7. K. Papineni, S. Roukos, T. Ward and W.-J. Zhu, "BLEU: a method for automatic evaluation of machine
+# translation", *ACL* 2002, section 2. D. Elliott, S. Frank, K. Sima'an and L. Specia, "Multi30K: multilingual
+# English-German image descriptions", *Workshop on Vision and Language* 2016. Y. Wu et al., "Google's neural machine
+# translation system: bridging the gap between human and machine translation", 2016, section 7, for the length in a
+# beam's score. F. Stahlberg and B. Byrne, "On NMT search errors and model errors: cat got your tongue?", *EMNLP* 2019.
