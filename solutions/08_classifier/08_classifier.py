@@ -922,7 +922,8 @@ ax.axhline(bag_of_words, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
 ax.text(steps[0], bag_of_words - 0.02, "bag of words, test reviews", va="top", fontsize=8.5)
 tested = result["test_accuracy"]
 ax.plot(steps[-1], tested, "s", color=plots.COLOURS[1])
-ax.text(steps[-1], tested - 0.02, "transformer, test reviews", ha="right", va="top", fontsize=8.5)
+ax.text(steps[-1], tested - 0.02, "transformer, test reviews", fontsize=8.5,
+        ha="right", va="top")
 ax.set_ylim(0.45, 1)
 plt.show()
 

@@ -346,7 +346,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts at 6, falls under order 0 (4.5) within some twenty steps and under order 1 (3.5) within two hundred, passes gzip (2.5) and ends near 1.7. The held-out curve follows it from above and ends near 2.05, just above xz (2.0)."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts at 6, falls under order 0 (4.5) within some twenty steps and under order 1 (3.5) within two hundred, passes gzip (2.5) and ends near 1.7. The held-out curve follows it from above and ends near 2.1, above xz (2.0)."}}
 def learning_curve(series, landmarks, steps):
     ax = plt.subplots(figsize=(6, 4.4))[1]
     plots.curves(series, "step", "bits per byte", landmarks=landmarks, ax=ax)
@@ -632,7 +632,7 @@ for way, options in ways.items():
 # As run, nothing chosen and nothing mended: the same prompt five times, one seed. **Greedy** repeats itself, as large
 # models do too; the most probable way on from a repetition is to repeat (Holtzman et al., 2020, figure 4, watch the
 # probability rise with each repetition). At **T = 0.5** you read words and half-sentences of the manual, in its tone,
-# that mean nothing. At 0.8 more is tried, and some words are no words. **T = 1.5** is what the tail sounds like.
+# that mean nothing. At 0.8 more is tried, and more of the words are no words. **T = 1.5** is what the tail sounds like.
 #
 # A minute before, this model did not know what a space was. It was given bytes and nothing else; the words it has found
 # by itself.

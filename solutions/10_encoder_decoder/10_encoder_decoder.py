@@ -726,7 +726,7 @@ print(f"with the last weights instead of averaged ones: {sum(last) / len(last):.
 for (english, _), mine in list(zip(test_pairs, said))[:3]:
     print(f"{english}\n    -> {mine}")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps it is high for short numbers and low for six digits; after 320 steps it is higher everywhere; at the end it is at or near one for all lengths."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps it falls with the length and is low for six digits; after 320 steps it is higher everywhere; at the end it is at or near one for all lengths."}}
 numbers = [read_english(english.split()) for english, _ in test_pairs]
 digits = torch.tensor([len(str(number)) for number in numbers])
 
@@ -814,7 +814,7 @@ for english, german in test_pairs[:300]:
         tried += 1
 print(f"{tried} numbers end in tens and units; for {both / tried:.0%} it looks crosswise")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. A row for each German word and one for the stop token, a column for each English word; at the digits the dark cells stand crosswise, elsewhere the heads differ."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. A row for each German word and one for the stop token, a column for each English word; at the digits nearly all dark cells stand crosswise, elsewhere the heads differ more."}}
 plots.head_grid(maps[-1], rows, columns, across=2, annotate=False, **names)
 plt.show()
 

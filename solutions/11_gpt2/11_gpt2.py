@@ -845,7 +845,8 @@ print(f"\nThe training, as recorded: {run['data']['training_tokens']:,} tokens, 
       f" {times:.0f} times, {run['seconds']:.0f} s on\n{run['machine']}: {run['command']}")
 print(f"perplexity on what it learned from: {math.exp(last['training_nats']):.1f},"
       f" on passages held out: {run['result']['held_out_perplexity']:.1f}")
-print(f"held out: {run['data']['held_out_tokens']:,} tokens, {run['data']['held_out_bytes']:,} bytes,"
+held = {name: run["data"][f"held_out_{name}"] for name in ("tokens", "bytes")}
+print(f"held out: {held['tokens']:,} tokens, {held['bytes']:,} bytes,"
       f" {run['result']['held_out_bits_per_byte']:.2f} bits per byte")
 
 # %% [markdown]
