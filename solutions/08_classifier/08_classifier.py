@@ -477,9 +477,9 @@ plt.show()
 #
 # </div>
 #
-# Why there? After a softmax the scores are at best 1 and 0. The second softmax makes of them a probability of $e/(e +
-# 1) = 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. On the whole data set such a model trains, a little
-# slowly, and reaches a fair accuracy. It looks merely mediocre. Overfitting one batch shows that it is broken.
+# Why there? After a softmax the scores are at best 1 and 0. The second softmax makes of them a probability of
+# $e/(e + 1) = 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. On the whole data set such a model trains, a
+# little slowly, and reaches a fair accuracy. It looks merely mediocre. Overfitting one batch shows that it is broken.
 
 # %% [markdown]
 # ## A number to believe

@@ -373,10 +373,10 @@ print("the same as PyTorch's block:", same)
 #
 # **Exercise 4 · `EncoderDecoder`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Write `encode`, `decode` and `loss`. The parts, finished masks and a finished loss are there. `finished_masks(source,
-# target, pad)` returns what your `make_masks` returns; `finished_loss(logits, targets, smoothing, pad)` returns the
-# mean cross-entropy over the targets that are words. (Smoothing is the subject of the next section; here you only hand
-# it on.)
+# Write `encode`, `decode` and `loss`. The parts, finished masks and a finished loss are there.
+# `finished_masks(source, target, pad)` returns what your `make_masks` returns;
+# `finished_loss(logits, targets, smoothing, pad)` returns the mean cross-entropy over the targets that are words.
+# (Smoothing is the subject of the next section; here you only hand it on.)
 #
 # <details><summary>Hint 1: encode and decode</summary>
 #

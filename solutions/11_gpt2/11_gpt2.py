@@ -862,8 +862,8 @@ print(f"held out: {held['tokens']:,} tokens, {held['bytes']:,} bytes,"
 # ## Spot the bug
 #
 # Code like this attention is in circulation, in texts that go through GPT-2 and its pretrained weights line by line.
-# Two things are wrong with it. A third slip makes the same program stop at once, with `NameError: name 'copy' is not
-# defined`. Find the two before you read on.
+# Two things are wrong with it. A third slip makes the same program stop at once, with
+# `NameError: name 'copy' is not defined`. Find the two before you read on.
 
 # %% tags=["show"]
 class WalkthroughAttention(nn.Module):
