@@ -26,7 +26,7 @@ RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attem
 LOOK = "to be looked at"  # the numbers earn something, and an instructor looks before it counts
 
 
-NAMES = "names and shapes"  # the tensor of the aspect `parameters`
+NAMES = "names and shapes"  # the tensor of the aspect `parameters`; "names and shapes of your dict" is of a state
 MISNAMED = (
     "The check fills your module with weights by their names, so the numbers cannot be right before the names and "
     "shapes of its parameters are."
@@ -311,8 +311,10 @@ def _explain(aspect: Aspect, yours: Outcome, target: Outcome, guess: str) -> tup
     if yours.tensors.keys() != target.tensors.keys():
         return f"Your code gives {_listed(yours.tensors)}; {_listed(target.tensors, 'is', 'are')} needed.", True
     for name, tensor in target.tensors.items():
-        if yours.tensors[name].dtype == torch.uint8 and tensor.dtype == torch.uint8 and name == NAMES:
-            return _different_names(yours.tensors[name], tensor), True
+        if yours.tensors[name].dtype == torch.uint8 and tensor.dtype == torch.uint8 and name.startswith(NAMES):
+            if torch.equal(yours.tensors[name], tensor):
+                continue
+            return _different_names(yours.tensors[name], tensor, "module" if name == NAMES else "dict"), True
         alone = Outcome(ANSWERED, {name: yours.tensors[name]})
         if not same_outcome(alone, Outcome(ANSWERED, {name: tensor}), aspect):
             said, of_a_kind = looked_at(yours.tensors[name], tensor, aspect)
@@ -355,14 +357,14 @@ def _same_shapes(yours: Outcome, target: Outcome) -> bool:
     }
 
 
-def _different_names(yours: torch.Tensor, target: torch.Tensor) -> str:
+def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> str:
     def decoded(tensor):
         return set(bytes(tensor.tolist()).decode(errors="replace").split("\n"))
 
     mine, goal = decoded(yours), decoded(target)
     missing, extra = _few(sorted(goal - mine)), _few(sorted(mine - goal))
     parts = [f"is missing {missing}" if missing else "", f"has {extra}, which is not asked for" if extra else ""]
-    return f"Your module {' and '.join(part for part in parts if part)}."
+    return f"Your {whose} {' and '.join(part for part in parts if part)}."
 
 
 def _few(names: list[str], most: int = 6) -> str:

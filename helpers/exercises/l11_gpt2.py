@@ -6,15 +6,18 @@ trained model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from numbers import Integral
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, input_left_alone
+from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 from helpers.parts.bpe import byte_alphabet, learn_merges
 from helpers.parts.gpt2 import GPT2, Config
+from helpers.parts.gpt2 import Conv1D as FinishedConv1D
+from helpers.parts.gpt2 import GPT2Block as FinishedBlock
 
 
 def as_text(text: str) -> torch.Tensor:
@@ -24,21 +27,22 @@ def as_text(text: str) -> torch.Tensor:
 
 def kind_of(value: object) -> str:
     """What came back, in a word."""
-    return "None" if value is None else f"a {type(value).__name__}"
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def a_list_of_ids(returned: object) -> torch.Tensor:
     """A list of token ids, as a tensor. Unmet says what came instead."""
     if isinstance(returned, torch.Tensor):
         returned = returned.tolist()
-    if not isinstance(returned, (list, tuple)) or not all(isinstance(i, int) for i in returned):
-        what = (
-            kind_of(returned)
-            if not isinstance(returned, (list, tuple))
-            else f"a list with {kind_of(returned[0])} in it"
-        )
+    what = "" if isinstance(returned, (list, tuple)) else kind_of(returned)
+    other = next((i for i in returned if not isinstance(i, Integral)), 0) if not what else 0
+    if what or not isinstance(other, Integral):
+        what = what or f"{kind_of(returned)} with {kind_of(other)} in it"
         raise Unmet(f"You return {what}. A list of integers is asked for, the id of one token each.")
-    return torch.tensor(list(returned), dtype=torch.int64)
+    return torch.tensor([int(i) for i in returned], dtype=torch.int64)
 
 
 # ----------------------------------------------------------------------------------------------- byte_alphabet
@@ -47,8 +51,18 @@ PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
 OTHERS = [byte for byte in range(256) if byte not in PRINTED]
 
 
+def runs(of: list[int]) -> Iterator[tuple[str, slice]]:
+    """Rising numbers, cut where one is left out: "the bytes 0 to 32" or "byte 173", and where they stand."""
+    start = 0
+    for end in range(1, len(of) + 1):
+        if end == len(of) or of[end] != of[end - 1] + 1:
+            first, last = of[start], of[end - 1]
+            yield f"byte {first}" if first == last else f"the bytes {first} to {last}", slice(start, end)
+            start = end
+
+
 def characters_of(which: list[int]) -> Probe:
-    """The code points of the characters that stand for these bytes, one after the other; −1 where there is none."""
+    """The numbers of the characters that stand for these bytes, run by run; −1 where there is none."""
 
     def probe(alphabet, draw):
         table = alphabet()
@@ -60,10 +74,14 @@ def characters_of(which: list[int]) -> Probe:
         found = [table.get(byte) for byte in which]
         if not any(isinstance(c, str) for c in found) and table and all(isinstance(key, str) for key in table):
             raise Unmet("Your dict leads from characters to bytes. It has to lead from bytes, 0 to 255, to characters.")
+        strange = next((key for key in table if not isinstance(key, Integral)), None)
+        if strange is not None:
+            raise Unmet(f"The keys of your dict have to be the numbers 0 to 255; one of them is {strange!r}.")
         wrong = next((c for c in found if c is not None and not (isinstance(c, str) and len(c) == 1)), None)
         if wrong is not None:
             raise Unmet(f"The values of your dict have to be single characters; one of them is {wrong!r}.")
-        return torch.tensor([-1 if c is None else ord(c) for c in found])
+        numbers = torch.tensor([-1 if c is None else ord(c) for c in found])
+        return {f"for the characters of {said}, by their numbers": numbers[places] for said, places in runs(which)}
 
     return probe
 
@@ -100,19 +118,38 @@ def drawn_words(draw: Draw, different: int = 12, letters: str = "abcde", longest
         for _ in range(different)
     ]
     text = [word for word in chosen for _ in range(draw.number(1, most))]
-    return [text[i] for i in draw.permutation(len(text)).tolist()]
+    return mixed(draw, text)
 
 
-def from_a_text(learn: Answer, draw: Draw) -> torch.Tensor:
-    """The merges of a drawn text."""
-    return pairs_as_text(learn, drawn_words(draw), 9)
+def mixed(draw: Draw, words: list[str]) -> list[str]:
+    """The words in a drawn order."""
+    return [words[i] for i in draw.permutation(len(words)).tolist()]
 
 
-def from_pairs_that_tie(learn: Answer, draw: Draw) -> torch.Tensor:
-    """Every word twice, and all pairs of it different from all others: only the order of the letters decides."""
+def from_a_text(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The merges of a drawn text, and of words in which one symbol ends as another one: "ab c" holds "b c"."""
+    a, b, c = (chr(97 + i) for i in draw.named("ends").permutation(26)[:3].tolist())
+    ends = mixed(draw.named("order"), [a + b] * 10 + [b + c] * 8 + [a + b + c] * 3)
+    return {
+        "in a drawn text": pairs_as_text(learn, drawn_words(draw), 9),
+        "with symbols that end alike": pairs_as_text(learn, ends, 3),
+    }
+
+
+def from_pairs_that_tie(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Pairs that are equally frequent.
+
+    Every word twice, and all pairs of it different from all others: only the order of the letters decides. And pairs
+    of longer symbols, whose order is another one if they are joined first, or go by length.
+    """
     letters = [chr(97 + i) for i in draw.permutation(18).tolist()]
     words = ["".join(letters[i : i + 3]) for i in range(0, 18, 3)]
-    return pairs_as_text(learn, 2 * words, 5)
+    a, b, c, d = (chr(97 + i) for i in sorted(draw.named("longer").permutation(26)[:4].tolist()))
+    longer = mixed(draw.named("order"), [a + b] * 9 + 2 * [a + b + c, a + d, b + d])
+    return {
+        "with pairs of letters": pairs_as_text(learn, 2 * words, 5),
+        "with longer symbols": pairs_as_text(learn, longer, 4),
+    }
 
 
 def from_repeated_words(learn: Answer, draw: Draw) -> torch.Tensor:
@@ -122,9 +159,15 @@ def from_repeated_words(learn: Answer, draw: Draw) -> torch.Tensor:
     return pairs_as_text(learn, rare + 2 * ["jkjkjkjk"] + often, 3)
 
 
-def from_too_few(learn: Answer, draw: Draw) -> torch.Tensor:
-    """Asked for far more pairs than the words hold. One of the words occurs once, and its pairs nowhere else."""
-    return pairs_as_text(learn, drawn_words(draw, different=3, longest=4, most=3) + ["xyz"], 60)
+def from_too_few(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Asked for more pairs than the words hold: some are left that occur once, or none at all."""
+    few = drawn_words(draw, different=3, longest=4, most=3) + ["xyz"]
+    k, m, o = (chr(97 + i) for i in draw.named("whole").permutation(26)[:3].tolist())
+    return {
+        "when a pair is left that occurs once": pairs_as_text(learn, few, 30),
+        "when no pair is left": pairs_as_text(learn, 2 * [k + m, o, k + m, o], 6),
+        "without any word": pairs_as_text(learn, [], 2),
+    }
 
 
 # ------------------------------------------------------------------------------------------- encode and decode
@@ -150,10 +193,24 @@ def drawn_text(draw: Draw, letters: str = LETTERS, words: int = 10) -> str:
     return " ".join("".join(letters[i] for i in draw.integers(0, len(letters), length).tolist()) for length in lengths)
 
 
-def plain_words(encode: Answer, draw: Draw) -> torch.Tensor:
-    """The ids of a drawn text under a drawn tokenizer."""
+def plain_words(encode: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The ids of a drawn text under a drawn tokenizer: so few letters that nearly everywhere several pairs compete."""
     merges, vocabulary = a_tokenizer(draw, LETTERS, 40)
-    return a_list_of_ids(encode(drawn_text(draw), merges, vocabulary))
+    return {
+        "for a drawn text": a_list_of_ids(encode(drawn_text(draw, words=20), merges, vocabulary)),
+        "where several pairs compete": competing_pairs(encode, draw.named("competing")),
+    }
+
+
+def competing_pairs(encode: Answer, draw: Draw) -> torch.Tensor:
+    """The ids of words in which every other order of joining, and every pair left out, gives other symbols."""
+    a, b, c, x = (chr(97 + i) for i in draw.permutation(26)[:4].tolist())
+    merges = [(c, a), (a, b), (b, c), (c + a, b), (a + b, c), (a, a), (a + a, a), (b, c + a)]
+    table = byte_alphabet()
+    everything = [*table.values(), *(left + right for left, right in merges)]
+    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
+    text = f"{a}{b} {a}{b}{x}{c}{a}{b} {a}{b}{c}{a}{b}{c} {a * 5} {b}{c}{a}{b}{b}{c} {a}{b}{c} {c}{a}{a}{b}{c}{a}"
+    return a_list_of_ids(encode(text, merges, vocabulary))
 
 
 def other_scripts(encode: Answer, draw: Draw) -> torch.Tensor:
@@ -176,9 +233,9 @@ def without_merges(encode: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Nothing to merge, in words of one letter and in the empty text."""
     _, vocabulary = a_tokenizer(draw, LETTERS, 3)
     return {
-        "one letter": a_list_of_ids(encode("a", [], vocabulary)),
-        "two words": a_list_of_ids(encode("ab c", [], vocabulary)),
-        "no text": torch.tensor([len(a_list_of_ids(encode("", [], vocabulary)))]),
+        "for a text of one letter": a_list_of_ids(encode("a", [], vocabulary)),
+        "for a text of two words": a_list_of_ids(encode("ab c", [], vocabulary)),
+        "for the number of ids of an empty text": torch.tensor([len(a_list_of_ids(encode("", [], vocabulary)))]),
     }
 
 
@@ -203,9 +260,9 @@ def in_symbols(draw: Draw, text: str, vocabulary: dict[str, int]) -> list[int]:
 
 
 def plain_ids(decode: Answer, draw: Draw) -> torch.Tensor:
-    """The text of ids in a plain alphabet."""
+    """The text of ids in a plain alphabet. It ends in a space."""
     _, vocabulary = a_tokenizer(draw, LETTERS, 25)
-    return text_of(decode, in_symbols(draw, drawn_text(draw) + ".\n", vocabulary), vocabulary)
+    return text_of(decode, in_symbols(draw, drawn_text(draw) + ". ", vocabulary), vocabulary)
 
 
 def split_characters(decode: Answer, draw: Draw) -> torch.Tensor:
@@ -223,8 +280,12 @@ def broken_characters(decode: Answer, draw: Draw) -> torch.Tensor:
 
 # ------------------------------------------------------------------------------------------ the model's pieces
 
-# 5 sequences of 7 tokens out of 19; 12 wide in 3 heads of width 4; 2 blocks; a window of 11: no two sizes alike
-CONFIG = Config(n=19, t_max=11, e=12, h=3, depth=2)
+# 4 sequences of 7 tokens out of 13; 15 wide in 3 heads of width 5, whose root is no whole number; 2 blocks; a window
+# of 11: no two sizes alike. The norms' epsilon is not torch's own, and so large that it shows.
+CONFIG = Config(n=13, t_max=11, e=15, h=3, depth=2, epsilon=0.3)
+
+# The same for gradients, of which every parameter has one: small
+SMALL = Config(n=7, t_max=5, e=6, h=2, depth=2, epsilon=0.3)
 
 
 def own_names(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -256,82 +317,127 @@ def made(*arguments: object) -> Probe:
         module = answer(*arguments)
         if not isinstance(module, torch.nn.Module):
             raise Unmet(f"Calling your class gives {kind_of(module)}; it has to be a torch.nn.Module.")
+        unseen = in_a_plain_list(module)
+        if unseen:
+            raise Unmet(
+                f"Your module keeps layers in a plain list, `{unseen}`. torch does not see their parameters there:"
+                " nothing trains them, loads them or moves them to another device. nn.ModuleList is a list for layers."
+            )
         return strong(module.to(draw.device), draw)
 
     return via
 
 
-def on(inputs: Inputs, via: Via) -> Probe:
-    """The module's result on drawn inputs."""
+def in_a_plain_list(module: torch.nn.Module) -> str:
+    """The name of a list, tuple or dict of the module that holds layers which the module does not know of, or ""."""
+    known = set(module.modules())
+    for name, kept in vars(module).items():
+        inside = kept.values() if isinstance(kept, dict) else kept if isinstance(kept, (list, tuple)) else ()
+        if not name.startswith("_") and any(isinstance(one, torch.nn.Module) and one not in known for one in inside):
+            return name
+    return ""
 
-    def probe(answer, draw):
-        return via(answer, draw)(*inputs(draw))
 
-    return probe
+class ByOwnNames:
+    """A module that goes by the names of `own_names` when its parameters' gradients are looked at.
+
+    expected: their names and shapes. Unmet where the module has others, for then there is nothing to hold them against.
+    """
+
+    def __init__(self, module: torch.nn.Module, expected: dict[str, torch.Size]):
+        self._module, self._named = module, own_names(module)
+        if {name: parameter.shape for name, parameter in self._named.items()} != expected:
+            raise Unmet(
+                "The gradients are looked at by the names of your parameters, so they wait until names and shapes are"
+                " right."
+            )
+
+    def __call__(self, *inputs: torch.Tensor) -> object:
+        return self._module(*inputs)
+
+    def named_parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
+        """The parameters by their own names."""
+        return iter(self._named.items())
+
+
+def by_own_names(finished: type[torch.nn.Module], *arguments: object) -> Via:
+    """Make a module as `made` does, for the gradients of its parameters. finished: has the right names and shapes."""
+
+    def via(answer, draw):
+        with torch.device("meta"):
+            expected = {name: parameter.shape for name, parameter in finished(*arguments).named_parameters()}
+        return ByOwnNames(made(*arguments)(answer, draw), expected)
+
+    return via
 
 
 def names(via: Via) -> Probe:
     """Names and shapes of the parameters."""
 
     def probe(answer, draw):
-        lines = [f"{name} {tuple(p.shape)}" for name, p in own_names(via(answer, draw)).items()]
-        return {"names and shapes": torch.tensor(list("\n".join(sorted(lines)).encode()[:4000]), dtype=torch.uint8)}
+        return {"names and shapes": names_of(via(answer, draw))}
 
     return probe
 
 
-def vectors(draw: Draw) -> tuple[torch.Tensor]:
-    """Vectors (5, 7, 12)."""
-    return (draw.normal(5, 7, 12),)
+def names_of(module: torch.nn.Module) -> torch.Tensor:
+    """Names and shapes of a module's parameters, a line each, as bytes."""
+    lines = [f"{name} {tuple(p.shape)}" for name, p in own_names(module).items()]
+    return torch.tensor(list("\n".join(sorted(lines)).encode()[:4000]), dtype=torch.uint8)
 
 
-def single_vectors(draw: Draw) -> tuple[torch.Tensor]:
-    """Sequences of one position: (5, 1, 12)."""
-    return (draw.normal(5, 1, 12),)
+def names_and_start(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Names and shapes of a Conv1D's parameters, and how a large one starts.
+
+    Every right start draws other numbers, and every processor too. So the start is described by what 30,000 numbers
+    have in common, rounded until chance cannot show: a normal distribution, a uniform one and zeros differ.
+    """
+    found = {"names and shapes": names_of(made(4, 6)(answer, draw))}
+    fresh = own_names(answer(120, 250))
+    shapes = {name: tuple(p.shape) for name, p in fresh.items()}
+    if shapes == {"weight": (120, 250), "bias": (250,)}:
+        weight, bias = fresh["weight"].detach().double(), fresh["bias"].detach().double()
+        measured = [rounded(weight.std()), rounded(weight.abs().mean()), rounded(bias.abs().max())]
+        middle = round(weight.mean().item(), 2)
+    else:
+        measured, middle = [-1.0] * 3, -1.0
+    told = ("the standard deviation of weight", "the mean absolute number in weight", "the largest number in bias")
+    found |= {f"at the start, {what}": torch.tensor(number) for what, number in zip(told, measured, strict=True)}
+    return found | {"at the start, the mean of weight": torch.tensor(middle)}
 
 
-def narrow_vectors(draw: Draw) -> tuple[torch.Tensor]:
-    """Vectors (5, 7, 4)."""
-    return (draw.normal(5, 7, 4),)
+def rounded(number: torch.Tensor) -> float:
+    """A number to two significant digits."""
+    return float(f"{number.item():.1e}")
 
 
-def flat_vectors(draw: Draw) -> tuple[torch.Tensor]:
-    """Vectors without a batch: (9, 4)."""
-    return (draw.normal(9, 4),)
+def shaped(*shape: int) -> Inputs:
+    """Drawn numbers of that shape, for a module."""
+    return lambda draw: (draw.normal(*shape),)
 
 
-def numbers(draw: Draw) -> tuple[torch.Tensor]:
-    """From −4 to 4, where the GELUs differ by up to 0.0005; negative ones, where they differ most for their size."""
-    return (draw.uniform(-4, 4, 6, 9),)
+def windows(b: int, t: int, config: Config = CONFIG) -> Inputs:
+    """Windows of drawn ids: (b, t). None is so large that the table of positions has no such row."""
+    return lambda draw: (draw.integers(0, min(config.n, config.t_max), b, t),)
 
 
-def slopes(gelu: Answer, draw: Draw) -> torch.Tensor:
-    """The derivative at numbers (6, 9) between −3 and 3."""
-    x = draw.uniform(-3, 3, 6, 9).requires_grad_()
-    y = gelu(x)
-    if not isinstance(y, torch.Tensor):
-        return y
-    if not y.requires_grad:
-        raise Unmet(
-            "No gradient flows from your result back to the input. Something cuts the graph: detach(), item(), or a"
-            " trip through `math` or NumPy."
-        )
-    return torch.autograd.grad(y.sum(), x)[0]
+def between(low: float, high: float, *shape: int) -> Inputs:
+    """Drawn numbers between two others."""
+    return lambda draw: (draw.uniform(low, high, *shape),)
 
 
-def token_ids(draw: Draw) -> tuple[torch.Tensor]:
-    """Five windows of 7 ids: (5, 7)."""
-    return (draw.integers(0, 19, 5, 7),)
+numbers = between(-4, 4, 6, 9)  # where the GELUs differ by up to 0.0005, mostly so left of zero
 
 
-def single_tokens(draw: Draw) -> tuple[torch.Tensor]:
-    """Windows of one id: (5, 1)."""
-    return (draw.integers(0, 19, 5, 1),)
-
-
-def full_windows(draw: Draw) -> tuple[torch.Tensor]:
-    """Two windows of 11 ids, as long as there may be: (2, 11)."""
-    return (draw.integers(0, 19, 2, 11),)
+def activated(gelu: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The values at numbers from −4 to 4 in tensors of several shapes, and for one tensor a second time."""
+    (x,) = numbers(draw)
+    return {
+        "result": gelu(x),
+        "at a second call with the same tensor": gelu(x),
+        "for a single number, of shape ()": gelu(draw.uniform(-4, 4)),
+        "with an axis of length one": gelu(draw.uniform(-4, 4, 5, 1)),
+    }
 
 
 # ------------------------------------------------------------------------------------------- published weights
@@ -370,26 +476,32 @@ def published(draw: Draw, prefix: str = "", head: bool = False, buffers: bool = 
     return {items[i][0]: items[i][1] for i in order}
 
 
-def renamed_state(**options: object) -> Probe:
-    """Names and shapes as text, and all numbers in the order of the names."""
+def renamed_state(also: dict[str, dict], **options: object) -> Probe:
+    """Names and shapes as text, and all numbers in the order of the names. also: further files, by what is said."""
 
     def probe(rename, draw):
-        state = rename(published(draw, **options))
-        if not isinstance(state, dict):
-            raise Unmet(f"Your function has to return a dict from names to tensors; it returns {kind_of(state)}.")
-        wrong = next((name for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)), None)
-        if wrong is not None:
-            raise Unmet(
-                f"The values of your dict have to be tensors; the one called {wrong!r} is {kind_of(state[wrong])}."
-            )
-        lines = "\n".join(f"{name} {tuple(state[name].shape)}" for name in sorted(state, key=str))
-        values = [state[name].flatten().float() for name in sorted(state, key=str)]
-        return {
-            "names and shapes": torch.tensor(list(lines.encode()[:6000] or b"-"), dtype=torch.uint8),
-            "numbers": torch.cat(values) if values else torch.zeros(1),
-        }
+        found = named_numbers(rename(published(draw, **options)))
+        for said, further in also.items():
+            again = named_numbers(rename(published(draw.named(said), **further)))
+            found |= {f"{name} {said}": tensor for name, tensor in again.items()}
+        return found
 
     return probe
+
+
+def named_numbers(state: object) -> dict[str, torch.Tensor]:
+    """What a state holds: names and shapes, and the numbers in the order of the names."""
+    if not isinstance(state, dict):
+        raise Unmet(f"Your function has to return a dict from names to tensors; it returns {kind_of(state)}.")
+    wrong = next((name for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)), None)
+    if wrong is not None:
+        raise Unmet(f"The values of your dict have to be tensors; the one called {wrong!r} is {kind_of(state[wrong])}.")
+    lines = "\n".join(f"{name} {tuple(state[name].shape)}" for name in sorted(state, key=str))
+    values = [state[name].flatten().float() for name in sorted(state, key=str)]
+    return {
+        "names and shapes of your dict": torch.tensor(list(lines.encode()[:6000] or b"-"), dtype=torch.uint8),
+        "in your dict, the numbers in the order of the names": torch.cat(values) if values else torch.zeros(1),
+    }
 
 
 def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -405,14 +517,12 @@ def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 # ------------------------------------------------------------------------------------------- cached generation
 
 
-def a_model(draw: Draw, t_max: int = 31) -> torch.nn.Module:
+def a_model(draw: Draw, t_max: int = 31, depth: int = 2) -> torch.nn.Module:
     """A finished GPT-2 with drawn weights, in which the place of a token counts for as much as the token."""
-    model = strong(GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=2)).to(draw.device), draw)
+    model = strong(GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=depth)).to(draw.device), draw)
     with torch.no_grad():
-        model.positions.weight.mul_(2)
-        model.tokens.weight.div_(
-            model.tokens.weight.norm(dim=1, keepdim=True)
-        )  # or the longest would be written all the time
+        # all of one length, or the longest would be written all the time; each component about as large as a position's
+        model.tokens.weight.mul_(model.config.e**0.5 / model.tokens.weight.norm(dim=1, keepdim=True))
         for name, parameter in model.named_parameters():
             if name.endswith("bias"):
                 parameter.zero_()
@@ -423,37 +533,43 @@ def a_model(draw: Draw, t_max: int = 31) -> torch.nn.Module:
     return model
 
 
-def continued(count: int, t: int = 7, b: int = 5) -> Probe:
-    """What the student's function draws after b prompts of t tokens: (b, count)."""
+PROMPT, COUNT = 5, 6  # tokens, everywhere alike: an error that speaks of them is the same one in every aspect
+
+
+def continued(count: int, b: int) -> Probe:
+    """What the student's function writes after b prompts, (b, count); also after one, and after a single token."""
 
     def probe(generate, draw):
-        model, ids = a_model(draw), draw.integers(0, 19, b, t)
-        return generate(model, ids, count)
+        model, found = a_model(draw), {}
+        for said, sizes in {"result": (b, PROMPT), "with a batch of one": (1, PROMPT)}.items():
+            found[said] = generate(model, draw.integers(0, model.config.n, *sizes), count)
+        return found | {"after a prompt of one token": generate(model, draw.integers(0, model.config.n, b, 1), count)}
 
     return probe
 
 
 def work_done(generate: Answer, draw: Draw) -> torch.Tensor:
     """How many tokens go through the model. A cache is there to send each of them through once."""
-    model, ids, count, seen = a_model(draw), draw.integers(0, 19, 2, 7), 9, []
+    model, ids, seen = a_model(draw), draw.integers(0, 19, 2, PROMPT), []
     model.tokens.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0].shape[-1]))
-    generate(model, ids, count)
-    if sum(seen) > 7 + count:
+    generate(model, ids, COUNT)
+    if sum(seen) > PROMPT + COUNT:
         raise Unmet(
-            f"For {count} new tokens after a prompt of 7, your code sends {sum(seen)} tokens through the model. With a"
-            f" cache each goes through once: 7 at the start, then one at a time, {7 + count - 1} in all."
+            f"For {COUNT} new tokens after a prompt of {PROMPT}, your code sends {sum(seen)} tokens through the model."
+            f" With a cache each goes through once: {PROMPT} at the start, then one at a time, {PROMPT + COUNT - 1} in"
+            " all."
         )
     return torch.tensor([1])
 
 
 def cached_inputs(draw: Draw) -> tuple[torch.Tensor, int]:
-    """Two prompts of 7 tokens, and how many are to come."""
-    return draw.integers(0, 19, 2, 7), 4
+    """Two prompts, and how many tokens are to come."""
+    return draw.integers(0, 19, 2, PROMPT), COUNT
 
 
 def a_generator(generate: Answer, draw: Draw) -> Callable:
-    """The student's function on a model with drawn weights."""
-    model = a_model(draw)
+    """The student's function on a model with drawn weights. One block: on the meta device each takes long."""
+    model = a_model(draw, depth=1)
     return lambda ids, count: generate(model.to(ids.device), ids, count)
 
 
@@ -482,14 +598,14 @@ class Uniform(Bigrams):
         torch.nn.init.zeros_(self.table)
 
 
-def a_short_text(perplexity: Answer, draw: Draw) -> torch.Tensor:
-    """The perplexity of 11 tokens under a model with known answers."""
-    return perplexity(Bigrams(draw).eval(), draw.integers(0, 6, 11))
+def of_texts(*lengths: int) -> Probe:
+    """The perplexity of texts of these lengths under a model with known answers."""
 
+    def probe(perplexity, draw):
+        model = Bigrams(draw).eval()
+        return {f"for a text of {length} tokens": perplexity(model, draw.integers(0, 6, length)) for length in lengths}
 
-def a_longer_text(perplexity: Answer, draw: Draw) -> torch.Tensor:
-    """The perplexity of 47 tokens under a model with known answers."""
-    return perplexity(Bigrams(draw).eval(), draw.integers(0, 6, 47))
+    return probe
 
 
 def nothing_known(perplexity: Answer, draw: Draw) -> torch.Tensor:
@@ -593,7 +709,7 @@ LESSON = Lesson(
                 Aspect("words", 1.5, plain_words, axes="token"),
                 Aspect("every script", 1, other_scripts, axes="token"),
                 Aspect("word by word", 0.5, merges_across_words, axes="token"),
-                Aspect("nothing to merge", 0.5, without_merges),
+                Aspect("nothing to merge", 0.5, without_merges, side=True),
             ),
             forbidden=NO_BPE,
             parts=("bpe.Tokenizer",),
@@ -614,8 +730,8 @@ LESSON = Lesson(
                     1,
                     split_characters,
                     missed=(
-                        "A character may take up to four bytes, and they may lie in different tokens: look at the order"
-                        " in which you join, and turn bytes into text."
+                        "Tried with characters of two, three and four bytes that lie in several tokens: another text"
+                        " comes back than went in."
                     ),
                 ),
                 Aspect(
@@ -623,8 +739,8 @@ LESSON = Lesson(
                     0.5,
                     broken_characters,
                     missed=(
-                        "A model can write bytes that make no character. Each such place has to become the character"
-                        " U+FFFD, and nothing may be lost or raised."
+                        "Tried with bytes that make no character, between others that do: another text comes out than"
+                        " has to. Each such place becomes the character U+FFFD, and the rest stays."
                     ),
                 ),
             ),
@@ -636,9 +752,21 @@ LESSON = Lesson(
             stars=1,
             minutes=4,
             aspects=(
-                Aspect("values", 0.5, on(narrow_vectors, made(4, 6)), axes="b t n_out", picture=True),
-                Aspect("any axes in front", 0.5, on(flat_vectors, made(4, 6)), axes="b n_out"),
-                Aspect("parameters", 0.5, names(made(4, 6)), side=True),
+                values(
+                    0.5,
+                    shaped(5, 7, 4),
+                    via=made(4, 6),
+                    also={
+                        "with a batch of one": shaped(1, 7, 4),
+                        "without a batch": shaped(9, 4),
+                        "with a single vector": shaped(4),
+                        "with one more axis in front": shaped(2, 1, 3, 4),
+                    },
+                    axes="b t n_out",
+                    picture=True,
+                ),
+                gradient(0.5, shaped(5, 7, 4), via=by_own_names(FinishedConv1D, 4, 6), weights=True),
+                Aspect("parameters and their start", 0.5, names_and_start, side=True),
             ),
             forbidden=NO_GPT2 | {"FinishedConv1D": FINISHED},
         ),
@@ -647,8 +775,8 @@ LESSON = Lesson(
             stars=1,
             minutes=4,
             aspects=(
-                Aspect("values", 0.5, lambda gelu, draw: gelu(*numbers(draw)), picture=True),
-                Aspect("gradient", 0.5, slopes),
+                Aspect("values", 0.5, activated, picture=True),
+                gradient(0.5, between(-3, 3, 6, 9)),
                 any_device(0.5, numbers),
             ),
             forbidden=NO_GPT2 | {"finished_gelu": FINISHED} | dict.fromkeys(("gelu", "GELU"), PYTORCHS),
@@ -658,10 +786,25 @@ LESSON = Lesson(
             stars=2,
             minutes=11,
             aspects=(
-                Aspect("values", 2, on(vectors, made(CONFIG)), axes="b t e", picture=True),
-                Aspect("one position alone", 1, on(single_vectors, made(CONFIG)), axes="b 1 e"),
-                input_left_alone(0.5, vectors, via=made(CONFIG)),
-                any_device(0.5, vectors, via=made(CONFIG)),
+                values(
+                    1.5,
+                    shaped(4, 7, 15),
+                    via=made(CONFIG),
+                    also={"with a batch of one": shaped(1, 7, 15)},
+                    axes="b t e",
+                    picture=True,
+                ),
+                values(
+                    1,
+                    shaped(4, 1, 15),
+                    name="one position alone",
+                    via=made(CONFIG),
+                    also={"with a batch of one": shaped(1, 1, 15)},
+                    axes="b 1 e",
+                ),
+                gradient(0.5, shaped(3, 4, 6), via=by_own_names(FinishedBlock, SMALL), weights=True),
+                input_left_alone(0.5, shaped(4, 7, 15), via=made(CONFIG)),
+                any_device(0.5, shaped(4, 7, 15), via=made(CONFIG)),
             ),
             forbidden=NO_GPT2 | {"FinishedBlock": FINISHED},
         ),
@@ -670,11 +813,25 @@ LESSON = Lesson(
             stars=3,
             minutes=11,
             aspects=(
-                Aspect("values", 1.5, on(token_ids, made(CONFIG)), axes="b t n", picture=True),
-                Aspect("the first token", 1, on(single_tokens, made(CONFIG)), axes="b 1 n"),
-                Aspect("a full window", 0.5, on(full_windows, made(CONFIG)), axes="b t n"),
+                values(
+                    1.5,
+                    windows(4, 7),
+                    via=made(CONFIG),
+                    also={"with a batch of one": windows(1, 7), "in a full window": windows(2, 11)},
+                    axes="b t n",
+                    picture=True,
+                ),
+                values(
+                    1,
+                    windows(4, 1),
+                    name="the first token",
+                    via=made(CONFIG),
+                    also={"with a batch of one": windows(1, 1)},
+                    axes="b 1 n",
+                ),
+                gradient(0.5, windows(3, 4, SMALL), via=by_own_names(GPT2, SMALL), weights=True),
                 Aspect("parameters", 0.5, names(made(CONFIG)), side=True),
-                any_device(0.5, token_ids, via=made(CONFIG)),
+                any_device(0.5, windows(4, 7), via=made(CONFIG)),
             ),
             forbidden=NO_GPT2,
         ),
@@ -683,10 +840,18 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                Aspect("with the prefix", 1, renamed_state(prefix="transformer.", buffers=False)),
-                Aspect("without the prefix", 0.5, renamed_state(buffers=False)),
-                Aspect("mask buffers", 0.5, renamed_state()),
-                Aspect("tied head", 0.5, renamed_state(prefix="transformer.", head=True)),
+                Aspect("with the prefix", 1, renamed_state({}, prefix="transformer.", buffers=False)),
+                Aspect("without the prefix", 0.5, renamed_state({}, buffers=False)),
+                Aspect("mask buffers", 0.5, renamed_state({"with the prefix": {"prefix": "transformer."}})),
+                Aspect(
+                    "tied head",
+                    0.5,
+                    renamed_state(
+                        {"without masks or a prefix": {"head": True, "buffers": False}},
+                        prefix="transformer.",
+                        head=True,
+                    ),
+                ),
                 Aspect(
                     "input left alone",
                     0.5,
@@ -702,8 +867,8 @@ LESSON = Lesson(
             stars=3,
             minutes=10,
             aspects=(
-                Aspect("new tokens", 1.5, continued(9), axes="b count"),
-                Aspect("one new token", 0.5, continued(1), axes="b count"),
+                Aspect("new tokens", 1.5, continued(COUNT, b=4), axes="b count"),
+                Aspect("one new token", 0.5, continued(1, b=12), axes="b count"),
                 Aspect("each token once", 1, work_done, side=True),
                 any_device(0.5, cached_inputs, via=a_generator),
             ),
@@ -714,9 +879,9 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                Aspect("a short text", 0.5, a_short_text, accepts="number"),
-                Aspect("a longer text", 0.5, a_longer_text, accepts="number"),
-                Aspect("a model that knows nothing", 0.5, nothing_known, accepts="number"),
+                Aspect("a short text", 0.5, of_texts(11, 2), accepts="number"),
+                Aspect("a longer text", 0.5, of_texts(47), accepts="number"),
+                Aspect("a model that knows nothing", 0.5, nothing_known, accepts="number", side=True),
                 any_device(0.5, a_row, via=on_the_meta_device),
             ),
             forbidden=NO_GPT2,

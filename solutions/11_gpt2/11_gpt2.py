@@ -409,7 +409,7 @@ check(Conv1D)
 #
 # **Exercise 6 · `gelu_tanh`** &nbsp; ★☆☆ · 4 minutes · 1.5 points
 #
-# Write the formula.
+# Write the formula out. PyTorch has it too, as `F.gelu`; here you do without, and hold yours against it below.
 #
 # <details><summary>Hint 1: which functions take tensors</summary>
 #

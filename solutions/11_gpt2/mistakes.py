@@ -1,6 +1,6 @@
 """What students get wrong in lesson 11, and what to tell them."""
 
-from helpers.authoring import Alias, Mistake, Same, Shortcut
+from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
 ALPHABET, LEARN, ENCODE, DECODE, CONV, GELU, BLOCK, MODEL, RENAME, CACHED, PERPLEXITY = (
     "byte_alphabet",
@@ -21,7 +21,7 @@ ALPHABET, LEARN, ENCODE, DECODE, CONV, GELU, BLOCK, MODEL, RENAME, CACHED, PERPL
 VARIANTS = [
     # -------------------------------------------------------------------------------------- byte_alphabet
     Mistake(ALPHABET, "every-byte-itself", instead="return {byte: chr(byte) for byte in range(256)}",
-            title="every byte stands for itself",
+            title="every byte stands for itself", idle=True,
             says="Each of your bytes is the character of its own number. For 68 of them that is a space, a control "
                  "character or another one that does not print: they need a stand-in, from number 256 on."),
     Mistake(ALPHABET, "shifted-by-256", edit=(("chr(following)", "chr(256 + byte)"), ("following += 1", "pass")),
@@ -47,6 +47,26 @@ VARIANTS = [
     Mistake(ALPHABET, "begins-at-257", edit=("following = {}, 256", "following = {}, 257"),
             title="stand-ins from 257 on",
             says="Your first stand-in is the character number 257. They begin at 256."),
+    Mistake(ALPHABET, "ranges-end-early",
+            edit=("range(33, 127), *range(161, 173), *range(174, 256)",
+                  "range(33, 126), *range(161, 172), *range(174, 255)"),
+            title="the last byte of each range gets a stand-in",
+            says="The bytes 126, 172 and 255 print and stand for themselves; in your table each has a stand-in, and "
+                 "all stand-ins after it are too high. `range` stops before its end."),
+    Mistake(ALPHABET, "last-byte-replaced", edit=("range(174, 256)", "range(174, 255)"),
+            title="byte 255 gets a stand-in",
+            says="Byte 255, the ÿ, prints and stands for itself. `range` stops before its end."),
+    Mistake(ALPHABET, "no-break-space", edit=("*range(161, 173)", "*range(160, 173)"),
+            title="byte 160 stands for itself",
+            says="Byte 160 stands for itself in your table. It is a space that does not break a line, and is as "
+                 "invisible as any other: it needs a stand-in."),
+    Mistake(ALPHABET, "exclamation-mark", edit=("range(33, 127)", "range(34, 127)"),
+            title="byte 33 gets a stand-in", says="Byte 33, the exclamation mark, prints and stands for itself."),
+    Mistake(ALPHABET, "backwards",
+            edit=("            alphabet[byte] = chr(following)", "            alphabet[byte] = chr(579 - following)"),
+            title="the stand-ins in falling order",
+            says="Your stand-ins go the wrong way round: byte 0 gets the first of them, number 256, and byte 173 the "
+                 "last."),
     Mistake(ALPHABET, "turned-round",
             edit=("return alphabet", "return {character: byte for byte, character in alphabet.items()}"),
             title="from characters to bytes",
@@ -54,6 +74,9 @@ VARIANTS = [
     Mistake(ALPHABET, "others-missing", edit=(("            alphabet[byte] = chr(following)\n", ""),),
             title="no character for the other bytes",
             says="Your table has no entry for the bytes that do not print. Each of the 256 bytes needs a character."),
+    Equal(ALPHABET, "range(174, 256)", "range(174, 256 + 1)", "256 is no byte, and the loop never asks for it"),
+    Equal(ALPHABET, "256", "512", "the numbers from 256 on are no bytes, and the loop never asks for them"),
+    Equal(ALPHABET, "256", "257", "256 is no byte, and the loop never asks for it"),
     Same(ALPHABET, "isprintable", instead="""
         others = [byte for byte in range(256) if byte in (32, 160) or not chr(byte).isprintable()]
         table = {byte: chr(byte) for byte in range(256)}
@@ -95,6 +118,21 @@ VARIANTS = [
                   "max(pairs, key=pairs.get, default=None)"), title="of equally frequent pairs the one met first",
             says="Where several pairs are equally frequent you take the one that you met first, so the result depends "
                  "on the order of the words. The lexicographically smallest is asked for."),
+    Mistake(LEARN, "ties-by-joined-text",
+            edit=("(-pairs[pair], pair), default", "(-pairs[pair], ''.join(pair)), default"),
+            title="of equally frequent pairs the one whose text is smallest",
+            says="Where several pairs are equally frequent you compare their joined texts. Compare the pairs as they "
+                 "are: ('a', 'd') comes before ('ab', 'c'), since 'a' comes before 'ab'."),
+    Mistake(LEARN, "ties-by-length",
+            edit=("(-pairs[pair], pair), default", "(-pairs[pair], len(''.join(pair)), pair), default"),
+            title="of equally frequent pairs the shortest",
+            says="Where several pairs are equally frequent you take the shortest first. Their order as tuples decides, "
+                 "and a long symbol may come before a short one."),
+    Mistake(LEARN, "ties-right-first",
+            edit=("(-pairs[pair], pair), default", "(-pairs[pair], pair[::-1]), default"),
+            title="of equally frequent pairs the one with the smallest right half",
+            says="Where several pairs are equally frequent you compare their right halves first. Tuples are compared "
+                 "from the left."),
     Mistake(LEARN, "least-frequent", edit=("(-pairs[pair], pair)", "(pairs[pair], pair)"),
             title="the rarest pair first",
             says="You take the least frequent pair. With `min`, the count has to enter with a minus."),
@@ -106,6 +144,17 @@ VARIANTS = [
             title="pairs not counted again",
             says="You count the pairs once, at the beginning, and take the most frequent of them. Every join makes new "
                  "pairs and takes old ones apart: count again in each round."),
+    Mistake(LEARN, "nothing-joined",
+            edit=("        split = {word: merge_pair(symbols, best) for word, symbols in split.items()}\n", ""),
+            title="the pair is noted and not joined",
+            says="You note the best pair and leave the words as they are, so the next round finds the same one. Join "
+                 "it in every word."),
+    Mistake(LEARN, "joined-in-text",
+            edit=("{word: merge_pair(symbols, best) for word, symbols in split.items()}",
+                  "{word: ' '.join(symbols).replace(' '.join(best), ''.join(best)).split(' ') for word, symbols in "
+                  "split.items()}"), title="ends of symbols joined as well",
+            says="You join by replacing text, and so also where a longer symbol only *ends* or *begins* like the pair: "
+                 "\"ab c\" holds \"b c\". Only whole symbols are joined; `merge_pair` does that."),
     Mistake(LEARN, "counts-pile-up",
             edit=("        pairs = Counter()\n", "        pairs = Counter() if not merges else pairs\n"),
             title="counts carried on from round to round",
@@ -134,6 +183,9 @@ VARIANTS = [
     Mistake(LEARN, "stops-at-two", edit=("if pairs[best] < 2:", "if pairs[best] <= 2:"),
             title="pairs that occur twice are left out",
             says="You stop when the best pair occurs twice. It still counts; a pair that occurs once does not."),
+    Mistake(LEARN, "smallest-of-nothing", edit=(", default=None", ""), title="an error when no pair is left",
+            says="When every word is a single symbol there is no pair at all, and the smallest of nothing is an error. "
+                 "Your function has to return the pairs that it has by then."),
     Mistake(LEARN, "never-stops", edit=("        if pairs[best] < 2:\n            break\n", ""),
             title="no end when nothing is left",
             says="Asked for more pairs than there are, your code fails, or joins pairs that occur once. Look at what "
@@ -194,12 +246,27 @@ VARIANTS = [
                   "1]]"), title="merges applied in reading order",
             says="You join the first pair from the left that has a rank. Of all pairs in the piece, the one that was "
                  "*learned* first comes first, wherever it stands."),
+    Mistake(ENCODE, "leftmost-pair",
+            edit=("min(neighbours, key=lambda pair: ranks.get(pair, math.inf))",
+                  "min(neighbours, key=lambda pair: pair not in ranks)"),
+            title="the leftmost pair that is known",
+            says="You join the first pair from the left that has a rank, wherever it stands. Of all pairs in the "
+                 "piece, the one that was *learned* first comes first."),
     Mistake(ENCODE, "highest-rank",
             edit=("min(neighbours, key=lambda pair: ranks.get(pair, math.inf))",
                   "max(neighbours, key=lambda pair: ranks.get(pair, -1))"),
             title="the pair that was learned last first",
             says="You join the pair with the highest rank first. The lowest rank is that of the pair that was learned "
                  "first."),
+    Mistake(ENCODE, "unknown-first",
+            edit=("ranks.get(pair, math.inf)", "ranks.get(pair, -1)"), title="an unknown pair counts as the best",
+            says="A pair without a rank gets the lowest of all in yours, so as soon as there is one, nothing more is "
+                 "joined. It has to come after all pairs that have a rank."),
+    Mistake(ENCODE, "unknown-as-first",
+            edit=("ranks.get(pair, math.inf)", "ranks.get(pair, 0)"),
+            title="an unknown pair counts as the one learned first",
+            says="A pair without a rank gets rank 0 in yours, that of the pair that was learned first, so joining "
+                 "stops where there is still something to join. It has to come after all pairs that have a rank."),
     Mistake(ENCODE, "longest-match", instead="""
         while symbols:
             size = next(k for k in range(len(symbols), 0, -1) if "".join(symbols[:k]) in vocabulary)
@@ -212,6 +279,18 @@ VARIANTS = [
             edit=("        while len(symbols) > 1:", "        for _ in range(min(1, len(symbols) - 1)):"),
             title="one merge a piece",
             says="You join one pair of each piece and stop. Go on until no pair of neighbours has a rank."),
+    Mistake(ENCODE, "two-symbols-left", edit=("while len(symbols) > 1:", "while len(symbols) > 2:"),
+            title="two symbols are never joined",
+            says="You stop when two symbols are left. They are a pair as well, and may have a rank."),
+    Mistake(ENCODE, "merges-once-in-order", edit=(
+            "            neighbours = zip(symbols, symbols[1:])\n            best = min(neighbours, key=lambda pair: "
+            "ranks.get(pair, math.inf))\n            if best not in ranks:\n                break\n            "
+            "symbols = merge_pair(symbols, best)",
+            "            known = sorted({p for p in zip(symbols, symbols[1:]) if p in ranks}, key=ranks.get)\n"
+            "            for best in known:\n                symbols = merge_pair(symbols, best)\n            break"),
+            title="only the pairs of the beginning are joined",
+            says="You look for known pairs once, before anything is joined. Every join makes new neighbours, and their "
+                 "pairs may have ranks: look again after each."),
     Mistake(ENCODE, "most-frequent-in-piece",
             edit=("min(neighbours, key=lambda pair: ranks.get(pair, math.inf))",
                   "min(neighbours, key=lambda pair: (pair not in ranks, -len(pair[0] + pair[1])))"),
@@ -302,12 +381,28 @@ VARIANTS = [
     Mistake(DECODE, "space-only",
             edit=('return raw.decode("utf-8", errors="replace")',
                   'return spelled.replace("Ġ", " ").replace("Ċ", "\\n")'),
-            title="only spaces and new lines turned back",
-            says="You turn back the stand-ins of the space and of the new line and leave the rest as it is. All 256 "
-                 "characters stand for bytes."),
-    Mistake(DECODE, "spaces-between", edit=('"".join(symbol_of', '" ".join(symbol_of'),
+            title="only white space turned back",
+            says="You turn back the stand-ins of white space and leave the rest as it is. All 256 characters stand for "
+                 "bytes."),
+    Alias(DECODE, "spaces-alone", of="space-only",
+          edit=('return raw.decode("utf-8", errors="replace")', 'return spelled.replace("Ġ", " ")')),
+    Mistake(DECODE, "spaces-between",
+            edit=('bytes(byte_of[character] for character in spelled)',
+                  'b" ".join(bytes(byte_of[c] for c in symbol_of[place]) for place in ids)'),
             title="a space between all tokens",
             says="You put a space between tokens. The spaces are in the tokens already."),
+    Mistake(DECODE, "spaces-between-symbols", edit=('"".join(symbol_of', '" ".join(symbol_of'),
+            title="a space between the symbols",
+            says="You put a space between the symbols. It is none of the 256 characters, so no byte belongs to it; the "
+                 "spaces of the text are in the tokens already."),
+    Mistake(DECODE, "ascii", edit=('.decode("utf-8", errors="replace")', '.decode("ascii", errors="replace")'),
+            title="read as ASCII",
+            says="You read the bytes as ASCII, which has no character for bytes above 127. The text is UTF-8."),
+    Mistake(DECODE, "end-cut-off", edit=("for place in ids)", "for place in ids[:-1])"), title="the last token is lost",
+            says="The text of your last token is missing."),
+    Mistake(DECODE, "reversed", edit=("for place in ids)", "for place in ids[::-1])"),
+            title="from the last to the first",
+            says="You go through the ids from the last to the first."),
     Mistake(DECODE, "stripped", edit=('errors="replace")', 'errors="replace").strip()'), title="white space stripped",
             says="You strip white space off the ends. It belongs to the text: what went in has to come out."),
     Alias(DECODE, "encoded-anew", of="alphabet-left-in",
@@ -364,6 +459,41 @@ VARIANTS = [
             title="three axes only",
             says="Your einsum wants exactly three axes. The layer takes any number of axes in front: `...` in einsum, "
                  "or a plain `@`."),
+    Mistake(CONV, "transposed-in-use", edit=("x @ self.weight", "x @ self.weight.T"),
+            title="the weight transposed on the way",
+            says="Your weight is stored as (n_in, n_out), and transposed again when it is used, as F.linear does. x @ "
+                 "w takes it as it is."),
+    Mistake(CONV, "minus-bias", edit=("+ self.bias", "- self.bias"), title="the bias is subtracted",
+            says="The bias is added."),
+    Mistake(CONV, "bias-twice", edit=("+ self.bias", "+ 2 * self.bias"), title="the bias is added twice",
+            says="The bias is in your result twice."),
+    Mistake(CONV, "used-without-gradient",
+            edit=("x @ self.weight + self.bias", "x @ self.weight.data + self.bias.data"),
+            title="the parameters are used without their gradients",
+            says="Your numbers are right, and no gradient gets to the parameters, so they would never learn. Use the "
+                 "parameters themselves, without `.data` or `.detach()`."),
+    Mistake(CONV, "start-variance", edit=("0.02 * torch.randn", "math.sqrt(0.02) * torch.randn"),
+            title="0.02 taken for the variance",
+            says="Your weight starts with a standard deviation of 0.14, whose square is 0.02. The standard deviation "
+                 "itself is to be 0.02."),
+    Mistake(CONV, "start-too-large", edit=("0.02 * torch.randn", "torch.randn"), title="the start is too large",
+            says="Your weight starts with a standard deviation of 1. It is to be 0.02."),
+    Mistake(CONV, "start-uniform", edit=("0.02 * torch.randn(n_in, n_out)", "0.02 * torch.rand(n_in, n_out)"),
+            title="a uniform start",
+            says="`torch.rand` draws uniformly, between 0 and 1. Normal numbers are asked for, around 0."),
+    Mistake(CONV, "start-bias", edit=("torch.zeros(n_out)", "0.02 * torch.randn(n_out)"),
+            title="the bias does not start at 0", says="Your bias starts at drawn numbers. It starts at 0."),
+    Mistake(CONV, "start-bias-ones", edit=("torch.zeros(n_out)", "torch.ones(n_out)"), title="the bias starts at 1",
+            says="Your bias starts at 1. It starts at 0."),
+    Mistake(CONV, "start-zeros", edit=("0.02 * torch.randn(n_in, n_out)", "torch.zeros(n_in, n_out)"),
+            title="the weight starts at 0",
+            says="Your weight starts at zeros, so that all its columns would learn the same. Start it at normal "
+                 "numbers."),
+    Mistake(CONV, "start-as-linear",
+            edit=("0.02 * torch.randn(n_in, n_out)", "(2 * torch.rand(n_in, n_out) - 1) / math.sqrt(n_in)"),
+            title="the start of nn.Linear",
+            says="Your weight starts at uniform numbers, as that of nn.Linear does. Normal numbers of standard "
+                 "deviation 0.02 are asked for."),
     Same(CONV, "addmm", instead=("""
         self.weight = nn.Parameter(torch.empty(n_in, n_out).normal_(std=0.02))
         self.bias = nn.Parameter(torch.zeros(n_out))
@@ -390,6 +520,36 @@ VARIANTS = [
             says="In the bracket stands x³. With a square, the function loses its symmetry."),
     Mistake(GELU, "no-half", edit=("0.5 * x", "x"), title="the half is missing",
             says="Your values are twice as large as they have to be: there is a ½ in front."),
+    Mistake(GELU, "minus", edit=("1 + torch.tanh", "1 - torch.tanh"), title="1 − tanh",
+            says="In the bracket stands 1 plus the tanh. With a minus, the function is 0 where it has to be x."),
+    Mistake(GELU, "one-outside", edit=("(1 + torch.tanh(inner))", "1 + torch.tanh(inner)"),
+            title="the outer bracket is missing",
+            says="½ x multiplies the whole bracket, the 1 *and* the tanh. In yours the tanh stands outside."),
+    Mistake(GELU, "zeros-too-many", edit=("0.044715", "0.0044715"), title="a zero too many",
+            says="The constant is 0.044715; yours is a tenth of it."),
+    Mistake(GELU, "no-constant", edit=("0.044715 * x", "x"), title="the constant is missing",
+            says="The cube in the bracket has a factor, 0.044715."),
+    Mistake(GELU, "no-cube", edit=(" + 0.044715 * x ** 3", ""), title="the cube is missing",
+            says="In the bracket x stands alone. The term with x³ belongs there too."),
+    Mistake(GELU, "cube-of-all", edit=("(x + 0.044715 * x ** 3)", "(x + 0.044715 * x) ** 3"),
+            title="the cube of the whole bracket",
+            says="You take the third power of the whole bracket. Only the second x is cubed."),
+    Mistake(GELU, "constant-cubed", edit=("0.044715 * x ** 3", "(0.044715 * x) ** 3"), title="the constant cubed too",
+            says="The cube is of x alone; in yours the constant is cubed with it."),
+    Mistake(GELU, "sigmoid-for-tanh", edit=("torch.tanh(inner)", "torch.sigmoid(inner)"),
+            title="a sigmoid instead of tanh", says="Your bracket has a sigmoid in it, where tanh belongs."),
+    Mistake(GELU, "silu", instead="return x * torch.sigmoid(x)", title="SiLU",
+            says="x·σ(x) is SiLU, a relative. GPT-2 has GELU, approximated by tanh."),
+    Mistake(GELU, "two-pi", edit=("math.sqrt(2 / math.pi)", "math.sqrt(2 * math.pi)"), title="√(2π) instead of √(2/π)",
+            says="Under the root 2 is divided by π, not multiplied."),
+    Mistake(GELU, "no-root-at-all", edit=("math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)", "x + 0.044715 * x ** 3"),
+            title="the factor √(2/π) is missing", says="The bracket has a factor in front, √(2/π). It is missing."),
+    Mistake(GELU, "math-tanh", edit=("torch.tanh(inner)", "math.tanh(inner)"), title="a tanh for single numbers",
+            says="`math.tanh` takes one number. torch's takes a whole tensor."),
+    Mistake(GELU, "in-place", edit=("return 0.5 * x * (1", "x *= 0.5\n    return x * (1"),
+            title="the input changed in place",
+            says="Your code writes into the tensor that it is given, so a second call with it finds other numbers. "
+                 "Make new tensors: no *=, +=, nor a method whose name ends in _."),
     Mistake(GELU, "no-x", edit=("0.5 * x * (1", "0.5 * (1"), title="the x in front is missing",
             says="You return the factor alone, which lies between 0 and 1. GELU is x times this factor."),
     Mistake(GELU, "decimal", edit=("0.044715", "0.44715"), title="a zero too few",
@@ -434,6 +594,27 @@ VARIANTS = [
             says="Your scores are not divided by √d, and nothing hides the future. Two things to mend."),
     Mistake(BLOCK, "scaled-by-e", edit=("math.sqrt(e // self.h)", "math.sqrt(e)"), title="scores divided by √e",
             says="You divide by the root of the whole width. d is the width of one head, e/h."),
+    Mistake(BLOCK, "scaled-by-d", edit=("math.sqrt(e // self.h)", "(e // self.h)"), title="scores divided by d",
+            says="You divide by d, the width of one head. By its *root* is asked for."),
+    Mistake(BLOCK, "scaled-by-h", edit=("math.sqrt(e // self.h)", "math.sqrt(self.h)"), title="scores divided by √h",
+            says="You divide by the root of the number of heads. d is the width of one head, e/h."),
+    Mistake(BLOCK, "scaled-by-t", edit=("math.sqrt(e // self.h)", "math.sqrt(t)"), title="scores divided by √t",
+            says="You divide by the root of the number of positions. d is the width of one head, e/h."),
+    Mistake(BLOCK, "multiplied-by-root", edit=("/ math.sqrt", "* math.sqrt"), title="scores times √d",
+            says="You multiply by √d. The scores are divided by it, so that they stay small."),
+    Mistake(BLOCK, "whole-root", edit=("math.sqrt(e // self.h)", "int(math.sqrt(e // self.h))"),
+            title="the root rounded to a whole number",
+            says="Your √d is cut to a whole number. Take it as it is."),
+    Mistake(BLOCK, "zeros-before-softmax", edit=("masked_fill(future, -torch.inf)", "masked_fill(future, 0.0)"),
+            title="scores of 0 for the future",
+            says="You give the future a score of 0. e⁰ is 1, so it gets its share of the weight all the same. What is "
+                 "hidden needs a score of −∞."),
+    Mistake(BLOCK, "softmax-over-queries", edit=("-torch.inf), dim=-1)", "-torch.inf), dim=-2)"),
+            title="softmax over the queries",
+            says="Your softmax goes over the wrong axis of (b, h, t, t): each row, of one who looks, has to sum to 1."),
+    Mistake(BLOCK, "no-softmax",
+            edit=("torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)", "scores.masked_fill(future, 0.0)"),
+            title="no softmax", says="Your scores are used as weights as they are. A softmax makes weights of them."),
     Mistake(BLOCK, "mask-after-softmax",
             edit=("torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)",
                   "torch.softmax(scores, dim=-1).masked_fill(future, 0.0)"), title="the mask after the softmax",
@@ -449,6 +630,31 @@ VARIANTS = [
             says="You take the first third for the keys. Published order: queries, keys, values."),
     Mistake(BLOCK, "values-first", edit=("q, k, v = (split_heads", "v, q, k = (split_heads"), title="values first",
             says="You take the first third for the values. Published order: queries, keys, values."),
+    Mistake(BLOCK, "values-second", edit=("q, k, v = (split_heads", "q, v, k = (split_heads"),
+            title="keys and values exchanged",
+            says="You take the second third for the values. Published order: queries, keys, values."),
+    Mistake(BLOCK, "exchanged-ends", edit=("q, k, v = (split_heads", "v, k, q = (split_heads"),
+            title="values, keys, queries",
+            says="You take the thirds in the order values, keys, queries. Published order: queries, keys, values."),
+    Mistake(BLOCK, "keys-values-queries", edit=("q, k, v = (split_heads", "k, v, q = (split_heads"),
+            title="keys, values, queries",
+            says="You take the thirds in the order keys, values, queries. Published order: queries, keys, values."),
+    Mistake(BLOCK, "three-per-head",
+            edit=((".chunk(3, dim=-1)", ""),
+                  ("(split_heads(part, self.h) for part in three)", "split_heads(three, self.h).chunk(3, dim=-1)")),
+            title="heads first, then queries, keys and values",
+            says="You cut into heads first and each head into three. The layer gives all queries, then all keys, then "
+                 "all values: cut into three first, and each of them into heads."),
+    Mistake(BLOCK, "heads-not-split",
+            edit=("(split_heads(part, self.h) for part",
+                  "(part.reshape(-1, self.h, t, e // self.h) for part"),
+            title="heads cut without exchanging axes",
+            says="(b, t, e) laid out as (b, h, t, d) mixes positions with heads. `split_heads` cuts the width, and "
+                 "then exchanges the axes."),
+    Mistake(BLOCK, "as-many-heads-as-wide", edit=("(split_heads(part, self.h) for part",
+                                                  "(split_heads(part, e // self.h) for part"),
+            title="d heads of width h",
+            says="You cut into d heads of width h. The second argument of `split_heads` is the number of heads."),
     Mistake(BLOCK, "heads-not-merged", edit=("merge_heads(weights @ v)", "(weights @ v).reshape(*x.shape)"),
             title="heads put together without exchanging axes",
             says="(b, h, t, d) laid out as (b, t, e) mixes heads with positions. `merge_heads` exchanges the axes "
@@ -459,6 +665,58 @@ VARIANTS = [
     Mistake(BLOCK, "no-unify", edit=("self.attention.unify(merge_heads(weights @ v))", "merge_heads(weights @ v)"),
             title="heads not mixed",
             says="What the heads bring has to go through `unify` at the end."),
+    Mistake(BLOCK, "unify-twice", edit=("self.attention.unify(merge_heads(weights @ v))",
+                                         "self.attention.unify(self.attention.unify(merge_heads(weights @ v)))"),
+            title="`unify` twice", says="What the heads bring goes through `unify` twice in yours."),
+    Mistake(BLOCK, "attention-not-normalised", edit=("self.attend(self.norm1(x))", "self.attend(x)"),
+            title="the attention reads x without a norm",
+            says="The attention has to read a normalised x, as the network does: `norm1`."),
+    Mistake(BLOCK, "norms-exchanged", edit=(("self.attend(self.norm1(x))", "self.attend(self.norm2(x))"),
+                                            ("widen(self.norm2(x))", "widen(self.norm1(x))")),
+            title="norm1 and norm2 exchanged", says="`norm1` stands before the attention, `norm2` before the network."),
+    Mistake(BLOCK, "norm-of-what-is-added", instead=("", """
+        x = x + self.norm1(self.attend(x))
+        hidden = finished_gelu(self.feed_forward.widen(x))
+        return x + self.norm2(self.feed_forward.narrow(hidden))
+    """), title="the norm after each layer",
+            says="You normalise what each layer gives, before it is added. GPT-2 normalises what each layer *reads*."),
+    Mistake(BLOCK, "added-twice", edit=("return self.attention.unify(merge_heads(weights @ v))",
+                                        "return x + self.attention.unify(merge_heads(weights @ v))"),
+            title="`attend` adds its own input",
+            says="`attend` gives what the attention brings and no more. The shortcut is in `forward`; in yours "
+                 "something is added in both."),
+    Mistake(BLOCK, "network-twice", edit=("return x + self.feed_forward.narrow(hidden)",
+                                          "return x + x + self.feed_forward.narrow(hidden)"),
+            title="x is added twice", says="x is in your last sum twice. The shortcut carries it once."),
+    Mistake(BLOCK, "no-shortcuts", instead=("", """
+        x = self.attend(self.norm1(x))
+        return self.feed_forward.narrow(finished_gelu(self.feed_forward.widen(self.norm2(x))))
+    """), title="no shortcut at all",
+            says="Neither the attention nor the network has a shortcut around it in yours: x has to be added to what "
+                 "each of them gives."),
+    Mistake(BLOCK, "network-first", instead=("", """
+        hidden = finished_gelu(self.feed_forward.widen(self.norm2(x)))
+        x = x + self.feed_forward.narrow(hidden)
+        return x + self.attend(self.norm1(x))
+    """), title="the network before the attention", says="The attention comes first, then the network."),
+    Mistake(BLOCK, "gelu-at-the-end", edit=(("finished_gelu(self.feed_forward.widen(self.norm2(x)))",
+                                             "self.feed_forward.widen(self.norm2(x))"),
+                                            ("self.feed_forward.narrow(hidden)",
+                                             "finished_gelu(self.feed_forward.narrow(hidden))")),
+            title="GELU after the second layer", says="GELU stands between the two layers of the network, where it is "
+                                                      "wide. In yours it comes after both."),
+    Mistake(BLOCK, "attention-only", instead=("", "return x + self.attend(self.norm1(x))"),
+            title="the network is missing", says="After the attention comes the network, with a norm and a shortcut of "
+                                                 "its own."),
+    Mistake(BLOCK, "norm-at-the-end", edit=("return x + self.feed_forward.narrow(hidden)",
+                                            "return self.norm2(x + self.feed_forward.narrow(hidden))"),
+            title="one norm too many at the end", says="You normalise the last sum. The block returns it as it is; the "
+                                                       "next layer that reads it has a norm."),
+    Mistake(BLOCK, "detached", edit=("return self.attention.unify(merge_heads(weights @ v))",
+                                     "return self.attention.unify(merge_heads(weights @ v)).detach()"),
+            title="no gradient through the attention",
+            says="Your numbers are right, and no gradient flows back through `attend`: its layers would never learn. "
+                 "Something cuts the graph there, such as detach(), .data or no_grad()."),
     Mistake(BLOCK, "post-norm", instead=("", """
         x = self.norm1(x + self.attend(x))
         hidden = finished_gelu(self.feed_forward.widen(x))
@@ -511,6 +769,9 @@ VARIANTS = [
     Mistake(BLOCK, "in-place", edit=("x = x + self.attend(self.norm1(x))", "x += self.attend(self.norm1(x))"),
             title="the input changed in place",
             says="`x += ...` writes into the caller's tensor. Make a new one: x + ..."),
+    Equal(BLOCK, "scores.masked_fill(future, -torch.inf)", "scores.masked_fill_(future, -torch.inf)",
+          "the scores are the function's own, and nobody reads them afterwards"),
+    Equal(BLOCK, "-2", "2", "k has four axes, so axis 2 is axis -2"),
     Same(BLOCK, "pytorchs-attention", instead=("""
         b, t, e = x.shape
         q, k, v = [split_heads(part, self.h) for part in self.attention["to_qkv"](x).split(e, dim=2)]
@@ -588,6 +849,27 @@ VARIANTS = [
     Mistake(MODEL, "tokens-as-positions", edit=("self.positions(places)", "self.tokens(places)"),
             title="positions looked up in the table of tokens",
             says="You look positions up in the table of tokens. They have a table of their own."),
+    Mistake(MODEL, "positions-by-token", edit=("self.positions(places)", "self.positions(ids)"),
+            title="positions looked up by the ids of the tokens",
+            says="You look up the table of positions with the ids. It wants to know *where* a token stands: 0 to "
+                 "t − 1."),
+    Mistake(MODEL, "one-position", edit=("self.positions(places)", "self.positions(places)[-1]"),
+            title="one position for all tokens",
+            says="All your tokens get the vector of one and the same position, the last. Each has its own."),
+    Mistake(MODEL, "first-position-for-all", edit=("self.positions(places)", "self.positions(places)[0]"),
+            title="position 0 for all tokens",
+            says="All your tokens get the vector of position 0. Each has its own."),
+    Mistake(MODEL, "positions-without-gradient", edit=("self.positions(places)", "self.positions(places).detach()"),
+            title="the table of positions gets no gradient",
+            says="Your numbers are right, and no gradient gets to the table of positions, so it would never learn. "
+                 "Something cuts the graph there, such as detach() or .data."),
+    Mistake(MODEL, "head-without-gradient", edit=("@ self.tokens.weight.T", "@ self.tokens.weight.detach().T"),
+            title="no gradient through the head",
+            says="Your logits are right, and the table of tokens learns nothing from its second job: at the head "
+                 "something cuts the graph, such as detach() or .data."),
+    Mistake(MODEL, "default-epsilon", edit=("nn.LayerNorm(config.e, eps=config.epsilon)", "nn.LayerNorm(config.e)"),
+            title="the last norm has an epsilon of its own",
+            says="Your last norm has PyTorch's epsilon. It is a setting: config.epsilon, as in the blocks."),
     Mistake(MODEL, "one-block",
             edit=("nn.ModuleList([FinishedBlock(config) for _ in range(config.depth)])",
                   "nn.ModuleList([FinishedBlock(config)] * config.depth)"), title="one block, depth times",
@@ -610,6 +892,23 @@ VARIANTS = [
     Mistake(MODEL, "norm-in-between", edit=("x = block(x)", "x = self.norm(block(x))"),
             title="the final norm after every block",
             says="You normalise after each block. The last norm comes once, after all of them."),
+    Mistake(MODEL, "norm-at-the-entrance",
+            edit=(("    # (b, t, e)\n        for block", "\n        x = self.norm(x)\n        for block"),
+                  ("self.norm(x) @ self.tokens.weight.T", "x @ self.tokens.weight.T")),
+            title="the norm before the blocks",
+            says="You normalise what enters the first block. The norm comes after the last one, before the logits."),
+    Mistake(MODEL, "norm-twice", edit=("return self.norm(x) @", "return self.norm(self.norm(x)) @"),
+            title="the last norm twice", says="Your sum goes through the last norm twice."),
+    Mistake(MODEL, "last-block-missing", edit=("for block in self.blocks:", "for block in self.blocks[:-1]:"),
+            title="the last block is left out", says="Your loop leaves the last block out."),
+    Mistake(MODEL, "shortcut-around-blocks", edit=("x = block(x)", "x = x + block(x)"),
+            title="a shortcut too many",
+            says="You add x to what a block gives. The shortcuts are inside the blocks already."),
+    Mistake(MODEL, "log-probabilities",
+            edit=("return self.norm(x) @ self.tokens.weight.T",
+                  "return (self.norm(x) @ self.tokens.weight.T).log_softmax(-1)"),
+            title="log-probabilities instead of logits",
+            says="You return log-probabilities. Logits are asked for: the loss takes the softmax itself."),
     Mistake(MODEL, "probabilities",
             edit=("return self.norm(x) @ self.tokens.weight.T",
                   "return (self.norm(x) @ self.tokens.weight.T).softmax(-1)"), title="probabilities instead of logits",
@@ -674,6 +973,11 @@ VARIANTS = [
     Mistake(RENAME, "prefix-always-cut", edit=('name.removeprefix("transformer.")', 'name[len("transformer."):]'),
             title="the beginning cut off every name",
             says="You cut twelve characters off every name, also where there is no `transformer.` to cut."),
+    Mistake(RENAME, "prefix-cut-first",
+            edit=('for name, tensor in published.items():', 'for name, tensor in ((name[len("transformer."):], tensor) '
+                  'for name, tensor in published.items()):'),
+            title="the beginning cut off every name",
+            says="You cut twelve characters off every name, also where there is no `transformer.` to cut."),
     Mistake(RENAME, "masks-kept", edit=(' or name.endswith((".attn.bias", ".attn.masked_bias"))', ""),
             title="the masks are kept",
             says="`attn.bias` and `attn.masked_bias` are still there. They are the triangle that older files hold, and "
@@ -724,6 +1028,33 @@ VARIANTS = [
                   'name = name.replace(theirs, ours) if "10" not in name else name'),
             title="block numbers of two digits not recognised",
             says="Your renaming works for block 0 and not for block 10. A number may have two digits."),
+    Mistake(RENAME, "point-in-front", edit=("renamed[name[1:]]", "renamed[name]"),
+            title="a point in front of every name",
+            says="Your names begin with a point. It was put there to make beginnings like middles; take it off again."),
+    Mistake(RENAME, "no-point-in-front",
+            edit=(('"." + name.removeprefix', 'name.removeprefix'), ("renamed[name[1:]]", "renamed[name]")),
+            title="names are not changed at their beginning",
+            says="The keys of `OURS` have a point on both sides, and your names have none at their beginning: `wte`, "
+                 "`wpe`, `h` and `ln_f` stay as they are."),
+    Mistake(RENAME, "nothing-renamed", edit=("name = name.replace(theirs, ours)", "name.replace(theirs, ours)"),
+            title="names as they were published",
+            says="Your names are still the published ones. `replace` changes nothing in place: it returns a new text."),
+    Mistake(RENAME, "first-replacement-only",
+            edit=("            name = name.replace(theirs, ours)\n",
+                  "            if theirs in name:\n                name = name.replace(theirs, ours)\n"
+                  "                break\n"),
+            title="one replacement a name",
+            says="You stop after the first piece of a name that you know. `h.3.ln_1` has two."),
+    Mistake(RENAME, "tables-exchanged",
+            edit=("name = name.replace(theirs, ours)",
+                  'other = {".tokens.": ".positions.", ".positions.": ".tokens."}\n            '
+                  'name = name.replace(theirs, other.get(ours, ours))'),
+            title="the two tables exchanged", says="`wte` is the table of tokens, `wpe` that of positions."),
+    Mistake(RENAME, "prefix-hides-masks",
+            edit=('name.endswith((".attn.bias", ".attn.masked_bias"))',
+                  'name.startswith("h.") and name.endswith((".attn.bias", ".attn.masked_bias"))'),
+            title="the masks are kept where there is a prefix",
+            says="With `transformer.` before the names your code keeps the masks. A file may have both."),
     Mistake(RENAME, "callers-dict",
             edit=("    renamed = {}\n    for name, tensor in published.items():",
                   "    renamed = {}\n    for name in list(published):\n        tensor = published.pop(name)"),
@@ -781,6 +1112,39 @@ VARIANTS = [
             title="positions one too early",
             says="Your new tokens stand where the last one stood. When c positions have been read, 0 to c − 1, the "
                  "next is c."),
+    Mistake(CACHED, "position-stays",
+            edit=("model.embed(new, cache.length)", "model.embed(new, ids.shape[1] if chosen else 0)"),
+            title="the position does not move on",
+            says="All your new tokens stand at the place of the first of them. Each stands one further on."),
+    Mistake(CACHED, "position-counts-steps", edit=("model.embed(new, cache.length)", "model.embed(new, step)"),
+            title="positions counted without the prompt",
+            says="Your new tokens stand at 1, 2, 3 …, as if there were no prompt before them."),
+    Mistake(CACHED, "whole-text-into-the-cache",
+            edit=("        chosen.append(new)\n",
+                  "        chosen.append(new)\n        new = torch.cat([ids, *chosen], dim=1)\n"),
+            title="the whole text in every round, and a cache besides",
+            says="Your code sends the whole text through the blocks in every round, and the cache keeps all of it each "
+                 "time, until it is full. After the prompt only the new token goes in."),
+    Mistake(CACHED, "prompt-again",
+            edit=("        new = logits.argmax(dim=-1, keepdim=True)\n        chosen.append(new)",
+                  "        chosen.append(logits.argmax(dim=-1, keepdim=True))"),
+            title="the prompt in every round",
+            says="Your code sends the prompt through the blocks in every round, until the cache is full. After the "
+                 "first round the token just chosen goes in."),
+    Mistake(CACHED, "axis-lost", edit=("argmax(dim=-1, keepdim=True)", "argmax(dim=-1)"),
+            title="the axis of the new token is lost",
+            says="Your new tokens have shape (b,). What goes into the model is (b, t), here (b, 1): keep the axis."),
+    Mistake(CACHED, "best-of-the-batch",
+            edit=("logits.argmax(dim=-1, keepdim=True)", "logits.argmax().expand(len(ids), 1)"),
+            title="one place in the whole batch",
+            says="Your argmax runs over all rows at once and gives one number, a place in the whole table of logits. "
+                 "Each row needs the best of its own: argmax along the last axis."),
+    Mistake(CACHED, "norm-everywhere", edit=("x = block(x, past)", "x = model.norm(block(x, past))"),
+            title="the final norm after every block",
+            says="You normalise after each block. The last norm comes once, after all of them."),
+    Mistake(CACHED, "tables-mixed", edit=("@ model.tokens.weight.T", "@ model.positions.weight.T"),
+            title="the table of positions as the head",
+            says="Your logits come from the table of positions. The head is the table of tokens."),
     Mistake(CACHED, "no-cache", edit=("x = block(x, past)", "x = block(x)"),
             title="the cache is not used, or begins empty in every round",
             says="Each new token goes through the blocks alone, sees nothing of what came before, and stands at "
@@ -831,6 +1195,11 @@ VARIANTS = [
                   "new = logits.argmax(dim=-1, keepdim=True)[:1].expand(len(ids), 1)"),
             title="the first row decides for all",
             says="All rows go on with the token of the first. Each has its own."),
+    Equal(CACHED, "return torch.cat(chosen, dim=1)", "return torch.cat(chosen, dim=1).detach()",
+          "ids have no gradient"),
+    Equal(CACHED, "torch.cat(chosen, dim=1)", "torch.cat(chosen, dim=-1)", "each is (b, 1), so axis 1 is the last"),
+    Equal(CACHED, "logits.argmax(dim=-1, keepdim=True)", "logits.argmax(dim=1, keepdim=True)",
+          "the logits are (b, n), so axis 1 is the last"),
     Same(CACHED, "the-model-itself", instead="""
         tokens = ids
         for _ in range(count):
@@ -922,12 +1291,48 @@ VARIANTS = [
             title="the reciprocal",
             says="Your number is below 1: it is the (geometric) mean probability, and the perplexity is one over it. "
                  "Look at the sign."),
+    Mistake(PERPLEXITY, "logits-as-log-probabilities",
+            edit=("F.cross_entropy(logits, targets).exp()", "F.nll_loss(logits, targets).exp()"),
+            title="logits taken for log-probabilities",
+            says="You average the logits of the right tokens. A logit is no log-probability yet: the softmax is "
+                 "missing, which F.cross_entropy has in it."),
+    Mistake(PERPLEXITY, "first-missing",
+            edit=("F.cross_entropy(logits, targets).exp()", "F.cross_entropy(logits[1:], targets[1:]).exp()"),
+            title="the second token is left out",
+            says="You leave out one prediction too many at the beginning. Only the first token is never predicted."),
+    Mistake(PERPLEXITY, "end-missing",
+            edit=("F.cross_entropy(logits, targets).exp()", "F.cross_entropy(logits[:-1], targets[:-1]).exp()"),
+            title="the last token is left out",
+            says="You leave out the last token. It is predicted by the position before it, and counts."),
+    Mistake(PERPLEXITY, "ten-to-the-nats",
+            edit=("F.cross_entropy(logits, targets).exp()", "10 ** F.cross_entropy(logits, targets)"),
+            title="10 to the nats", says="The cross-entropy is in nats, and you take 10 to it. Nats go with e."),
+    Mistake(PERPLEXITY, "root-of-the-length",
+            edit=("F.cross_entropy(logits, targets).exp()",
+                  'F.cross_entropy(logits, targets, reduction="sum").exp() / len(targets)'),
+            title="divided after the exponential",
+            says="You divide by the number of tokens after the exponential. First the mean, then the exponential."),
+    Mistake(PERPLEXITY, "best-guess",
+            edit=("F.cross_entropy(logits, targets).exp()", "F.cross_entropy(logits, logits.argmax(-1)).exp()"),
+            title="the surprise at the model's own guess",
+            says="You measure how surprised the model is at its own best guess. What counts is the token that came."),
     Mistake(PERPLEXITY, "entropy",
             edit=("F.cross_entropy(logits, targets).exp()",
                   "torch.distributions.Categorical(logits=logits).entropy().mean().exp()"),
             title="how unsure it feels, not how surprised it is",
             says="You measure the entropy of the model's own predictions, and never look at what came. The surprise at "
                  "the *actual* next token counts."),
+    Equal(PERPLEXITY, "return F.cross_entropy(logits, targets).exp()",
+          "return F.cross_entropy(logits, targets).exp().mT", "a single number is its own transpose"),
+    Equal(PERPLEXITY, "return F.cross_entropy(logits, targets).exp()",
+          "return F.cross_entropy(logits, targets).exp().squeeze()", "a single number has no axes"),
+    Equal(PERPLEXITY, "return F.cross_entropy(logits, targets).exp()",
+          "return F.cross_entropy(logits, targets).exp().detach()", "there is no gradient under no_grad"),
+    Equal(PERPLEXITY, "F.cross_entropy(logits, targets).exp()", "F.cross_entropy(logits, targets).exp_()",
+          "the loss is the function's own"),
+    Equal(PERPLEXITY, "model(inputs.unsqueeze(0))[0]", "model(inputs.unsqueeze(0))[-1]",
+          "in a batch of one the first is the last"),
+    Equal(PERPLEXITY, "inputs.unsqueeze(0)", "inputs.unsqueeze(-2)", "inputs have one axis, and -2 comes before it"),
     Same(PERPLEXITY, "log-probabilities", instead="""
         chances = model(ids.unsqueeze(0))[0, :-1].log_softmax(dim=-1)
         nats = -chances.gather(1, ids[1:].unsqueeze(1)).squeeze(1)
