@@ -1073,7 +1073,7 @@ VARIANTS = [
             says="The keys of `OURS` have a point on both sides, and your names have none at their beginning: `wte`, "
                  "`wpe`, `h` and `ln_f` stay as they are."),
     Mistake(RENAME, "nothing-renamed", edit=("name = name.replace(theirs, ours)", "name.replace(theirs, ours)"),
-            title="names as they were published",
+            title="names as they were published", idle=True,
             says="Your names are still the published ones. `replace` changes nothing in place: it returns a new text."),
     Mistake(RENAME, "first-replacement-only",
             edit=("            name = name.replace(theirs, ours)\n",
