@@ -710,7 +710,7 @@ VARIANTS = [
         return result
     """),
     # ------------------------------------------------------------------------------------------- generate
-    Mistake(GENERATE, "returns-the-prompt", edit=("return tokens[:, prompt.shape[1]:]", "return prompt"),
+    Mistake(GENERATE, "returns-the-prompt", edit=("return tokens[:, prompt.shape[1]:]", "return prompt"), idle=True,
             title="the prompt is returned",
             says="You draw and append, and then return the prompt, untouched. What was drawn is in the longer tensor."),
     Mistake(GENERATE, "prompt-and-sample", edit=("return tokens[:, prompt.shape[1]:]", "return tokens"),
