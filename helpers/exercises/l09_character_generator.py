@@ -39,6 +39,9 @@ def within(counts: torch.Tensor, chances: torch.Tensor, draws: int, errors: int 
 # ------------------------------------------------------------------------------------------------- sample_batch
 
 
+PARTS = ("inputs", "targets")
+
+
 def pair(batch: object) -> tuple[torch.Tensor, torch.Tensor]:
     """Inputs and targets, both (batch, t), from whatever came back."""
     if (
@@ -64,7 +67,9 @@ def only_slice(sample: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """A text of t + 1 bytes has one slice: what comes back is no matter of chance."""
     t = draw.number(5, 9)
     inputs, targets = pair(sample(numbered(draw, t + 1), 3, t))
-    return {"inputs": inputs, "targets": targets}
+    fewest = pair(sample(numbered(draw, 2), 1, 1))
+    named = {f"with batch = 1 and t = 1, in the {name}": part for name, part in zip(PARTS, fewest, strict=True)}
+    return {"in the inputs": inputs, "in the targets": targets, **named}
 
 
 def many_slices(
@@ -73,7 +78,7 @@ def many_slices(
     """A text, and the inputs and targets (rows, t) that were drawn from it, shapes compared."""
     data = numbered(draw, length)
     inputs, targets = pair(sample(data, rows, t))
-    for name, part in (("inputs", inputs), ("targets", targets)):
+    for name, part in zip(PARTS, (inputs, targets), strict=True):
         if part.shape != (rows, t):
             raise Unmet(
                 f"With batch = {rows} and t = {t} your {name} have the shape {tuple(part.shape)}; it has to be"
@@ -88,12 +93,18 @@ def kinds_of_slices(sample: Answer, draw: Draw) -> torch.Tensor:
     return torch.cat([inputs.long(), targets.long()], dim=1).unique(dim=0)
 
 
-def evenly(sample: Answer, draw: Draw) -> torch.Tensor:
-    """Is each start drawn about equally often?"""
+def evenly(sample: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Is each start drawn about equally often, and each pair of starts in two rows that follow each other?"""
     data, inputs, _ = many_slices(sample, draw)
     starts = (inputs[:, :1].long() == data.long()).int().argmax(dim=1)
     counts = starts.bincount(minlength=9)[:9]
-    return within(counts, torch.full((9,), 1 / 9), len(starts))
+    data, inputs, _ = many_slices(sample, draw.named("pairs"), length=8)
+    first, second = (inputs[:, :1].long() == data.long()).int().argmax(dim=1).view(-1, 2).T
+    pairs = (3 * first + second).bincount(minlength=9)[:9]
+    return {
+        "starts": within(counts, torch.full((9,), 1 / 9), len(starts)),
+        "pairs of rows": within(pairs, torch.full((9,), 1 / 9), len(first)),
+    }
 
 
 def seeded_batches(sample: Answer, draw: Draw) -> torch.Tensor:
@@ -111,10 +122,11 @@ def seeded_batches(sample: Answer, draw: Draw) -> torch.Tensor:
 
 
 def some_losses(convert: Answer, draw: Draw) -> dict[str, float | torch.Tensor]:
-    """A Python number and a tensor of no axes."""
+    """Python numbers, and a tensor of no axes."""
     return {
-        "a number": convert(float(draw.uniform(0.5, 4, 1))),
-        "a tensor": convert(draw.uniform(0.5, 4, 1)[0]),
+        "for a number": convert(float(draw.uniform(0.5, 4, 1))),
+        "for a tensor": convert(draw.uniform(0.5, 4, 1)[0]),
+        "for another number": convert(float(draw.uniform(4, 9, 1))),
     }
 
 
@@ -122,8 +134,8 @@ def uniform_loss(convert: Answer, draw: Draw) -> dict[str, float | torch.Tensor]
     """The loss of a model that gives each of 256 bytes the same chance: logits of zero, or of any other number."""
     targets = draw.integers(0, 256, 40)
     return {
-        "from the formula": convert(math.log(256)),
-        "from cross-entropy": convert(F.cross_entropy(torch.full((40, 256), -1.5, device=targets.device), targets)),
+        "for ln 256": convert(math.log(256)),
+        "for a cross-entropy": convert(F.cross_entropy(torch.full((40, 256), -1.5, device=targets.device), targets)),
     }
 
 
@@ -132,10 +144,26 @@ def several_losses(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.uniform(0.5, 4, 3, 5),)
 
 
+def tensors_of_losses(convert: Answer, draw: Draw) -> dict[str, object]:
+    """The bits of losses of several shapes, and the gradient for one of them."""
+    given = draw.uniform(0.5, 4, 1, 5)
+    results = {
+        "for losses of shape (3, 5)": convert(*several_losses(draw)),
+        "for losses of shape (1, 5)": convert(given),
+        "in what was handed in, after the call": given,
+    }
+    return {**results, "in the gradient": GRADIENT_OF_LOSSES.probe(convert, draw.named("gradient"))["gradient 0"]}
+
+
+GRADIENT_OF_LOSSES = gradient(0.5, several_losses)
+
+
 # ---------------------------------------------------------------------------------------------- CharTransformer
 
 # n = 11, e = 8, h = 2, depth = 3, t_max = 9; windows of 5, three of them: no two sizes alike
 MODEL = built(11, 8, 2, 3, 9)
+ANOTHER = built(13, 12, 3, 1, 7)
+SHALLOW = built(11, 8, 2, 1, 9)
 
 
 def windows(draw: Draw) -> tuple[torch.Tensor]:
@@ -143,23 +171,42 @@ def windows(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.integers(0, 11, 3, 5),)
 
 
-def longest_windows(draw: Draw) -> tuple[torch.Tensor]:
-    """Two windows of 9 ids, as long as there may be: (2, 9)."""
-    return (draw.integers(0, 11, 2, 9),)
+def windows_of(*shape: int) -> Inputs:
+    """Windows of ids, of another shape (b, t)."""
+    return lambda draw: (draw.integers(0, 11, *shape),)
 
 
-def longest(answer: Answer, draw: Draw) -> torch.Tensor:
+FEWER = {
+    "with a batch of one": windows_of(1, 5),
+    "for windows of a single byte": windows_of(3, 1),
+    "for one window of one byte": windows_of(1, 1),
+}
+
+
+def longest_windows(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Windows as long as there may be, in two models of other sizes."""
+    return {
+        "for windows of t_max bytes": MODEL(answer, draw)(draw.integers(0, 11, 2, 9)),
+        "in a model of other sizes": ANOTHER(answer, draw)(draw.integers(0, 13, 2, 7)),
+    }
+
+
+def longest(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """What the module says its longest window is."""
-    model = MODEL(answer, draw)
-    if not hasattr(model, "t_max"):
+    models = {"in a model with t_max = 9": MODEL, "in a model with t_max = 7": ANOTHER}
+    models = {said: via(answer, draw) for said, via in models.items()}
+    if not all(hasattr(model, "t_max") for model in models.values()):
         raise Unmet(
             "Your module has no attribute `t_max`. Whoever generates with it has to know how much of the text it can"
             " take."
         )
-    return torch.tensor(float(model.t_max))
+    return {said: torch.tensor(float(model.t_max)) for said, model in models.items()}
 
 
 # ------------------------------------------------------------------------------ temperature, top-k and top-p
+
+
+GONE = -9000.0  # a logit that far down counts as −∞: its probability is 0 in every precision
 
 
 def log_chances(function: Callable, logits: torch.Tensor, *rest: float) -> torch.Tensor:
@@ -168,22 +215,64 @@ def log_chances(function: Callable, logits: torch.Tensor, *rest: float) -> torch
     A constant added to all logits of a row changes nothing.
     """
     result = function(logits.clone(), *rest)
-    return (
-        result.float().log_softmax(dim=-1)
-        if isinstance(result, torch.Tensor) and result.is_floating_point()
-        else result
-    )
+    return result.float().log_softmax(dim=-1) if _is_float(result) and result.dim() else result
 
 
-def chances(function: Callable, logits: torch.Tensor, *rest: float) -> torch.Tensor:
-    """The probabilities that the new logits mean.
+def _is_float(result: object) -> bool:
+    return isinstance(result, torch.Tensor) and result.is_floating_point()
 
-    What is left out has 0, whether it was given −∞ or another number far below.
+
+def probabilities(logits: torch.Tensor) -> torch.Tensor:
+    """The probabilities that logits (..., n) mean; a row in which nothing is left has zeros.
+
+    Where a softmax would be NaN because something is NaN or +∞, the logits come back as they are.
     """
-    result = function(logits.clone(), *rest)
-    if isinstance(result, torch.Tensor) and result.shape == logits.shape and result.is_floating_point():
-        return result.softmax(dim=-1)
-    return result
+    if logits.isnan().any() or (logits == torch.inf).any():
+        return logits
+    nothing = (logits == -torch.inf).all(dim=-1, keepdim=True)
+    return logits.masked_fill(nothing, 0.0).softmax(dim=-1).masked_fill(nothing, 0.0)
+
+
+def filtered(function: Callable, logits: torch.Tensor, setting: float, said: str) -> dict[str, object]:
+    """The probabilities after the filter, and the logits that stay, as they are; 0 in place of the others.
+
+    What is left out may have −∞ or another number far below.
+    """
+    result = function(logits.clone(), setting)
+    named = f"in the probabilities {said}", f"in the logits that stay {said}"
+    if not _is_float(result) or result.shape != logits.shape:
+        return dict.fromkeys(named, result)
+    return dict(zip(named, (probabilities(result), torch.where(result > GONE, result, 0.0)), strict=True))
+
+
+def to_draw_from(setting: float) -> Via:
+    """The student's filter as a function from logits to probabilities, which has a gradient."""
+
+    def via(function, draw):
+        def call(logits):
+            try:
+                result = function(logits, setting)
+            except RuntimeError as problem:
+                if "modified inplace" not in str(problem):
+                    raise
+                # a loop that takes rows apart and writes into them is right, and torch has no gradient for it
+                left = function(logits.detach().clone(), setting)
+                result = logits.masked_fill(left <= GONE, -torch.inf)
+            if not _is_float(result) or result.shape != logits.shape:
+                return result
+            stays = result > GONE
+            if not result.requires_grad and not torch.equal(result[stays], logits[stays]):
+                raise Unmet("Where a logit stays, your result holds something else.")
+            return probabilities(result)
+
+        return call
+
+    return via
+
+
+def heated(apply: Answer, draw: Draw) -> Callable:
+    """The student's temperature as a function from logits to logarithms of probabilities."""
+    return lambda logits: log_chances(apply, logits, 0.7)
 
 
 def some_logits(draw: Draw, *shape: int) -> torch.Tensor:
@@ -204,14 +293,35 @@ def four_rows(*rest: float) -> Inputs:
 
 
 def temperatures(apply: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """What the new logits (4, 9) mean at three temperatures."""
-    logits = some_logits(draw, 4, 9)
-    return {f"temperature {t:g}": log_chances(apply, logits, t) for t in (0.5, 1.0, 1.7)}
+    """What the new logits mean at several temperatures, for logits of several shapes."""
+    asked = ((0.5, (4, 9)), (1.7, (2, 3, 9)), (0.8, (1, 9)), (3, (9,)), (1.0, (4, 9)))
+    return {
+        f"at temperature {t:g}, for logits of shape {shape}": log_chances(apply, some_logits(draw, *shape), t)
+        for t, shape in asked
+    }
 
 
-def greedy_rows(apply: Answer, draw: Draw) -> torch.Tensor:
-    """The probabilities (4, 9) at temperature 0."""
-    return chances(apply, some_logits(draw, 4, 9), 0)
+def close_rivals(draw: Draw, *shape: int) -> torch.Tensor:
+    """Logits (rows, n) of which the second largest is hardly smaller than the largest: a division by little shows."""
+    logits = some_logits(draw, *shape)
+    first, second = logits.topk(2, dim=-1).indices.split(1, dim=-1)
+    largest = 0.2 + 0.1 * torch.arange(shape[0], device=draw.device).unsqueeze(-1)  # of each row another
+    return (logits - logits.gather(-1, first) + largest).scatter(-1, second, largest - 2e-6)
+
+
+def greedy_rows(apply: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The probabilities at temperature 0, and which tokens can be drawn at all."""
+    asked = {"": some_logits(draw, 4, 9), ", where two are close": close_rivals(draw, 4, 9)}
+    asked |= {f", for logits of shape {shape}": some_logits(draw, *shape) for shape in ((2, 3, 9), (1, 9), (9,))}
+    told = {}
+    for said, logits in asked.items():
+        result = apply(logits.clone(), 0)
+        fits = _is_float(result) and result.shape == logits.shape
+        told[f"in the probabilities{said}"] = probabilities(result) if fits else result
+        if fits:
+            result = result > result.max(dim=-1, keepdim=True).values + GONE
+        told[f"in which logits are not −∞{said}"] = result
+    return told
 
 
 def negative(apply: Answer, draw: Draw) -> torch.Tensor:
@@ -223,24 +333,38 @@ def negative(apply: Answer, draw: Draw) -> torch.Tensor:
     raise Unmet("A negative temperature would turn the ranking upside down. Raise a ValueError for it.")
 
 
-def kept(*counts: float) -> Probe:
-    """Probabilities after the filter, for several settings."""
+def kept(letter: str, *settings: float, shapes: tuple[tuple[int, ...], ...] = ((2, 4, 9),)) -> Probe:
+    """What the filter leaves, for several settings (called k or p) and logits of several shapes."""
 
     def probe(keep, draw):
-        logits = some_logits(draw, 2, 4, 9)
-        return {f"{count:g}": chances(keep, logits, count) for count in counts}
+        told = {}
+        for shape in shapes:
+            logits = some_logits(draw, *shape)
+            of_shape = f" and logits of shape {shape}" if len(shapes) > 1 else ""
+            for setting in settings:
+                told |= filtered(keep, logits, setting, f"for {letter} = {setting:g}{of_shape}")
+        return told
 
     return probe
+
+
+SHAPES = ((2, 4, 9), (1, 9), (9,))
 
 
 def ties(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Nine logits: two above, three alike at the border, four below.
 
-    Of the five largest the last three are alike, and k is 3 and 4.
+    Of the five largest the last three are alike, and k is 3 and 4; and two that share the first place, with k = 1.
     """
     worth = torch.tensor([3.0, 2.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.0, -1.0], device=draw.device)
     logits = torch.stack([worth[draw.permutation(9)] for _ in range(4)])
-    return {f"k = {k}": chances(keep, logits, k) for k in (3, 4)}
+    on_top = logits.masked_fill(logits == 2.0, 3.0)
+    return {
+        **filtered(keep, logits, 3, "for k = 3"),
+        **filtered(keep, logits, 4, "for k = 4"),
+        **filtered(keep, on_top, 1, "for k = 1"),
+        **filtered(keep, on_top, 3, "for k = 3 and a tie at the top as well"),
+    }
 
 
 def after_top_k(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -248,7 +372,7 @@ def after_top_k(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     logits = some_logits(draw, 4, 9)
     lowest = logits.topk(5, dim=-1).values[..., -1:]
     logits = logits.masked_fill(logits < lowest, -torch.inf)
-    return {f"p = {p:g}": chances(keep, logits, p) for p in (0.5, 0.9)}
+    return {name: part for p in (0.5, 0.9) for name, part in filtered(keep, logits, p, f"for p = {p:g}").items()}
 
 
 # --------------------------------------------------------------------------- models with known answers
@@ -277,7 +401,7 @@ class Chain(torch.nn.Module):
                 f"A window of {t} tokens is longer than t_max = {self.t_max}, and the model has no positions for it."
             )
         self.modes.append(self.training)
-        logits = self.now[ids] + self.first[ids[:, :1]] + self.place[:t]
+        logits = F.embedding(ids, self.now) + F.embedding(ids[:, :1], self.first) + self.place[:t]
         return logits + self.training_only if self.training else logits
 
 
@@ -310,6 +434,15 @@ def a_prompt(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.integers(0, 7, 3, 4),)
 
 
+def prompts_of(*shape: int) -> Inputs:
+    """Prompts of another shape (b, t)."""
+    return lambda draw: (draw.integers(0, 7, *shape),)
+
+
+FEW_PROMPTS = {"with a single prompt": prompts_of(1, 4), "with prompts of a single token": prompts_of(2, 1)}
+AS_LONG_AS_THE_WINDOW = {"with a prompt as long as the window": prompts_of(1, 6)}
+
+
 def a_long_prompt(draw: Draw) -> tuple[torch.Tensor]:
     """Two prompts of 9 tokens, longer than the window: (2, 9)."""
     return (draw.integers(0, 7, 2, 9),)
@@ -337,6 +470,7 @@ def frequencies(generate: Answer, draw: Draw, rows: int = 6000, n: int = 5, temp
     """Are the pairs of two drawn tokens as frequent as the model says? (n, n) booleans, within five standard errors."""
     model, prompt = Chain(draw, n, 6, std=0.6).to(draw.device).eval(), draw.integers(0, n, 1, 3)
     tokens = drawn_tokens(generate, model, prompt.repeat(rows, 1), 2, temperature=temperature)
+    model.eval()  # in whatever mode it came back
     first = (model(prompt)[0, -1] / temperature).softmax(-1)  # (n,)
     longer = torch.cat([prompt.repeat(n, 1), torch.arange(n, device=draw.device).unsqueeze(1)], dim=1)
     second = (model(longer)[:, -1] / temperature).softmax(-1)  # (n, n)
@@ -345,14 +479,14 @@ def frequencies(generate: Answer, draw: Draw, rows: int = 6000, n: int = 5, temp
 
 
 SHARES = (0.4, 0.25, 0.15, 0.1, 0.06, 0.04)
-SETTINGS = {
-    "nothing left out": {},
-    "top_k=3": {"top_k": 3},
-    "top_p=0.6": {"top_p": 0.6},
-    "top_k=2, top_p=0.6": {"top_k": 2, "top_p": 0.6},
-    "temperature=2, top_p=0.6": {"temperature": 2.0, "top_p": 0.6},
-    "temperature=0.5, top_p=0.6": {"temperature": 0.5, "top_p": 0.6},
-}
+SETTINGS = (
+    {},
+    {"top_k": 3},
+    {"top_p": 0.6},
+    {"top_k": 2, "top_p": 0.6},
+    {"temperature": 2.0, "top_p": 0.6},
+    {"temperature": 0.5, "top_p": 0.6},
+)
 
 
 def which_come_up(generate: Answer, draw: Draw, rows: int = 2000) -> dict[str, torch.Tensor]:
@@ -360,8 +494,13 @@ def which_come_up(generate: Answer, draw: Draw, rows: int = 2000) -> dict[str, t
     shares = torch.tensor(SHARES, device=draw.device)[draw.permutation(6)]
     model, prompt = Always(shares).to(draw.device).eval(), draw.integers(0, 6, 1, 3).repeat(rows, 1)
     return {
-        name: drawn_tokens(generate, model, prompt, 1, **options).flatten().bincount(minlength=6) > 0
-        for name, options in SETTINGS.items()
+        f"with {', '.join(f'{name}={value:g}' for name, value in options.items()) or 'nothing left out'}": drawn_tokens(
+            generate, model, prompt, 1, **options
+        )
+        .flatten()
+        .bincount(minlength=6)[:6]
+        > 0
+        for options in SETTINGS
     }
 
 
@@ -378,7 +517,7 @@ def modes(call: Callable) -> Probe:
             call(answer, model, draw)
             if not model.modes:
                 raise Unmet("Your function never calls the model.")
-            told[f"given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
+            told[f"for a model given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
                 [any(model.modes), model.training]
             )
         return told
@@ -409,22 +548,29 @@ def sliding(t: int) -> Via:
     return via
 
 
-def long_texts(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Three texts with windows of three lengths: one number alone may be like another one by chance."""
-    return {
-        f"{length} bytes, t = {t}": sliding(t)(answer, draw)(draw.integers(0, 7, length))
-        for length, t in ((29, 5), (23, 4), (38, 6))
-    }
+def texts(*sizes: tuple[int, int]) -> Probe:
+    """Texts of several lengths, with windows of several t: one number alone may be like another one by chance."""
+
+    def probe(answer, draw):
+        return {
+            f"for {length} bytes and t = {t}": sliding(t)(answer, draw)(some_bytes(draw, length)) for length, t in sizes
+        }
+
+    return probe
+
+
+LONG = ((29, 5), (23, 4), (38, 6), (7, 5), (5, 1), (200, 6))  # the last has more windows than one batch of 64, or three
+SHORT = ((5, 6), (6, 6), (7, 6), (2, 3), (2, 1))  # in (2, 1), and in (7, 6), the first window is the whole text
+
+
+def some_bytes(draw: Draw, length: int) -> torch.Tensor:
+    """A text of bytes: (length,), uint8."""
+    return draw.integers(0, 7, length).to(torch.uint8)
 
 
 def a_text(draw: Draw) -> tuple[torch.Tensor]:
-    """A text of 29 tokens: (29,)."""
-    return (draw.integers(0, 7, 29),)
-
-
-def a_short_text(draw: Draw) -> tuple[torch.Tensor]:
-    """Shorter than the window: every byte is predicted from all that there is before it."""
-    return (draw.integers(0, 7, 5),)
+    """A text of 29 bytes: (29,)."""
+    return (some_bytes(draw, 29),)
 
 
 class Uniform(torch.nn.Module):
@@ -438,12 +584,20 @@ class Uniform(torch.nn.Module):
 
 def uniform_text(answer: Answer, draw: Draw) -> torch.Tensor:
     """What the student's function says of a model that knows nothing: 8 bits a byte."""
-    return answer(Uniform().eval(), draw.integers(0, 256, 41), 6)
+    return answer(Uniform().eval(), draw.integers(0, 256, 41).to(torch.uint8), 6)
 
 
 EVALUATION = (
     "The model has to be in evaluation mode while it is used, and afterwards in the mode it came in: model.training"
     " says which that is."
+)
+EVERY = (
+    "Of thousands of rows, each has to be a slice of the text with its targets one byte later, and every slice that"
+    " there is has to come up."
+)
+MAY_BE_DRAWN = (
+    "Under some settings tokens are drawn that may not be, or some that may be never are. Try each filter alone, both"
+    " together, and one of them with a temperature; the order is temperature, top-k, top-p."
 )
 CHANCE = "What is drawn does not come up as often as the model says, by more than five standard errors."
 SEED = (
@@ -463,13 +617,14 @@ LESSON = Lesson(
             minutes=7,
             aspects=(
                 Aspect("a text of one slice", 0.5, only_slice, axes="b t", dtype=True),
-                Aspect("every slice", 1, kinds_of_slices, axes="slice byte"),
+                Aspect("every slice", 1, kinds_of_slices, axes="slice byte", missed=EVERY),
                 Aspect(
                     "equally often",
                     0.5,
                     evenly,
                     side=True,
-                    missed="Some starts come up more often than others, by more than five standard errors.",
+                    missed="Some starts, or pairs of starts in neighbouring rows, come up more often than others, by"
+                    " more than five standard errors.",
                 ),
                 Aspect("generator", 0.5, seeded_batches, side=True, missed=SEED),
             ),
@@ -489,7 +644,7 @@ LESSON = Lesson(
                     rtol=1e-6,
                     missed="A model that gives each of 256 bytes the same chance needs 8 bits for each.",
                 ),
-                gradient(0.5, several_losses, name="a tensor of losses"),
+                Aspect("a tensor of losses", 0.5, tensors_of_losses),
             ),
         ),
         Exercise(
@@ -497,8 +652,9 @@ LESSON = Lesson(
             stars=2,
             minutes=10,
             aspects=(
-                values(1.5, windows, via=MODEL, axes="b t n", picture=True),
-                values(0.5, longest_windows, name="the longest window", via=MODEL, axes="b t n"),
+                values(1, windows, via=MODEL, axes="b t n", picture=True, also=FEWER),
+                Aspect("the longest window", 0.5, longest_windows, axes="b t n"),
+                gradient(0.5, windows, via=SHALLOW, weights=True),
                 parameters(1, via=MODEL),
                 Aspect("t_max", 0.5, longest, side=True),
                 any_device(0.5, windows, via=MODEL),
@@ -509,8 +665,9 @@ LESSON = Lesson(
             stars=1,
             minutes=6,
             aspects=(
-                Aspect("values", 1, temperatures, axes="row token"),
-                Aspect("temperature 0", 0.5, greedy_rows, axes="row token"),
+                Aspect("values", 0.5, temperatures),
+                gradient(0.5, four_rows(), via=heated),
+                Aspect("temperature 0", 0.5, greedy_rows),
                 Aspect("a negative temperature", 0.5, negative, side=True),
                 input_left_alone(0.5, four_rows(0.5)),
                 any_device(0.5, four_rows(0)),
@@ -522,9 +679,10 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                Aspect("values", 1, kept(1, 4), axes="b row token"),
+                Aspect("values", 0.5, kept("k", 1, 4, shapes=SHAPES)),
+                gradient(0.5, four_rows(), via=to_draw_from(3)),
                 Aspect("ties", 0.5, ties, axes="row token"),
-                Aspect("more than there are", 0.5, kept(9, 50), axes="b row token"),
+                Aspect("more than there are", 0.5, kept("k", 9, 50), side=True, axes="b row token"),
                 input_left_alone(0.5, four_rows(4)),
                 any_device(0.5, four_rows(4)),
             ),
@@ -535,8 +693,9 @@ LESSON = Lesson(
             stars=3,
             minutes=12,
             aspects=(
-                Aspect("values", 1.5, kept(0.55, 0.8), axes="b row token"),
-                Aspect("a small p", 1, kept(0.02), axes="b row token"),
+                Aspect("values", 1, kept("p", 0.55, 0.8, shapes=SHAPES)),
+                gradient(0.5, four_rows(), via=to_draw_from(0.7)),
+                Aspect("a small p", 1, kept("p", 0.02), axes="b row token"),
                 Aspect("after top-k", 0.5, after_top_k, axes="row token"),
                 input_left_alone(0.5, four_rows(0.7)),
                 any_device(0.5, four_rows(0.7)),
@@ -548,9 +707,11 @@ LESSON = Lesson(
             stars=3,
             minutes=14,
             aspects=(
-                renamed(values(1.5, a_prompt, via=generating, axes="b t"), "the most probable"),
-                renamed(values(0.5, a_long_prompt, via=generating, axes="b t"), "a long prompt"),
-                Aspect("what may be drawn", 1, which_come_up, axes="token"),
+                renamed(values(1.5, a_prompt, via=generating, axes="b t", also=FEW_PROMPTS), "the most probable"),
+                renamed(
+                    values(0.5, a_long_prompt, via=generating, axes="b t", also=AS_LONG_AS_THE_WINDOW), "a long prompt"
+                ),
+                Aspect("what may be drawn", 1, which_come_up, axes="token", missed=MAY_BE_DRAWN),
                 Aspect("how often", 0.5, frequencies, side=True, missed=CHANCE),
                 Aspect(
                     "evaluation mode",
@@ -569,8 +730,8 @@ LESSON = Lesson(
             stars=3,
             minutes=11,
             aspects=(
-                Aspect("values", 2, long_texts, accepts="number"),
-                values(0.5, a_short_text, name="a text shorter than the window", via=sliding(6), accepts="number"),
+                Aspect("values", 2, texts(*LONG), accepts="number"),
+                Aspect("a text no longer than a window", 0.5, texts(*SHORT), accepts="number"),
                 Aspect(
                     "a uniform model",
                     0.5,

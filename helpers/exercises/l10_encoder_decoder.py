@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import Inputs, Unmet, any_device, built, gradient, input_left_alone, values
+from helpers.exercises.aspects import Inputs, Others, Unmet, any_device, built, gradient, input_left_alone, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 
@@ -15,6 +15,12 @@ FINISHED = "The finished part is there for the exercises that build on this one;
 ONCE = (
     "The encoder has to run once for each call: what it makes of the source does not change while the translation"
     " grows."
+)
+
+
+EARLY = (
+    "Where beams finish at different times, you come to other sentences. A beam that finishes is kept with its score,"
+    " and its place goes with it: from then on there is one beam fewer."
 )
 
 
@@ -46,29 +52,50 @@ def padded_in_front(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
     return source.flip(1), target.flip(1), pad
 
 
-def one_mask(place: int, inputs: Inputs) -> Probe:
+def one_sentence(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """A batch of one, and a target that is longer than its source."""
+    pad = draw.number(2, 6)
+    source, target = (padded(draw, 0, 9, pad, torch.tensor([t - 1], device=draw.device), t) for t in (3, 5))
+    return source, target, pad
+
+
+def single_words(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Two sources and two targets of a single word: (2, 1)."""
+    pad = draw.number(2, 6)
+    one = torch.ones(2, dtype=torch.int64, device=draw.device)
+    return padded(draw, 0, 9, pad, one, 1), padded(draw, 0, 9, pad, one, 1), pad
+
+
+FEWER = {"with one sentence": one_sentence, "with sentences of one word": single_words}
+
+
+def one_mask(points: float, place: int, inputs: Inputs, *, name: str = "", also: Others | None = None) -> Aspect:
     """The mask of that place among the three."""
 
-    def probe(answer, draw):
-        masks = answer(*inputs(draw))
-        if not isinstance(masks, (tuple, list)) or len(masks) != 3:
-            kind = f"{len(masks)} things" if isinstance(masks, (tuple, list)) else f"a {type(masks).__name__}"
-            raise Unmet(
-                f"Your function has to return three masks, in this order: {', '.join(MASKS)}. It returns {kind}."
-            )
-        return masks[place]
+    def only(answer, draw):
+        def call(*arguments):
+            masks = answer(*arguments)
+            if not isinstance(masks, (tuple, list)) or len(masks) != 3:
+                kind = f"{len(masks)} things" if isinstance(masks, (tuple, list)) else f"a {type(masks).__name__}"
+                raise Unmet(
+                    f"Your function has to return three masks, in this order: {', '.join(MASKS)}. It returns {kind}."
+                )
+            return masks[place]
 
-    return probe
+        return call
+
+    axes = "b t t" if place == 1 else "b 1 s"
+    return values(points, inputs, name=name or MASKS[place], via=only, also=also, axes=axes, dtype=True, picture=True)
 
 
 # ------------------------------------------------------------------------------------------------ CrossAttention
 
-CROSS = built(8, 2)  # e = 8 in 2 heads of width 4; 3 sentences, 5 positions that ask, 6 that are asked
+CROSS = built(12, 2)  # e = 12 in 2 heads of width 6; 3 sentences, 5 positions that ask, 7 that are asked
 
 
-def two_sequences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """What asks (3, 5, 8), and what is asked (3, 6, 8)."""
-    return draw.normal(3, 5, 8), draw.normal(3, 6, 8)
+def two_sequences(draw: Draw, b: int = 3, t: int = 5, s: int = 7) -> tuple[torch.Tensor, torch.Tensor]:
+    """What asks (b, t, 12), and what is asked (b, s, 12)."""
+    return draw.normal(b, t, 12), draw.normal(b, s, 12)
 
 
 def seen_whole(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -76,18 +103,30 @@ def seen_whole(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
     Without one, PyTorch's fast attention would read past the shorter.
     """
-    return *two_sequences(draw), torch.ones(3, 1, 6, dtype=torch.bool, device=draw.device)
+    return *two_sequences(draw), torch.ones(3, 1, 7, dtype=torch.bool, device=draw.device)
 
 
 def equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Seven positions on either side: here a mix-up of the two sequences gives numbers and no error."""
-    return draw.normal(3, 7, 8), draw.normal(3, 7, 8)
+    return two_sequences(draw, t=7)
 
 
-def partly_hidden(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of the six positions that are asked, some are padding: another number in each sentence, and at least one."""
-    real = draw.uniform(0, 1, 3, 1, 6).argsort(-1) < (draw.permutation(3) + 3).reshape(3, 1, 1)
-    return draw.normal(3, 5, 8), draw.normal(3, 6, 8), real
+def partly_hidden(draw: Draw, b: int = 3, t: int = 5, s: int = 7) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Of the positions that are asked, some are padding: another number in each sentence, and at least one."""
+    real = draw.uniform(0, 1, b, 1, s).argsort(-1) < (draw.permutation(b) + s - b).reshape(b, 1, 1)
+    return *two_sequences(draw, b, t, s), real
+
+
+def equally_long_and_hidden(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same with seven on either side. For gradients: PyTorch's fast attention would write past the shorter."""
+    return partly_hidden(draw, t=7)
+
+
+ONE_THAT_ASKS = {
+    "with a single position that asks": lambda draw: partly_hidden(draw, t=1),
+    "with a batch of one": lambda draw: partly_hidden(draw, b=1),
+    "for one position that asks two, one of them hidden": lambda draw: partly_hidden(draw, b=1, t=1, s=2),
+}
 
 
 # -------------------------------------------------------------------------------------------------- DecoderBlock
@@ -112,6 +151,23 @@ def block_with_masks(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
     return *block_without_masks(draw), *drawn_masks(draw, 3, 5, 6)
 
 
+def small_block(b: int, t: int, s: int) -> Inputs:
+    """Target (b, t, 8), memory (b, s, 8), and the target's triangle and all of the source as masks."""
+
+    def inputs(draw):
+        triangle = torch.ones(b, t, t, dtype=torch.bool, device=draw.device).tril()
+        return draw.normal(b, t, 8), draw.normal(b, s, 8), triangle, draw.normal(b, 1, s) < 9
+
+    return inputs
+
+
+SMALL_BLOCKS = {
+    "with a batch of one": small_block(1, 5, 6),
+    "with a target of one position": small_block(3, 1, 6),
+    "for one position of target and source": small_block(1, 1, 1),
+}
+
+
 def block_equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Source and target of the same length: whoever mixes up the two gets numbers and no error."""
     return draw.normal(3, 7, 8), draw.normal(3, 7, 8), *drawn_masks(draw, 3, 7, 7)
@@ -121,16 +177,21 @@ def block_equally_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Te
 
 PAD = 2
 MODEL = built(9, 11, 8, 2, 2, 7, PAD)  # n_source = 9, n_target = 11, e = 8, h = 2, depth = 2, t_max = 7
+SHALLOW = built(9, 11, 8, 2, 1, 7, PAD)  # of depth 1, for gradients
 
 
-def sources(draw: Draw) -> torch.Tensor:
-    """Three sentences of 3 to 6 ids, padded: (3, 6)."""
-    return padded(draw, 0, 9, PAD, draw.permutation(4)[:3] + 3, 6)
+def sources(draw: Draw, b: int = 3, s: int = 6) -> torch.Tensor:
+    """Sentences of another length each, up to s ids, padded: (b, s). 0 is a word, and stands at the beginning."""
+    ids = padded(draw, 0, 9, PAD, draw.permutation(min(b + 1, s))[:b] + s - min(b + 1, s) + 1, s)
+    ids[0, 0] = 0
+    return ids
 
 
-def targets(draw: Draw, t: int = 5) -> torch.Tensor:
-    """Three sentences, padded: (3, t)."""
-    return padded(draw, 0, 11, PAD, draw.permutation(3) + t - 2, t)
+def targets(draw: Draw, t: int = 5, b: int = 3) -> torch.Tensor:
+    """Sentences, padded: (b, t). 0 is a word, and stands at the beginning."""
+    ids = padded(draw, 0, 11, PAD, draw.permutation(b) + t - b + 1, t)
+    ids[0, 0] = 0
+    return ids
 
 
 def source_and_target(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -138,40 +199,94 @@ def source_and_target(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return sources(draw), targets(draw)
 
 
-def encoded(answer: Answer, draw: Draw) -> torch.Tensor:
+def encoded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """What the student's encoder makes of drawn sources."""
-    return MODEL(answer, draw).encode(sources(draw))
+    model = MODEL(answer, draw)
+    return {
+        "result": model.encode(sources(draw)),
+        "with one sentence": model.encode(sources(draw, b=1)),
+        "with sentences of one word": model.encode(sources(draw, b=1, s=1).repeat(2, 1)),
+        "for one word alone": model.encode(sources(draw, b=1, s=1)),
+    }
 
 
-def decoded(answer: Answer, draw: Draw) -> torch.Tensor:
+def decoded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Logits for drawn targets, from a drawn memory: the student's encoder has no part in it."""
+    model = MODEL(answer, draw)
     source, target = source_and_target(draw)
-    return MODEL(answer, draw).decode(target, draw.normal(3, 6, 8), source)
+    one = sources(draw, b=1)
+    return {
+        "result": model.decode(target, draw.normal(3, 6, 8), source),
+        "with one sentence": model.decode(targets(draw, b=1), draw.normal(1, 6, 8), one),
+        "with targets of one word": model.decode(target[:, :1], draw.normal(3, 6, 8), source),
+        "for one word alone": model.decode(target[:1, :1], draw.normal(1, 6, 8), one),
+    }
 
 
-def forced(smoothing: float) -> Probe:
-    """The loss of a model whose two halves are stand-ins: only what is fed, and what is asked for, counts.
+class HalvesTaken:
+    """A model's `encode` and `decode` for a while, as functions without weights that look at what they are given.
 
-    The stand-in's logits at a position depend on the token there and on those before it.
+    The logits at a position depend on the token there and on those before it.
     """
 
+    def __init__(self, source: torch.Tensor, table: torch.Tensor, memory: torch.Tensor):
+        self._source, self._table, self._memory = source, table, memory
+
+    def encode(self, given: torch.Tensor) -> torch.Tensor:
+        """The memory, for the very source."""
+        if given is not self._source:
+            raise Unmet("`loss` has to encode the source as it comes.")
+        return self._memory
+
+    def decode(self, target: torch.Tensor, given: torch.Tensor, asked: torch.Tensor) -> torch.Tensor:
+        """The logits (b, t, n) of what follows each target token."""
+        if given is not self._memory or asked is not self._source:
+            raise Unmet("`loss` has to decode with what `encode` returned for this source, and with the source itself.")
+        vectors = F.embedding(target, self._table)
+        return 2 * vectors + vectors.cumsum(1)
+
+
+def forced(*smoothings: float) -> Probe:
+    """The losses of a model whose two halves are stand-ins: only what is fed, and what is asked for, counts."""
+
     def probe(answer, draw):
-        model, source, sentence = MODEL(answer, draw), sources(draw), targets(draw, 6)
-        table = draw.normal(11, 11)
-        memory = draw.normal(3, 6, 8)
-
-        def decode(target, given, asked):
-            """The logits (b, t, n) of what follows each target token."""
-            if given is not memory or asked is not source:
-                raise Unmet(
-                    "`loss` has to decode with what `encode` returned for this source, and with the source itself."
-                )
-            return 2 * F.embedding(target, table) + F.embedding(target, table).cumsum(1)
-
-        model.encode, model.decode = lambda _: memory, decode
-        return model.loss(source, sentence, smoothing)
+        told = {}
+        model = MODEL(answer, draw)
+        for smoothing in smoothings:
+            for said, b in (
+                (f"with smoothing {smoothing:g}", 3),
+                (f"for one sentence with smoothing {smoothing:g}", 1),
+            ):
+                source = sources(draw, b)
+                halves = HalvesTaken(source, draw.normal(11, 11), draw.normal(b, 6, 8))
+                model.encode, model.decode = halves.encode, halves.decode
+                told[said] = model.loss(source, targets(draw, 6, b), smoothing)
+        return told
 
     return probe
+
+
+def learning(answer: Answer, draw: Draw) -> Callable:
+    """The student's loss for drawn sentences, as a module whose weights have a gradient."""
+    model = SHALLOW(answer, draw)
+
+    class Loss(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def named_parameters(self, *_, **__):
+            return model.named_parameters()
+
+        def forward(self, source, sentence):
+            return model.loss(source, sentence, 0.1)
+
+    return Loss()
+
+
+def source_and_sentence(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sources (3, 6), and the sentences (3, 6) that are to be written."""
+    return sources(draw), targets(draw, 6)
 
 
 # -------------------------------------------------------------------------------------------------- warmup_rate
@@ -181,32 +296,40 @@ def early_and_late(rate: Answer, draw: Draw) -> dict[str, float]:
     """Rates before, at and after the peak, for published and for drawn sizes."""
     drawn = draw.number(5, 60), 16 * draw.number(3, 30), draw.number(100, 900)
     asked = [(1, 512, 4000), (1000, 512, 4000), (4000, 512, 4000), (4001, 512, 4000), (100_000, 1024, 4000), drawn]
-    return {f"step {step}, e = {e}, warmup = {warmup}": rate(step, e, warmup) for step, e, warmup in asked}
+    return {f"at step {step} with e = {e} and warmup = {warmup}": rate(step, e, warmup) for step, e, warmup in asked}
 
 
 def at_step_0(rate: Answer, draw: Draw) -> dict[str, float]:
-    """The learning rate before the first step, for a drawn width and warm-up."""
-    e, warmup = 16 * draw.number(3, 30), draw.number(100, 900)
-    return {f"step 0, e = {e}, warmup = {warmup}": rate(0, e, warmup)}
+    """The rate at step 0 over that at step 1, which is 1 whatever the formula; for drawn and for published sizes."""
+    told = {}
+    for e, warmup in ((16 * draw.number(3, 30), draw.number(100, 900)), (512, 4000)):
+        first, second = rate(0, e, warmup), rate(1, e, warmup)
+        name = f"in the rate at step 0 over that at step 1, with e = {e} and warmup = {warmup}"
+        told[name] = first / second if isinstance(second, (int, float, torch.Tensor)) and second else first
+    return told
 
 
 # ------------------------------------------------------------------------------------------------- smoothed_loss
 
 
-def predictions(smoothing: float) -> Inputs:
-    """Logits over 7 tokens for 3 sentences of up to 5 words, some of them padding, which is not 0."""
+def predictions(smoothing: float, b: int = 3, t: int = 5, n: int = 7, scale: float = 2.0) -> Inputs:
+    """Logits (b, t, n) for sentences of up to t words, some of them padding, which is not 0."""
 
     def inputs(draw):
-        pad = draw.number(1, 6)
-        return 2 * draw.normal(3, 5, 7), padded(draw, 0, 7, pad, draw.permutation(4)[:3] + 2, 5), smoothing, pad
+        pad = draw.number(1, n - 1)
+        lengths = draw.permutation(max(b, t - 1))[:b] % (t - 1 or 1) + (t > 1) + 1
+        return scale * draw.normal(b, t, n), padded(draw, 0, n, pad, lengths, t), smoothing, pad
 
     return inputs
 
 
-def extreme_predictions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float, int]:
-    """Logits a hundred apart: the probability of the right token may be smaller than a float can be."""
-    logits, ids, smoothing, pad = predictions(0.2)(draw)
-    return 60 * logits, ids, smoothing, pad
+OTHER_SIZES = {
+    "with one sentence": predictions(0.1, b=1, n=9),
+    "with sentences of one word": predictions(0.25, t=1, n=5),
+    "for one word alone": predictions(0.4, b=1, t=1),
+    "with smoothing 1": predictions(1.0),
+}
+FAR_APART = 120.0  # two logits of this spread are hundreds apart, and a probability may be smaller than a float can be
 
 
 # ---------------------------------------------------------------------------------------------- the two decoders
@@ -260,11 +383,15 @@ def many_sentences(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor, int, int]
 
 
 def greedily(limit: int) -> Probe:
-    """The student's translation of many sentences, up to `limit` tokens."""
+    """The student's translation of many sentences, up to `limit` tokens; and of one alone."""
 
     def probe(answer, draw):
         model, source, start, stop = many_sentences(draw)
-        return answer(model, source, start, stop, limit)
+        together = answer(model, source, start, stop, limit)
+        alone = {
+            f"for sentence {row} alone": answer(model, source[row : row + 1], start, stop, limit) for row in (0, 3)
+        }
+        return {"result": together, **alone, "with room for one token": answer(model, source, start, stop, 1)}
 
     return probe
 
@@ -297,9 +424,8 @@ def a_sentence(draw: Draw, n: int, urgent: bool) -> tuple[torch.nn.Module, torch
 def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool) -> Probe:
     """What is found for many sentences, each with tables of its own; (sentences, limit), −1 behind the end.
 
-    With `urgent` all beams finish together. There are several customs for beams that finish before the others (its
-    place stays empty, is filled again, or it may be pushed out by others later), and all of them find the same then;
-    and with room for every candidate.
+    With `urgent` all beams finish together, so that it does not matter what becomes of the place of one that finishes
+    before the others; nor does it with room for every candidate. Elsewhere the place goes with the beam.
     """
 
     def probe(answer, draw):
@@ -346,10 +472,10 @@ LESSON = Lesson(
             stars=2,
             minutes=7,
             aspects=(
-                Aspect("source on source", 0.5, one_mask(0, a_batch), axes="b 1 s", dtype=True, picture=True),
-                Aspect("target on target", 1, one_mask(1, a_batch), axes="b t t", dtype=True, picture=True),
-                Aspect("target on source", 0.5, one_mask(2, a_batch), axes="b 1 s", dtype=True, picture=True),
-                Aspect("padding in front", 0.5, one_mask(1, padded_in_front), axes="b t t", dtype=True, picture=True),
+                one_mask(0.5, 0, a_batch, also=FEWER),
+                one_mask(1, 1, a_batch, also=FEWER),
+                one_mask(0.5, 2, a_batch, also=FEWER),
+                one_mask(0.5, 1, padded_in_front, name="padding in front"),
                 any_device(0.5, a_batch),
             ),
             forbidden={"finished_masks": FINISHED},
@@ -359,9 +485,10 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                values(1, seen_whole, via=CROSS, axes="b t e", picture=True),
+                values(0.5, seen_whole, via=CROSS, axes="b t e", picture=True),
                 values(0.5, equally_long, name="equal lengths", via=CROSS, axes="b t e", picture=True),
-                values(1, partly_hidden, name="mask", via=CROSS, axes="b t e", picture=True),
+                values(1, partly_hidden, name="mask", via=CROSS, axes="b t e", picture=True, also=ONE_THAT_ASKS),
+                gradient(0.5, equally_long_and_hidden, via=CROSS, weights=True),
                 any_device(0.5, partly_hidden, via=CROSS),
             ),
             forbidden={
@@ -375,8 +502,9 @@ LESSON = Lesson(
             minutes=10,
             aspects=(
                 values(1, block_without_masks, via=BLOCK, axes="b t e", picture=True),
-                values(1.5, block_with_masks, name="masks", via=BLOCK, axes="b t e", picture=True),
+                values(1, block_with_masks, name="masks", via=BLOCK, axes="b t e", picture=True, also=SMALL_BLOCKS),
                 values(0.5, block_equally_long, name="equal lengths", via=BLOCK, axes="b t e", picture=True),
+                gradient(0.5, block_with_masks, via=BLOCK, weights=True),
                 input_left_alone(0.5, block_with_masks, via=BLOCK),
                 any_device(0.5, block_with_masks, via=BLOCK),
             ),
@@ -394,8 +522,9 @@ LESSON = Lesson(
             aspects=(
                 Aspect("encode", 1, encoded, axes="b s e", picture=True),
                 Aspect("decode", 1, decoded, axes="b t n", picture=True),
-                Aspect("teacher forcing", 1, forced(0.0), rtol=1e-4),
-                Aspect("smoothing handed on", 0.5, forced(0.3), rtol=1e-4),
+                Aspect("teacher forcing", 0.5, forced(0.0), rtol=1e-4),
+                Aspect("smoothing handed on", 0.5, forced(0.3, 0.7), rtol=1e-4),
+                gradient(0.5, source_and_sentence, via=learning, weights=True),
                 any_device(0.5, source_and_target, via=MODEL),
             ),
             forbidden={
@@ -408,9 +537,21 @@ LESSON = Lesson(
             stars=3,
             minutes=12,
             aspects=(
-                values(1.5, predictions(0.1), rtol=1e-4),
-                values(0.5, predictions(0.0), name="without smoothing", rtol=1e-4),
-                values(0.5, extreme_predictions, name="logits far apart", rtol=1e-4),
+                values(1.5, predictions(0.1), rtol=1e-4, also=OTHER_SIZES),
+                values(
+                    0.5,
+                    predictions(0.0),
+                    name="without smoothing",
+                    rtol=1e-4,
+                    also={"with one sentence": predictions(0.0, b=1)},
+                ),
+                values(
+                    0.5,
+                    predictions(0.2, scale=FAR_APART),
+                    name="logits far apart",
+                    rtol=1e-4,
+                    also={"with one sentence": predictions(0.3, b=1, scale=FAR_APART)},
+                ),
                 gradient(1, predictions(0.1)),
                 any_device(0.5, predictions(0.1)),
             ),
@@ -422,7 +563,7 @@ LESSON = Lesson(
             minutes=4,
             aspects=(
                 Aspect("rates", 1.5, early_and_late, accepts="number", rtol=1e-4, atol=1e-12),
-                Aspect("step 0", 0.5, at_step_0, accepts="number", rtol=1e-4, atol=1e-12),
+                Aspect("step 0", 0.5, at_step_0, side=True, accepts="number"),
             ),
         ),
         Exercise(
@@ -441,7 +582,17 @@ LESSON = Lesson(
             stars=3,
             minutes=15,
             aspects=(
-                Aspect("several beams", 2, searched((2, 3, 4) * 12, 7, 8, urgent=True), axes="sentence t", dtype=True),
+                Aspect(
+                    "several beams", 1.5, searched((2, 3, 4) * 12, 7, 8, urgent=True), axes="sentence t", dtype=True
+                ),
+                Aspect(
+                    "beams that end early",
+                    0.5,
+                    searched((2, 3) * 20, 7, 6, urgent=False),
+                    axes="sentence t",
+                    dtype=True,
+                    missed=EARLY,
+                ),
                 Aspect("one beam", 0.5, searched((1,) * 8, 7, 5, urgent=False), axes="sentence t", dtype=True),
                 Aspect("room for all", 1, searched((64,) * 12, 4, 3, urgent=False), axes="sentence t", dtype=True),
                 Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),

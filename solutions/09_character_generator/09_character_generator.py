@@ -397,7 +397,7 @@ if looks:
 #
 # **Exercise 4 · `apply_temperature`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
-# Return new logits. At temperature 0, the largest of each row stays finite and all others are −∞. A negative temperature is a `ValueError`.
+# Return new logits. At temperature 0, the largest of each row stays finite and all others are −∞, however close they come to it. A negative temperature is a `ValueError`.
 #
 # <details><summary>Hint 1: three cases</summary>
 #
@@ -466,7 +466,7 @@ for T in (0.5, 1, 2):
 #
 # **Exercise 5 · `keep_top_k`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Keep the k largest of each row. With k = n or more, nothing changes.
+# Keep the k largest of each row, each logit as it is and in its place. With k = n or more, nothing changes.
 #
 # <details><summary>Hint 1: a threshold instead of places</summary>
 #
@@ -516,7 +516,7 @@ check(keep_top_k)
 #
 # **Exercise 6 · `keep_top_p`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Keep the nucleus of each row. Each logit stays in its place; only those outside become −∞.
+# Keep the nucleus of each row. Each of its logits stays as it is and in its place; only those outside become −∞. Where equal logits stand at the border, some of them may stay or all: both are right.
 #
 # <details><summary>Hint 1: which sum to look at</summary>
 #

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 9, and what to tell them."""
 
-from helpers.authoring import Alias, Mistake, Same, Shortcut
+from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
 BATCH, BITS, MODEL, HEAT, TOP_K, TOP_P, GENERATE, SLIDING = (
     "sample_batch",
@@ -81,6 +81,29 @@ VARIANTS = [
     Mistake(BATCH, "last-target-only", edit=("slices[:, 1:]", "slices[:, -1]"), title="one target for each slice",
             says="You return one target for each slice, the byte after its end. Every position is a question: t "
                  "inputs, t targets."),
+    Mistake(BATCH, "no-slice-twice",
+            edit=("torch.randint(len(data) - t, (batch,), generator=generator)",
+                  "torch.randperm(len(data) - t, generator=generator)[:batch]"),
+            title="drawn without putting back",
+            says="No slice comes twice in a batch of yours, and where the batch is larger than the number of slices, "
+                 "rows are missing. Each row is drawn for itself, whatever the others are."),
+    Mistake(BATCH, "neighbours",
+            edit=("torch.randint(len(data) - t, (batch,), generator=generator)",
+                  "(torch.randint(len(data) - t, (1,), generator=generator) + torch.arange(batch)) % (len(data) - t)"),
+            title="one start drawn, the other rows follow it",
+            says="You draw one start, and the other rows of the batch follow from it. Each row needs a start of its "
+                 "own."),
+    Mistake(BATCH, "own-seed",
+            edit=("    starts = torch.randint(len(data) - t, (batch,), generator=generator)",
+                  "    chance = torch.Generator().manual_seed(0)\n"
+                  "    starts = torch.randint(len(data) - t, (batch,), generator=chance)"),
+            title="the same seed every time",
+            says="You set a seed of your own, so every batch is the same, whatever generator comes in. Draw with the "
+                 "generator that is given."),
+    Mistake(BATCH, "last-target-rolled", edit=("slices[:, 1:]", "slices[:, :-1].roll(-1, dims=1)"),
+            title="the last target is the slice's first byte",
+            says="All of your targets are right but the last of each row, which is the first byte of its own input. "
+                 "The byte after the last input stands in the text: a slice of t + 1 bytes holds it."),
     Same(BATCH, "slice-by-slice", instead="""
         starts = torch.randint(0, len(data) - t, (batch,), generator=generator).tolist()
         inputs = torch.stack([data[s:s + t] for s in starts])
@@ -92,6 +115,7 @@ VARIANTS = [
         rows = windows[torch.randint(len(windows), (batch,), generator=generator)].to(torch.int64)
         return rows[:, :t], rows[:, 1:]
     """),
+    Equal(BATCH, "starts.unsqueeze(1)", "starts.unsqueeze(-1)", "starts have one axis"),
     Same(BATCH, "rand-and-floor",
          edit=("torch.randint(len(data) - t, (batch,), generator=generator)",
                "(torch.rand(batch, generator=generator) * (len(data) - t)).long()")),
@@ -108,6 +132,14 @@ VARIANTS = [
     Mistake(BITS, "perplexity", instead="return torch.exp(torch.as_tensor(loss_in_nats))", title="the perplexity",
             says="The exponential of the loss is the perplexity: among how many equally likely bytes the model "
                  "hesitates. Bits are its logarithm to base 2."),
+    Mistake(BITS, "two-to-the-loss", instead="return 2 ** loss_in_nats", title="2 to the power of the loss",
+            says="You take a power. The loss is a logarithm already; another base is another factor, nothing more."),
+    Mistake(BITS, "in-place", instead="""
+        loss_in_nats /= math.log(2)
+        return loss_in_nats
+    """, title="the caller's tensor changed",
+            says="`/=` writes into the tensor that was handed in: after the call the caller's losses are bits too. "
+                 "`a / b` makes a new one."),
     Mistake(BITS, "per-bit", edit=("/ math.log(2)", "/ math.log(2) / 8"), title="divided by the 8 bits of a byte",
             says="You divide by 8 as well. That is the size compared with the uncompressed text; bits *per byte* of "
                  "the uniform model are 8, not 1."),
@@ -125,7 +157,7 @@ VARIANTS = [
         losses = torch.as_tensor(loss_in_nats).detach()
         return losses / math.log(2)
     """, title="the gradient is cut off",
-            says="The numbers are right, and no gradient flows through them. A division does all that is needed; "
+            says="No gradient flows from your result back to the losses. A division does all that is needed; "
                  "`detach()` and `.item()` cut the graph."),
     Same(BITS, "log2-e", instead="return loss_in_nats * math.log2(math.e)"),
     Same(BITS, "change-of-base", instead="return loss_in_nats / math.log(256) * 8"),
@@ -200,6 +232,65 @@ VARIANTS = [
     Mistake(MODEL, "no-bias", edit=("nn.Linear(e, n)", "nn.Linear(e, n, bias=False)"), title="to_logits without a bias",
             says="`to_logits` has no bias. Leave nn.Linear's default: the bias can hold how frequent each byte is, "
                  "before anything is read."),
+    Mistake(MODEL, "mask-one-too-far",
+            edit=("causal_mask(ids.shape[1], ids.device)",
+                  "torch.ones(ids.shape[1], ids.shape[1], device=ids.device).tril(1).bool()"),
+            title="the mask shows the next byte",
+            says="Every position sees one byte too many: the next one, which it has to guess. Position i may look at "
+                 "j ≤ i, and at no later one."),
+    Mistake(MODEL, "sees-itself-alone",
+            edit=("causal_mask(ids.shape[1], ids.device)", "torch.eye(ids.shape[1], device=ids.device).bool()"),
+            title="every position sees itself alone",
+            says="Your mask lets every position look at itself and at nothing else, so nothing is known of what came "
+                 "before."),
+    Mistake(MODEL, "does-not-see-itself",
+            edit=("causal_mask(ids.shape[1], ids.device)",
+                  "torch.ones(ids.shape[1], ids.shape[1], device=ids.device).tril(-1).bool()"),
+            title="a position may not look at itself",
+            says="Your mask hides every position from itself. Position i may look at j ≤ i, itself included; the first "
+                 "one has nobody else."),
+    Mistake(MODEL, "no-last-norm",
+            edit=("x = self.transformer(x, causal_mask(ids.shape[1], ids.device))",
+                  "for block in self.transformer.blocks:\n"
+                  "            x = block(x, causal_mask(ids.shape[1], ids.device))"),
+            title="no norm after the stack",
+            says="You go through the blocks by hand and leave out the norm after the last of them. Calling "
+                 "`transformer` does both."),
+    Mistake(MODEL, "stack-twice", edit=("return self.to_logits(x)",
+            "return self.to_logits(self.transformer(x, causal_mask(ids.shape[1], ids.device)))"),
+            title="through the stack twice",
+            says="What comes out of the stack goes through it once more."),
+    Mistake(MODEL, "positions-twice",
+            edit=("self.positions(self.tokens(ids))", "self.positions(self.positions(self.tokens(ids)))"),
+            title="positions added twice",
+            says="You add the positions twice. `PositionEmbedding` takes (b, t, e) and returns it with the positions "
+                 "added already."),
+    Mistake(MODEL, "tokens-scaled",
+            edit=("self.positions(self.tokens(ids))",
+                  "self.positions(self.tokens(ids) * self.tokens.embedding_dim ** 0.5)"),
+            title="token vectors multiplied by √e",
+            says="You multiply the token vectors by √e, as the transformer of 2017 does. This model takes them as they "
+                 "are."),
+    Mistake(MODEL, "norm-again",
+            edit=("return self.to_logits(x)", "return self.to_logits(self.transformer.norm(x))"),
+            title="the last norm applied twice",
+            says="You apply a norm to what the stack returns. With `pre_norm=True` the `Transformer` ends in its own "
+                 "norm already."),
+    Mistake(MODEL, "shortcut-around-the-stack",
+            edit=("x = self.transformer(x, causal_mask(ids.shape[1], ids.device))",
+                  "x = x + self.transformer(x, causal_mask(ids.shape[1], ids.device))"),
+            title="a shortcut around the whole stack",
+            says="You add what goes into the stack to what comes out of it. The shortcuts are inside the blocks; "
+                 "around the stack there is none."),
+    Mistake(MODEL, "tied",
+            edit=("return self.to_logits(x)", "return x @ self.tokens.weight.T"),
+            title="the output layer is not used",
+            says="You compare the last vectors with the token vectors. Here `to_logits` does that with weights and a "
+                 "bias of its own."),
+    Mistake(MODEL, "graph-cut", edit=("return self.to_logits(x)", "return self.to_logits(x).detach()"),
+            title="the gradient is cut off",
+            says="No gradient flows from your logits back to the weights: the model could not learn. Something cuts "
+                 "the graph: `detach()`, `.data`, or `no_grad()`."),
     Same(MODEL, "parts-by-hand", instead=("""
         self.t_max, self.to_logits = t_max, nn.Linear(e, n)
         self.transformer = Transformer(e, h, depth=depth, pre_norm=True)
@@ -252,8 +343,45 @@ VARIANTS = [
     Mistake(HEAT, "divides-by-zero", edit=("temperature > 0:", "temperature >= 0:"), title="divided by 0",
             says="At temperature 0 you divide by it, and infinities and NaN come out. 0 is a case of its own: only the "
                  "largest stays possible."),
+    Mistake(HEAT, "temperature-ignored", edit=("logits / temperature", "logits.clone()"), idle=True,
+            title="the temperature changes nothing",
+            says="Above 0 your logits mean the same probabilities whatever the temperature is, those of "
+                 "temperature 1."),
+    Mistake(HEAT, "probabilities",
+            edit=("return logits / temperature", "return (logits / temperature).softmax(dim=-1)"),
+            title="probabilities instead of logits",
+            says="You divide and then apply a softmax. Logits are asked for: the softmax comes once, when all filters "
+                 "are done, and of probabilities it makes something else."),
+    Mistake(HEAT, "nearly-zero", instead="""
+        if temperature < 0:
+            raise ValueError(temperature)
+        return logits / max(temperature, 1e-6)
+    """, title="a small number instead of 0",
+            says="At temperature 0 you divide by a small number. Where the two largest logits are close, both keep a "
+                 "chance then; 0 stands for greedy, and only the largest is left, however close the next one is."),
+    Alias(HEAT, "plus-a-little", of="nearly-zero", instead="""
+        if temperature < 0:
+            raise ValueError(temperature)
+        if temperature == 0:
+            temperature = 1e-6
+        return torch.div(logits, temperature)
+    """),
+    Mistake(HEAT, "infinite-at-best", edit=("scatter(-1, best, 0.0)", "scatter(-1, best, torch.inf)"),
+            title="+∞ at the largest",
+            says="At temperature 0 the largest has +∞, and a softmax of that is NaN. The others have −∞; the largest "
+                 "itself has to stay finite."),
+    Mistake(HEAT, "zeros-at-zero",
+            edit=("torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)",
+                  "torch.zeros_like(logits).scatter(-1, best, logits.gather(-1, best))"),
+            title="0 for the others at temperature 0",
+            says="At temperature 0 you give the others a 0. That is a logit like any other; what must never be drawn "
+                 "has −∞."),
+    Mistake(HEAT, "graph-cut", edit=("logits / temperature", "(logits / temperature).detach()"),
+            title="the gradient is cut off",
+            says="No gradient flows from your result back to the logits. A division does all that is needed; "
+                 "`detach()`, `.data` and `.tolist()` cut the graph."),
     Mistake(HEAT, "zero-changes-nothing",
-            edit=("return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)", "return logits"),
+            edit=("return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)", "return logits"), idle=True,
             title="temperature 0 changes nothing",
             says="At temperature 0 you return the logits as they are, which is temperature 1. As T falls to 0 all "
                  "probability goes to the largest logit."),
@@ -302,11 +430,18 @@ VARIANTS = [
         return torch.mul(logits, 1 / temperature)
     """),
     Same(HEAT, "log-probabilities", edit=("logits / temperature", "logits.log_softmax(dim=-1).div(temperature)")),
-    Same(HEAT, "nearly-zero", instead="""
+    Same(HEAT, "one-hot-and-where", instead="""
         if temperature < 0:
-            raise ValueError(temperature)
-        return logits / max(temperature, 1e-6)
+            raise ValueError(f"temperature is {temperature}")
+        if temperature == 0:
+            chosen = F.one_hot(logits.argmax(-1), logits.shape[-1]).bool()
+            return torch.where(chosen, logits, float("-inf"))
+        return logits * (1.0 / temperature)
     """),
+    Equal(HEAT, "0.0", "1.0", "any finite logit will do where all the others are −∞"),
+    Equal(HEAT, "return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)",
+          "return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0).detach()",
+          "at temperature 0 nothing depends on the logits smoothly: there is no gradient to cut"),
     # ----------------------------------------------------------------------------------------- keep_top_k
     Mistake(TOP_K, "one-too-few", edit=("logits < lowest", "logits <= lowest"), title="k − 1 instead of k",
             says="The k-th largest is gone: k − 1 are left, and for k = 1 none at all. It is one of the k largest "
@@ -372,6 +507,50 @@ VARIANTS = [
                   "return torch.where(logits >= lowest, logits, torch.full(logits.shape, -torch.inf))"),
             title="a tensor made on the CPU",
             says="`torch.full(shape, ...)` makes its tensor on the CPU, wherever the logits are."),
+    Mistake(TOP_K, "distinct-values", instead="""
+        rows = logits.reshape(-1, logits.shape[-1])
+        kept = []
+        for row in rows:
+            values = row.unique().flip(0)
+            lowest = values[min(k, len(values)) - 1]
+            kept.append(row.masked_fill(row < lowest, -torch.inf))
+        return torch.stack(kept).view(logits.shape)
+    """, title="the k largest different values",
+            says="You count how many *different* values there are. Of five logits with two alike, the third largest is "
+                 "the third in the ranking; that one above it may be its equal changes nothing."),
+    Mistake(TOP_K, "log-probabilities",
+            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
+                  "return logits.log_softmax(dim=-1).masked_fill(logits < lowest, -torch.inf)"),
+            title="log-probabilities instead of logits",
+            says="You keep the right places and put log-probabilities there. What stays, stays as it was: each logit "
+                 "in its place."),
+    Mistake(TOP_K, "normalised-again",
+            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
+                  "return logits.masked_fill(logits < lowest, -torch.inf).log_softmax(dim=-1)"),
+            title="logarithms of the probabilities that are left",
+            says="You keep the right places and normalise what is left. What stays, stays as it was: each logit in its "
+                 "place."),
+    Mistake(TOP_K, "k-smallest-dropped", instead="""
+        k = min(k, logits.shape[-1])
+        highest = logits.topk(k, dim=-1, largest=False).values[..., -1:]
+        return logits.masked_fill(logits <= highest, -torch.inf)
+    """, title="the k smallest are dropped",
+            says="You drop the k smallest. Asked for is how many are *kept*: the k largest."),
+    Mistake(TOP_K, "stays-sorted", instead="""
+        ranked = logits.sort(dim=-1, descending=True).values
+        places = torch.arange(logits.shape[-1], device=logits.device)
+        return ranked.masked_fill(places >= k, -torch.inf)
+    """, title="the result is in the sorted order",
+            says="Your logits come back sorted, so every token has another one's logit. Each has to stay in its "
+                 "place."),
+    Mistake(TOP_K, "nothing-left-out", instead="return logits.clone()", idle=True, title="nothing is left out",
+            says="Your logits come back as they went in: nothing is left out."),
+    Mistake(TOP_K, "graph-cut", edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
+                                      "return logits.detach().masked_fill(logits < lowest, -torch.inf)"),
+            title="the gradient is cut off",
+            says="No gradient flows from your result back to the logits that stay. `detach()`, `.data` and "
+                 "`.tolist()` cut the graph."),
+    Equal(TOP_K, "min(k, logits.shape[-1])", "min(logits.shape[-1], k)", "the smaller of two, in either order"),
     Same(TOP_K, "sort", instead="""
         ranked = torch.sort(logits, dim=-1, descending=True)[0]
         k = min(k, ranked.shape[-1])
@@ -460,6 +639,45 @@ VARIANTS = [
             edit=("torch.zeros_like(logits, dtype=torch.bool)", "torch.zeros(logits.shape, dtype=torch.bool)"),
             title="a tensor made on the CPU",
             says="`torch.zeros(shape)` makes its tensor on the CPU, wherever the logits are."),
+    Mistake(TOP_P, "compared-with-p", edit=("order, before >= p)", "order, chances < p)"),
+            title="each probability compared with p",
+            says="You keep a token when its own probability is p or more, and often nothing is left. It is what the "
+                 "more probable ones have *together* that decides."),
+    Mistake(TOP_P, "only-the-first-rescued",
+            edit=("order, before >= p)", "order, (before + chances > p) & (before > 0))"),
+            title="the first one over the threshold is dropped, but for the first of all",
+            says="The most probable token stays always, which is right; and the one that crosses p is dropped, "
+                 "wherever else it is. What is left has less than p together: the one that crosses belongs to it."),
+    Mistake(TOP_P, "rolled-round",
+            edit=("order, before >= p)", "order, (before + chances >= p).roll(1, dims=-1))"),
+            title="the most probable token is dropped",
+            says="You drop the most probable token. A decision that is rolled one place on brings the last one round "
+                 "to the front."),
+    Mistake(TOP_P, "log-probabilities",
+            edit=("return logits.masked_fill(dropped, -torch.inf)",
+                  "return logits.log_softmax(dim=-1).masked_fill(dropped, -torch.inf)"),
+            title="log-probabilities instead of logits",
+            says="You keep the right places and put log-probabilities there. What stays, stays as it was: each logit "
+                 "in its place."),
+    Mistake(TOP_P, "normalised-again",
+            edit=("return logits.masked_fill(dropped, -torch.inf)",
+                  "return logits.masked_fill(dropped, -torch.inf).log_softmax(dim=-1)"),
+            title="logarithms of the probabilities that are left",
+            says="You keep the right places and normalise what is left. What stays, stays as it was: each logit in its "
+                 "place."),
+    Mistake(TOP_P, "nothing-left-out", instead="return logits.clone()", idle=True, title="nothing is left out",
+            says="Your logits come back as they went in: nothing is left out."),
+    Mistake(TOP_P, "graph-cut", edit=("logits.masked_fill(dropped, -torch.inf)",
+                                      "logits.detach().masked_fill(dropped, -torch.inf)"),
+            title="the gradient is cut off",
+            says="No gradient flows from your result back to the logits that stay. `detach()`, `.data` and "
+                 "`.tolist()` cut the graph."),
+    Equal(TOP_P, "before >= p", "before > p", "whether probabilities add up to p exactly is a matter of rounding"),
+    Same(TOP_P, "from-below", instead="""
+        ranked, order = logits.sort(dim=-1)
+        dropped = ranked.softmax(dim=-1).cumsum(dim=-1) <= 1 - p
+        return logits.masked_fill(dropped.scatter(-1, order, dropped), -torch.inf)
+    """),
     Same(TOP_P, "shift-the-mask", instead="""
         ranked, order = torch.sort(logits, dim=-1, descending=True)
         beyond = ranked.softmax(dim=-1).cumsum(dim=-1) >= p
@@ -481,8 +699,8 @@ VARIANTS = [
     """),
     Same(TOP_P, "one-by-one", instead="""
         result = torch.full_like(logits, -torch.inf)
-        rows, chances_of = logits.flatten(0, -2), logits.softmax(-1).flatten(0, -2)
-        for row, chances, new in zip(rows, chances_of, result.view(-1, logits.shape[-1])):
+        n = logits.shape[-1]
+        for row, chances, new in zip(logits.view(-1, n), logits.softmax(-1).view(-1, n), result.view(-1, n)):
             total = 0.0
             for place in chances.argsort(descending=True).tolist():
                 new[place] = row[place]
@@ -492,7 +710,7 @@ VARIANTS = [
         return result
     """),
     # ------------------------------------------------------------------------------------------- generate
-    Mistake(GENERATE, "returns-the-prompt", edit=("return tokens[:, prompt.shape[1]:]", "return prompt"),
+    Mistake(GENERATE, "returns-the-prompt", edit=("return tokens[:, prompt.shape[1]:]", "return prompt"), idle=True,
             title="the prompt is returned",
             says="You draw and append, and then return the prompt, untouched. What was drawn is in the longer tensor."),
     Mistake(GENERATE, "prompt-and-sample", edit=("return tokens[:, prompt.shape[1]:]", "return tokens"),
@@ -598,6 +816,22 @@ VARIANTS = [
     """, title="top-p before top-k",
             says="You apply top-p before top-k. The order matters: what top-k leaves has larger probabilities, and "
                  "top-p then needs fewer of them."),
+    Mistake(GENERATE, "top-p-first", instead="""
+        training = model.training
+        model.eval()
+        tokens = prompt
+        for _ in range(count):
+            logits = model(tokens[:, -model.t_max:])[:, -1]
+            logits = logits if top_p is None else finished_top_p(logits, top_p)
+            logits = logits if top_k is None else finished_top_k(logits, top_k)
+            logits = finished_temperature(logits, temperature)
+            drawn = torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)
+            tokens = torch.cat([tokens, drawn], dim=1)
+        model.train(training)
+        return tokens[:, prompt.shape[1]:]
+    """, title="top-p before everything else",
+            says="You apply top-p first. How many tokens it takes to reach p depends on their probabilities, which the "
+                 "temperature changes, and on what top-k has left: both come before it."),
     Mistake(GENERATE, "temperature-last", instead="""
         training = model.training
         model.eval()
@@ -653,6 +887,27 @@ VARIANTS = [
         return torch.cat(text, dim=1)
     """, title="the prompt is written over",
             says="You write into the prompt. It is the caller's tensor: after the call it holds other tokens."),
+    Equal(GENERATE, "return tokens[:, prompt.shape[1]:]", "return tokens[:, prompt.shape[1]:].detach()",
+          "ids have no gradient"),
+    Equal(GENERATE, "torch.cat([tokens, drawn], dim=1)", "torch.cat([tokens, drawn], dim=-1)",
+          "tokens have two axes: 1 is the last"),
+    Equal(GENERATE, "logits.softmax(dim=-1)", "logits.softmax(dim=1)", "logits (b, n) have two axes: 1 is the last"),
+    Same(GENERATE, "temperature-after-top-k", instead="""
+        mode = model.training
+        model.eval()
+        tokens = prompt.clone()
+        for _ in range(count):
+            logits = model(tokens[:, -model.t_max:])[:, -1]
+            if top_k:
+                logits = finished_top_k(logits, top_k)
+            logits = finished_temperature(logits, temperature)
+            if top_p:
+                logits = finished_top_p(logits, top_p)
+            drawn = torch.multinomial(F.softmax(logits, dim=-1), 1, generator=generator)
+            tokens = torch.cat((tokens, drawn), -1)
+        model.train(mode)
+        return tokens[:, -count:]
+    """),
     Same(GENERATE, "list-of-draws", instead="""
         was_training = model.training
         model.eval()
@@ -786,6 +1041,58 @@ VARIANTS = [
             edit=("data = data.long()\n", "data = torch.zeros(len(data), dtype=torch.long) + data\n"),
             title="a tensor made on the CPU",
             says="You make a tensor without saying where, and it lands on the CPU, wherever the data are."),
+    Mistake(SLIDING, "mean-of-the-parts", instead="""
+        training = model.training
+        model.eval()
+        data = data.long()
+        head = data[: t + 1]
+        means = [F.cross_entropy(model(head[None, :-1])[0], head[1:])]
+        if len(data) > t + 1:
+            for part in data.unfold(0, t + 1, 1)[1:].split(64):
+                means.append(F.cross_entropy(model(part[:, :-1])[:, -1], part[:, -1]))
+        model.train(training)
+        return torch.stack(means).mean() / math.log(2)
+    """, title="a mean of the parts' means",
+            says="You take the mean of each batch of windows, and then the mean of these. The first window and the "
+                 "batches hold different numbers of predictions: add all of them up, and divide once."),
+    Mistake(SLIDING, "stays-bytes", edit=("data = data.long()\n", "pass\n"), title="bytes that stay uint8",
+            says="The text is of type uint8. An embedding and a cross-entropy want int64."),
+    Mistake(SLIDING, "two-parts-averaged", instead="""
+        training = model.training
+        model.eval()
+        data = data.long()
+        head, windows = data[: t + 1], data.unfold(0, min(t + 1, len(data)), 1)[1:]
+        nats = F.cross_entropy(model(head[None, :-1])[0], head[1:])
+        if len(windows):
+            later = F.cross_entropy(model(windows[:, :-1])[:, -1], windows[:, -1])
+            nats = (nats + later) / 2
+        model.train(training)
+        return nats / math.log(2)
+    """, title="the mean of two means",
+            says="You average the first window, average the others, and take the mean of the two. They hold different "
+                 "numbers of predictions: add all of them up, and divide once."),
+    Mistake(SLIDING, "beginning-one-too-few", instead="""
+        training = model.training
+        model.eval()
+        data, nats = data.long(), 0.0
+        for i in range(t, len(data)):
+            nats = nats + F.cross_entropy(model(data[i - t:i][None])[:, -1], data[i:i + 1])
+        model.train(training)
+        return torch.as_tensor(nats) / max(len(data) - t, 1) / math.log(2)
+    """, title="only bytes with full context are counted",
+            says="You count the bytes that have t others before them, and leave out those at the beginning. They "
+                 "count too, with as many before them as there are."),
+    Equal(SLIDING, "return nats / (len(data) - 1) / math.log(2)", "return (nats / (len(data) - 1) / math.log(2)).mT",
+          "one number has no axes to exchange"),
+    Equal(SLIDING, "return nats / (len(data) - 1) / math.log(2)",
+          "return (nats / (len(data) - 1) / math.log(2)).squeeze()", "one number has no axes"),
+    Equal(SLIDING, "return nats / (len(data) - 1) / math.log(2)",
+          "return (nats / (len(data) - 1) / math.log(2)).detach()", "the function runs under no_grad"),
+    Equal(SLIDING, "64", "128", "how many windows go in at once is free"),
+    Equal(SLIDING, "64", "65", "how many windows go in at once is free"),
+    Equal(SLIDING, "len(data) > t + 1", "len(data) >= t + 1", "with t + 1 bytes there is no further window to add"),
+    Equal(SLIDING, "t + 1", "t", "with t + 1 bytes there is no further window to add"),
+    Equal(SLIDING, "model(head[None, :-1])[0]", "model(head[None, :-1])[-1]", "a batch of one"),
     Same(SLIDING, "one-after-the-other", instead="""
         mode = model.training
         model.eval()

@@ -218,7 +218,7 @@ plt.show()
 #
 # **Exercise 2 · `CrossAttention`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Write `forward`. `split_heads(x, h)` and `merge_heads(x)` are those of lesson 4, and you may use `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask means what ours mean and has to broadcast against (b, h, t, s).
+# Write `forward`. `split_heads(x, h)` and `merge_heads(x)` are those of lesson 4, and you may use `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask means what ours mean and has to broadcast against (b, h, t, s). PyTorch's whole layer, `nn.MultiheadAttention`, would be no answer.
 #
 # <details><summary>Hint 1: who asks, who is asked</summary>
 #
@@ -275,7 +275,7 @@ check(CrossAttention)
 #
 # **Exercise 3 · `DecoderBlock`** &nbsp; ★★★ · 10 minutes · 4 points
 #
-# Write `forward`. The layers are there: `SelfAttention`, called as `layer(x, mask)`, the finished cross-attention, called as `layer(x, memory, mask)`, and the rest of lesson 7.
+# Write `forward`. The layers are there: `SelfAttention`, called as `layer(x, mask)`, the finished cross-attention, called as `layer(x, memory, mask)`, and the rest of lesson 7. PyTorch's whole block comes after the check.
 #
 # <details><summary>Hint 1: three lines</summary>
 #

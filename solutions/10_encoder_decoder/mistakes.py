@@ -1,6 +1,6 @@
 """What students get wrong in lesson 10, and what to tell them."""
 
-from helpers.authoring import Alias, Mistake, Same, Shortcut
+from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
 MASKS, CROSS, BLOCK, MODEL, LOSS, RATE, GREEDY, BEAM = (
     "make_masks",
@@ -67,9 +67,43 @@ VARIANTS = [
             title="no axis for those who look",
             says="Your masks over the source are (b, s). They need an axis of length 1 between, (b, 1, s), for the "
                  "positions that look: otherwise b would be taken for it."),
+    Mistake(MASKS, "source-causal",
+            edit=("return source_words, past",
+                  "return source_words & causal_mask(source.shape[1], source.device), past"),
+            title="a triangle over the source",
+            says="Your first mask keeps the source from looking ahead. The source is given whole, and each of its "
+                 "words may look at all of them, earlier or later."),
+    Mistake(MASKS, "triangle-of-the-source",
+            edit=("causal_mask(target.shape[1], target.device)", "causal_mask(source.shape[1], target.device)"),
+            title="a triangle as large as the source",
+            says="Your triangle is as large as the source. It is about the target looking at the target: (t, t)."),
+    Mistake(MASKS, "without-itself",
+            edit=("causal_mask(target.shape[1], target.device)",
+                  "causal_mask(target.shape[1], target.device).tril(-1)"),
+            title="a position may not look at itself",
+            says="Your mask of target on target hides every position from itself. j ≤ i includes j = i."),
+    Mistake(MASKS, "one-too-far",
+            edit=("causal_mask(target.shape[1], target.device)",
+                  "torch.ones_like(causal_mask(target.shape[1], target.device)).tril(1)"),
+            title="the target sees one token too many",
+            says="Your mask of target on target shows the next token, which is the one that has to be guessed."),
+    Mistake(MASKS, "first-sentence-for-all",
+            edit=(("(source != pad).unsqueeze(1)", "(source[:1] != pad).expand_as(source).unsqueeze(1)"),
+                  ("(target != pad).unsqueeze(1)", "(target[:1] != pad).expand_as(target).unsqueeze(1)")),
+            title="the first sentence's padding for all",
+            says="You hide in every sentence what is padding in the first one. Each has padding of its own."),
+    Mistake(MASKS, "numbers", edit=("return source_words, past & target_words, source_words",
+                                    "return source_words.float(), (past & target_words).float(), source_words.float()"),
+            title="0 and 1 instead of booleans",
+            says="Your masks hold the numbers 0 and 1. Booleans are asked for: a number would be added to the scores."),
     Mistake(MASKS, "on-the-cpu", edit=("causal_mask(target.shape[1], target.device)", "causal_mask(target.shape[1])"),
             title="a triangle made on the CPU",
             says="Your triangle is made on the CPU, wherever the ids are. Tell causal_mask the device: target.device."),
+    Equal(MASKS, "target", "source", "both are on one device, and nothing else is asked of it"),
+    Equal(MASKS, "(target != pad).unsqueeze(1)", "(target != pad).unsqueeze(-2)",
+          "of two axes, both are in the middle"),
+    Equal(MASKS, "(source != pad).unsqueeze(1)", "(source != pad).unsqueeze(-2)",
+          "of two axes, both are in the middle"),
     Same(MASKS, "tril", instead="""
         b, t = target.shape
         words = target.ne(pad)[:, None, :].expand(b, t, t)
@@ -149,6 +183,78 @@ VARIANTS = [
     Mistake(CROSS, "shortcut-inside", edit=("return self.unify", "return x + self.unify"),
             title="a shortcut inside the layer",
             says="You add x to the result. The shortcut belongs to the block, which would then add x twice."),
+    Mistake(CROSS, "mask-turned-by-hand",
+            edit=("y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+                  "w = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])\n"
+                  "        w = w if mask is None else w.masked_fill(mask, -torch.inf)\n"
+                  "        y = torch.softmax(w, dim=-1) @ v"),
+            title="the mask the wrong way round",
+            says='You hide what is to be shown and show the rest. The mask is True where a position may be looked at; '
+                 "masked_fill fills where its mask is True."),
+    Mistake(CROSS, "zero-for-hidden",
+            edit=("y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+                  "w = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])\n"
+                  "        w = w if mask is None else w.masked_fill(~mask, 0.0)\n"
+                  "        y = torch.softmax(w, dim=-1) @ v"),
+            title="0 for hidden scores",
+            says="You give hidden positions a score of 0, which is a score like any other. What must get no weight has "
+                 "a score of −∞ before the softmax."),
+    Mistake(CROSS, "mask-added", edit=("attn_mask=mask", "attn_mask=None if mask is None else mask.to(q.dtype)"),
+            title="a mask of numbers added to the scores",
+            says="Your mask is 0 or 1 and is added to the scores, which hides nothing. As booleans it hides; as "
+                 "numbers the hidden ones would have to be −∞, the others 0."),
+    Mistake(CROSS, "softmax-over-the-target",
+            edit=("y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+                  "w = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])\n"
+                  "        w = w if mask is None else w.masked_fill(~mask, -1e9)\n"
+                  "        y = torch.softmax(w, dim=-2) @ v"),
+            title="softmax over the positions that ask",
+            says="Your weights add up to 1 over the target's positions. Each target position shares its weight among "
+                 "the positions of the memory: the last axis of the scores."),
+    Mistake(CROSS, "softmax-twice",
+            edit=("y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+                  "w = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])\n"
+                  "        w = w if mask is None else w.masked_fill(~mask, -torch.inf)\n"
+                  "        y = torch.softmax(torch.softmax(w, dim=-1), dim=-1) @ v"),
+            title="softmax twice",
+            says="Your weights go through a softmax twice, which makes them nearly even. Once."),
+    Mistake(CROSS, "values-through-keys", edit=("self.to_values(memory)", "self.to_keys(memory)"),
+            title="values made with the matrix of the keys",
+            says="Your values are made with `to_keys`. They have a matrix of their own, `to_values`."),
+    Mistake(CROSS, "keys-through-queries", edit=("self.to_keys(memory)", "self.to_queries(memory)"),
+            title="keys made with the matrix of the queries",
+            says="Your keys are made with `to_queries`. They have a matrix of their own, `to_keys`."),
+    Mistake(CROSS, "keys-and-values-exchanged",
+            edit=(("k = split_heads(self.to_keys", "v = split_heads(self.to_keys"),
+                  ("v = split_heads(self.to_values", "k = split_heads(self.to_values")),
+            title="keys and values exchanged",
+            says="Your keys are made with `to_values` and your values with `to_keys`: exchange them."),
+    Mistake(CROSS, "heads-by-reshape",
+            edit=(("split_heads(self.to_queries(x), self.h)",
+                   "self.to_queries(x).view(len(x), self.h, x.shape[1], -1)"),
+                  ("split_heads(self.to_keys(memory), self.h)",
+                   "self.to_keys(memory).view(len(x), self.h, memory.shape[1], -1)"),
+                  ("split_heads(self.to_values(memory), self.h)",
+                   "self.to_values(memory).view(len(x), self.h, memory.shape[1], -1)")),
+            title="heads split by a reshape",
+            says="You cut (b, t, e) into (b, h, t, d) by a view, which mixes positions and heads. First (b, t, h, d), "
+                 "then the axes are exchanged, as split_heads does."),
+    Mistake(CROSS, "divided-by-d", edit=("attn_mask=mask", "attn_mask=mask, scale=1 / q.shape[-1]"),
+            title="divided by d instead of √d",
+            says="Your scores are divided by d, the width of one head. It is the root of it."),
+    Mistake(CROSS, "no-softmax",
+            edit=("y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)",
+                  "w = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])\n"
+                  "        y = (w if mask is None else w.masked_fill(~mask, 0.0)) @ v"),
+            title="no softmax",
+            says="Your scores weigh the values as they are. A softmax makes weights of them, which add up to 1."),
+    Mistake(CROSS, "graph-cut",
+            edit=("return self.unify(merge_heads(y))", "return self.unify(merge_heads(y)).detach()"),
+            title="the gradient is cut off",
+            says="No gradient flows from your result back to the inputs and the weights. Something cuts the graph: "
+                 "`detach()`, `.data`, or `no_grad()`."),
+    Equal(CROSS, "mask.unsqueeze(1)", "mask.unsqueeze(-2)", "(b, 1, s) becomes (b, 1, 1, s) either way"),
+    Equal(CROSS, "1", "2", "(b, 1, s) becomes (b, 1, 1, s) either way"),
     Same(CROSS, "by-hand", instead="""
         layers = (self.to_queries, x), (self.to_keys, memory), (self.to_values, memory)
         q, k, v = (split_heads(to(y), self.h) for to, y in layers)
@@ -263,6 +369,76 @@ VARIANTS = [
     """, title="both attentions read the same x",
             says="Your cross-attention asks with the x that came into the block. It comes second: it asks with what "
                  "the self-attention and its norm have left."),
+    Mistake(BLOCK, "memory-asks",
+            edit=("self.cross_attention(x, memory, cross_mask)", "self.cross_attention(memory, x, cross_mask)"),
+            title="the memory asks",
+            says="You hand the memory to the cross-attention first and x second, so the source asks and the target is "
+                 "looked at. What asks comes first: x."),
+    Mistake(BLOCK, "shortcut-from-the-memory",
+            edit=("x + self.cross_attention(x, memory, cross_mask)",
+                  "memory + self.cross_attention(x, memory, cross_mask)"),
+            title="the memory added instead of x",
+            says="Around the cross-attention you add the memory. The shortcut adds what goes in and is changed, x: "
+                 "the memory is as long as the source."),
+    Mistake(BLOCK, "asks-with-the-old-x",
+            edit=(("x = self.norm1(x + self.self_attention(x, self_mask))",
+                   "old, x = x, self.norm1(x + self.self_attention(x, self_mask))"),
+                  ("self.cross_attention(x, memory, cross_mask)", "self.cross_attention(old, memory, cross_mask)")),
+            title="the cross-attention asks with the old x",
+            says="Your cross-attention asks with the x that came into the block. It asks with what the line before "
+                 "has left."),
+    Mistake(BLOCK, "adds-the-old-x",
+            edit=(("x = self.norm1(x + self.self_attention(x, self_mask))",
+                   "old, x = x, self.norm1(x + self.self_attention(x, self_mask))"),
+                  ("self.norm2(x + self.cross", "self.norm2(old + self.cross")),
+            title="the shortcut across starts from the old x",
+            says="Around the cross-attention you add the x that came into the block. Each line starts from the x that "
+                 "the line before has left."),
+    Mistake(BLOCK, "no-network", edit=("return self.norm3(x + self.feed_forward(x))", "return x"),
+            title="no feed-forward network",
+            says="The block ends after its two attentions. The feed-forward network and the third norm are missing."),
+    Mistake(BLOCK, "no-shortcut-at-the-network",
+            edit=("self.norm3(x + self.feed_forward(x))", "self.norm3(self.feed_forward(x))"),
+            title="no shortcut around the network",
+            says="What the feed-forward network gives replaces x. It is added to x, like the other two."),
+    Mistake(BLOCK, "no-shortcut-at-the-self-attention",
+            edit=("self.norm1(x + self.self_attention(x, self_mask))", "self.norm1(self.self_attention(x, self_mask))"),
+            title="no shortcut around the self-attention",
+            says="What the self-attention gives replaces x. It is added to x, like the other two."),
+    Mistake(BLOCK, "no-first-norm",
+            edit=("self.norm1(x + self.self_attention(x, self_mask))", "x + self.self_attention(x, self_mask)"),
+            title="no norm after the self-attention",
+            says="`norm1` is missing: each of the three sums is normalised."),
+    Mistake(BLOCK, "no-second-norm",
+            edit=("self.norm2(x + self.cross_attention(x, memory, cross_mask))",
+                  "x + self.cross_attention(x, memory, cross_mask)"),
+            title="no norm after the cross-attention",
+            says="`norm2` is missing: each of the three sums is normalised."),
+    Mistake(BLOCK, "no-third-norm", edit=("self.norm3(x + self.feed_forward(x))", "x + self.feed_forward(x)"),
+            title="no norm at the end",
+            says="`norm3` is missing: each of the three sums is normalised."),
+    Mistake(BLOCK, "norms-exchanged",
+            edit=(("self.norm2(x + self.cross", "self.norm3(x + self.cross"),
+                  ("self.norm3(x + self.feed", "self.norm2(x + self.feed")),
+            title="the second and third norm exchanged",
+            says="`norm2` belongs to the cross-attention and `norm3` to the feed-forward network."),
+    Mistake(BLOCK, "no-masks",
+            edit=(("(x, self_mask)", "(x)"), ("memory, cross_mask)", "memory)")), title="no mask is handed on",
+            says="Two masks come in and go nowhere: neither attention gets one. Nothing raises, because a mask may be "
+                 "left out."),
+    Mistake(BLOCK, "shortcut-around-the-block",
+            edit=(("x = self.norm1(x + self.self_attention(x, self_mask))",
+                   "old, x = x, self.norm1(x + self.self_attention(x, self_mask))"),
+                  ("return self.norm3(", "return old + self.norm3(")),
+            title="a shortcut around the whole block",
+            says="You add what came into the block to what leaves it. Each layer has a shortcut of its own; the block "
+                 "has none."),
+    Mistake(BLOCK, "graph-cut",
+            edit=("return self.norm3(x + self.feed_forward(x))",
+                  "return self.norm3(x + self.feed_forward(x)).detach()"),
+            title="the gradient is cut off",
+            says="No gradient flows from your result back to the inputs and the weights. Something cuts the graph: "
+                 "`detach()`, `.data`, or `no_grad()`."),
     Mistake(BLOCK, "in-place",
             edit=("x = self.norm1(x + self.self_attention(x, self_mask))",
                   "x += self.self_attention(x, self_mask)\n        x = self.norm1(x)"),
@@ -365,6 +541,94 @@ VARIANTS = [
             edit=("block(x, memory, self_mask, cross_mask)", "block(x, memory, self_mask)"),
             title="the decoder looks at the source's padding",
             says="Your decoder's blocks get no mask for the source, so the target looks at its padding."),
+    Mistake(MODEL, "padding-is-zero-in-encode",
+            edit=("mask = (source != self.pad).unsqueeze(1)    # (b, 1, s)",
+                  "mask = (source != 0).unsqueeze(1)    # (b, 1, s)"),
+            title="padding taken to be 0 in `encode`",
+            says="In `encode` you compare with 0. The model knows the id of its padding, `self.pad`; 0 is an ordinary "
+                 "word here."),
+    Mistake(MODEL, "padding-is-zero-in-decode",
+            edit=("finished_masks(source, target, self.pad)", "finished_masks(source, target, 0)"),
+            title="padding taken to be 0 in `decode`",
+            says="In `decode` your masks are made with 0 as padding. The model knows the id of its padding, "
+                 "`self.pad`; 0 is an ordinary word here."),
+    Mistake(MODEL, "reads-again-in-decode",
+            edit=("x = self.embed(self.target_tokens, target)",
+                  "memory = self.encode(source)\n        x = self.embed(self.target_tokens, target)"),
+            title="`decode` reads the source again",
+            says="Your `decode` encodes the source itself and does not use the memory that it is given. The source "
+                 "comes along for its padding only: it has been read already."),
+    Mistake(MODEL, "decoder-without-triangle",
+            edit=("        _, self_mask, cross_mask = finished_masks(source, target, self.pad)",
+                  "        cross_mask = (source != self.pad).unsqueeze(1)\n"
+                  "        self_mask = (target != self.pad).unsqueeze(1)"),
+            title="the decoder may look ahead",
+            says="Your decoder's mask hides the target's padding, and shows what is to come. finished_masks makes one "
+                 "that hides both."),
+    Mistake(MODEL, "decoder-shows-target-padding",
+            edit=("        _, self_mask, cross_mask = finished_masks(source, target, self.pad)",
+                  "        cross_mask = (source != self.pad).unsqueeze(1)\n"
+                  "        self_mask = torch.ones(len(target), target.shape[1], target.shape[1], "
+                  "dtype=torch.bool, device=target.device).tril()"),
+            title="the decoder sees the target's padding",
+            says="Your decoder's mask is the triangle alone, so the target's padding may be looked at. finished_masks "
+                 "makes one that hides both."),
+    Mistake(MODEL, "wrong-table-for-target",
+            edit=("self.embed(self.target_tokens, target)",
+                  "self.embed(self.source_tokens, target % len(self.source_tokens.weight))"),
+            title="the target embedded with the source's table",
+            says="You look up the target's words in the table of the source. Each language has a table of its own."),
+    Mistake(MODEL, "decoder-first-block-only",
+            edit=("            x = block(x, memory, self_mask, cross_mask)",
+                  "            x = block(x, memory, self_mask, cross_mask)\n            break"),
+            title="only the first block of the decoder is run",
+            says="Your `decode` runs the first block and leaves the others out. Each reads what the one before has "
+                 "left."),
+    Mistake(MODEL, "scaled-twice",
+            edit=("x = self.embed(self.source_tokens, source)",
+                  "x = self.embed(self.source_tokens, source) * math.sqrt(self.positions.shape[1])"),
+            title="the source's vectors scaled twice",
+            says="In `encode` you multiply by √e after `embed`, which has done it already."),
+    Mistake(MODEL, "positions-twice",
+            edit=("x = self.embed(self.source_tokens, source)",
+                  "x = self.embed(self.source_tokens, source) + self.positions[:source.shape[1]]"),
+            title="the source's positions added twice",
+            says="In `encode` you add the positions after `embed`, which has done it already."),
+    Mistake(MODEL, "graph-cut",
+            edit=("return finished_loss(logits, sentence[:, 1:], smoothing, self.pad)",
+                  "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad).detach()"),
+            title="the gradient is cut off",
+            says="No gradient flows from your loss back to the weights: nothing could be learned from it. Something "
+                 "cuts the graph: `detach()`, `.data`, `.item()` or `no_grad()`."),
+    Mistake(MODEL, "source-not-scaled",
+            edit=("x = self.embed(self.source_tokens, source)",
+                  "x = self.source_tokens(source) + self.positions[:source.shape[1]]"),
+            title="the source's vectors not scaled",
+            says="In `encode` you add the positions to the bare token vectors. `self.embed` multiplies these by √e "
+                 "first."),
+    Mistake(MODEL, "target-without-positions",
+            edit=("x = self.embed(self.target_tokens, target)",
+                  "x = self.target_tokens(target) * math.sqrt(self.positions.shape[1])"),
+            title="the target without positions",
+            says="In `decode` the positions are missing. `self.embed` scales the token vectors and adds the "
+                 "positions."),
+    Mistake(MODEL, "log-softmax", edit=("return self.to_logits(x)", "return self.to_logits(x).log_softmax(dim=-1)"),
+            title="log-probabilities instead of logits",
+            says="`decode` ends in a log-softmax. Logits are asked for; the loss takes its own logarithm of a softmax "
+                 "of them."),
+    Mistake(MODEL, "decoder-parallel",
+            edit=("            x = block(x, memory, self_mask, cross_mask)\n        return self.to_logits(x)",
+                  "            y = block(x, memory, self_mask, cross_mask)\n        return self.to_logits(y)"),
+            title="every decoder block reads the embeddings",
+            says="Each of your decoder blocks starts from the embeddings again, so only the last one counts. Each "
+                 "reads what the one before has left."),
+    Alias(MODEL, "graph-cut-in-decode", of="graph-cut",
+          edit=("return self.to_logits(x)", "return self.to_logits(x).detach()")),
+    Mistake(MODEL, "memory-cut-off", edit=("            x = block(x, mask)\n        return x",
+                                           "            x = block(x, mask)\n        return x.detach()"),
+            title="the gradient is cut off in `encode`",
+            says="No gradient flows back into the encoder, so it would never learn. Look at what `encode` returns: "
+                 "`detach()`, `.data` and `no_grad()` cut the graph."),
     Mistake(MODEL, "probabilities", edit=("return self.to_logits(x)", "return self.to_logits(x).softmax(dim=-1)"),
             title="probabilities instead of logits",
             says="`decode` ends in a softmax. The loss takes logits, and takes its own logarithm of a softmax of "
@@ -379,6 +643,13 @@ VARIANTS = [
             title="token vectors without scale and positions",
             says="You take the bare vectors of the tokens. `self.embed` scales them and adds the positions; without "
                  "these the model sees a set of words."),
+    Equal(MODEL, "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad)",
+          "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad).mT",
+          "one number has no axes to exchange"),
+    Equal(MODEL, "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad)",
+          "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad).squeeze()", "one number has no axes"),
+    Equal(MODEL, "(source != self.pad).unsqueeze(1)", "(source != self.pad).unsqueeze(-2)",
+          "of two axes, both are in the middle"),
     Same(MODEL, "other-words", instead=("""
         visible = finished_masks(source, source, self.pad)[0]
         memory = self.embed(self.source_tokens, source)
@@ -493,6 +764,26 @@ VARIANTS = [
             title="the divergence instead of the cross-entropy",
             says="Your loss is the Kullback-Leibler divergence: the cross-entropy less the entropy of the smoothed "
                  "targets, so that it can reach 0. Its gradients are the same; asked for is the cross-entropy."),
+    Mistake(LOSS, "shared-among-n-minus-1", edit=("(n - 2)", "(n - 1)"), title="the rest divided by n − 1",
+            says="The tokens that share ε are n − 2: without the right one and without padding. You divide by n − 1."),
+    Mistake(LOSS, "graph-cut", edit=("return losses[targets != pad].mean()",
+                                     "return losses[targets != pad].mean().detach()"),
+            title="the gradient is cut off",
+            says="No gradient flows from your loss back to the logits. Something cuts the graph: `detach()`, `.data`, "
+                 "`.item()` or `no_grad()`."),
+    Mistake(LOSS, "padding-as-a-word",
+            edit=("losses[targets != pad].mean()", "losses[targets != 0].mean()"), title="padding taken to be 0",
+            says="You leave out targets that are 0. The id of the padding is an argument, and here it is another one."),
+    Mistake(LOSS, "full-one-for-the-right",
+            edit=("-(1 - smoothing) * right - smoothing", "-right - smoothing"), title="the right token keeps all of 1",
+            says="The right token gets 1 in your loss, and the others ε on top. It gets 1 − ε, so that all add up to "
+                 "1."),
+    Equal(LOSS, "return losses[targets != pad].mean()", "return losses[targets != pad].mean().mT",
+          "one number has no axes to exchange"),
+    Equal(LOSS, "return losses[targets != pad].mean()", "return losses[targets != pad].mean().squeeze()",
+          "one number has no axes"),
+    Equal(LOSS, "logits.log_softmax(dim=-1)", "logits.log_softmax(dim=-1).log_softmax(dim=-1)",
+          "logarithms of probabilities stay what they are"),
     Same(LOSS, "target-distribution", instead="""
         n = logits.size(-1)
         wanted = torch.full_like(logits, smoothing / (n - 2))
@@ -552,6 +843,18 @@ VARIANTS = [
     Mistake(RATE, "stays-up", edit=("min(step**-0.5, step * warmup**-1.5)", "min(warmup**-0.5, step * warmup**-1.5)"),
             title="does not fall after the warm-up",
             says="After the warm-up your rate stays where it is. From there on it falls with the root of the step."),
+    Mistake(RATE, "no-warmup", edit=("min(step**-0.5, step * warmup**-1.5)", "step**-0.5"),
+            title="falls from the first step on",
+            says="Your rate falls from the first step on. Up to step = warmup it has to rise, in a straight line."),
+    Mistake(RATE, "never-falls", edit=("min(step**-0.5, step * warmup**-1.5)", "step * warmup**-1.5"),
+            title="rises without end",
+            says="Your rate rises in a straight line and never stops. From step = warmup on it has to fall."),
+    Mistake(RATE, "sum-of-the-two", edit=("min(step**-0.5, step * warmup**-1.5)", "(step**-0.5 + step * warmup**-1.5)"),
+            title="the sum of the two",
+            says="You add the two arguments. The smaller of them counts."),
+    Equal(RATE, "min(step ** (-0.5), step * warmup ** (-1.5))", "min(step * warmup ** (-1.5), step ** (-0.5))",
+          "the smaller of two, in either order"),
+    Equal(RATE, "max(step, 1)", "max(1, step)", "the larger of two, in either order"),
     Same(RATE, "with-a-condition", instead="""
         step = step or 1
         if step < warmup:
@@ -625,6 +928,26 @@ VARIANTS = [
             title="the start tokens made on the CPU",
             says="Your start tokens are made on the CPU, wherever the source is. Pass device=source.device, or use "
                  "full_like."),
+    Mistake(GREEDY, "prepended", edit=("torch.cat([written, best], dim=1)", "torch.cat([best, written], dim=1)"),
+            title="new tokens put in front",
+            says="You put each new token in front of what is written. The decoder reads from the start token on, and "
+                 "the new one comes last."),
+    Mistake(GREEDY, "padding-ends-a-sentence",
+            edit=("done = done | (best == stop)", "done = best == stop"),
+            title="who is done is forgotten",
+            says="A sentence counts as done in the one step in which it writes the stop token, and not in the next. "
+                 "Done is who was done before, or has just stopped."),
+    Mistake(GREEDY, "all-read-the-first",
+            edit=("memory = model.encode(source) ", "memory = model.encode(source)[:1].expand(len(source), -1, -1) "),
+            title="every sentence translates the first source",
+            says="All of your sentences look at the memory of the first source. Each has one of its own."),
+    Equal(GREEDY, "return written[:, 1:]", "return written[:, 1:].detach()", "ids have no gradient"),
+    Equal(GREEDY, "torch.cat([written, best], dim=1)", "torch.cat([written, best], dim=-1)",
+          "ids have two axes: 1 is the last"),
+    Equal(GREEDY, "best.masked_fill(done, model.pad)", "best.masked_fill_(done, model.pad)",
+          "it writes into a tensor that this loop has just made"),
+    Equal(GREEDY, "logits[:, -1].argmax(dim=-1, keepdim=True)", "logits[:, -1].argmax(dim=1, keepdim=True)",
+          "logits of one position have two axes: 1 is the last"),
     Same(GREEDY, "fixed-page", instead="""
         b = source.shape[0]
         memory = model.encode(source)
@@ -672,7 +995,8 @@ VARIANTS = [
                  "them; take its logarithm."),
     Mistake(BEAM, "last-token-alone", edit=("(scores.unsqueeze(-1) + log_p).flatten()", "log_p.flatten()"),
             title="the score of the last token alone",
-            says="Your totals hold the last token's logarithm only, and what the beam was worth so far is forgotten."),
+            says="What each beam was worth so far plays no part in your ranking: the last token's logarithm alone "
+                 "decides. A candidate's total is its beam's score plus the token's."),
     Mistake(BEAM, "finished-go-on", instead="""
         many = len(beams)
         logits = model.decode(beams, memory.expand(many, -1, -1), source.expand(many, -1))
@@ -717,14 +1041,49 @@ VARIANTS = [
                  "read before the loop."),
     Mistake(BEAM, "more-than-there-are", edit=("min(width, totals.numel())", "width"),
             title="more candidates asked for than there are",
-            says="In the first step there are n candidates, and `topk` raises when it is asked for more. Ask for no "
-                 "more than there are."),
+            says="`topk` raises when it is asked for more candidates than there are. In the first step there are n, "
+                 "and later there may be few as well. Ask for no more than there are."),
     Mistake(BEAM, "mean-score",
             edit=("(scores.unsqueeze(-1) + log_p).flatten()",
                   "((scores.unsqueeze(-1) * (beams.shape[1] - 1) + log_p) / beams.shape[1]).flatten()"),
             title="the mean instead of the sum",
             says="Your scores are means over the tokens. Long sentences then cost no more than short ones; asked for "
                  "is the sum."),
+    Mistake(BEAM, "beam-for-token",
+            edit=("torch.cat([beams[places // n], (places % n).unsqueeze(-1)], dim=1)",
+                  "torch.cat([beams[places % n % many], (places // n).unsqueeze(-1)], dim=1)"),
+            title="beam and token exchanged",
+            says="Of a place in the flat list you take the beam for the token and the token for the beam. Each beam "
+                 "has n places, one after the other."),
+    Mistake(BEAM, "places-filled-again",
+            edit=("width = width - int(ended.sum())", "width = width if len(beams) else 0"),
+            title="the place of a finished beam is filled again",
+            says="When a beam of yours finishes, another one takes its place. Its place goes with it: the width falls "
+                 "by one."),
+    Mistake(BEAM, "finished-by-length",
+            edit=("finished.extend(zip(scores[ended], beams[ended]))",
+                  "finished.extend(zip(scores[ended] / (beams.shape[1] - 1), beams[ended]))"),
+            title="finished beams' scores divided by their length",
+            says="You divide the scores of finished beams by their length, and not those that are still growing, so "
+                 "the two cannot be compared. The score is the plain sum, for all of them."),
+    Mistake(BEAM, "all-by-length",
+            edit=("finished.extend(zip(scores[ended], beams[ended]))\n"
+                  "        beams, scores = beams[~ended], scores[~ended]",
+                  "finished.extend(zip(scores[ended] / beams.shape[1] ** 0.75, beams[ended]))\n"
+                  "        beams, scores = beams[~ended], scores[~ended]"),
+            title="a length penalty",
+            says="You divide the scores of finished beams by a power of their length. Other programs do; here the "
+                 "score is the plain sum of the logarithms."),
+    Equal(BEAM, "torch.cat([beams[places // n], (places % n).unsqueeze(-1)], dim=1)",
+          "torch.cat([beams[places // n], (places % n).unsqueeze(-1)], dim=-1)", "beams have two axes: 1 is the last"),
+    Equal(BEAM, "(places % n).unsqueeze(-1)", "(places % n).unsqueeze(1)", "places have one axis"),
+    Equal(BEAM, "min(width, totals.numel())", "min(totals.numel(), width)", "the smaller of two, in either order"),
+    Equal(BEAM, "scores.unsqueeze(-1)", "scores.unsqueeze(1)", "scores have one axis"),
+    Equal(BEAM, "-1", "1", "of two axes, 1 is the last"),
+    Equal(BEAM, "logits[:, -1].log_softmax(dim=-1)", "logits[:, -1].log_softmax(dim=1)",
+          "logits of one position have two axes: 1 is the last"),
+    Equal(BEAM, "logits[:, -1].log_softmax(dim=-1)", "logits[:, -1].log_softmax(dim=-1).log_softmax(dim=-1)",
+          "logarithms of probabilities stay what they are"),
     Same(BEAM, "loops", instead="""
         candidates = []
         for k in range(len(beams)):
@@ -743,23 +1102,6 @@ VARIANTS = [
             scores, beams = torch.stack([s for s, _ in growing]), torch.stack([b for _, b in growing])
         else:
             scores, beams = scores[:0], beams[:0]
-    """),
-    # two other customs for beams that finish early: the place is filled again; or they stay, and may be pushed out
-    Same(BEAM, "places-filled-again", edit=("width = width - int(ended.sum())", "width = width if len(beams) else 0")),
-    Same(BEAM, "finished-ones-stay", instead="""
-        many = len(beams)
-        ended = (beams == stop).any(dim=1)
-        log_p = model.decode(beams, memory.expand(many, -1, -1), source.expand(many, -1))[:, -1].log_softmax(dim=-1)
-        n = log_p.shape[-1]
-        names = torch.arange(n, device=source.device)
-        log_p = torch.where(ended[:, None], torch.where(names == model.pad, 0.0, -torch.inf), log_p)
-        totals = (scores[:, None] + log_p).flatten()
-        scores, places = totals.topk(min(width, len(totals)))
-        beams = torch.cat([beams[places // n], places[:, None] % n], dim=1)
-        if (beams == stop).any(dim=1).all() or beams.shape[1] == limit + 1:
-            lengths = [row.index(stop) + 1 if stop in row else len(row) for row in beams.tolist()]
-            finished = [(float(score), row[:t]) for score, row, t in zip(scores, beams, lengths)]
-            beams, scores, width = beams[:0], scores[:0], 0
     """),
     Same(BEAM, "divmod", instead="""
         many, t = beams.shape
