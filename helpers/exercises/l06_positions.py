@@ -89,7 +89,10 @@ def carried(matrix: Answer, draw: Draw) -> torch.Tensor:
     """The matrix applied to the encodings of four positions, as columns: (e, 4)."""
     places = draw.integers(3, 50, 4)
     encoding = sinusoidal_encoding(50, 8, draw.device)
-    return matrix(draw.number(2, 7), 8, draw.device) @ encoding[places].T
+    carry = matrix(draw.number(2, 7), 8, draw.device)
+    if not isinstance(carry, torch.Tensor):
+        return carry
+    return carry @ (encoding.double() if carry.dtype == torch.float64 else encoding)[places].T
 
 
 ELSEWHERE = (

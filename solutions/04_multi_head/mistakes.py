@@ -86,6 +86,8 @@ VARIANTS = [
             title="cut off from the gradient",
             says="No gradient flows back through your result: detach(), .data or a trip through NumPy cuts the graph, "
                  "and the three projections could not learn."),
+    Mistake(SPLIT, "not-cut", edit=(CUT, "return x.clone()"), idle=True, title="nothing cut",
+            says="You return x as it came, (b, t, e). Its last axis has to be cut into heads: (b, h, t, d)."),
     Mistake(SPLIT, "batch-and-positions", edit=("b, t, e = x.shape", "t, b, e = x.shape"),
             title="batch and positions exchanged",
             says="Your batch axis has the length of the positions, and the other way round. In this course x is (b, t, "
@@ -143,6 +145,9 @@ VARIANTS = [
             title="joined along the positions",
             says="Your result is (b, h·t, d): the heads follow one another as if they were more positions. Join them "
                  "along the width, the last axis."),
+    Mistake(MERGE, "as-it-came", edit=("x.transpose(1, 2).reshape(b, t, h * d)", "x.clone()"), idle=True,
+            title="nothing merged",
+            says="You return x as it came, (b, h, t, d). The heads have to lie side by side: (b, t, h·d)."),
     Mistake(MERGE, "flattened", edit=("x.transpose(1, 2).reshape(b, t, h * d)", "x.flatten(2)"),
             title="positions and components made one axis",
             says="Your result is (b, h, t·d): the last two axes became one as they stood, and these are positions and "

@@ -655,8 +655,7 @@ VARIANTS = [
         return torch.stack(rows)
     """, title="the components of an output added up before differentiating",
             says="You differentiate the sum of an output's components. Where one rises and another falls, the two "
-                 "cancel, and a dependence goes unseen: here it comes out as 0. Take each component by itself, and the "
-                 "largest of them."),
+                 "cancel, and a dependence goes unseen. Take each component by itself, and the largest of them."),
     Mistake(LEAK, "no-abs", edit=("slopes.abs().amax(", "slopes.amax("),
             title="the largest derivative without its absolute value",
             says="You take the largest derivative as it is, so that a strong but negative one counts for nothing. It "

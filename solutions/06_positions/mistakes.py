@@ -528,6 +528,9 @@ VARIANTS = [
     Mistake(BIAS, "indices", edit=("table[distances + t_max - 1]", "(distances + t_max - 1).to(table)"),
             title="the indices, not looked up",
             says="You return the places in the table. The numbers that stand there are asked for."),
+    Mistake(BIAS, "table-itself", edit=("table[distances + t_max - 1]", "table.clone()"), idle=True,
+            title="the table as it came",
+            says="You return the table as it came. Its numbers have to be laid out as (t, t), one along each diagonal."),
     Mistake(BIAS, "one-list", edit=("table[distances + t_max - 1]", "table[t_max - t:t_max + t - 1]"),
             title="the inner part of the table, not laid out",
             says="You return the right 2t − 1 numbers of the table as a list. They have to be laid out as (t, t), one "
