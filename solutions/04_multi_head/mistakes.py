@@ -155,7 +155,8 @@ VARIANTS = [
                  "by side first."),
     Mistake(MERGE, "averaged", edit=("x.transpose(1, 2).reshape(b, t, h * d)", "x.mean(dim=1)"),
             title="the heads averaged",
-            says="You average the heads, which leaves (b, t, d). Here they are laid side by side, and nothing is lost."),
+            says="You average the heads, which leaves (b, t, d). Here they are laid side by side, and nothing is "
+                 "lost."),
     Mistake(MERGE, "wrong-pair", edit=(".transpose(1, 2)", ".transpose(2, 3)"), title="the wrong two axes exchanged",
             says="You exchange positions and components. Before the heads can be joined, *heads* and positions have to "
                  "change places: (b, t, h, d)."),
@@ -285,7 +286,8 @@ VARIANTS = [
             edit=("self.unify = nn.Linear(e, e)", "self.unify = nn.Linear(e, e, bias=False)"),
             title="unify without its bias",
             says="Your unify has no bias. The three projections go without; unify has one."),
-    Mistake(NARROW, "heads-of-width-h", edit=cut("finished_split({}, x.shape[-1] // self.h)"), title="d heads of width h",
+    Mistake(NARROW, "heads-of-width-h", edit=cut("finished_split({}, x.shape[-1] // self.h)"),
+            title="d heads of width h",
             says="You split into e/h heads of width h: the two sizes are exchanged. finished_split wants to know how "
                  "many heads there are, which is h."),
     Mistake(NARROW, "heads-of-width-h-by-d",
@@ -325,10 +327,12 @@ VARIANTS = [
              "You add x to what unify gives. Many models do so around the attention, and this course will in lesson 7; "
              "the module itself returns what unify gives and nothing else."),
     *in_both("softmax-twice", (WEIGHTS, WEIGHTS + ".softmax(dim=-1)"), "softmax of a softmax",
-             "The softmax runs twice. The second one makes the rows nearly even: its inputs are weights between 0 and 1 "
+             "The softmax runs twice. The second one makes the rows nearly even: its inputs are weights between 0 and "
+             "1 "
              "already. Once is right."),
     *in_both("no-softmax", (WEIGHTS, "weights = scores"), "no softmax",
-             "You average with the scores as they are. They have to become weights first: rows of positive numbers that "
+             "You average with the scores as they are. They have to become weights first: rows of positive numbers "
+             "that "
              "sum to 1."),
     *in_both("multiplied", (SCORES, SCORES.replace("/", "*")), "multiplied by the root instead of divided",
              "You multiply the scores by the root of the width. They have to get smaller: divide."),
@@ -337,7 +341,8 @@ VARIANTS = [
              "a projection of their own, to_keys."),
     *in_both("queries-are-keys", (QUERY, QUERY.replace("queries", "keys")), "the queries made by to_keys",
              "Your queries come from to_keys. Queries have a projection of their own, to_queries."),
-    *in_both("causal", (WEIGHTS, "weights = torch.softmax(scores + torch.full_like(scores, -math.inf).triu(1), dim=-1)"),
+    *in_both("causal", (WEIGHTS, "weights = torch.softmax(scores + torch.full_like(scores, -math.inf).triu(1), "
+                                 "dim=-1)"),
              "the future hidden",
              "Your positions look at none that come after them. Hiding the future is lesson 5's business; here every "
              "position looks at every other."),
@@ -349,7 +354,8 @@ VARIANTS = [
              "Your outputs lack unify's bias: you multiply with its weight only. Call the layer, `self.unify(...)`."),
     *in_both("unify-cut-off", (UNIFIED, "return nn.functional.linear(y, self.unify.weight.data, self.unify.bias.data)"),
              "unify cut off from the gradient",
-             "Your numbers are right, but no gradient reaches unify's weight and bias: .data or detach() cuts them off, "
+             "Your numbers are right, but no gradient reaches unify's weight and bias: .data or detach() cuts them "
+             "off, "
              "and they would never learn. Call the layer as it is."),
     *in_both("projections-cut-off",
              tuple((line, line.replace(f"self.to_{role}(x)", f"nn.functional.linear(x, self.to_{role}.weight.data)"))
@@ -358,7 +364,8 @@ VARIANTS = [
              "Your numbers are right, but no gradient reaches the weights of the three projections: .data or detach() "
              "cuts them off, and they would never learn. Call the layers as they are."),
     *in_both("squeezed", (UNIFIED, UNIFIED + ".squeeze()"), "axes of length 1 squeezed out",
-             "Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single position, the "
+             "Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single position, "
+             "the "
              "result has too few axes. All three axes stay, whatever their lengths."),
     *in_both("first-batch", (UNIFIED, "return self.unify(y)[:1].expand(x.shape)"), "the first sentence for all",
              "Every sentence of the batch gets the result of the first one. Is there an index [0] or [:1] too many?"),
@@ -505,7 +512,8 @@ VARIANTS = [
             title="the queries copied for the keys",
             says="Your second weight comes from to_queries. The keys have a projection of their own."),
     Mistake(FUSE, "all-queries",
-            edit=(("head.to_keys.weight", "head.to_queries.weight"), ("head.to_values.weight", "head.to_queries.weight")),
+            edit=(("head.to_keys.weight", "head.to_queries.weight"),
+                  ("head.to_values.weight", "head.to_queries.weight")),
             title="the queries copied three times",
             says="All three weights come from to_queries. Keys and values have projections of their own."),
     Mistake(FUSE, "all-scaled-down",
@@ -515,7 +523,8 @@ VARIANTS = [
     Mistake(FUSE, "added-up", edit=("return w_q, w_k, w_v",
                                    "return tuple(sum(w.chunk(len(heads))) for w in (w_q, w_k, w_v))"),
             title="the heads' weights added up",
-            says="You add the heads' weights, which leaves (d, e) and one head. Every head keeps rows of its own: (h·d, "
+            says="You add the heads' weights, which leaves (d, e) and one head. Every head keeps rows of its own: "
+                 "(h·d, "
                  "e)."),
     Mistake(FUSE, "averaged", edit=("return w_q, w_k, w_v",
                                    "return tuple(sum(w.chunk(len(heads))) / len(heads) for w in (w_q, w_k, w_v))"),
@@ -618,12 +627,14 @@ VARIANTS = [
             says="Your constructor refuses an e that h does not divide. In the wide convention nothing is divided "
                  "among the heads: every head is e wide, and any h will do."),
     Mistake(WIDE, "heads-of-width-h", edit=cut("finished_split({}, x.shape[-1])"), title="e heads of width h",
-            says="You split into e heads of width h: the two sizes are exchanged. finished_split wants to know how many "
+            says="You split into e heads of width h: the two sizes are exchanged. finished_split wants to know how "
+                 "many "
                  "heads there are, which is h."),
     Mistake(WIDE, "heads-of-width-h-by-e",
             edit=(*cut("finished_split({}, x.shape[-1])"), ("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])")),
             title="e heads, scaled by √e",
-            says="You split into e heads of width h: the two sizes are exchanged. finished_split wants to know how many "
+            says="You split into e heads of width h: the two sizes are exchanged. finished_split wants to know how "
+                 "many "
                  "heads there are, which is h."),
     Mistake(WIDE, "never-split", edit=(*cut("{}"), ("finished_merge(weights @ v)", "weights @ v")),
             title="one head, h·e wide",
@@ -742,7 +753,8 @@ VARIANTS = [
                  "torch.zeros(..., device=w.device), or w.new_zeros(...)."),
     Mistake(SHARED, "always-three", edit=("*[w] * h", "w, w, w"), title="three blocks, whatever h is",
             says="Your matrix has three blocks, and h was not three. How many heads there are comes as an argument."),
-    Mistake(SHARED, "new-axis", edit=("torch.block_diag(*[w] * h)", "torch.stack([w] * h)"), title="copies on an axis of their own",
+    Mistake(SHARED, "new-axis", edit=("torch.block_diag(*[w] * h)", "torch.stack([w] * h)"),
+            title="copies on an axis of their own",
             says="Your result is (h, d, d): h copies behind one another. What is asked for is one matrix, (e, e), with "
                  "the copies on its diagonal."),
     Mistake(SHARED, "side-by-side", edit=("torch.block_diag(*[w] * h)", "w.repeat(1, h)"), title="copies side by side",
@@ -832,13 +844,15 @@ VARIANTS = [
             title="one matrix for queries, keys and values",
             says="You count one d × d matrix. It is shared among the heads, not among the roles: queries, keys and "
                  "values have one each."),
-    Mistake(COUNT, "as-a-float", edit=("3 * (e // h) ** 2", "3 * (e / h) ** 2"), title="a float where a count is asked for",
+    Mistake(COUNT, "as-a-float", edit=("3 * (e // h) ** 2", "3 * (e / h) ** 2"),
+            title="a float where a count is asked for",
             says="Your number is right, but it is a float: `/` makes one even of 6 / 3. A count is an integer; `//` "
                  "divides whole numbers and stays whole."),
     Mistake(COUNT, "kind-ignored", edit=("if kind == \"narrow\":", "if True:"), title="the same count for every kind",
             says="Your function returns the same number for every kind. Projections of the wide kind are h times as "
                  "large as those of the narrow one, and those of the shared kind smaller."),
-    Mistake(COUNT, "wide-projections-narrow", edit=("3 * e * (h * e)", "3 * e * e"), title="the wide kind's projections too small",
+    Mistake(COUNT, "wide-projections-narrow", edit=("3 * e * (h * e)", "3 * e * e"),
+            title="the wide kind's projections too small",
             says="Your projections for the wide kind are e × e. They make h heads, each e wide."),
     Mistake(COUNT, "two-projections",
             edit=("return projections + unify", "return projections // 3 * 2 + unify"),
@@ -847,7 +861,8 @@ VARIANTS = [
     Mistake(COUNT, "wide-squared",
             edit=("3 * e * (h * e), (h * e) * e + e", "3 * (h * e) * (h * e), (h * e) * e + e"),
             title="wide projections from h·e to h·e",
-            says="Your wide projections lead from h·e to h·e. They read x, which is e wide, and make h·e numbers of it."),
+            says="Your wide projections lead from h·e to h·e. They read x, which is e wide, and make h·e numbers of "
+                 "it."),
     Mistake(COUNT, "shared-without-unify", edit=("3 * (e // h) ** 2, e * e + e", "3 * (e // h) ** 2, 0"),
             title="the shared kind without unify",
             says="For the shared kind you count the three small matrices only. It has the same unify as the narrow "

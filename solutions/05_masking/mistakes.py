@@ -29,7 +29,8 @@ VARIANTS = [
                  "the inputs, so that each side has t; then no target has to be made up, or to come round from the "
                  "front."),
     Mistake(PAIRS, "inputs-uncut", edit=("tokens[:, :-1]", "tokens"), title="the last token left in the inputs",
-            says="Your targets are right, and your inputs have one position more than they: the last token, after which "
+            says="Your targets are right, and your inputs have one position more than they: the last token, after "
+                 "which "
                  "nothing is known. Each side has t."),
     Mistake(PAIRS, "both-shifted", edit=("tokens[:, :-1]", "tokens[:, 1:]"), title="the inputs shifted as well",
             says="Your inputs begin with the second token, like your targets, so that the model is asked for the token "
@@ -113,12 +114,14 @@ VARIANTS = [
     Mistake(CAUSAL, "everything", edit=("everybody.tril()", "everybody"), title="everybody may look everywhere",
             says="Every entry of your mask is True, so it hides nothing. The entries with j > i have to be False."),
     Mistake(CAUSAL, "diagonal-only", edit=("everybody.tril()", "everybody.tril().triu()"), title="only the diagonal",
-            says="Your mask lets each position look at itself and at nobody else. What came before may be seen as well: "
+            says="Your mask lets each position look at itself and at nobody else. What came before may be seen as "
+                 "well: "
                  "j ≤ i."),
     Mistake(CAUSAL, "mirrored", edit=("everybody.tril()", "everybody.tril().flip(1)"), title="the triangle mirrored",
             says="Your triangle has its right angle in the wrong corner: position 0 sees the last position only. Row i "
                  "is True from column 0 up to column i."),
-    Mistake(CAUSAL, "one-larger", edit=("torch.ones(t, t,", "torch.ones(t + 1, t + 1,"), title="one row and column too many",
+    Mistake(CAUSAL, "one-larger", edit=("torch.ones(t, t,", "torch.ones(t + 1, t + 1,"),
+            title="one row and column too many",
             says="Your mask is (t + 1, t + 1). There are t positions."),
     Same(CAUSAL, "compare", instead="""
         places = torch.arange(t, device=device)
@@ -185,7 +188,8 @@ VARIANTS = [
                  "(b, 1)."),
     Mistake(PADDING, "one-position", edit=("positions < lengths", "positions == lengths"),
             title="the first position of the padding only",
-            says="Your mask is True at one position of each sentence, the first one behind its end. It has to be True at "
+            says="Your mask is True at one position of each sentence, the first one behind its end. It has to be True "
+                 "at "
                  "all positions before that."),
     Mistake(PADDING, "first-for-all", edit=("positions < lengths.unsqueeze(1)",
                                             "(positions < lengths[0]).expand(len(lengths), t)"),
@@ -194,14 +198,16 @@ VARIANTS = [
     Mistake(PADDING, "longest-for-all", edit=("positions < lengths.unsqueeze(1)",
                                               "(positions < lengths.max()).expand(len(lengths), t)"),
             title="the longest sentence's length for all",
-            says="All your rows have as many True as the longest sentence has tokens. Each sentence has a length of its "
+            says="All your rows have as many True as the longest sentence has tokens. Each sentence has a length of "
+                 "its "
                  "own."),
     Mistake(PADDING, "everything", edit=("positions < lengths", "positions < t + 0 * lengths"), title="nothing hidden",
             says="Every entry of your mask is True, so that padding is looked at. Positions from the sentence's length "
                  "on have to be False."),
     Mistake(PADDING, "axis-too-many", edit=("return real.unsqueeze(1) ", "return real.unsqueeze(1).unsqueeze(1) "),
             title="an axis too many",
-            says="Your mask is (b, 1, 1, t), with an axis for heads. Here it is (b, 1, t); whoever has heads puts in one "
+            says="Your mask is (b, 1, 1, t), with an axis for heads. Here it is (b, 1, t); whoever has heads puts in "
+                 "one "
                  "more."),
     Mistake(PADDING, "squeezed", edit=("return real.unsqueeze(1) ", "return real.unsqueeze(1).squeeze() "),
             title="axes of length 1 squeezed out",
@@ -350,7 +356,8 @@ VARIANTS = [
         total = powers.sum(dim=-1, keepdim=True)
         return powers / total.masked_fill(total == 0, 1.0)
     """, title="exp of the visible scores as they are",
-            says="exp overflows for large scores, and ∞/∞ is NaN; and where all visible scores are very low, nothing is "
+            says="exp overflows for large scores, and ∞/∞ is NaN; and where all visible scores are very low, nothing "
+                 "is "
                  "left of the row. torch.softmax takes away the row's largest score first, which changes no weight."),
     Mistake(SOFTMAX, "common-maximum", instead="""
         low = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -360,7 +367,8 @@ VARIANTS = [
     """, title="one maximum for all rows",
             says="You take away the largest score of the whole tensor. Rows that lie far below it come out as zeros: "
                  "every row needs its own largest score."),
-    Mistake(SOFTMAX, "twice", edit=("lowest), dim=-1)", "lowest), dim=-1).softmax(dim=-1)"), title="softmax of a softmax",
+    Mistake(SOFTMAX, "twice", edit=("lowest), dim=-1)", "lowest), dim=-1).softmax(dim=-1)"),
+            title="softmax of a softmax",
             says="The softmax runs twice. The second one makes the rows nearly even, and gives hidden entries a share "
                  "before they are cleared. Once is right."),
     Mistake(SOFTMAX, "logarithms", edit=("torch.softmax(", "torch.log_softmax("), title="the logarithms of the weights",
@@ -372,7 +380,8 @@ VARIANTS = [
                  "exponentials by their sum."),
     Mistake(SOFTMAX, "even", edit=("scores.masked_fill(~mask, lowest)", "(0.0 * scores).masked_fill(~mask, lowest)"),
             title="the same weight for all that may be seen",
-            says="All visible entries of a row get the same weight: the scores play no part. They decide how the unit is "
+            says="All visible entries of a row get the same weight: the scores play no part. They decide how the unit "
+                 "is "
                  "shared."),
     Mistake(SOFTMAX, "fills-the-smallest", edit=("torch.finfo(scores.dtype).min", "scores.min().detach()"),
             title="the smallest score filled in",
@@ -525,16 +534,19 @@ VARIANTS = [
             says="`causal_mask(t)` puts the triangle on the CPU, wherever x is. Hand it the device of x."),
     Mistake(ATTENTION, "padding-both-sides", edit=("mask & padding", "mask & padding & padding.transpose(1, 2)"),
             title="the rows of the padding masked as well",
-            says="Your mask hides the padding's columns, which is right, and blanks its rows as well. What padding looks "
+            says="Your mask hides the padding's columns, which is right, and blanks its rows as well. What padding "
+                 "looks "
                  "at is nobody's concern: only who is *looked at* is masked."),
-    Mistake(ATTENTION, "padding-swapped", edit=("mask & padding", "mask & ~padding"), title="padding the wrong way round",
+    Mistake(ATTENTION, "padding-swapped", edit=("mask & padding", "mask & ~padding"),
+            title="padding the wrong way round",
             says="You let positions look at the padding and at nothing else. `padding` is True where a token is real."),
     Mistake(ATTENTION, "padding-of-the-first", edit=("mask & padding", "mask & padding[:1]"),
             title="the first sentence's padding for all",
             says="All sentences get the first one's padding. Each has its own."),
     Mistake(ATTENTION, "padding-after-softmax",
             edit=(("mask = (mask & padding).unsqueeze(1) ", "pass"),
-                  ("heads = weights", "weights = weights if padding is None else weights * padding.unsqueeze(1)\n        "
+                  ("heads = weights", "weights = weights if padding is None else weights * padding.unsqueeze(1)\n      "
+                                      "  "
                                       "heads = weights")), title="padding cleared after the softmax",
             says="The triangle is masked before the softmax, padding only after it: rows no longer sum to 1. Join the "
                  "two masks and hand both to the softmax."),
@@ -550,7 +562,8 @@ VARIANTS = [
             says="You clear the padding's own outputs, and real tokens still look at the padding. It is the columns of "
                  "the scores that have to be hidden, before the softmax."),
     Mistake(ATTENTION, "uniform-rows",
-            edit=("finished_masks.masked_softmax(scores, mask)", "torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1)"),
+            edit=("finished_masks.masked_softmax(scores, mask)", "torch.softmax(scores.masked_fill(~mask, -1e9), "
+                 "dim=-1)"),
             title="a position that may see nothing looks at everything",
             says="With padding in front, the first positions may see nothing. A softmax over equally low scores gives "
                  "all of them the same weight, so that such a position looks at what is hidden from it. "
@@ -558,7 +571,8 @@ VARIANTS = [
     Mistake(ATTENTION, "scaled-too-late",
             edit=((" / math.sqrt(d)", ""), ("(scores, mask)", "(scores, mask) / math.sqrt(d)")),
             title="scaled after the softmax",
-            says="You divide the finished weights by √d, so that a row no longer sums to 1, and the softmax has seen the "
+            says="You divide the finished weights by √d, so that a row no longer sums to 1, and the softmax has seen "
+                 "the "
                  "large scores all the same. It is the scores that are divided."),
     Mistake(ATTENTION, "multiplied", edit=(" / math.sqrt(d)", " * math.sqrt(d)"), title="multiplied by √d",
             says="You multiply the scores by √d. They have to get smaller: divide."),
@@ -570,15 +584,18 @@ VARIANTS = [
             says="You average the keys. What is averaged are the values."),
     Mistake(ATTENTION, "roles-exchanged", edit=("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
             title="queries and keys exchanged",
-            says="Row i of your scores compares position i's *key* with everybody's queries. Row i is asked by position "
+            says="Row i of your scores compares position i's *key* with everybody's queries. Row i is asked by "
+                 "position "
                  "i: its query meets the keys."),
     Mistake(ATTENTION, "softmax-twice", edit=("(scores, mask)", "(scores, mask).softmax(dim=-1)"),
             title="softmax of a softmax",
-            says="The softmax runs twice. The second one makes the rows nearly even and gives the future a share again. "
+            says="The softmax runs twice. The second one makes the rows nearly even and gives the future a share "
+                 "again. "
                  "Once is right."),
     Mistake(ATTENTION, "softmax-before", edit=("(scores, mask)", "(scores.softmax(dim=-1), mask)"),
             title="a softmax before the masked one",
-            says="The scores go through a softmax before they go through the masked one. `masked_softmax` is the softmax; "
+            says="The scores go through a softmax before they go through the masked one. `masked_softmax` is the "
+                 "softmax; "
                  "give it the scores."),
     Mistake(ATTENTION, "columns", edit=("finished_masks.masked_softmax(scores, mask)",
                                        "finished_masks.masked_softmax(scores.mT, mask).mT"),
@@ -586,7 +603,8 @@ VARIANTS = [
             says="In your weights the columns sum to 1. Row i makes output i, so the sum runs over the last axis."),
     Mistake(ATTENTION, "interleaved", edit=("heads.transpose(1, 2)", "heads.permute(0, 2, 3, 1)"),
             title="heads dealt out like cards",
-            says="The first components of all heads stand side by side, then the second ones. A head's d components stay "
+            says="The first components of all heads stand side by side, then the second ones. A head's d components "
+                 "stay "
                  "together: (b, t, h, d), and then one name for the last two axes."),
     Mistake(ATTENTION, "view-refused", edit=("transpose(1, 2).reshape(b, t, e)", "transpose(1, 2).view(b, t, e)"),
             title="view after a transpose",
@@ -595,7 +613,8 @@ VARIANTS = [
     Mistake(ATTENTION, "bias-not-added",
             edit=("self.unify(heads.transpose(1, 2).reshape(b, t, e))",
                   "heads.transpose(1, 2).reshape(b, t, e) @ self.unify.weight.T"), title="unify's bias not added",
-            says="Your outputs lack unify's bias: you multiply with its weight only. Call the layer, `self.unify(...)`."),
+            says="Your outputs lack unify's bias: you multiply with its weight only. Call the layer, "
+                 "`self.unify(...)`."),
     Mistake(ATTENTION, "unify-cut-off",
             edit=("self.unify(heads.transpose(1, 2).reshape(b, t, e))",
                   "F.linear(heads.transpose(1, 2).reshape(b, t, e), self.unify.weight.data, self.unify.bias.data)"),
@@ -604,7 +623,8 @@ VARIANTS = [
                  "off, and they would never learn. Call the layer as it is."),
     Mistake(ATTENTION, "squeezed", edit=(".reshape(b, t, e))", ".reshape(b, t, e)).squeeze()"),
             title="axes of length 1 squeezed out",
-            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single position, "
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single "
+                 "position, "
                  "the result has too few axes. All three axes stay, whatever their lengths."),
     Same(ATTENTION, "library", instead="""
         mask = finished_masks.causal_mask(t, x.device)[None, None]
@@ -716,19 +736,22 @@ VARIANTS = [
         slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
         return slopes.mean(dim=(0, 2, 3, 5))
     """, title="the mean of all derivatives instead of the largest",
-            says="You average over the batch and the components. One component that leaks is lost among many that do not, and "
+            says="You average over the batch and the components. One component that leaks is lost among many that do "
+                 "not, and "
                  "where two sequences of the batch meet there are zeros: take the largest."),
     Mistake(LEAK, "first-component", instead="""
         slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
         return slopes[:, :, 0].amax(dim=(0, 2, 4))
     """, title="only the first component of the output",
-            says="You look at the first component of each output only. The others may depend on more: take the largest over "
+            says="You look at the first component of each output only. The others may depend on more: take the largest "
+                 "over "
                  "all of them."),
     Mistake(LEAK, "first-input-component", instead="""
         slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
         return slopes[..., 0].amax(dim=(0, 2, 3))
     """, title="only the first component of the input",
-            says="You look at the first component of each input only. An output may depend on the others: take the largest "
+            says="You look at the first component of each input only. An output may depend on the others: take the "
+                 "largest "
                  "over all of them."),
     Mistake(LEAK, "summed-over-inputs", instead="""
         slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
@@ -766,14 +789,16 @@ VARIANTS = [
         slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
         return slopes.amax(dim=(0, 2, 3, 5)) / x.shape[0]
     """, title="divided by the number of sequences",
-            says="Your numbers are the right ones divided by the number of sequences: a mean over the batch instead of a sum "
+            says="Your numbers are the right ones divided by the number of sequences: a mean over the batch instead of "
+                 "a sum "
                  "before you differentiate. The sum keeps each sequence's own derivatives as they are."),
     Mistake(LEAK, "norm-of-the-output", instead="""
         x = x.detach().clone().requires_grad_()
         rows = [torch.autograd.grad(output.norm(), x, retain_graph=True)[0] for output in model(x).unbind(1)]
         return torch.stack([row.abs().amax(dim=(0, 2)) for row in rows])
     """, title="the norm of an output differentiated",
-            says="You differentiate the length of an output. A component may change while the length hardly does: take each "
+            says="You differentiate the length of an output. A component may change while the length hardly does: take "
+                 "each "
                  "component by itself, and the largest of them."),
     Mistake(LEAK, "moved-by-one", instead="""
         y, columns = model(x), []
@@ -783,7 +808,8 @@ VARIANTS = [
             columns.append((model(moved) - y).abs().amax(dim=(0, 2)))
         return torch.stack(columns, dim=1)
     """, title="an input moved by 1 instead of a derivative",
-            says="You move an input by 1 and look how far the outputs move. That shows leaks too, but a derivative is about "
+            says="You move an input by 1 and look how far the outputs move. That shows leaks too, but a derivative is "
+                 "about "
                  "small steps, and about one component at a time: let autograd differentiate."),
     Mistake(LEAK, "graph-freed", instead="""
         x = x.detach().clone().requires_grad_()
@@ -793,7 +819,8 @@ VARIANTS = [
             rows.append(torch.stack(slopes).amax(dim=0))
         return torch.stack(rows)
     """, title="the graph thrown away after the first derivative",
-            says="Autograd throws its graph away once it has gone through it, and you differentiate the same outputs again. "
+            says="Autograd throws its graph away once it has gone through it, and you differentiate the same outputs "
+                 "again. "
                  "`retain_graph=True` keeps it for the next time."),
     Mistake(LEAK, "squeezed", edit=("return torch.stack(rows)", "return torch.stack(rows).squeeze()"),
             title="axes of length 1 squeezed out",
@@ -834,15 +861,19 @@ VARIANTS = [
     # ------------------------------------------------------------- mutants that are right all the same
     *(Equal(exercise, f"return {result}", f"return {result}.detach()", "booleans have no gradient")
       for exercise, result in ((CAUSAL, "everybody.tril()"), (PADDING, "real.unsqueeze(1)"))),
-    Equal(PADDING, "real.unsqueeze(1)", "real.unsqueeze(-2)", "real has two axes: 1 and −2 put the new one at the same place"),
-    Equal(PADDING, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)", "lengths have one axis: 1 and −1 are the same place"),
+    Equal(PADDING, "real.unsqueeze(1)", "real.unsqueeze(-2)", "real has two axes: 1 and −2 put the new one at the same "
+                 "place"),
+    Equal(PADDING, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)", "lengths have one axis: 1 and −1 are the same "
+                 "place"),
     Equal(ATTENTION, "-2", "2", "axis 2 of four is axis −2"),
     Equal(LEAK, "return torch.stack(rows)", "return torch.stack(rows).detach()",
           "a map that is only looked at needs no graph, and torch.autograd.grad builds none unless it is asked to"),
-    Equal(LEAK, "torch.maximum(row, slopes.abs().amax(dim=(0, 2)))", "torch.maximum(slopes.abs().amax(dim=(0, 2)), row)",
+    Equal(LEAK, "torch.maximum(row, slopes.abs().amax(dim=(0, 2)))", "torch.maximum(slopes.abs().amax(dim=(0, 2)), "
+                 "row)",
           "the larger of two is the same in either order"),
     Equal(LEAK, "slopes.abs()", "slopes.abs_()", "the gradient is a new tensor that nobody else holds"),
     Equal(LEAK, "torch.autograd.grad(number, x, retain_graph=True)[0]",
-          "torch.autograd.grad(number, x, retain_graph=True)[-1]", "one input gives one gradient, the first and the last"),
+          "torch.autograd.grad(number, x, retain_graph=True)[-1]", "one input gives one gradient, the first and the "
+                 "last"),
     Equal(LEAK, "x.detach()", "x", "a copy inside a graph can be differentiated by as well"),
 ]

@@ -102,9 +102,11 @@ VARIANTS = [
             title="the words cut off from the gradient",
             says="Your sum is right, but no gradient flows back to x: detach() or .data cuts it off, and the word "
                  "vectors would never be learned."),
-    Mistake(EMBEDDING, "detached", edit=("return x + self.table(positions)", "return (x + self.table(positions)).detach()"),
+    Mistake(EMBEDDING, "detached", edit=("return x + self.table(positions)", "return (x + "
+                 "self.table(positions)).detach()"),
             title="the result cut off from the gradient",
-            says="No gradient flows back through your result: detach(), .data or no_grad() cuts the graph, and the table "
+            says="No gradient flows back through your result: detach(), .data or no_grad() cuts the graph, and the "
+                 "table "
                  "would never be learned."),
     Mistake(EMBEDDING, "last-rows", edit=("self.table(positions)", "self.table.weight[-t:]"),
             title="the last rows of the table",
@@ -136,9 +138,11 @@ VARIANTS = [
             title="shorter sequences refused",
             says="You refuse every sequence that is not exactly t_max long. Shorter ones are fine: they use the first "
                  "rows."),
-    Mistake(EMBEDDING, "squeezed", edit=("return x + self.table(positions)", "return (x + self.table(positions)).squeeze()"),
+    Mistake(EMBEDDING, "squeezed", edit=("return x + self.table(positions)", "return (x + "
+                 "self.table(positions)).squeeze()"),
             title="axes of length 1 squeezed out",
-            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single position, "
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single "
+                 "position, "
                  "the result has too few axes. All three axes stay, whatever their lengths."),
     Same(EMBEDDING, "rows", instead=("self.table = nn.Embedding(t_max, e)", """
         b, t, e = x.shape
@@ -251,7 +255,8 @@ VARIANTS = [
             says="The cosines fill the left half of your table and the sines the right. Sine and cosine of one angle "
                  "stand side by side here, the sine at 2j and the cosine at 2j + 1."),
     Mistake(SINUSOIDS, "one-speed", edit=("(pairs / e)", "(0 * pairs)"), title="one speed for all hands",
-            says="All your hands turn at the same speed. Is there a `//` in the exponent? 2j/e lies between 0 and 1, and "
+            says="All your hands turn at the same speed. Is there a `//` in the exponent? 2j/e lies between 0 and 1, "
+                 "and "
                  "a division of whole numbers makes 0 of it."),
     Mistake(SINUSOIDS, "base-e", edit=("10000 **", "math.e **"), title="base e instead of 10000",
             says="Your speeds are powers of e = 2.718…, and the base is 10000. (exp(−2j/e) lacks a factor in its "
@@ -267,7 +272,8 @@ VARIANTS = [
             says="You multiply the angles by 2π. The formula does not: from one position to the next, the first hand "
                  "turns by 1 radian."),
     Mistake(SINUSOIDS, "not-joined", edit=("dim=-1).flatten(-2)", "dim=-1)"), title="the last two axes not joined",
-            says="Your result is (t, e/2, 2). Sine and cosine are side by side already; the last two axes still have to "
+            says="Your result is (t, e/2, 2). Sine and cosine are side by side already; the last two axes still have "
+                 "to "
                  "become one, e wide."),
     Mistake(SINUSOIDS, "transposed", edit=("flatten(-2)", "flatten(-2).T"), title="the table transposed",
             says="Your result is (e, t). Positions are the rows: (t, e)."),
@@ -275,7 +281,8 @@ VARIANTS = [
             title="the angles themselves",
             says="Your table holds the angles. Their sines and cosines are asked for."),
     Mistake(SINUSOIDS, "backwards", edit=("torch.arange(t, device=device)", "torch.arange(t, device=device).flip(0)"),
-            title="positions counted backwards", says="Your last row is that of position 0. Row p belongs to position p."),
+            title="positions counted backwards", says="Your last row is that of position 0. Row p belongs to position "
+                 "p."),
     Mistake(SINUSOIDS, "last-hand-missing", instead="""
         encoding = torch.zeros(t, e, device=device)
         for j in range(e // 2 - 1):
@@ -283,7 +290,8 @@ VARIANTS = [
             encoding[:, 2 * j], encoding[:, 2 * j + 1] = angles.sin(), angles.cos()
         return encoding
     """, title="the last hand left out",
-            says="The last two columns of your table are empty: the loop ends one hand too early. There are e/2 hands."),
+            says="The last two columns of your table are empty: the loop ends one hand too early. There are e/2 "
+                 "hands."),
     Mistake(SINUSOIDS, "squeezed", edit=("flatten(-2)", "flatten(-2).squeeze()"), title="axes of length 1 squeezed out",
             says="Your numbers are right, but for a single position the table loses its first axis. It is (t, e), "
                  "whatever t is."),
@@ -388,18 +396,21 @@ VARIANTS = [
     Mistake(SHIFT, "exponent-4j", edit=("torch.arange(0, e, 2, device=device) / e",
                                         "2 * torch.arange(0, e, 2, device=device) / e"),
             title="exponent 4j/e instead of 2j/e",
-            says="Your hands have other speeds than those of the encodings: the exponent is 2j/e. Numbers that go up in "
+            says="Your hands have other speeds than those of the encodings: the exponent is 2j/e. Numbers that go up "
+                 "in "
                  "steps of 2 are the 2j already."),
     Mistake(SHIFT, "exchanged", edit=(("= cos, sin\n", "= sin, cos\n"), ("= -sin, cos\n", "= -cos, sin\n")),
             title="sine and cosine exchanged",
-            says="In your blocks the sines stand on the diagonal and the cosines beside it. Try k = 0: nothing moves, so "
+            says="In your blocks the sines stand on the diagonal and the cosines beside it. Try k = 0: nothing moves, "
+                 "so "
                  "the matrix must be the identity."),
     Mistake(SHIFT, "both-minus", edit=("matrix[0::2, 1::2] = cos, sin", "matrix[0::2, 1::2] = cos, -sin"),
             title="both sines negative",
             says="Both sines of your blocks are negative, so a block is no rotation. In the first row, the one that "
                  "makes the new sine, the sine is positive."),
     Mistake(SHIFT, "one-more", edit=("angles = k /", "angles = (k + 1) /"), title="k + 1 steps",
-            says="Your matrix goes on by k + 1 positions. Try k = 0: nothing moves, so the matrix must be the identity."),
+            says="Your matrix goes on by k + 1 positions. Try k = 0: nothing moves, so the matrix must be the "
+                 "identity."),
     Mistake(SHIFT, "k-ignored", edit=("angles = k /", "angles = 1 /"), title="k not used",
             says="Your matrix goes on by one position, whatever k is. Each angle is k times a speed."),
     Mistake(SHIFT, "identity", edit=("angles = k /", "angles = 0 * k /"), idle=True, title="nothing moves",
@@ -512,25 +523,30 @@ VARIANTS = [
     Mistake(BIAS, "off-by-one-round",
             edit=("distances + t_max - 1", "(distances + t_max) % len(table)"),
             title="one place beside the middle, and round the end",
-            says="Your indices are one too large, and where they would leave the table they begin again at its front, so "
+            says="Your indices are one too large, and where they would leave the table they begin again at its front, "
+                 "so "
                  "that nothing raises. The middle of 2·t_max − 1 entries is the index t_max − 1."),
     Mistake(BIAS, "absolute-from-zero", edit=("distances + t_max - 1", "distances.abs()"),
             title="sizes of distances, from the front of the table",
-            says="You look up the size of the distance, counted from the front of the table. Its entries begin with the "
+            says="You look up the size of the distance, counted from the front of the table. Its entries begin with "
+                 "the "
                  "distance −(t_max − 1); distance 0 is in the middle, and each side has numbers of its own."),
-    Mistake(BIAS, "lower-triangle", edit=("return table[distances + t_max - 1]", "return table[distances + t_max - 1].tril()"),
+    Mistake(BIAS, "lower-triangle", edit=("return table[distances + t_max - 1]", "return table[distances + t_max - "
+                 "1].tril()"),
             title="nothing above the diagonal",
             says="Above the diagonal your matrix is 0. The table has numbers for what lies ahead as well; hiding the "
                  "future is the mask's business."),
     Mistake(BIAS, "distances", edit=("table[distances + t_max - 1]", "distances.to(table)"),
             title="the distances themselves",
-            says="You return the distances i − j. Each stands for a place in the table; the number there is asked for."),
+            says="You return the distances i − j. Each stands for a place in the table; the number there is asked "
+                 "for."),
     Mistake(BIAS, "indices", edit=("table[distances + t_max - 1]", "(distances + t_max - 1).to(table)"),
             title="the indices, not looked up",
             says="You return the places in the table. The numbers that stand there are asked for."),
     Mistake(BIAS, "table-itself", edit=("table[distances + t_max - 1]", "table.clone()"), idle=True,
             title="the table as it came",
-            says="You return the table as it came. Its numbers have to be laid out as (t, t), one along each diagonal."),
+            says="You return the table as it came. Its numbers have to be laid out as (t, t), one along each "
+                 "diagonal."),
     Mistake(BIAS, "one-list", edit=("table[distances + t_max - 1]", "table[t_max - t:t_max + t - 1]"),
             title="the inner part of the table, not laid out",
             says="You return the right 2t − 1 numbers of the table as a list. They have to be laid out as (t, t), one "
@@ -644,7 +660,8 @@ VARIANTS = [
             title="a tensor made on the CPU",
             says="You make a tensor without saying where, so it is on the CPU, wherever x is. `device=x.device` puts "
                  "it where x is."),
-    Mistake(ROTATE, "not-turned", edit=("return torch.stack(turned, dim=-1).flatten(-2)", "return x.clone()"), idle=True,
+    Mistake(ROTATE, "not-turned", idle=True,
+            edit=("return torch.stack(turned, dim=-1).flatten(-2)", "return x.clone()"),
             title="nothing turned",
             says="You return x as it came. Every pair of components has to be turned, by an angle that grows with "
                  "position."),
@@ -660,7 +677,8 @@ VARIANTS = [
             says="You divide the exponent by t, so that a position's angles change with the length of the text. Divide "
                  "by d."),
     Mistake(ROTATE, "second-first",
-            edit=("turned = [first * cos - second * sin, first * sin + second * cos]", "turned = [first * sin + second * cos, first * cos - second * sin]"),
+            edit=("turned = [first * cos - second * sin, first * sin + second * cos]", "turned = [first * sin + second "
+                 "* cos, first * cos - second * sin]"),
             title="the two new components exchanged",
             says="Your two new components are right and in each other's places: the first of a pair comes first."),
     Mistake(ROTATE, "mirrored", edit=("first * cos - second * sin", "second * sin - first * cos"),
@@ -670,7 +688,8 @@ VARIANTS = [
     Mistake(ROTATE, "angles-in-halves",
             edit=("turned = [first * cos - second * sin, first * sin + second * cos]\n    return torch.stack(turned, "
                   "dim=-1).flatten(-2)",
-                  "other = torch.stack([-second, first], dim=-1).flatten(-2)\n    return x * torch.cat([cos, cos], -1) + "
+                  "other = torch.stack([-second, first], dim=-1).flatten(-2)\n    return x * torch.cat([cos, cos], -1) "
+                  "+ "
                   "other * torch.cat([sin, sin], -1)"), title="neighbours paired, angles laid out in halves",
             says="You pair neighbours, and your angles are laid out for halves: the list of speeds comes twice, one "
                  "behind the other. Components 2j and 2j + 1 share one angle, so each has to stand twice in a row."),
@@ -680,7 +699,8 @@ VARIANTS = [
                   "a, b = x.chunk(2, dim=-1)\n    other = torch.cat([-b, a], dim=-1)\n    return x * "
                   "cos.repeat_interleave(2, -1) + other * sin.repeat_interleave(2, -1)"),
             title="halves paired, angles laid out for neighbours",
-            says="Your angles are laid out for neighbours, and you pair component j with j + d/2. Neighbours are paired "
+            says="Your angles are laid out for neighbours, and you pair component j with j + d/2. Neighbours are "
+                 "paired "
                  "here, 2j and 2j + 1."),
     Mistake(ROTATE, "from-the-first",
             edit=("positions.unsqueeze(1) /", "(positions - positions[0]).unsqueeze(1) /"),
@@ -842,7 +862,8 @@ VARIANTS = [
             title="scaled after the softmax",
             says="You divide the finished weights by √d, so that a row no longer sums to 1. It is the scores that are "
                  "divided."),
-    Mistake(ROTARY, "divided-by-d", edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"), title="divided by d, not by its root",
+    Mistake(ROTARY, "divided-by-d", edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"),
+            title="divided by d, not by its root",
             says="You divide the scores by d, or twice by √d. Divide by √d, once."),
     Mistake(ROTARY, "root-of-t", edit=("math.sqrt(q.shape[-1])", "math.sqrt(q.shape[-2])"),
             title="divided by the root of the number of positions",
@@ -857,9 +878,11 @@ VARIANTS = [
             says="You average the turned keys. What is averaged are the values."),
     Mistake(ROTARY, "roles-exchanged", edit=("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
             title="queries and keys exchanged",
-            says="Row i of your scores compares position i's *key* with everybody's queries. Row i is asked by position "
+            says="Row i of your scores compares position i's *key* with everybody's queries. Row i is asked by "
+                 "position "
                  "i: its query meets the keys."),
-    Mistake(ROTARY, "weights-only", edit=("return torch.softmax(scores, dim=-1) @ v", "return torch.softmax(scores, dim=-1)"),
+    Mistake(ROTARY, "weights-only", edit=("return torch.softmax(scores, dim=-1) @ v", "return torch.softmax(scores, "
+                 "dim=-1)"),
             title="the weights instead of the outputs",
             says="You return the weights, (b, h, t, t). Average the values with them: (b, h, t, d)."),
     Mistake(ROTARY, "over-the-heads", edit=("dim=-1)", "dim=1)"), title="softmax over the heads",
@@ -881,11 +904,13 @@ VARIANTS = [
             title="queries and values turned, keys not",
             says="You turn queries and values. Queries are compared with *keys*: these two are turned, and the values "
                  "stay as they are."),
-    Mistake(ROTARY, "detached", edit=("return torch.softmax(scores, dim=-1) @ v", "return torch.softmax(scores, dim=-1).detach() @ v.detach()"),
+    Mistake(ROTARY, "detached", edit=("return torch.softmax(scores, dim=-1) @ v", "return torch.softmax(scores, "
+                 "dim=-1).detach() @ v.detach()"),
             title="cut off from the gradient",
             says="No gradient flows back through your result: detach(), .data or a trip through NumPy cuts the graph, "
                  "and queries, keys and values could not be learned."),
-    Mistake(ROTARY, "squeezed", edit=("return torch.softmax(scores, dim=-1) @ v", "return (torch.softmax(scores, dim=-1) @ v).squeeze()"),
+    Mistake(ROTARY, "squeezed", edit=("return torch.softmax(scores, dim=-1) @ v", "return (torch.softmax(scores, "
+                 "dim=-1) @ v).squeeze()"),
             title="axes of length 1 squeezed out",
             says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, a single head or a "
                  "single position the result has too few axes. All four axes stay, whatever their lengths."),
