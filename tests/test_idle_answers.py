@@ -9,7 +9,9 @@ EXERCISES = [(lesson, exercise.name) for lesson in lesson_names() for exercise i
 each_exercise = pytest.mark.parametrize(("lesson", "exercise"), EXERCISES, ids=[name for _, name in EXERCISES])
 
 # Where an answer in this list keeps every point it is right all the same, for the reason beside it.
-RIGHT_ALL_THE_SAME: dict[tuple[str, str], str] = {}
+RIGHT_ALL_THE_SAME: dict[tuple[str, str], str] = {
+    ("fuse_heads", "detached"): "copied numbers are asked for: a student who writes detach().clone() is right",
+}
 
 
 @pytest.fixture(scope="module")

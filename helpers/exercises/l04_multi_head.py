@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 
 import torch
 
@@ -18,6 +19,14 @@ def wide_vectors(draw: Draw) -> tuple[torch.Tensor, int]:
     return draw.normal(2, 5, 12), 3
 
 
+OTHER_VECTORS = {
+    "with a batch of one": lambda draw: (draw.normal(1, 5, 12), 3),
+    "with a single position": lambda draw: (draw.normal(2, 1, 12), 3),
+    "with a single head": lambda draw: (draw.normal(2, 5, 4), 1),
+    "with as many heads as components": lambda draw: (draw.normal(3, 2, 5), 5),
+}
+
+
 def does_not_divide(draw: Draw) -> tuple[torch.Tensor, int]:
     """Vectors (2, 5, 22) for 6 heads, and 22 is no multiple of 6."""
     return draw.normal(2, 5, 22), 6
@@ -26,6 +35,14 @@ def does_not_divide(draw: Draw) -> tuple[torch.Tensor, int]:
 def in_heads(draw: Draw) -> tuple[torch.Tensor]:
     """Two sentences of 5 positions in 3 heads: (2, 3, 5, 4)."""
     return (draw.normal(2, 3, 5, 4),)
+
+
+OTHER_HEADS = {
+    "with a batch of one": lambda draw: (draw.normal(1, 3, 5, 4),),
+    "with a single position": lambda draw: (draw.normal(2, 3, 1, 4),),
+    "with a single head": lambda draw: (draw.normal(2, 1, 5, 4),),
+    "with heads of width 1": lambda draw: (draw.normal(3, 5, 2, 1),),
+}
 
 
 def sentences(draw: Draw) -> tuple[torch.Tensor]:
@@ -38,6 +55,30 @@ def narrow_sentences(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.normal(2, 5, 7),)
 
 
+def with_wide_heads(draw: Draw) -> tuple[torch.Tensor, int]:
+    """The same, and 3 heads of width 7."""
+    return narrow_sentences(draw)[0], 3
+
+
+def of_any_size(answer: Answer, draw: Draw) -> Callable:
+    """The student's class, called as a function of the vectors and the number of heads: another module for each."""
+    return lambda x, h: built(x.shape[-1], h)(answer, draw)(x)
+
+
+OTHER_NARROW = {
+    "with a batch of one": lambda draw: (draw.normal(1, 5, 12), 3),
+    "with a single position": lambda draw: (draw.normal(2, 1, 12), 3),
+    "for e = 10 and h = 5": lambda draw: (draw.normal(2, 4, 10), 5),
+    "with a single head": lambda draw: (draw.normal(2, 4, 6), 1),
+}
+OTHER_WIDE = {
+    "with a batch of one": lambda draw: (draw.normal(1, 5, 7), 3),
+    "with a single position": lambda draw: (draw.normal(2, 1, 7), 3),
+    "for e = 4 and h = 5": lambda draw: (draw.normal(2, 6, 4), 5),
+    "with a single head": lambda draw: (draw.normal(2, 4, 6), 1),
+}
+
+
 def one_head(draw: Draw) -> tuple[torch.Tensor]:
     """A weight (3, 3) for vectors of width 3."""
     return (draw.normal(3, 3),)
@@ -46,6 +87,14 @@ def one_head(draw: Draw) -> tuple[torch.Tensor]:
 def with_heads(draw: Draw) -> tuple[torch.Tensor, int]:
     """A weight (3, 3), and 4 heads that share it."""
     return one_head(draw)[0], 4
+
+
+OTHER_SHARED = {
+    "for two heads of width 5": lambda draw: (draw.normal(5, 5), 2),
+    "for a single head": lambda draw: (draw.normal(3, 3), 1),
+    "for heads of width 1": lambda draw: (draw.normal(1, 1), 3),
+    "for a single head of width 1": lambda draw: (draw.normal(1, 1), 1),
+}
 
 
 # ---------------------------------------------------------------------------------- e not divisible by h
@@ -79,17 +128,42 @@ def counted(kind: str) -> Probe:
     """How many parameters a module of that kind has, for several sizes."""
 
     def probe(count, draw):
-        return tuple(count(e, h, kind) for e, h in sizes(draw))
+        return {f"for e = {e} and h = {h}": count(e, h, kind) for e, h in sizes(draw)}
 
     return probe
+
+
+KINDS = ("narrow", "wide", "shared")
+
+
+def whole_numbers(count: Answer, draw: Draw) -> torch.Tensor:
+    """A count is an integer, also where something was divided on the way."""
+    for kind in KINDS:
+        counted = count(12, 3, kind)
+        if isinstance(counted, torch.Tensor) and counted.numel() == 1 and not counted.is_floating_point():
+            continue
+        if isinstance(counted, bool) or not isinstance(counted, Integral):
+            said = "a tensor of fractions" if isinstance(counted, torch.Tensor) else _a(counted)
+            raise Unmet(f"For the kind {kind!r} your function returns {said}; a count is an integer. {WHOLE_DIVISION}")
+    return torch.tensor([1])
+
+
+WHOLE_DIVISION = "A single / makes a float even of 6 / 3; // divides whole numbers and stays whole."
+
+
+def _a(value: object) -> str:
+    """What kind of thing it is, with the number where it is a float: "the float 152.0"."""
+    if isinstance(value, float):
+        return f"the float {value:.6g}" + (".0" if value == int(value) else "")
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 # ------------------------------------------------------------------------------------------------ fusing
 
 
-def single_heads(draw: Draw) -> list[torch.nn.Module]:
-    """Three heads from width 7 to width 4: 3·4 is not 7, so a weight that lies the wrong way round shows."""
-    return [built(7, 4)(SingleHeadAttention, draw.named(f"head {k}")) for k in range(3)]
+def single_heads(draw: Draw, e: int = 7, d: int = 4, h: int = 3) -> list[torch.nn.Module]:
+    """h heads from width e to width d. Three from 7 to 4: 3·4 is not 7, so a weight that lies the wrong way shows."""
+    return [built(e, d)(SingleHeadAttention, draw.named(f"head {k}")) for k in range(h)]
 
 
 def triple(fused: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -112,11 +186,23 @@ def triple(fused: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> tuple[torc
     return fused
 
 
+OTHER_SINGLE_HEADS = {
+    "with a list of one head": (7, 4, 1),
+    "with five heads of width 2": (3, 2, 5),
+    "with heads of width 1": (4, 1, 2),
+}
+
+
 def weights_of(number: int) -> Probe:
-    """The fused matrix of queries (0), keys (1) or values (2)."""
+    """The fused matrix of queries (0), keys (1) or values (2), of three heads and of other lists."""
 
     def probe(fuse, draw):
-        return triple(fuse(single_heads(draw)))[number]
+        first = triple(fuse(single_heads(draw)))[number]
+        others = {
+            said: triple(fuse(single_heads(draw.named(said), *sizes)))[number]
+            for said, sizes in OTHER_SINGLE_HEADS.items()
+        }
+        return {"result": first, **others}
 
     return probe
 
@@ -139,7 +225,22 @@ def heads_left_alone(fuse: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The single heads' own parameters, after they were fused."""
     heads = single_heads(draw)
     triple(fuse(heads))
+    _shares_nothing(fuse, draw)
     return {name: parameter for k, head in enumerate(heads) for name, parameter in _named(head, k)}
+
+
+def _shares_nothing(fuse: Answer, draw: Draw) -> None:
+    """Unmet where what is returned for a single head is the head's own weight: who writes into it changes the head."""
+    (head,) = single_heads(draw.named("alone"), h=1)
+    own = {parameter.data_ptr() for parameter in head.parameters()}
+    if any(weight.data_ptr() in own for weight in triple(fuse([head]))):
+        raise Unmet(OWN_WEIGHTS)
+
+
+OWN_WEIGHTS = (
+    "For a list of one head you return the head's own weights: whoever writes into them later changes the head. The"
+    " weights have to be new tensors, however many heads there are."
+)
 
 
 def _named(head, k):
@@ -176,7 +277,7 @@ LESSON = Lesson(
             stars=2,
             minutes=10,
             aspects=(
-                values(2.5, wide_vectors, axes="b h t d", picture=True),
+                values(2.5, wide_vectors, also=OTHER_VECTORS, axes="b h t d", picture=True),
                 gradient(0.5, wide_vectors),
                 divides(0.5, does_not_divide),
                 any_device(0.5, wide_vectors),
@@ -188,7 +289,7 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                values(2, in_heads, axes="b t e", picture=True),
+                values(2, in_heads, also=OTHER_HEADS, axes="b t e", picture=True),
                 gradient(0.5, in_heads),
                 any_device(0.5, in_heads),
             ),
@@ -200,8 +301,8 @@ LESSON = Lesson(
             minutes=20,
             aspects=(
                 parameters(0.5, via=NARROW),
-                values(2.5, sentences, via=NARROW, axes="b t e", picture=True),
-                gradient(1, sentences, via=NARROW),
+                values(2.5, wide_vectors, via=of_any_size, also=OTHER_NARROW, axes="b t e", picture=True),
+                gradient(1, sentences, via=NARROW, weights=True),
                 divides(0.5, lambda draw: (22, 6)),
                 any_device(0.5, sentences, via=NARROW),
             ),
@@ -235,8 +336,8 @@ LESSON = Lesson(
             minutes=12,
             aspects=(
                 parameters(0.5, via=WIDE),
-                values(2.5, narrow_sentences, via=WIDE, axes="b t e", picture=True),
-                gradient(0.5, narrow_sentences, via=WIDE),
+                values(2.5, with_wide_heads, via=of_any_size, also=OTHER_WIDE, axes="b t e", picture=True),
+                gradient(0.5, narrow_sentences, via=WIDE, weights=True),
                 any_device(0.5, narrow_sentences, via=WIDE),
             ),
             forbidden={"MultiheadAttention": LIBRARY, "multi_head_attention_forward": LIBRARY, "multi_head": BY_HAND},
@@ -246,7 +347,7 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                values(2, with_heads, axes="e e", picture=True),
+                values(2, with_heads, also=OTHER_SHARED, axes="e e", picture=True),
                 gradient(0.5, with_heads),
                 any_device(0.5, with_heads),
             ),
@@ -255,9 +356,11 @@ LESSON = Lesson(
             "count_parameters",
             stars=1,
             minutes=8,
-            aspects=tuple(
-                Aspect(kind, 1, counted(kind), accepts="number", rtol=0, atol=1e-9)
-                for kind in ("narrow", "wide", "shared")
+            aspects=(
+                Aspect("narrow", 1, counted("narrow"), accepts="number", rtol=0, atol=1e-9),
+                Aspect("wide", 1, counted("wide"), accepts="number", rtol=0, atol=1e-9),
+                Aspect("shared", 0.5, counted("shared"), accepts="number", rtol=0, atol=1e-9),
+                Aspect("an integer", 0.5, whole_numbers, side=True),
             ),
         ),
     ),

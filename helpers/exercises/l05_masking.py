@@ -6,7 +6,17 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, renamed, values
+from helpers.exercises.aspects import (
+    Inputs,
+    Unmet,
+    any_device,
+    built,
+    gradient,
+    input_left_alone,
+    parameters,
+    renamed,
+    values,
+)
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 
@@ -18,14 +28,20 @@ def letters(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.integers(0, 50, 3, 9),)
 
 
+OTHER_LETTERS = {
+    "with a batch of one": lambda draw: draw.integers(0, 50, 1, 9),
+    "with two tokens to a row": lambda draw: draw.integers(0, 50, 4, 2),
+}
+
+
 def half_of_pair(place: int) -> Probe:
     """The inputs (place 0) or the targets (place 1) that the student's function makes."""
 
-    def probe(pairs, draw):
-        pair = pairs(*letters(draw))
+    def half(pairs, tokens):
+        pair = pairs(tokens)
         if pair is None:
             return None
-        if not hasattr(pair, "__len__") or len(pair) != 2:
+        if isinstance(pair, dict) or not hasattr(pair, "__len__") or len(pair) != 2:
             returned = (
                 f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
             )
@@ -33,6 +49,13 @@ def half_of_pair(place: int) -> Probe:
                 f"Your function has to return two tensors, `inputs, targets`, in that order; it returns {returned}."
             )
         return pair[place]
+
+    def probe(pairs, draw):
+        first = half(pairs, *letters(draw))
+        if first is None:
+            return None
+        others = {said: half(pairs, tokens(draw.named(said))) for said, tokens in OTHER_LETTERS.items()}
+        return {"result": first, **others}
 
     return probe
 
@@ -55,9 +78,23 @@ def elsewhere(draw: Draw) -> tuple[int, torch.device]:
     return 6, torch.device("meta")
 
 
+OTHER_GRIDS = {
+    "for a single position": lambda draw: (1, draw.device),
+    "for t = 2": lambda draw: (2, draw.device),
+}
+
+
 def sentence_lengths(draw: Draw) -> tuple[torch.Tensor, int]:
-    """Four different lengths, all of them shorter than the t = 7 that the sentences were padded to."""
-    return draw.permutation(5)[:4] + 1, 7
+    """Four different lengths, the first not the longest, all shorter than the t = 7 that was padded to."""
+    lengths = draw.permutation(5)[:4] + 1
+    return lengths.roll(int(lengths.argmax() == 0)), 7
+
+
+OTHER_LENGTHS = {
+    "with a batch of one": lambda draw: (draw.integers(2, 5, 1), 6),
+    "with a sentence of full length and an empty one": lambda draw: (torch.tensor([4, 0, 2], device=draw.device), 4),
+    "with a single position": lambda draw: (torch.tensor([1, 0], device=draw.device), 1),
+}
 
 
 # ------------------------------------------------------------------------------------------- masked_softmax
@@ -81,23 +118,51 @@ def rows_that_see_nothing(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return scores, mask
 
 
+def rows_of(*shape: int) -> Inputs:
+    """Scores of that shape, and a mask in which every row sees something."""
+    return lambda draw: (draw.normal(*shape, std=2.0), partly_seen(draw, *shape))
+
+
+OTHER_ROWS = {
+    "with a batch of one": rows_of(1, 3, 5),
+    "with a single row": rows_of(2, 1, 5),
+    "without a batch axis": rows_of(3, 5),
+}
+ONE_EMPTY_ROW = {
+    "with a batch of one that may see nothing": lambda draw: (
+        draw.normal(1, 1, 4),
+        torch.zeros(1, 1, 4, dtype=torch.bool, device=draw.device),
+    )
+}
+
+
 def far_apart(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows around 2000, −2000 and 0, and in each the hidden scores 300 above the visible ones."""
+    """Rows around 1,000,000, −1,000,000 and 0, and in each the hidden scores 300 above the visible ones.
+
+    In steps of 1/8, which 32 bits hold exactly at that size.
+    """
     scores, mask = rows_that_see(draw)
-    offsets = torch.tensor([2000.0, -2000.0, 0.0], device=draw.device).reshape(1, 3, 1)
+    offsets = torch.tensor([1e6, -1e6, 0.0], device=draw.device).reshape(1, 3, 1)
     return (scores * 8).round() / 8 + offsets + 300.0 * ~mask, mask
 
 
-def smaller_masks(softmax: Answer, draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+def smaller_masks(softmax: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """One mask for all sentences and heads, and one row of a mask for all that look."""
     scores = draw.normal(2, 3, 4, 5, std=2.0)
-    return softmax(scores, partly_seen(draw, 4, 5)), softmax(scores, partly_seen(draw, 2, 1, 1, 5))
+    return {
+        "with a mask of shape (t, s)": softmax(scores, partly_seen(draw, 4, 5)),
+        "with a mask of shape (b, 1, 1, s)": softmax(scores, partly_seen(draw, 2, 1, 1, 5)),
+        "with a mask of shape (b, 1, s)": softmax(scores[:, 0], partly_seen(draw, 2, 1, 5)),
+    }
 
 
 def in_half_precision(softmax: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The softmax in both 16-bit types, rows that see nothing among them."""
     scores, mask = rows_that_see_nothing(draw)
-    return {"float16": softmax(scores.to(torch.float16), mask), "bfloat16": softmax(scores.to(torch.bfloat16), mask)}
+    return {
+        "in float16": softmax(scores.to(torch.float16), mask),
+        "in bfloat16": softmax(scores.to(torch.bfloat16), mask),
+    }
 
 
 # ------------------------------------------------------------------------------------------ CausalSelfAttention
@@ -108,6 +173,36 @@ ATTENTION = built(8, 2)  # e = 8 in 2 heads of width 4; sentences of 5 positions
 def whole_sentences(draw: Draw) -> tuple[torch.Tensor]:
     """Three sentences of 5 positions: (3, 5, 8)."""
     return (draw.normal(3, 5, 8),)
+
+
+def of_any_size(answer: Answer, draw: Draw) -> Callable:
+    """The student's class, called as a function of the vectors and the number of heads: another module for each."""
+    return lambda x, h, *padding: built(x.shape[-1], h)(answer, draw)(x, *padding)
+
+
+def in_two_heads(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Three sentences of 5 positions, (3, 5, 8), and 2 heads."""
+    return whole_sentences(draw)[0], 2
+
+
+OTHER_SENTENCES = {
+    "with a batch of one": lambda draw: (draw.normal(1, 5, 8), 2),
+    "with a single position": lambda draw: (draw.normal(3, 1, 8), 2),
+    "for e = 9 and h = 3": lambda draw: (draw.normal(2, 4, 9), 3),
+    "with a single head": lambda draw: (draw.normal(2, 4, 6), 1),
+}
+
+
+def padded_in_two_heads(draw: Draw) -> tuple[torch.Tensor, int, torch.Tensor]:
+    """The padded sentences, and 2 heads."""
+    x, real = padded_sentences(draw)
+    return x, 2, real
+
+
+OTHER_PADDED = {
+    "with a batch of one": lambda draw: (draw.normal(1, 5, 8), 2, padded_sentences(draw)[1][1:2]),
+    "with as many sentences as heads": lambda draw: (draw.normal(3, 5, 9), 3, padded_sentences(draw)[1]),
+}
 
 
 def used(answer: Answer, draw: Draw) -> torch.nn.Module:
@@ -138,18 +233,19 @@ class Mixer(torch.nn.Module):
     """A model whose dependence is known: y_i = Σ_j p_ij Σ_a q_a· sin(2 x_ja).
 
     How much output i depends on input j is |p_ij| times something that differs from j to j; there are zeros in p, in no
-    pattern. The columns of q add up to 0: whoever adds up an output's components before differentiating sees no
-    dependence. The last column but one is the largest, beyond the width of the input: whoever stops there, or
+    pattern. The columns of q nearly cancel: whoever adds up an output's components before differentiating sees little
+    of it. The last column but one is the largest, beyond the width of the input: whoever stops there, or
     keeps the last only, misses it.
     """
 
     def __init__(self, draw: Draw, t: int = 4, e: int = 3, width: int = 5):
         super().__init__()
         self.places = draw.normal(t, t) * draw.mask(0.7, t, t)
-        self.places[2, 0], self.places[3, 1] = 1.5, -1.5  # positions 0 and 1 matter to somebody, whatever was drawn
+        # positions 0 and 1 matter to somebody, whatever was drawn
+        self.places[min(2, t - 1), 0], self.places[-1, min(1, t - 1)] = 1.5, -1.5
         mixed = draw.normal(e, width)
         mixed[:, -2] += 3.0
-        self.components = mixed - mixed.mean(dim=1, keepdim=True)
+        self.components = mixed - 0.9 * mixed.mean(dim=1, keepdim=True)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.places.to(x.device) @ torch.sin(2 * x) @ self.components.to(x.device)
@@ -166,6 +262,12 @@ def a_mixer(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
     x[1, 0] *= 0.05
     x[0, 1] *= 0.05
     return model, x
+
+
+OTHER_MIXERS = {
+    "with a batch of one": lambda draw: (Mixer(draw, t=5), draw.normal(1, 5, 3)),
+    "with a single position": lambda draw: (Mixer(draw, t=1), draw.normal(2, 1, 3)),
+}
 
 
 class Attender(torch.nn.Module):
@@ -209,7 +311,7 @@ LESSON = Lesson(
             stars=1,
             minutes=5,
             aspects=(
-                values(1.5, a_length, axes="t t", dtype=True, picture=True),
+                values(1.5, a_length, also=OTHER_GRIDS, axes="t t", dtype=True, picture=True),
                 renamed(
                     any_device(0.5, elsewhere),
                     "any device",
@@ -226,7 +328,7 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                values(2, sentence_lengths, axes="b 1 t", dtype=True, picture=True),
+                values(2, sentence_lengths, also=OTHER_LENGTHS, axes="b 1 t", dtype=True, picture=True),
                 input_left_alone(0.5, sentence_lengths),
                 any_device(0.5, sentence_lengths),
             ),
@@ -237,8 +339,15 @@ LESSON = Lesson(
             stars=3,
             minutes=15,
             aspects=(
-                values(1, rows_that_see, axes="b t s", picture=True),
-                values(1, rows_that_see_nothing, name="rows that may see nothing", axes="b t s", picture=True),
+                values(1, rows_that_see, also=OTHER_ROWS, axes="b t s", picture=True),
+                values(
+                    1,
+                    rows_that_see_nothing,
+                    name="rows that may see nothing",
+                    also=ONE_EMPTY_ROW,
+                    axes="b t s",
+                    picture=True,
+                ),
                 values(0.5, far_apart, name="scores far apart", axes="b t s", picture=True, rtol=1e-3, atol=1e-4),
                 Aspect("masks that broadcast", 0.5, smaller_masks),
                 gradient(0.5, rows_that_see_nothing),
@@ -254,10 +363,18 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                values(1, whole_sentences, via=ATTENTION, axes="b t e", picture=True),
+                values(1, in_two_heads, via=of_any_size, also=OTHER_SENTENCES, axes="b t e", picture=True),
                 values(0.5, long_sentences, name="more positions than components", via=ATTENTION, axes="b t e"),
-                values(1, padded_sentences, name="padding", via=ATTENTION, axes="b t e", picture=True),
-                gradient(0.5, padded_sentences, via=ATTENTION),
+                values(
+                    1,
+                    padded_in_two_heads,
+                    name="padding",
+                    via=of_any_size,
+                    also=OTHER_PADDED,
+                    axes="b t e",
+                    picture=True,
+                ),
+                gradient(0.5, padded_sentences, via=ATTENTION, weights=True),
                 parameters(0.5, via=used),
                 any_device(0.5, padded_sentences, via=ATTENTION),
             ),
@@ -268,8 +385,8 @@ LESSON = Lesson(
             stars=3,
             minutes=15,
             aspects=(
-                values(2.5, a_mixer, name="a known dependence", axes="i j", picture=True, rtol=1e-3),
-                values(1.5, an_attender, name="attention", axes="i j", picture=True, rtol=1e-3),
+                values(2.5, a_mixer, name="a known dependence", also=OTHER_MIXERS, axes="i j", picture=True),
+                values(1.5, an_attender, name="attention", axes="i j", picture=True),
                 input_left_alone(0.5, a_mixer),
                 any_device(0.5, a_mixer),
             ),

@@ -23,6 +23,13 @@ def short_sequences(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.normal(3, 5, 6),)
 
 
+OTHER_SEQUENCES = {
+    "with a batch of one": lambda draw: (draw.normal(1, 5, 6),),
+    "with a single position": lambda draw: (draw.normal(3, 1, 6),),
+    "with more sequences than positions": lambda draw: (draw.normal(6, 4, 6),),
+}
+
+
 def on_the_cpu(embedding: Answer, draw: Draw) -> torch.nn.Module:
     """The student's module with drawn weights, on the CPU wherever the course computes."""
     return EMBEDDING(embedding, draw).to("cpu")
@@ -46,9 +53,15 @@ def sizes(draw: Draw) -> tuple[int, int, torch.device]:
     return 2 * draw.number(3, 6) + 1, 2 * draw.number(3, 7), draw.device
 
 
+OTHER_SIZES = {
+    "for a single position": lambda draw: (1, 6, draw.device),
+    "for more components than positions": lambda draw: (3, 16, draw.device),
+}
+
+
 def far_sizes(draw: Draw) -> tuple[int, int, torch.device]:
-    """t above 40, e = 10, and the device."""
-    return 40 + draw.number(0, 5), 10, draw.device
+    """t above 40, e = 14, and the device."""
+    return 40 + draw.number(0, 5), 14, draw.device
 
 
 def no_numbers(draw: Draw) -> tuple[int, int, torch.device]:
@@ -66,11 +79,20 @@ def backwards(draw: Draw) -> tuple[int, int, torch.device]:
     return -draw.number(2, 7), 2 * draw.number(3, 6), draw.device
 
 
+OTHER_SHIFTS = {
+    "for k = 0": lambda draw: (0, 6, draw.device),
+    "for k = 1 and e = 2": lambda draw: (1, 2, draw.device),
+}
+
+
 def carried(matrix: Answer, draw: Draw) -> torch.Tensor:
     """The matrix applied to the encodings of four positions, as columns: (e, 4)."""
     places = draw.integers(3, 50, 4)
     encoding = sinusoidal_encoding(50, 8, draw.device)
-    return matrix(draw.number(2, 7), 8, draw.device) @ encoding[places].T
+    carry = matrix(draw.number(2, 7), 8, draw.device)
+    if not isinstance(carry, torch.Tensor):
+        return carry
+    return carry @ (encoding.double() if carry.dtype == torch.float64 else encoding)[places].T
 
 
 ELSEWHERE = (
@@ -86,6 +108,13 @@ def short_table(draw: Draw) -> tuple[torch.Tensor, int]:
     return draw.normal(21), 5
 
 
+OTHER_TABLES = {
+    "for a single position": lambda draw: (draw.normal(9), 1),
+    "with t = t_max = 1": lambda draw: (draw.normal(1), 1),
+    "with t_max = 7 and t = 3": lambda draw: (draw.normal(13), 3),
+}
+
+
 def whole_table(draw: Draw) -> tuple[torch.Tensor, int]:
     """All 21 numbers, for distances −10 to 10, and t = 11; on the CPU."""
     return draw.normal(21).cpu(), 11
@@ -97,6 +126,19 @@ def whole_table(draw: Draw) -> tuple[torch.Tensor, int]:
 def heads(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Queries or keys (2, 3, 5, 8) at positions 0 to 4."""
     return draw.normal(2, 3, 5, 8), torch.arange(5, device=draw.device)
+
+
+OTHER_HEADS = {
+    "with a batch of one": lambda draw: (draw.normal(1, 3, 5, 8), torch.arange(5, device=draw.device)),
+    "with a single head": lambda draw: (draw.normal(2, 1, 5, 8), torch.arange(5, device=draw.device)),
+    "with a single position": lambda draw: (draw.normal(2, 3, 1, 8), torch.arange(1, device=draw.device)),
+    "with heads of width 2": lambda draw: (draw.normal(2, 3, 4, 2), torch.arange(4, device=draw.device)),
+}
+ONE_TOKEN = {"with a single token, at position 7": lambda draw: (draw.normal(2, 3, 1, 8), _seven(draw))}
+
+
+def _seven(draw: Draw) -> torch.Tensor:
+    return torch.tensor([7], device=draw.device)
 
 
 def any_order(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -116,7 +158,19 @@ def moved_products(rotate: Answer, draw: Draw) -> torch.Tensor:
 
 def queries_keys_values(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """q, k and v, each (2, 3, 5, 8), at five positions below 9, in a drawn order."""
-    return draw.normal(2, 3, 5, 8), draw.normal(2, 3, 5, 8), draw.normal(2, 3, 5, 8), draw.permutation(9)[:5]
+    return _triple(draw, 2, 3, 5, 8)
+
+
+def _triple(draw: Draw, *shape: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """q, k and v of a shape (b, h, t, d), at positions below 9, in a drawn order."""
+    return draw.normal(*shape), draw.normal(*shape), draw.normal(*shape), draw.permutation(9)[: shape[2]]
+
+
+OTHER_TRIPLES = {
+    "with a batch of one": lambda draw: _triple(draw, 1, 3, 5, 8),
+    "with a single head": lambda draw: _triple(draw, 2, 1, 5, 4),
+    "with a single position": lambda draw: _triple(draw, 2, 3, 1, 8),
+}
 
 
 def moved_attention(attention: Answer, draw: Draw) -> torch.Tensor:
@@ -142,8 +196,9 @@ LESSON = Lesson(
             stars=1,
             minutes=10,
             aspects=(
-                values(1, short_sequences, via=EMBEDDING, axes="b t e", picture=True),
-                values(0.5, longest_sequences, name="as long as t_max", via=on_the_cpu, axes="b t e"),
+                values(0.75, short_sequences, via=EMBEDDING, also=OTHER_SEQUENCES, axes="b t e", picture=True),
+                values(0.25, longest_sequences, name="as long as t_max", via=on_the_cpu, axes="b t e"),
+                gradient(0.5, short_sequences, via=EMBEDDING, weights=True),
                 raises(
                     0.5,
                     too_long,
@@ -152,8 +207,8 @@ LESSON = Lesson(
                     via=on_the_cpu,
                     mentions=("13", "11"),
                     missed=(
-                        "A sequence of 13 positions went through a table of 11 rows without a word. Raise a ValueError"
-                        " that names both."
+                        "A sequence of 13 positions does not fit a table of 11 rows. Look at the length before anything"
+                        " else, and raise a ValueError that names both numbers."
                     ),
                 ),
                 parameters(0.25, via=EMBEDDING),
@@ -167,7 +222,7 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                values(2.5, sizes, axes="t e", picture=True),
+                values(2.5, sizes, also=OTHER_SIZES, axes="t e", picture=True),
                 # 45 radians in 32 bits: the angle itself is good to about 1e-5
                 values(1, far_sizes, name="farther on", axes="t e", rtol=1e-3, atol=5e-4),
                 renamed(any_device(0.5, no_numbers), "any device", missed=ELSEWHERE),
@@ -180,7 +235,7 @@ LESSON = Lesson(
             minutes=15,
             aspects=(
                 # wide enough for a matrix that was found by least squares
-                values(2.5, forwards, axes="e e", picture=True, rtol=1e-3, atol=1e-3),
+                values(2.5, forwards, also=OTHER_SHIFTS, axes="e e", picture=True, rtol=1e-3, atol=1e-3),
                 values(1, backwards, name="a step back", axes="e e", rtol=1e-3, atol=1e-3),
                 Aspect("carried from p to p + k", 1, carried, rtol=1e-3, atol=1e-3),
                 renamed(any_device(0.5, no_numbers), "any device", missed=ELSEWHERE),
@@ -191,7 +246,7 @@ LESSON = Lesson(
             stars=2,
             minutes=10,
             aspects=(
-                values(2, short_table, axes="t t", picture=True),
+                values(2, short_table, also=OTHER_TABLES, axes="t t", picture=True),
                 values(1, whole_table, name="as long as the table allows", axes="t t", picture=True),
                 gradient(0.5, short_table),
                 any_device(0.5, short_table),
@@ -203,8 +258,8 @@ LESSON = Lesson(
             stars=3,
             minutes=15,
             aspects=(
-                values(2, heads, axes="b h t d", picture=True),
-                values(1, any_order, name="positions in any order", axes="b h t d", picture=True),
+                values(2, heads, also=OTHER_HEADS, axes="b h t d", picture=True),
+                values(1, any_order, name="positions in any order", also=ONE_TOKEN, axes="b h t d", picture=True),
                 # the right answer is 0, which anybody can guess
                 Aspect(
                     "only i − j counts",
@@ -229,7 +284,8 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                values(1.5, queries_keys_values, axes="b h t d", picture=True),
+                values(1, queries_keys_values, also=OTHER_TRIPLES, axes="b h t d", picture=True),
+                gradient(0.5, queries_keys_values),
                 Aspect(
                     "only i − j counts",
                     0.5,

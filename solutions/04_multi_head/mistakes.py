@@ -1,6 +1,6 @@
 """What students get wrong in lesson 4, and what to tell them."""
 
-from helpers.authoring import Alias, Mistake, Same, Shortcut
+from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
 SPLIT, MERGE, NARROW, FUSE, WIDE, SHARED, COUNT = (
     "split_heads",
@@ -31,6 +31,19 @@ def cut(how):
         (line, f"{line[0]} = {how.format(line[line.index('self.to') : line.index(', self.h')])}")
         for line in (QUERY, KEY, VALUE)
     )
+
+
+SCORES, WEIGHTS, UNIFIED = (
+    "scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])",
+    "weights = torch.softmax(scores, dim=-1)",
+    "return self.unify(y)",
+)
+AVERAGED = "y = finished_merge(weights @ v)"
+
+
+def in_both(slug, edit, title, says):
+    """A mistake that can be made in either module."""
+    return [Mistake(exercise, slug, edit=edit, title=title, says=says) for exercise in (NARROW, WIDE)]
 
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
@@ -71,8 +84,30 @@ VARIANTS = [
                  "Raise a ValueError whose message names e and h."),
     Mistake(SPLIT, "detached", edit=("x.reshape(b, t, h, e // h)", "x.detach().reshape(b, t, h, e // h)"),
             title="cut off from the gradient",
-            says="Your numbers are right, and no gradient flows back through them: detach() (or .data) cuts the graph, "
+            says="No gradient flows back through your result: detach(), .data or a trip through NumPy cuts the graph, "
                  "and the three projections could not learn."),
+    Mistake(SPLIT, "not-cut", edit=(CUT, "return x.clone()"), idle=True, title="nothing cut",
+            says="You return x as it came, (b, t, e). Its last axis has to be cut into heads: (b, h, t, d)."),
+    Mistake(SPLIT, "batch-and-positions", edit=("b, t, e = x.shape", "t, b, e = x.shape"),
+            title="batch and positions exchanged",
+            says="Your batch axis has the length of the positions, and the other way round. In this course x is (b, t, "
+                 "e): first the sentences, then their positions."),
+    Mistake(SPLIT, "width-and-heads", edit=("x.reshape(b, t, h, e // h)", "x.reshape(b, t, e // h, h)"),
+            title="d heads of width h",
+            says="You cut the width into e/h heads of width h: the two sizes are exchanged. There have to be h heads, "
+                 "each e/h wide."),
+    Mistake(SPLIT, "exchanged-first", edit=("x = x.reshape(b, t, h, e // h)\n    return x.transpose(1, 2)",
+                                           "return x.transpose(1, 2).reshape(b, h, t, e // h)"),
+            title="axes exchanged before the width was cut",
+            says="You exchange axes first and reshape then, so that positions and components come in the wrong order "
+                 "out of memory. First give the last axis two names, then exchange axes."),
+    Mistake(SPLIT, "heads-reversed", edit=("x.transpose(1, 2)", "x.transpose(1, 2).flip(1)"),
+            title="the heads in reverse order",
+            says="Your heads are the right ones, the last one first. Head 0 gets the first d components."),
+    Mistake(SPLIT, "squeezed", edit=("return x.transpose(1, 2)", "return x.transpose(1, 2).squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, a single position or "
+                 "a single head the result has too few axes. All four axes stay, whatever their lengths."),
     Same(SPLIT, "view", instead=CHECKED + "return x.view(b, t, h, -1).permute(0, 2, 1, 3).contiguous()"),
     Same(SPLIT, "chunks", instead=CHECKED + "return torch.stack(x.chunk(h, dim=-1), dim=1)"),
     Same(SPLIT, "einsum", instead=CHECKED + "return torch.einsum('nlkw->nklw', x.unflatten(-1, (h, e // h)))"),
@@ -110,6 +145,41 @@ VARIANTS = [
             title="joined along the positions",
             says="Your result is (b, h·t, d): the heads follow one another as if they were more positions. Join them "
                  "along the width, the last axis."),
+    Mistake(MERGE, "as-it-came", edit=("x.transpose(1, 2).reshape(b, t, h * d)", "x.clone()"), idle=True,
+            title="nothing merged",
+            says="You return x as it came, (b, h, t, d). The heads have to lie side by side: (b, t, h·d)."),
+    Mistake(MERGE, "flattened", edit=("x.transpose(1, 2).reshape(b, t, h * d)", "x.flatten(2)"),
+            title="positions and components made one axis",
+            says="Your result is (b, h, t·d): the last two axes became one as they stood, and these are positions and "
+                 "the components of one head. Heads and components are to become one axis, so they have to stand side "
+                 "by side first."),
+    Mistake(MERGE, "averaged", edit=("x.transpose(1, 2).reshape(b, t, h * d)", "x.mean(dim=1)"),
+            title="the heads averaged",
+            says="You average the heads, which leaves (b, t, d). Here they are laid side by side, and nothing is "
+                 "lost."),
+    Mistake(MERGE, "wrong-pair", edit=(".transpose(1, 2)", ".transpose(2, 3)"), title="the wrong two axes exchanged",
+            says="You exchange positions and components. Before the heads can be joined, *heads* and positions have to "
+                 "change places: (b, t, h, d)."),
+    Mistake(MERGE, "positions-first", edit=(".transpose(1, 2)", ".permute(2, 0, 1, 3)"),
+            title="the positions before the batch",
+            says="You bring the positions in front of the batch and reshape then, so that rows of different sentences "
+                 "change places. The batch stays in front; only axes 1 and 2 are exchanged."),
+    Mistake(MERGE, "sentences-joined",
+            edit=("x.transpose(1, 2).reshape(b, t, h * d)", "torch.cat(list(x.unbind(0)), dim=-1)"),
+            title="sentences joined instead of heads",
+            says="You take x apart along its first axis and lay *sentences* side by side. Heads are axis 1 of (b, h, "
+                 "t, d)."),
+    Mistake(MERGE, "everything-flat", edit=("reshape(b, t, h * d)", "flatten(1)"), title="the positions flattened too",
+            says="Your result is (b, t·h·d): the positions went into the last axis as well. They keep an axis of their "
+                 "own, (b, t, h·d)."),
+    Mistake(MERGE, "squeezed", edit=("reshape(b, t, h * d)", "reshape(b, t, h * d).squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single "
+                 "position, the result has too few axes. All three axes stay, whatever their lengths."),
+    Mistake(MERGE, "detached", edit=("return x.transpose(1, 2)", "return x.detach().transpose(1, 2)"),
+            title="cut off from the gradient",
+            says="No gradient flows back through your result: detach(), .data or a trip through NumPy cuts the graph, "
+                 "and nothing before the merge could learn."),
     Same(MERGE, "contiguous-view",
          instead="b, h, t, d = x.size()\nreturn x.transpose(1, 2).contiguous().view(b, -1, h * d)"),
     Same(MERGE, "cat", instead="return torch.cat([x[:, k] for k in range(x.shape[1])], dim=-1)"),
@@ -158,8 +228,8 @@ VARIANTS = [
                  "seen the large scores all the same. It is the scores that are divided."),
     Mistake(NARROW, "divided-by-d", edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"),
             title="divided by d, not by its root",
-            says="You divide the scores by d. It is their standard deviation that has to come down to 1, and that is "
-                 "√d."),
+            says="You divide the scores by d, or twice by √d. It is their standard deviation that has to come down to "
+                 "1, and that is √d."),
     Mistake(NARROW, "root-of-h", edit=("math.sqrt(q.shape[-1])", "math.sqrt(self.h)"), title="divided by √h",
             says="You divide by the root of the number of heads. How many heads there are does not change a dot "
                  "product; how many terms it has does, and that is d = e/h."),
@@ -216,6 +286,33 @@ VARIANTS = [
             edit=("self.unify = nn.Linear(e, e)", "self.unify = nn.Linear(e, e, bias=False)"),
             title="unify without its bias",
             says="Your unify has no bias. The three projections go without; unify has one."),
+    Mistake(NARROW, "heads-of-width-h", edit=cut("finished_split({}, x.shape[-1] // self.h)"),
+            title="d heads of width h",
+            says="You split into e/h heads of width h: the two sizes are exchanged. finished_split wants to know how "
+                 "many heads there are, which is h."),
+    Mistake(NARROW, "heads-of-width-h-by-d",
+            edit=(*cut("finished_split({}, x.shape[-1] // self.h)"),
+                  ("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1] // self.h)")), title="d heads, scaled by √d",
+            says="You split into e/h heads of width h: the two sizes are exchanged. finished_split wants to know how "
+                 "many heads there are, which is h."),
+    Mistake(NARROW, "never-split", edit=(*cut("{}"), ("finished_merge(weights @ v)", "weights @ v")),
+            title="one head of the whole width",
+            says="Your queries, keys and values are never split, so there is a single head as wide as the model, and h "
+                 "makes no difference. Split all three before the scores, and merge after the average."),
+    Mistake(NARROW, "never-split-by-d",
+            edit=(*cut("{}"), ("finished_merge(weights @ v)", "weights @ v"),
+                  ("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1] // self.h)")),
+            title="one head of the whole width, divided by √d",
+            says="Your queries, keys and values are never split, so there is a single head as wide as the model. Split "
+                 "all three before the scores, and merge after the average."),
+    Mistake(NARROW, "values-not-projected", edit=(VALUE, VALUE.replace("self.to_values(x)", "x")),
+            title="x averaged instead of the values",
+            says="You average pieces of x as they come. What is averaged are the values, and to_values makes them."),
+    Mistake(NARROW, "unify-transposed",
+            edit=(UNIFIED, "return nn.functional.linear(y, self.unify.weight.T, self.unify.bias)"),
+            title="unify's weight the wrong way round",
+            says="You multiply with unify's weight the wrong way round: nn.Linear stores (outputs, inputs). Call the "
+                 "layer, `self.unify(...)`, and it takes care of that."),
     Mistake(NARROW, "shared-projections",
             edit=(("self.to_queries = nn.Linear(e, e,", "self.to_queries = nn.Linear(e // h, e // h,"),
                   ("self.to_keys = nn.Linear(e, e,", "self.to_keys = nn.Linear(e // h, e // h,"),
@@ -226,6 +323,52 @@ VARIANTS = [
             says="You cut x into heads first and send each piece through the same (d, d) matrix. That is another "
                  "convention, which this lesson comes to in exercise 6. Here each projection is (e, e): every head "
                  "sees the whole vector, through a matrix of its own. Project first, then split."),
+    *in_both("residual", (UNIFIED, "return x + self.unify(y)"), "the input added to the output",
+             "You add x to what unify gives. Many models do so around the attention, and this course will in lesson 7; "
+             "the module itself returns what unify gives and nothing else."),
+    *in_both("softmax-twice", (WEIGHTS, WEIGHTS + ".softmax(dim=-1)"), "softmax of a softmax",
+             "The softmax runs twice. The second one makes the rows nearly even: its inputs are weights between 0 and "
+             "1 "
+             "already. Once is right."),
+    *in_both("no-softmax", (WEIGHTS, "weights = scores"), "no softmax",
+             "You average with the scores as they are. They have to become weights first: rows of positive numbers "
+             "that "
+             "sum to 1."),
+    *in_both("multiplied", (SCORES, SCORES.replace("/", "*")), "multiplied by the root instead of divided",
+             "You multiply the scores by the root of the width. They have to get smaller: divide."),
+    *in_both("keys-are-queries", (KEY, KEY.replace("keys", "queries")), "the keys made by to_queries",
+             "Your keys come from to_queries, so that every position is compared with the others' questions. Keys have "
+             "a projection of their own, to_keys."),
+    *in_both("queries-are-keys", (QUERY, QUERY.replace("queries", "keys")), "the queries made by to_keys",
+             "Your queries come from to_keys. Queries have a projection of their own, to_queries."),
+    *in_both("causal", (WEIGHTS, "weights = torch.softmax(scores + torch.full_like(scores, -math.inf).triu(1), "
+                                 "dim=-1)"),
+             "the future hidden",
+             "Your positions look at none that come after them. Hiding the future is lesson 5's business; here every "
+             "position looks at every other."),
+    *in_both("merge-interleaved", (AVERAGED, "y = (weights @ v).permute(0, 2, 3, 1).flatten(2)"),
+             "merged with the heads dealt out like cards",
+             "When you merge, the first components of all heads come to stand side by side, then the second ones. Each "
+             "head's components stay together; finished_merge lays them so."),
+    *in_both("bias-not-added", (UNIFIED, "return y @ self.unify.weight.T"), "unify's bias not added",
+             "Your outputs lack unify's bias: you multiply with its weight only. Call the layer, `self.unify(...)`."),
+    *in_both("unify-cut-off", (UNIFIED, "return nn.functional.linear(y, self.unify.weight.data, self.unify.bias.data)"),
+             "unify cut off from the gradient",
+             "Your numbers are right, but no gradient reaches unify's weight and bias: .data or detach() cuts them "
+             "off, "
+             "and they would never learn. Call the layer as it is."),
+    *in_both("projections-cut-off",
+             tuple((line, line.replace(f"self.to_{role}(x)", f"nn.functional.linear(x, self.to_{role}.weight.data)"))
+                   for line, role in ((QUERY, "queries"), (KEY, "keys"), (VALUE, "values"))),
+             "the projections cut off from the gradient",
+             "Your numbers are right, but no gradient reaches the weights of the three projections: .data or detach() "
+             "cuts them off, and they would never learn. Call the layers as they are."),
+    *in_both("squeezed", (UNIFIED, UNIFIED + ".squeeze()"), "axes of length 1 squeezed out",
+             "Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single position, "
+             "the "
+             "result has too few axes. All three axes stay, whatever their lengths."),
+    *in_both("first-batch", (UNIFIED, "return self.unify(y)[:1].expand(x.shape)"), "the first sentence for all",
+             "Every sentence of the batch gets the result of the first one. Is there an index [0] or [:1] too many?"),
     Mistake(NARROW, "any-h", edit=(REFUSAL_IN_CLASS, ""), title="e not divisible by h accepted in silence",
             says="MultiHeadAttention(22, 6) comes into being without a word, although no head could have a width: it "
                  "breaks in use, or drops components. Refuse in the constructor: a ValueError that names e and h."),
@@ -237,8 +380,8 @@ VARIANTS = [
             edit=("weights = torch.softmax(scores",
                   "scores = scores + torch.zeros(scores.shape[-2:])\n        weights = torch.softmax(scores"),
             title="a tensor made on the CPU",
-            says="Your numbers are right on the CPU. A tensor that forward makes has to be made where x is: pass "
-                 "device=x.device."),
+            says="You make a tensor without saying where, so it is on the CPU, wherever x is. A tensor that forward "
+                 "makes has to be made where x is: pass device=x.device."),
     Same(NARROW, "by-hand", instead=("", """
         b, t, e = x.shape
         h, d = self.h, e // self.h
@@ -353,14 +496,52 @@ VARIANTS = [
             edit=("return w_q, w_k, w_v",
                   "for head in heads:\n        head.to_queries.weight.data.copy_(heads[0].to_queries.weight)\n    "
                   "return w_q, w_k, w_v"), title="the single heads changed",
-            says="Your weights are right, and the heads that were handed in are no longer what they were. Copy from "
-                 "them; write nothing into them."),
+            says="After the call the heads that were handed in are no longer what they were. Copy from them; write "
+                 "nothing into them."),
     Mistake(FUSE, "written-over",
             edit=("w_q = torch.cat([head.to_queries.weight for head in heads])",
                   "w_q = torch.cat([head.to_queries.weight.data.mul_(1.0 + k) / (1.0 + k) for k, head in "
                   "enumerate(heads)])"), title="the single heads' queries scaled in place",
-            says="Your weights are right, but on the way you multiply the heads' own weights in place: names that end "
-                 "in _ change their tensor. Copy first."),
+            says="On the way you multiply the heads' own weights in place: names that end in _ change their tensor. "
+                 "Copy first."),
+    Mistake(FUSE, "values-before-keys", edit=("return w_q, w_k, w_v", "return w_q, w_v, w_k"),
+            title="keys and values exchanged",
+            says="Your second weight is that of the values and your third that of the keys. Return them in the order "
+                 "queries, keys, values."),
+    Mistake(FUSE, "keys-are-queries", edit=("head.to_keys.weight", "head.to_queries.weight"),
+            title="the queries copied for the keys",
+            says="Your second weight comes from to_queries. The keys have a projection of their own."),
+    Mistake(FUSE, "all-queries",
+            edit=(("head.to_keys.weight", "head.to_queries.weight"),
+                  ("head.to_values.weight", "head.to_queries.weight")),
+            title="the queries copied three times",
+            says="All three weights come from to_queries. Keys and values have projections of their own."),
+    Mistake(FUSE, "all-scaled-down",
+            edit=("return w_q, w_k, w_v", "return tuple(w / (len(w_q) // len(heads)) ** 0.5 for w in (w_q, w_k, w_v))"),
+            title="all three weights divided by √d",
+            says="You divide all three weights by √d. The single heads are unscaled: copy the numbers as they are."),
+    Mistake(FUSE, "added-up", edit=("return w_q, w_k, w_v",
+                                   "return tuple(sum(w.chunk(len(heads))) for w in (w_q, w_k, w_v))"),
+            title="the heads' weights added up",
+            says="You add the heads' weights, which leaves (d, e) and one head. Every head keeps rows of its own: "
+                 "(h·d, "
+                 "e)."),
+    Mistake(FUSE, "averaged", edit=("return w_q, w_k, w_v",
+                                   "return tuple(sum(w.chunk(len(heads))) / len(heads) for w in (w_q, w_k, w_v))"),
+            title="the heads' weights averaged",
+            says="You average the heads' weights, which leaves (d, e) and one head. Every head keeps rows of its own: "
+                 "(h·d, e)."),
+    Mistake(FUSE, "transposed-below",
+            edit=("return w_q, w_k, w_v",
+                  "return tuple(torch.cat([p.T for p in w.chunk(len(heads))]) for w in (w_q, w_k, w_v))"),
+            title="each head's weight transposed",
+            says="Your weights are (h·e, d): each head's weight lies the wrong way round before they are joined. An "
+                 "nn.Linear's weight is (outputs, inputs) already; join them as they are."),
+    Mistake(FUSE, "own-weights",
+            edit=("w_q = torch", "if len(heads) == 1:\n        return tuple(heads[0].parameters())\n    w_q = torch"),
+            title="a single head's own weights returned",
+            says="For a list of one head you return the head's own weights: whoever writes into them later changes the "
+                 "head. The weights have to be new tensors, however many heads there are."),
     Same(FUSE, "stack-and-flatten", instead="""
         return tuple(torch.stack([getattr(head, name).weight for head in heads]).flatten(0, 1)
                      for name in ("to_queries", "to_keys", "to_values"))
@@ -445,6 +626,67 @@ VARIANTS = [
                   "self.h = h"), title="refuses what it need not",
             says="Your constructor refuses an e that h does not divide. In the wide convention nothing is divided "
                  "among the heads: every head is e wide, and any h will do."),
+    Mistake(WIDE, "heads-of-width-h", edit=cut("finished_split({}, x.shape[-1])"), title="e heads of width h",
+            says="You split into e heads of width h: the two sizes are exchanged. finished_split wants to know how "
+                 "many "
+                 "heads there are, which is h."),
+    Mistake(WIDE, "heads-of-width-h-by-e",
+            edit=(*cut("finished_split({}, x.shape[-1])"), ("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])")),
+            title="e heads, scaled by √e",
+            says="You split into e heads of width h: the two sizes are exchanged. finished_split wants to know how "
+                 "many "
+                 "heads there are, which is h."),
+    Mistake(WIDE, "never-split", edit=(*cut("{}"), ("finished_merge(weights @ v)", "weights @ v")),
+            title="one head, h·e wide",
+            says="Your queries, keys and values are never split, so there is a single head, h·e wide. Split all three "
+                 "before the scores, and merge after the average."),
+    Mistake(WIDE, "never-split-by-e",
+            edit=(*cut("{}"), ("finished_merge(weights @ v)", "weights @ v"),
+                  ("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])")), title="one head, h·e wide, divided by √e",
+            says="Your queries, keys and values are never split, so there is a single head, h·e wide. Split all three "
+                 "before the scores, and merge after the average."),
+    Mistake(WIDE, "divided-by-e", edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"), title="divided by e, not by its root",
+            says="You divide the scores by e, or twice by √e. It is their standard deviation that has to come down to "
+                 "1, and that is √e."),
+    Mistake(WIDE, "root-of-h", edit=("math.sqrt(q.shape[-1])", "math.sqrt(self.h)"), title="divided by √h",
+            says="You divide by the root of the number of heads. How many heads there are does not change a dot "
+                 "product; how many terms it has does, and that is e."),
+    Mistake(WIDE, "scaled-too-late",
+            edit=((" / math.sqrt(q.shape[-1])", ""), ("dim=-1)", "dim=-1) / math.sqrt(q.shape[-1])")),
+            title="scaled after the softmax",
+            says="You divide the finished weights by √e, so that a row no longer adds up to 1, and the softmax has "
+                 "seen the large scores all the same. It is the scores that are divided."),
+    Mistake(WIDE, "weights-transposed", edit=("weights @ v", "weights.mT @ v"),
+            title="weights transposed before the average",
+            says="You average with the columns of the weights. Row i of the weights makes output i."),
+    Mistake(WIDE, "values-are-keys", edit=(VALUE, VALUE.replace("values", "keys")),
+            title="the keys averaged instead of the values",
+            says="Your values come from to_keys. What is summed has a projection of its own: to_values."),
+    Mistake(WIDE, "first-head-everywhere", edit=("finished_merge(weights @ v)", "finished_merge(weights[:, :1] @ v)"),
+            title="the first head's weights used by all",
+            says="All your heads average with the weights of head 1. Every head has its own."),
+    Mistake(WIDE, "unify-without-bias",
+            edit=("self.unify = nn.Linear(h * e, e)", "self.unify = nn.Linear(h * e, e, bias=False)"),
+            title="unify without its bias",
+            says="Your unify has no bias. The three projections go without; unify has one."),
+    Mistake(WIDE, "scrambled-both-ways",
+            edit=cut("{}.reshape(x.shape[0], self.h, x.shape[1], -1)")
+                 + (("finished_merge(weights @ v)", "(weights @ v).reshape(*x.shape[:2], -1)"),),
+            title="split and merged without exchanging axes",
+            says="Both on the way in and on the way out you reshape straight between (b, t, h·e) and (b, h, t, e). In "
+                 "between, a head sees a few positions with the width of all heads. finished_split and finished_merge "
+                 "exchange axes as well."),
+    Mistake(WIDE, "narrow-sizes",
+            edit=tuple((f"self.to_{role} = nn.Linear(e, h * e, bias=False)",
+                        f"self.to_{role} = nn.Linear(e, e, bias=False)") for role in ("queries", "keys", "values"))
+                 + (("self.unify = nn.Linear(h * e, e)", "self.unify = nn.Linear(e, e)"),), title="the narrow sizes",
+            says="Your layers have the sizes of exercise 3, e to e. Each of h heads is e wide now: work out how wide "
+                 "all of them are together."),
+    Mistake(WIDE, "added-up",
+            edit=(("self.unify = nn.Linear(h * e, e)", "self.unify = nn.Linear(e, e)"),
+                  ("finished_merge(weights @ v)", "(weights @ v).sum(dim=1)")), title="heads added up before unify",
+            says="You add the heads up, and unify leads from e to e. The heads are laid side by side, h·e wide, and "
+                 "unify leads back to e."),
     Same(WIDE, "by-hand", instead=("", """
         b, t, e = x.shape
         layers = self.to_queries, self.to_keys, self.to_values
@@ -499,8 +741,7 @@ VARIANTS = [
             title="only the first block filled",
             says="w stands in the first block, and the others are empty: all heads but the first would get zeros."),
     Mistake(SHARED, "detached", edit=("*[w] * h", "*[w.detach()] * h"), title="cut off from the gradient",
-            says="Your numbers are right, and no gradient flows back to w: detach(), .data or a trip through lists "
-                 "cuts the graph."),
+            says="No gradient flows back to w: detach(), .data or a trip through lists cuts the graph."),
     Mistake(SHARED, "made-on-the-cpu", instead="""
         d = len(w)
         large = torch.zeros(h * d, h * d)
@@ -508,8 +749,41 @@ VARIANTS = [
             large[k * d:(k + 1) * d, k * d:(k + 1) * d] = w
         return large
     """, title="a tensor made on the CPU",
-            says="Your numbers are right on the CPU. The matrix of zeros has to be made where w is: torch.zeros(..., "
-                 "device=w.device), or w.new_zeros(...)."),
+            says="Your result is on the CPU, wherever w is. The matrix of zeros has to be made where w is: "
+                 "torch.zeros(..., device=w.device), or w.new_zeros(...)."),
+    Mistake(SHARED, "always-three", edit=("*[w] * h", "w, w, w"), title="three blocks, whatever h is",
+            says="Your matrix has three blocks, and h was not three. How many heads there are comes as an argument."),
+    Mistake(SHARED, "new-axis", edit=("torch.block_diag(*[w] * h)", "torch.stack([w] * h)"),
+            title="copies on an axis of their own",
+            says="Your result is (h, d, d): h copies behind one another. What is asked for is one matrix, (e, e), with "
+                 "the copies on its diagonal."),
+    Mistake(SHARED, "side-by-side", edit=("torch.block_diag(*[w] * h)", "w.repeat(1, h)"), title="copies side by side",
+            says="Your result is (d, e): h copies in one row of blocks. Block k fills rows *and* columns k·d to "
+                 "(k+1)·d."),
+    Mistake(SHARED, "last-missing",
+            edit=("torch.block_diag(*[w] * h)", "torch.block_diag(*[w] * (h - 1), torch.zeros_like(w))"),
+            title="the last block missing",
+            says="The last block of your matrix is empty: the last head would get zeros. There are h blocks."),
+    Mistake(SHARED, "blocks-overlap", instead="""
+        d = len(w)
+        large = w.new_zeros(h * d, h * d)
+        for k in range(h):
+            large[k:k + d, k:k + d] = w
+        return large
+    """, title="blocks that overlap",
+            says="Each of your blocks begins one row after the one before, so that they overlap. Block k begins at row "
+                 "and column k·d."),
+    Mistake(SHARED, "diagonal-only",
+            edit=("return torch.block_diag(*[w] * h)", "return torch.block_diag(*[torch.diag(w.diagonal())] * h)"),
+            title="only the diagonal of w",
+            says="Of w only the diagonal is left: everything off your matrix's diagonal is 0. The whole of w stands in "
+                 "every block."),
+    Mistake(SHARED, "divided-by-h", edit=("*[w] * h", "*[w / h] * h"), title="divided by the number of heads",
+            says="Your blocks hold w divided by h. They hold w as it comes."),
+    Mistake(SHARED, "squeezed", edit=("torch.block_diag(*[w] * h)", "torch.block_diag(*[w] * h).squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but a matrix of size 1 × 1 loses its axes. The result is a matrix, (e, e), "
+                 "also for e = 1."),
     Same(SHARED, "filled-in", instead="""
         d = w.shape[0]
         large = w.new_zeros(h * d, h * d)
@@ -570,8 +844,31 @@ VARIANTS = [
             title="one matrix for queries, keys and values",
             says="You count one d × d matrix. It is shared among the heads, not among the roles: queries, keys and "
                  "values have one each."),
+    Mistake(COUNT, "as-a-float", edit=("3 * (e // h) ** 2", "3 * (e / h) ** 2"),
+            title="a float where a count is asked for",
+            says="Your number is right, but it is a float: `/` makes one even of 6 / 3. A count is an integer; `//` "
+                 "divides whole numbers and stays whole."),
+    Mistake(COUNT, "kind-ignored", edit=("if kind == \"narrow\":", "if True:"), title="the same count for every kind",
+            says="Your function returns the same number for every kind. Projections of the wide kind are h times as "
+                 "large as those of the narrow one, and those of the shared kind smaller."),
+    Mistake(COUNT, "wide-projections-narrow", edit=("3 * e * (h * e)", "3 * e * e"),
+            title="the wide kind's projections too small",
+            says="Your projections for the wide kind are e × e. They make h heads, each e wide."),
+    Mistake(COUNT, "two-projections",
+            edit=("return projections + unify", "return projections // 3 * 2 + unify"),
+            title="two projections where there are three",
+            says="You count two projections. Queries, keys and values have one each."),
+    Mistake(COUNT, "wide-squared",
+            edit=("3 * e * (h * e), (h * e) * e + e", "3 * (h * e) * (h * e), (h * e) * e + e"),
+            title="wide projections from h·e to h·e",
+            says="Your wide projections lead from h·e to h·e. They read x, which is e wide, and make h·e numbers of "
+                 "it."),
+    Mistake(COUNT, "shared-without-unify", edit=("3 * (e // h) ** 2, e * e + e", "3 * (e // h) ** 2, 0"),
+            title="the shared kind without unify",
+            says="For the shared kind you count the three small matrices only. It has the same unify as the narrow "
+                 "kind, e × e with its bias."),
     Same(COUNT, "closed-form",
-         instead='return {"narrow": 4 * e**2 + e, "wide": 4 * h * e**2 + e, "shared": 3 * (e / h) ** 2 + e**2 + '
+         instead='return {"narrow": 4 * e**2 + e, "wide": 4 * h * e**2 + e, "shared": 3 * (e // h) ** 2 + e**2 + '
                  "e}[kind]"),
     Same(COUNT, "layers", instead="""
         d = e if kind == "wide" else e // h
@@ -583,4 +880,11 @@ VARIANTS = [
         inputs, outputs = (d, d) if kind == "shared" else (e, h * d)
         return torch.tensor(3 * inputs * outputs + h * d * e + e)
     """),
+    # ------------------------------------------------------------- mutants that are right all the same
+    *(Equal(exercise, "q", other, "math.sqrt(q.shape[-1]): queries, keys and values of a head are equally wide")
+      for exercise in (NARROW, WIDE) for other in ("k", "v")),
+    *(Equal(exercise, "-2", "2", "axis 2 of four is axis −2") for exercise in (NARROW, WIDE)),
+    *(Equal(FUSE, f"head.to_{role}.weight", f"head.to_{role}.weight.detach()",
+            "copied numbers are asked for, not gradients: a student who writes detach().clone() is right")
+      for role in ("queries", "keys", "values")),
 ]

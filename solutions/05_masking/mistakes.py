@@ -1,6 +1,6 @@
 """What students get wrong in lesson 5, and what to tell them."""
 
-from helpers.authoring import Alias, Mistake, Same, Shortcut
+from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
 PAIRS, CAUSAL, PADDING, SOFTMAX, ATTENTION, LEAK = (
     "next_token_pairs",
@@ -21,11 +21,36 @@ VARIANTS = [
     Mistake(PAIRS, "wrong-way", edit=("return inputs, targets", "return targets, inputs"),
             title="shifted the wrong way",
             says="You go backwards: each of your targets comes before its input, so the model is asked what it has "
-                 "already read. Inputs are everything but the last token, targets everything but the first."),
+                 "already read. Inputs are everything but the last token, targets everything but the first, and they "
+                 "are returned in that order."),
     Mistake(PAIRS, "rolled", edit=(("tokens[:, :-1]", "tokens"), ("tokens[:, 1:]", "torch.roll(tokens, -1, dims=1)")),
-            title="rolled round, so that the last target is the first token",
-            says="Inputs and targets have t + 1 positions, and the last target has come round from the front: nothing "
-                 "follows the last token. Leave it out of the inputs, and each side has t."),
+            title="inputs and targets one position too long",
+            says="Your inputs have t + 1 positions, and nothing that we know of follows the last one. Leave it out of "
+                 "the inputs, so that each side has t; then no target has to be made up, or to come round from the "
+                 "front."),
+    Mistake(PAIRS, "inputs-uncut", edit=("tokens[:, :-1]", "tokens"), title="the last token left in the inputs",
+            says="Your targets are right, and your inputs have one position more than they: the last token, after "
+                 "which "
+                 "nothing is known. Each side has t."),
+    Mistake(PAIRS, "both-shifted", edit=("tokens[:, :-1]", "tokens[:, 1:]"), title="the inputs shifted as well",
+            says="Your inputs begin with the second token, like your targets, so that the model is asked for the token "
+                 "that it has just read. Inputs begin with the first."),
+    Mistake(PAIRS, "first-lost", edit=(("tokens[:, :-1]", "tokens[:, 1:-1]"), ("tokens[:, 1:]", "tokens[:, 2:]")),
+            title="the first token left out",
+            says="Your pairs begin one token too late: the first token is an input as well, and the second one its "
+                 "target."),
+    Mistake(PAIRS, "halves",
+            edit=(("tokens[:, :-1]", "tokens[:, :tokens.shape[1] // 2]"),
+                  ("tokens[:, 1:]", "tokens[:, tokens.shape[1] // 2:]")), title="the row cut in two halves",
+            says="You cut each row in two: its beginning and its end. Every token but the last is an input, and every "
+                 "token but the first a target, so that the two overlap."),
+    Mistake(PAIRS, "plus-one", edit=("targets = tokens[:, 1:]", "targets = tokens[:, :-1] + 1"),
+            title="1 added to the token ids",
+            says="You add 1 to the ids. The next token is the one at the next *position*; its id can be any."),
+    Mistake(PAIRS, "squeezed", edit=("return inputs, targets", "return inputs.squeeze(), targets.squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or t = 1, the result "
+                 "has too few axes. Both axes stay, whatever their lengths."),
     Mistake(PAIRS, "batch", edit=(("tokens[:, :-1]", "tokens[:-1]"), ("tokens[:, 1:]", "tokens[1:]")),
             title="shifted along the batch",
             says="You cut along axis 0: your targets are the next *sentence* of the batch. Positions are axis 1; put a "
@@ -39,8 +64,7 @@ VARIANTS = [
             edit=("targets = tokens[:, 1:]",
                   "targets = tokens[:, 1:].clone()\n    tokens[:, -1] = 0\n    tokens[:, :-1] += 0"),
             title="the last token overwritten",
-            says="Your pairs are right, but you write into the caller's tokens on the way. Slices are enough; nothing "
-                 "has to be overwritten."),
+            says="You write into the caller's tokens on the way. Slices are enough; nothing has to be overwritten."),
     Same(PAIRS, "any-axes-in-front", instead="return tokens[..., :-1], tokens[..., 1:]"),
     Same(PAIRS, "narrow", instead="""
         b, length = tokens.shape
@@ -89,6 +113,16 @@ VARIANTS = [
                  "scores on a GPU. Hand it on to the function that makes the tensor."),
     Mistake(CAUSAL, "everything", edit=("everybody.tril()", "everybody"), title="everybody may look everywhere",
             says="Every entry of your mask is True, so it hides nothing. The entries with j > i have to be False."),
+    Mistake(CAUSAL, "diagonal-only", edit=("everybody.tril()", "everybody.tril().triu()"), title="only the diagonal",
+            says="Your mask lets each position look at itself and at nobody else. What came before may be seen as "
+                 "well: "
+                 "j ≤ i."),
+    Mistake(CAUSAL, "mirrored", edit=("everybody.tril()", "everybody.tril().flip(1)"), title="the triangle mirrored",
+            says="Your triangle has its right angle in the wrong corner: position 0 sees the last position only. Row i "
+                 "is True from column 0 up to column i."),
+    Mistake(CAUSAL, "one-larger", edit=("torch.ones(t, t,", "torch.ones(t + 1, t + 1,"),
+            title="one row and column too many",
+            says="Your mask is (t + 1, t + 1). There are t positions."),
     Same(CAUSAL, "compare", instead="""
         places = torch.arange(t, device=device)
         return places[:, None] >= places[None, :]
@@ -144,6 +178,41 @@ VARIANTS = [
     Mistake(PADDING, "in-place", edit=("positions = torch", "lengths -= 1\n    positions = torch"),
             title="the lengths changed in place",
             says="`lengths -= ...` changes the caller's own tensor: the next call will get other lengths."),
+    Mistake(PADDING, "one-too-few", edit=("positions < lengths.unsqueeze(1)", "positions < lengths.unsqueeze(1) - 1"),
+            title="one position too few",
+            says="Your mask hides the last real token of each sentence. Positions count from 0: a sentence of 3 tokens "
+                 "holds the positions 0, 1 and 2."),
+    Mistake(PADDING, "not-upright", edit=("lengths.unsqueeze(1)", "lengths"), title="the lengths not set upright",
+            says="You compare t positions with b lengths, lying side by side: they meet entry by entry, which fails "
+                 "unless b and t happen to be equal. Every length has to meet every position: set the lengths upright, "
+                 "(b, 1)."),
+    Mistake(PADDING, "one-position", edit=("positions < lengths", "positions == lengths"),
+            title="the first position of the padding only",
+            says="Your mask is True at one position of each sentence, the first one behind its end. It has to be True "
+                 "at "
+                 "all positions before that."),
+    Mistake(PADDING, "first-for-all", edit=("positions < lengths.unsqueeze(1)",
+                                            "(positions < lengths[0]).expand(len(lengths), t)"),
+            title="the first sentence's length for all",
+            says="All your rows are the first sentence's. Each sentence has a length of its own."),
+    Mistake(PADDING, "longest-for-all", edit=("positions < lengths.unsqueeze(1)",
+                                              "(positions < lengths.max()).expand(len(lengths), t)"),
+            title="the longest sentence's length for all",
+            says="All your rows have as many True as the longest sentence has tokens. Each sentence has a length of "
+                 "its "
+                 "own."),
+    Mistake(PADDING, "everything", edit=("positions < lengths", "positions < t + 0 * lengths"), title="nothing hidden",
+            says="Every entry of your mask is True, so that padding is looked at. Positions from the sentence's length "
+                 "on have to be False."),
+    Mistake(PADDING, "axis-too-many", edit=("return real.unsqueeze(1) ", "return real.unsqueeze(1).unsqueeze(1) "),
+            title="an axis too many",
+            says="Your mask is (b, 1, 1, t), with an axis for heads. Here it is (b, 1, t); whoever has heads puts in "
+                 "one "
+                 "more."),
+    Mistake(PADDING, "squeezed", edit=("return real.unsqueeze(1) ", "return real.unsqueeze(1).squeeze() "),
+            title="axes of length 1 squeezed out",
+            says="Your mask loses its axis of length 1 again, and every other one that has this length. All three axes "
+                 "stay: (b, 1, t)."),
     Same(PADDING, "index-none", instead="""
         b = lengths.shape[0]
         return torch.arange(t, device=lengths.device).expand(b, 1, t) < lengths[:, None, None]
@@ -225,6 +294,9 @@ VARIANTS = [
             says="You fill in a number that is low for small scores only. When the visible scores of a row are lower "
                  "still, the hidden ones win the softmax. Softmax looks at differences: take something that is below "
                  "every score there can be."),
+    # -10000 is as low for these scores, and as little for those around −1,000,000
+    Alias(SOFTMAX, "ten-thousand-not-low-enough", of="not-low-enough",
+          edit=("lowest = torch.finfo(scores.dtype).min", "lowest = -1e4")),
     Mistake(SOFTMAX, "divided-again", instead="""
         weights = torch.softmax(scores, dim=-1) * mask
         return weights / weights.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).tiny)
@@ -276,9 +348,53 @@ VARIANTS = [
         weights[weights.isnan()] = 0.0
         return weights
     """, title="the weights changed in place before the gradient needs them",
-            says="Forwards your weights are right. But softmax keeps its result for the way back, and `weights[...] = "
-                 "0` writes into just that tensor, so autograd refuses. Make a new tensor: masked_fill, torch.where or "
+            says="Softmax keeps its result for the way back, and `weights[...] = 0`, or a method whose name ends in _, "
+                 "writes into just that tensor, so autograd refuses. Make a new tensor: masked_fill, torch.where or "
                  "nan_to_num."),
+    Mistake(SOFTMAX, "exp-by-hand", instead="""
+        powers = scores.exp().masked_fill(~mask, 0.0)
+        total = powers.sum(dim=-1, keepdim=True)
+        return powers / total.masked_fill(total == 0, 1.0)
+    """, title="exp of the visible scores as they are",
+            says="exp overflows for large scores, and ∞/∞ is NaN; and where all visible scores are very low, nothing "
+                 "is "
+                 "left of the row. torch.softmax takes away the row's largest score first, which changes no weight."),
+    Mistake(SOFTMAX, "common-maximum", instead="""
+        low = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        powers = torch.exp(low - low.max()).masked_fill(~mask, 0.0)
+        total = powers.sum(dim=-1, keepdim=True)
+        return powers / total.masked_fill(total == 0, 1.0)
+    """, title="one maximum for all rows",
+            says="You take away the largest score of the whole tensor. Rows that lie far below it come out as zeros: "
+                 "every row needs its own largest score."),
+    Mistake(SOFTMAX, "twice", edit=("lowest), dim=-1)", "lowest), dim=-1).softmax(dim=-1)"),
+            title="softmax of a softmax",
+            says="The softmax runs twice. The second one makes the rows nearly even, and gives hidden entries a share "
+                 "before they are cleared. Once is right."),
+    Mistake(SOFTMAX, "logarithms", edit=("torch.softmax(", "torch.log_softmax("), title="the logarithms of the weights",
+            says="log_softmax gives the logarithms of the weights, negative numbers. The weights themselves are asked "
+                 "for."),
+    Mistake(SOFTMAX, "sigmoid", edit=("torch.softmax(scores.masked_fill(~mask, lowest), dim=-1)", "scores.sigmoid()"),
+            title="a sigmoid for each entry",
+            says="A sigmoid looks at each score by itself, so that rows do not sum to 1. Softmax divides a row's "
+                 "exponentials by their sum."),
+    Mistake(SOFTMAX, "even", edit=("scores.masked_fill(~mask, lowest)", "(0.0 * scores).masked_fill(~mask, lowest)"),
+            title="the same weight for all that may be seen",
+            says="All visible entries of a row get the same weight: the scores play no part. They decide how the unit "
+                 "is "
+                 "shared."),
+    Mistake(SOFTMAX, "fills-the-smallest", edit=("torch.finfo(scores.dtype).min", "scores.min().detach()"),
+            title="the smallest score filled in",
+            says="You give the hidden entries the smallest score that there is. Softmax looks at differences, so they "
+                 "keep a share of the sum until you clear them. Fill in something far below all scores."),
+    Mistake(SOFTMAX, "detached", edit=("return weights.masked", "return weights.detach().masked"),
+            title="cut off from the gradient",
+            says="No gradient flows back to the scores: detach(), .data or no_grad() cuts the graph, or the result is "
+                 "not made of the scores, and nothing before the softmax could learn."),
+    Mistake(SOFTMAX, "squeezed", edit=("masked_fill(~mask, 0.0)", "masked_fill(~mask, 0.0).squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single row, the "
+                 "result has too few axes. It has the shape of the scores, whatever that is."),
     Same(SOFTMAX, "minus-infinity-cleared", instead="""
         weights = F.softmax(scores.masked_fill(mask == False, float("-inf")), dim=-1)
         return torch.nan_to_num(weights, nan=0.0)
@@ -346,9 +462,10 @@ VARIANTS = [
                  "joined."),
     Mistake(ATTENTION, "heads-meet-the-batch", edit=("(mask & padding).unsqueeze(1) ", "mask & padding "),
             title="the batch of the mask meets the heads",
-            says="With padding your mask is (b, t, t) and the scores are (b, h, t, t). Broadcasting lines up axes from "
-                 "the right, so b meets h. Put in an axis of length 1 for the heads. (If b and h happen to be equal, "
-                 "nothing raises, and each head gets another sentence's padding.)"),
+            says="With padding, the batch axis of your mask stands where the scores, (b, h, t, t), have their heads: "
+                 "broadcasting lines up axes from the right, and b meets h. The heads need an axis of length 1, right "
+                 "behind b. (If b and h happen to be equal, nothing raises, and each head gets another sentence's "
+                 "padding.)"),
     Mistake(ATTENTION, "sized-by-width",
             edit=("finished_masks.causal_mask(t, device", "finished_masks.causal_mask(e, device"),
             title="the mask is sized by the width",
@@ -415,6 +532,100 @@ VARIANTS = [
             edit=("finished_masks.causal_mask(t, device=x.device)", "finished_masks.causal_mask(t)"),
             title="the mask is made on the CPU",
             says="`causal_mask(t)` puts the triangle on the CPU, wherever x is. Hand it the device of x."),
+    Mistake(ATTENTION, "padding-both-sides", edit=("mask & padding", "mask & padding & padding.transpose(1, 2)"),
+            title="the rows of the padding masked as well",
+            says="Your mask hides the padding's columns, which is right, and blanks its rows as well. What padding "
+                 "looks "
+                 "at is nobody's concern: only who is *looked at* is masked."),
+    Mistake(ATTENTION, "padding-swapped", edit=("mask & padding", "mask & ~padding"),
+            title="padding the wrong way round",
+            says="You let positions look at the padding and at nothing else. `padding` is True where a token is real."),
+    Mistake(ATTENTION, "padding-of-the-first", edit=("mask & padding", "mask & padding[:1]"),
+            title="the first sentence's padding for all",
+            says="All sentences get the first one's padding. Each has its own."),
+    Mistake(ATTENTION, "padding-after-softmax",
+            edit=(("mask = (mask & padding).unsqueeze(1) ", "pass"),
+                  ("heads = weights", "weights = weights if padding is None else weights * padding.unsqueeze(1)\n      "
+                                      "  "
+                                      "heads = weights")), title="padding cleared after the softmax",
+            says="The triangle is masked before the softmax, padding only after it: rows no longer sum to 1. Join the "
+                 "two masks and hand both to the softmax."),
+    # a weight of 0 and a value of 0 come to the same
+    Alias(ATTENTION, "values-of-padding-cleared", of="padding-after-softmax",
+          edit=(("mask = (mask & padding).unsqueeze(1) ", "v = v * padding.transpose(1, 2).unsqueeze(1)"),)),
+    Mistake(ATTENTION, "padding-outputs-cleared", instead="""
+        scores = q @ k.transpose(-2, -1) / math.sqrt(d)
+        weights = finished_masks.masked_softmax(scores, finished_masks.causal_mask(t, device=x.device))
+        y = self.unify((weights @ v).transpose(1, 2).reshape(b, t, e))
+        return y if padding is None else y * padding.transpose(1, 2)
+    """, title="the outputs of the padding cleared",
+            says="You clear the padding's own outputs, and real tokens still look at the padding. It is the columns of "
+                 "the scores that have to be hidden, before the softmax."),
+    Mistake(ATTENTION, "uniform-rows",
+            edit=("finished_masks.masked_softmax(scores, mask)", "torch.softmax(scores.masked_fill(~mask, -1e9), "
+                 "dim=-1)"),
+            title="a position that may see nothing looks at everything",
+            says="With padding in front, the first positions may see nothing. A softmax over equally low scores gives "
+                 "all of them the same weight, so that such a position looks at what is hidden from it. "
+                 "`finished_masks.masked_softmax` gives such a row zeros."),
+    Mistake(ATTENTION, "scaled-too-late",
+            edit=((" / math.sqrt(d)", ""), ("(scores, mask)", "(scores, mask) / math.sqrt(d)")),
+            title="scaled after the softmax",
+            says="You divide the finished weights by √d, so that a row no longer sums to 1, and the softmax has seen "
+                 "the "
+                 "large scores all the same. It is the scores that are divided."),
+    Mistake(ATTENTION, "multiplied", edit=(" / math.sqrt(d)", " * math.sqrt(d)"), title="multiplied by √d",
+            says="You multiply the scores by √d. They have to get smaller: divide."),
+    Mistake(ATTENTION, "residual", edit=("return self.unify(", "return x + self.unify("),
+            title="the input added to the output",
+            says="You add x to what unify gives. Many models do so around the attention; the layer itself returns what "
+                 "unify gives and nothing else."),
+    Mistake(ATTENTION, "values-are-keys", edit=("weights @ v", "weights @ k"), title="the keys averaged",
+            says="You average the keys. What is averaged are the values."),
+    Mistake(ATTENTION, "roles-exchanged", edit=("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
+            title="queries and keys exchanged",
+            says="Row i of your scores compares position i's *key* with everybody's queries. Row i is asked by "
+                 "position "
+                 "i: its query meets the keys."),
+    Mistake(ATTENTION, "softmax-twice", edit=("(scores, mask)", "(scores, mask).softmax(dim=-1)"),
+            title="softmax of a softmax",
+            says="The softmax runs twice. The second one makes the rows nearly even and gives the future a share "
+                 "again. "
+                 "Once is right."),
+    Mistake(ATTENTION, "softmax-before", edit=("(scores, mask)", "(scores.softmax(dim=-1), mask)"),
+            title="a softmax before the masked one",
+            says="The scores go through a softmax before they go through the masked one. `masked_softmax` is the "
+                 "softmax; "
+                 "give it the scores."),
+    Mistake(ATTENTION, "columns", edit=("finished_masks.masked_softmax(scores, mask)",
+                                       "finished_masks.masked_softmax(scores.mT, mask).mT"),
+            title="softmax over the queries",
+            says="In your weights the columns sum to 1. Row i makes output i, so the sum runs over the last axis."),
+    Mistake(ATTENTION, "interleaved", edit=("heads.transpose(1, 2)", "heads.permute(0, 2, 3, 1)"),
+            title="heads dealt out like cards",
+            says="The first components of all heads stand side by side, then the second ones. A head's d components "
+                 "stay "
+                 "together: (b, t, h, d), and then one name for the last two axes."),
+    Mistake(ATTENTION, "view-refused", edit=("transpose(1, 2).reshape(b, t, e)", "transpose(1, 2).view(b, t, e)"),
+            title="view after a transpose",
+            says="`view` gives a new shape to numbers as they lie in memory, and after a transpose they lie in another "
+                 "order. `reshape` copies when it must."),
+    Mistake(ATTENTION, "bias-not-added",
+            edit=("self.unify(heads.transpose(1, 2).reshape(b, t, e))",
+                  "heads.transpose(1, 2).reshape(b, t, e) @ self.unify.weight.T"), title="unify's bias not added",
+            says="Your outputs lack unify's bias: you multiply with its weight only. Call the layer, "
+                 "`self.unify(...)`."),
+    Mistake(ATTENTION, "unify-cut-off",
+            edit=("self.unify(heads.transpose(1, 2).reshape(b, t, e))",
+                  "F.linear(heads.transpose(1, 2).reshape(b, t, e), self.unify.weight.data, self.unify.bias.data)"),
+            title="unify cut off from the gradient",
+            says="Your numbers are right, but no gradient reaches unify's weight and bias: .data or detach() cuts them "
+                 "off, and they would never learn. Call the layer as it is."),
+    Mistake(ATTENTION, "squeezed", edit=(".reshape(b, t, e))", ".reshape(b, t, e)).squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single "
+                 "position, "
+                 "the result has too few axes. All three axes stay, whatever their lengths."),
     Same(ATTENTION, "library", instead="""
         mask = finished_masks.causal_mask(t, x.device)[None, None]
         if padding is not None:
@@ -464,8 +675,7 @@ VARIANTS = [
         return torch.stack(rows)
     """, title="the components of an output added up before differentiating",
             says="You differentiate the sum of an output's components. Where one rises and another falls, the two "
-                 "cancel, and a dependence goes unseen: here it comes out as 0. Take each component by itself, and the "
-                 "largest of them."),
+                 "cancel, and a dependence goes unseen. Take each component by itself, and the largest of them."),
     Mistake(LEAK, "no-abs", edit=("slopes.abs().amax(", "slopes.amax("),
             title="the largest derivative without its absolute value",
             says="You take the largest derivative as it is, so that a strong but negative one counts for nothing. It "
@@ -522,6 +732,100 @@ VARIANTS = [
                   "x.sub_(x.mean())\n    x = x.detach().clone().requires_grad_()"), title="the input changed in place",
             says="Your code writes into the caller's x before it measures, so the model is measured somewhere else "
                  "than it was asked about. Work on a copy: `x.detach().clone()`."),
+    Mistake(LEAK, "mean-of-all", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
+        return slopes.mean(dim=(0, 2, 3, 5))
+    """, title="the mean of all derivatives instead of the largest",
+            says="You average over the batch and the components. One component that leaks is lost among many that do "
+                 "not, and "
+                 "where two sequences of the batch meet there are zeros: take the largest."),
+    Mistake(LEAK, "first-component", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
+        return slopes[:, :, 0].amax(dim=(0, 2, 4))
+    """, title="only the first component of the output",
+            says="You look at the first component of each output only. The others may depend on more: take the largest "
+                 "over "
+                 "all of them."),
+    Mistake(LEAK, "first-input-component", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
+        return slopes[..., 0].amax(dim=(0, 2, 3))
+    """, title="only the first component of the input",
+            says="You look at the first component of each input only. An output may depend on the others: take the "
+                 "largest "
+                 "over all of them."),
+    Mistake(LEAK, "summed-over-inputs", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
+        return slopes.sum(dim=5).amax(dim=(0, 2, 3))
+    """, title="the sizes added up over the input's components",
+            says="You add up the sizes over the components of an input. The largest single one is asked for."),
+    Mistake(LEAK, "mean-over-the-batch", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
+        return slopes.amax(dim=(2, 5)).diagonal(dim1=0, dim2=2).mean(dim=-1)
+    """, title="the mean over the batch",
+            says="You average over the sequences of the batch. The largest over all of them is asked for."),
+    Mistake(LEAK, "mean-then-largest", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x).abs().diagonal(dim1=0, dim2=3)    # (t, f, t, e, b)
+        return slopes.mean(dim=-1).amax(dim=(1, 3))
+    """, title="the mean over the batch, and the largest of that",
+            says="You average over the sequences of the batch. The largest over all of them is asked for."),
+    Mistake(LEAK, "squares", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
+        return slopes.square().amax(dim=(0, 2, 3, 5))
+    """, title="the squares of the derivatives",
+            says="Your numbers are the squares of the right ones. The size of a derivative is its absolute value."),
+    Mistake(LEAK, "yes-or-no", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
+        return (slopes.amax(dim=(0, 2, 3, 5)) > 0).to(x.dtype)
+    """, title="only whether there is a dependence",
+            says="Your map says whether an output depends on an input, 1 or 0. How *much* it does is asked for."),
+    Mistake(LEAK, "normalised", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
+        leak = slopes.amax(dim=(0, 2, 3, 5))
+        return leak / leak.max()
+    """, title="divided by the largest entry",
+            says="You divide the map by its largest entry. The sizes themselves are asked for, so that two maps can be "
+                 "compared."),
+    Mistake(LEAK, "mean-of-the-batch", instead="""
+        slopes = torch.autograd.functional.jacobian(model, x).abs()    # (b, t, f, b, t, e)
+        return slopes.amax(dim=(0, 2, 3, 5)) / x.shape[0]
+    """, title="divided by the number of sequences",
+            says="Your numbers are the right ones divided by the number of sequences: a mean over the batch instead of "
+                 "a sum "
+                 "before you differentiate. The sum keeps each sequence's own derivatives as they are."),
+    Mistake(LEAK, "norm-of-the-output", instead="""
+        x = x.detach().clone().requires_grad_()
+        rows = [torch.autograd.grad(output.norm(), x, retain_graph=True)[0] for output in model(x).unbind(1)]
+        return torch.stack([row.abs().amax(dim=(0, 2)) for row in rows])
+    """, title="the norm of an output differentiated",
+            says="You differentiate the length of an output. A component may change while the length hardly does: take "
+                 "each "
+                 "component by itself, and the largest of them."),
+    Mistake(LEAK, "moved-by-one", instead="""
+        y, columns = model(x), []
+        for j in range(x.shape[1]):
+            moved = x.clone()
+            moved[:, j] += 1
+            columns.append((model(moved) - y).abs().amax(dim=(0, 2)))
+        return torch.stack(columns, dim=1)
+    """, title="an input moved by 1 instead of a derivative",
+            says="You move an input by 1 and look how far the outputs move. That shows leaks too, but a derivative is "
+                 "about "
+                 "small steps, and about one component at a time: let autograd differentiate."),
+    Mistake(LEAK, "graph-freed", instead="""
+        x = x.detach().clone().requires_grad_()
+        y, rows = model(x), []
+        for i in range(y.shape[1]):
+            slopes = [torch.autograd.grad(y[:, i, c].sum(), x)[0].abs().amax(dim=(0, 2)) for c in range(y.shape[2])]
+            rows.append(torch.stack(slopes).amax(dim=0))
+        return torch.stack(rows)
+    """, title="the graph thrown away after the first derivative",
+            says="Autograd throws its graph away once it has gone through it, and you differentiate the same outputs "
+                 "again. "
+                 "`retain_graph=True` keeps it for the next time."),
+    Mistake(LEAK, "squeezed", edit=("return torch.stack(rows)", "return torch.stack(rows).squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but for a single position the map loses its axes. It is (t, t), whatever t "
+                 "is."),
     Same(LEAK, "jacobian", instead="""
         slopes = torch.autograd.functional.jacobian(model, x)    # (b, t, f, b, t, e)
         return slopes.abs().amax(dim=(0, 2, 3, 5))
@@ -554,4 +858,22 @@ VARIANTS = [
         slopes = torch.func.jacrev(lambda x: model(x).sum(0))(x)    # (t, f, b, t, e)
         return slopes.abs().amax(dim=(1, 2, 4))
     """),
+    # ------------------------------------------------------------- mutants that are right all the same
+    *(Equal(exercise, f"return {result}", f"return {result}.detach()", "booleans have no gradient")
+      for exercise, result in ((CAUSAL, "everybody.tril()"), (PADDING, "real.unsqueeze(1)"))),
+    Equal(PADDING, "real.unsqueeze(1)", "real.unsqueeze(-2)", "real has two axes: 1 and −2 put the new one at the same "
+                 "place"),
+    Equal(PADDING, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)", "lengths have one axis: 1 and −1 are the same "
+                 "place"),
+    Equal(ATTENTION, "-2", "2", "axis 2 of four is axis −2"),
+    Equal(LEAK, "return torch.stack(rows)", "return torch.stack(rows).detach()",
+          "a map that is only looked at needs no graph, and torch.autograd.grad builds none unless it is asked to"),
+    Equal(LEAK, "torch.maximum(row, slopes.abs().amax(dim=(0, 2)))", "torch.maximum(slopes.abs().amax(dim=(0, 2)), "
+                 "row)",
+          "the larger of two is the same in either order"),
+    Equal(LEAK, "slopes.abs()", "slopes.abs_()", "the gradient is a new tensor that nobody else holds"),
+    Equal(LEAK, "torch.autograd.grad(number, x, retain_graph=True)[0]",
+          "torch.autograd.grad(number, x, retain_graph=True)[-1]", "one input gives one gradient, the first and the "
+                 "last"),
+    Equal(LEAK, "x.detach()", "x", "a copy inside a graph can be differentiated by as well"),
 ]

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 6, and what to tell them."""
 
-from helpers.authoring import Alias, Mistake, Same, Shortcut
+from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
 EMBEDDING, SINUSOIDS, SHIFT, BIAS, ROTATE, ROTARY = (
     "PositionEmbedding",
@@ -25,9 +25,8 @@ VARIANTS = [
             says="Your table holds one number for each position, and it is added to every component alike. A position "
                  "needs a vector as wide as the word's."),
     Mistake(EMBEDDING, "no-limit", edit=("t > self.t_max", "False"), title="no check of the length",
-            says="Sequences up to t_max are right; a longer one reaches into a table that has no such row, and what "
-                 "PyTorch says then does not mention positions at all. Compare t with t_max before you look anything "
-                 "up."),
+            says="A sequence longer than t_max reaches into a table that has no such row, and what PyTorch says then "
+                 "does not mention positions at all. Compare t with t_max before you look anything up."),
     Mistake(EMBEDDING, "limit-too-low", edit=("t > self.t_max", "t >= self.t_max"),
             title="a sequence of exactly t_max positions refused",
             says="You refuse sequences of t_max positions. They use the rows 0 to t_max − 1, and these are all there."),
@@ -36,9 +35,11 @@ VARIANTS = [
             title="an error that does not name both numbers",
             says="You raise a ValueError at the right moment. Its message has to say how long the sequence is and how "
                  "long it may be: somebody who meets it in the middle of a long program needs both."),
-    # the check looks for both numbers and says nothing about which is there
-    Alias(EMBEDDING, "one-number-named", of="no-numbers",
-          edit=('f"{t} positions are too many: the table has {self.t_max}."', 'f"at most {self.t_max} positions"')),
+    Mistake(EMBEDDING, "one-number-named",
+            edit=('f"{t} positions are too many: the table has {self.t_max}."', 'f"at most {self.t_max} positions"'),
+            title="an error that does not name the sequence's length",
+            says="You raise a ValueError at the right moment, and its message does not say how long the sequence is. "
+                 "Somebody who meets it needs both numbers: how long it is, and how long it may be."),
     Mistake(EMBEDDING, "assertion",
             edit=('if t > self.t_max:\n            raise ValueError(f"{t} positions are too many: the table has '
                   '{self.t_max}.")',
@@ -90,6 +91,59 @@ VARIANTS = [
             title="the input changed in place",
             says="Your sum is right and is written over the caller's x: whoever keeps the word vectors finds positions "
                  "in them. Return a new tensor."),
+    Mistake(EMBEDDING, "nothing-added", edit=("return x + self.table(positions)", "return x.clone()"), idle=True,
+            title="the positions missing",
+            says="You return x as it came. The vector of its position has to be added to every vector."),
+    Mistake(EMBEDDING, "table-cut-off", edit=("self.table(positions)", "self.table(positions).detach()"),
+            title="the table cut off from the gradient",
+            says="Your sum is right, but no gradient reaches the table: .data or detach() cuts it off, and its vectors "
+                 "would never be learned."),
+    Mistake(EMBEDDING, "words-cut-off", edit=("return x + ", "return x.detach() + "),
+            title="the words cut off from the gradient",
+            says="Your sum is right, but no gradient flows back to x: detach() or .data cuts it off, and the word "
+                 "vectors would never be learned."),
+    Mistake(EMBEDDING, "detached", edit=("return x + self.table(positions)", "return (x + "
+                 "self.table(positions)).detach()"),
+            title="the result cut off from the gradient",
+            says="No gradient flows back through your result: detach(), .data or no_grad() cuts the graph, and the "
+                 "table "
+                 "would never be learned."),
+    Mistake(EMBEDDING, "last-rows", edit=("self.table(positions)", "self.table.weight[-t:]"),
+            title="the last rows of the table",
+            says="You take the last t rows of the table. Position 0 has row 0, however long the sequence is."),
+    Mistake(EMBEDDING, "first-row-for-all", edit=("self.table(positions)", "self.table(0 * positions)"),
+            title="row 0 for every position",
+            says="Every position gets row 0 of the table. Position p has row p."),
+    Mistake(EMBEDDING, "mean-of-the-rows", edit=("self.table(positions)", "self.table(positions).mean(dim=0)"),
+            title="the mean of the rows added everywhere",
+            says="You add the mean of the rows to every vector. Each position gets a row of its own."),
+    Mistake(EMBEDDING, "scaled-words", edit=("return x + ", "return x * x.shape[-1] ** 0.5 + "),
+            title="the words multiplied by √e",
+            says="You multiply the words by √e before you add. Some models do; here x is added as it is."),
+    Mistake(EMBEDDING, "side-by-side", edit=("x + self.table(positions)",
+                                             "torch.cat([x, self.table(positions).expand(x.shape)], dim=-1)"),
+            title="words and positions side by side",
+            says="You lay the vector of the position beside that of the word, (b, t, 2e). They are added: the width "
+                 "stays e."),
+    Mistake(EMBEDDING, "whole-table", edit=("self.table(positions)", "self.table.weight"),
+            title="the whole table added",
+            says="You add all t_max rows of the table, and the sequence has t positions. Take rows 0 to t − 1."),
+    Mistake(EMBEDDING, "as-many-as-sentences", edit=("t = x.shape[1]", "t = x.shape[0]"),
+            title="as many positions as sentences",
+            says="You count along axis 0, and that is the sentences of the batch. Positions are axis 1 of (b, t, e)."),
+    Mistake(EMBEDDING, "as-many-as-components", edit=("t = x.shape[1]", "t = x.shape[2]"),
+            title="as many positions as components",
+            says="You count along the last axis, and that is the components. Positions are axis 1 of (b, t, e)."),
+    Mistake(EMBEDDING, "full-length-only", edit=("t > self.t_max", "t != self.t_max"),
+            title="shorter sequences refused",
+            says="You refuse every sequence that is not exactly t_max long. Shorter ones are fine: they use the first "
+                 "rows."),
+    Mistake(EMBEDDING, "squeezed", edit=("return x + self.table(positions)", "return (x + "
+                 "self.table(positions)).squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single "
+                 "position, "
+                 "the result has too few axes. All three axes stay, whatever their lengths."),
     Same(EMBEDDING, "rows", instead=("self.table = nn.Embedding(t_max, e)", """
         b, t, e = x.shape
         t_max = self.table.weight.shape[0]
@@ -188,6 +242,59 @@ VARIANTS = [
             title="made on the CPU, whatever device was asked for",
             says="Your function takes `device` and does not use it, so the encodings stay on the CPU and do not meet "
                  "words on a GPU. Hand it on to what makes the tensors."),
+    Mistake(SINUSOIDS, "halves-from-one",
+            edit=(("torch.arange(t, device=device)", "torch.arange(1, t + 1, device=device)"),
+                  ("torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
+                   "torch.cat([angles.sin(), angles.cos()], dim=-1)")),
+            title="in two halves, and counted from 1",
+            says="Two things. Your first row is that of position 1, and position 0 comes first. And all sines stand "
+                 "before all cosines: sine and cosine of one angle belong side by side, at 2j and 2j + 1."),
+    Mistake(SINUSOIDS, "halves-cosine-first",
+            edit=("torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
+                  "torch.cat([angles.cos(), angles.sin()], dim=-1)"), title="all cosines first, then all sines",
+            says="The cosines fill the left half of your table and the sines the right. Sine and cosine of one angle "
+                 "stand side by side here, the sine at 2j and the cosine at 2j + 1."),
+    Mistake(SINUSOIDS, "one-speed", edit=("(pairs / e)", "(0 * pairs)"), title="one speed for all hands",
+            says="All your hands turn at the same speed. Is there a `//` in the exponent? 2j/e lies between 0 and 1, "
+                 "and "
+                 "a division of whole numbers makes 0 of it."),
+    Mistake(SINUSOIDS, "base-e", edit=("10000 **", "math.e **"), title="base e instead of 10000",
+            says="Your speeds are powers of e = 2.718…, and the base is 10000. (exp(−2j/e) lacks a factor in its "
+                 "exponent: the logarithm of 10000.)"),
+    Mistake(SINUSOIDS, "base-100000", edit=("10000 **", "100000 **"), title="base 100000 instead of 10000",
+            says="Your first hand is right and the others are too slow: the base is 10000, with four zeros."),
+    Mistake(SINUSOIDS, "degrees", edit=("angles.sin(), angles.cos()", "angles.deg2rad().sin(), angles.deg2rad().cos()"),
+            title="angles taken for degrees",
+            says="You turn the angles from degrees into radians. They are in radians already."),
+    Mistake(SINUSOIDS, "whole-turns",
+            edit=("angles.sin(), angles.cos()", "(2 * math.pi * angles).sin(), (2 * math.pi * angles).cos()"),
+            title="angles multiplied by 2π",
+            says="You multiply the angles by 2π. The formula does not: from one position to the next, the first hand "
+                 "turns by 1 radian."),
+    Mistake(SINUSOIDS, "not-joined", edit=("dim=-1).flatten(-2)", "dim=-1)"), title="the last two axes not joined",
+            says="Your result is (t, e/2, 2). Sine and cosine are side by side already; the last two axes still have "
+                 "to "
+                 "become one, e wide."),
+    Mistake(SINUSOIDS, "transposed", edit=("flatten(-2)", "flatten(-2).T"), title="the table transposed",
+            says="Your result is (e, t). Positions are the rows: (t, e)."),
+    Mistake(SINUSOIDS, "angles-only", edit=("[angles.sin(), angles.cos()]", "[angles, angles]"),
+            title="the angles themselves",
+            says="Your table holds the angles. Their sines and cosines are asked for."),
+    Mistake(SINUSOIDS, "backwards", edit=("torch.arange(t, device=device)", "torch.arange(t, device=device).flip(0)"),
+            title="positions counted backwards", says="Your last row is that of position 0. Row p belongs to position "
+                 "p."),
+    Mistake(SINUSOIDS, "last-hand-missing", instead="""
+        encoding = torch.zeros(t, e, device=device)
+        for j in range(e // 2 - 1):
+            angles = torch.arange(t, device=device) / 10000 ** (2 * j / e)
+            encoding[:, 2 * j], encoding[:, 2 * j + 1] = angles.sin(), angles.cos()
+        return encoding
+    """, title="the last hand left out",
+            says="The last two columns of your table are empty: the loop ends one hand too early. There are e/2 "
+                 "hands."),
+    Mistake(SINUSOIDS, "squeezed", edit=("flatten(-2)", "flatten(-2).squeeze()"), title="axes of length 1 squeezed out",
+            says="Your numbers are right, but for a single position the table loses its first axis. It is (t, e), "
+                 "whatever t is."),
     Same(SINUSOIDS, "slices", instead="""
         position = torch.arange(0, t, dtype=torch.float, device=device)[:, None]
         speeds = torch.exp(torch.arange(0, e, 2, device=device).float() * (-math.log(10000.0) / e))
@@ -283,6 +390,43 @@ VARIANTS = [
                   ("torch.zeros(e, e, device=device)", "torch.zeros(e, e)")),
             title="made on the CPU, whatever device was asked for",
             says="Your function takes `device` and does not use it. Hand it on to what makes the tensors."),
+    Mistake(SHIFT, "last-block-missing", edit=("return matrix", "matrix[-2:] = 0\n    return matrix"),
+            title="the last block left out",
+            says="The last two rows of your matrix are empty: the last hand has no block. There are e/2 hands."),
+    Mistake(SHIFT, "exponent-4j", edit=("torch.arange(0, e, 2, device=device) / e",
+                                        "2 * torch.arange(0, e, 2, device=device) / e"),
+            title="exponent 4j/e instead of 2j/e",
+            says="Your hands have other speeds than those of the encodings: the exponent is 2j/e. Numbers that go up "
+                 "in "
+                 "steps of 2 are the 2j already."),
+    Mistake(SHIFT, "exchanged", edit=(("= cos, sin\n", "= sin, cos\n"), ("= -sin, cos\n", "= -cos, sin\n")),
+            title="sine and cosine exchanged",
+            says="In your blocks the sines stand on the diagonal and the cosines beside it. Try k = 0: nothing moves, "
+                 "so "
+                 "the matrix must be the identity."),
+    Mistake(SHIFT, "both-minus", edit=("matrix[0::2, 1::2] = cos, sin", "matrix[0::2, 1::2] = cos, -sin"),
+            title="both sines negative",
+            says="Both sines of your blocks are negative, so a block is no rotation. In the first row, the one that "
+                 "makes the new sine, the sine is positive."),
+    Mistake(SHIFT, "one-more", edit=("angles = k /", "angles = (k + 1) /"), title="k + 1 steps",
+            says="Your matrix goes on by k + 1 positions. Try k = 0: nothing moves, so the matrix must be the "
+                 "identity."),
+    Mistake(SHIFT, "k-ignored", edit=("angles = k /", "angles = 1 /"), title="k not used",
+            says="Your matrix goes on by one position, whatever k is. Each angle is k times a speed."),
+    Mistake(SHIFT, "identity", edit=("angles = k /", "angles = 0 * k /"), idle=True, title="nothing moves",
+            says="Your matrix is the identity: nothing moves. Each hand has to turn by k times its speed."),
+    Mistake(SHIFT, "not-diagonal",
+            edit=("torch.diag(angles.cos()), torch.diag(angles.sin())", "angles.cos(), angles.sin()"),
+            title="the pieces filled instead of their diagonals",
+            says="Your matrix is filled everywhere, so that every hand is mixed with every other. In each of the four "
+                 "(e/2, e/2) pieces only the diagonal is filled: a hand turns by itself."),
+    Mistake(SHIFT, "e-in-exponent-halved",
+            edit=("torch.arange(0, e, 2, device=device) / e", "torch.arange(0, e, 2, device=device) / (e - 2)"),
+            title="exponent divided by e − 2",
+            says="Your hands have other speeds than those of the encodings: the exponent is 2j/e, and the last one is "
+                 "(e − 2)/e, a little less than 1."),
+    Mistake(SHIFT, "base-100000", edit=("10000 **", "100000 **"), title="base 100000 instead of 10000",
+            says="Your hands have other speeds than those of the encodings: the base is 10000, with four zeros."),
     Same(SHIFT, "loop", instead="""
         m = torch.zeros(e, e)
         for j in range(e // 2):
@@ -369,9 +513,47 @@ VARIANTS = [
             edit=("return table[distances + t_max - 1]",
                   "return torch.tensor([[table[d + t_max - 1].item() for d in row] for row in distances.tolist()], "
                   "device=table.device)"), title="numbers read out, gradient lost",
-            says="Your matrix is right, but made of plain numbers: `.item()`, and `torch.tensor` of a list, cut the "
-                 "table off from the gradient, and it will never learn. Index the table with a tensor, or stack pieces "
-                 "of it."),
+            says="No gradient flows back to the table, and it will never learn: `.item()`, `torch.tensor` of a list, "
+                 "detach() or .data cuts it off. Index the table with a tensor, or stack pieces of it."),
+    Mistake(BIAS, "off-by-one-clamped",
+            edit=("distances + t_max - 1", "(distances + t_max).clamp(max=len(table) - 1)"),
+            title="one place beside the middle, held back at the end",
+            says="Your indices are one too large, and where they would leave the table they are held back, so that "
+                 "nothing raises. The middle of 2·t_max − 1 entries is the index t_max − 1."),
+    Mistake(BIAS, "off-by-one-round",
+            edit=("distances + t_max - 1", "(distances + t_max) % len(table)"),
+            title="one place beside the middle, and round the end",
+            says="Your indices are one too large, and where they would leave the table they begin again at its front, "
+                 "so "
+                 "that nothing raises. The middle of 2·t_max − 1 entries is the index t_max − 1."),
+    Mistake(BIAS, "absolute-from-zero", edit=("distances + t_max - 1", "distances.abs()"),
+            title="sizes of distances, from the front of the table",
+            says="You look up the size of the distance, counted from the front of the table. Its entries begin with "
+                 "the "
+                 "distance −(t_max − 1); distance 0 is in the middle, and each side has numbers of its own."),
+    Mistake(BIAS, "lower-triangle", edit=("return table[distances + t_max - 1]", "return table[distances + t_max - "
+                 "1].tril()"),
+            title="nothing above the diagonal",
+            says="Above the diagonal your matrix is 0. The table has numbers for what lies ahead as well; hiding the "
+                 "future is the mask's business."),
+    Mistake(BIAS, "distances", edit=("table[distances + t_max - 1]", "distances.to(table)"),
+            title="the distances themselves",
+            says="You return the distances i − j. Each stands for a place in the table; the number there is asked "
+                 "for."),
+    Mistake(BIAS, "indices", edit=("table[distances + t_max - 1]", "(distances + t_max - 1).to(table)"),
+            title="the indices, not looked up",
+            says="You return the places in the table. The numbers that stand there are asked for."),
+    Mistake(BIAS, "table-itself", edit=("table[distances + t_max - 1]", "table.clone()"), idle=True,
+            title="the table as it came",
+            says="You return the table as it came. Its numbers have to be laid out as (t, t), one along each "
+                 "diagonal."),
+    Mistake(BIAS, "one-list", edit=("table[distances + t_max - 1]", "table[t_max - t:t_max + t - 1]"),
+            title="the inner part of the table, not laid out",
+            says="You return the right 2t − 1 numbers of the table as a list. They have to be laid out as (t, t), one "
+                 "number along each diagonal."),
+    Mistake(BIAS, "squeezed", edit=("table[distances + t_max - 1]", "table[distances + t_max - 1].squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but for t = 1 the matrix loses its axes. It is (t, t), whatever t is."),
     Same(BIAS, "loops", instead="""
         t_max = (table.shape[0] + 1) // 2
         rows = []
@@ -478,6 +660,75 @@ VARIANTS = [
             title="a tensor made on the CPU",
             says="You make a tensor without saying where, so it is on the CPU, wherever x is. `device=x.device` puts "
                  "it where x is."),
+    Mistake(ROTATE, "not-turned", idle=True,
+            edit=("return torch.stack(turned, dim=-1).flatten(-2)", "return x.clone()"),
+            title="nothing turned",
+            says="You return x as it came. Every pair of components has to be turned, by an angle that grows with "
+                 "position."),
+    Mistake(ROTATE, "multiplied", edit=("positions.unsqueeze(1) /", "positions.unsqueeze(1) *"),
+            title="multiplied by the power instead of divided",
+            says="Your hands get quicker from pair to pair, up to thousands of radians a step. Divide by the power of "
+                 "10000."),
+    Mistake(ROTATE, "width-of-the-model", edit=("(pairs / d)", "(pairs / (x.shape[1] * d))"),
+            title="exponent divided by the width of the model",
+            says="You divide the exponent by h·d, the width of all heads. Each head turns by itself: divide by d."),
+    Mistake(ROTATE, "number-of-positions", edit=("(pairs / d)", "(pairs / x.shape[2])"),
+            title="exponent divided by the number of positions",
+            says="You divide the exponent by t, so that a position's angles change with the length of the text. Divide "
+                 "by d."),
+    Mistake(ROTATE, "second-first",
+            edit=("turned = [first * cos - second * sin, first * sin + second * cos]", "turned = [first * sin + second "
+                 "* cos, first * cos - second * sin]"),
+            title="the two new components exchanged",
+            says="Your two new components are right and in each other's places: the first of a pair comes first."),
+    Mistake(ROTATE, "mirrored", edit=("first * cos - second * sin", "second * sin - first * cos"),
+            title="the first component negative",
+            says="Your first components have the wrong sign. Try position 0: the angle is 0, and nothing may change."),
+    # what comes of copying a program that pairs halves, and changing one of its two places
+    Mistake(ROTATE, "angles-in-halves",
+            edit=("turned = [first * cos - second * sin, first * sin + second * cos]\n    return torch.stack(turned, "
+                  "dim=-1).flatten(-2)",
+                  "other = torch.stack([-second, first], dim=-1).flatten(-2)\n    return x * torch.cat([cos, cos], -1) "
+                  "+ "
+                  "other * torch.cat([sin, sin], -1)"), title="neighbours paired, angles laid out in halves",
+            says="You pair neighbours, and your angles are laid out for halves: the list of speeds comes twice, one "
+                 "behind the other. Components 2j and 2j + 1 share one angle, so each has to stand twice in a row."),
+    Mistake(ROTATE, "halves-with-neighbours-angles",
+            edit=("turned = [first * cos - second * sin, first * sin + second * cos]\n    return torch.stack(turned, "
+                  "dim=-1).flatten(-2)",
+                  "a, b = x.chunk(2, dim=-1)\n    other = torch.cat([-b, a], dim=-1)\n    return x * "
+                  "cos.repeat_interleave(2, -1) + other * sin.repeat_interleave(2, -1)"),
+            title="halves paired, angles laid out for neighbours",
+            says="Your angles are laid out for neighbours, and you pair component j with j + d/2. Neighbours are "
+                 "paired "
+                 "here, 2j and 2j + 1."),
+    Mistake(ROTATE, "from-the-first",
+            edit=("positions.unsqueeze(1) /", "(positions - positions[0]).unsqueeze(1) /"),
+            title="positions counted from the first one given",
+            says="You take the first position away from all. Products come out right like that, but keys that were "
+                 "turned earlier would not fit: take the positions as they are given."),
+    Mistake(ROTATE, "sorted", edit=("positions.unsqueeze(1) /", "positions.sort().values.unsqueeze(1) /"),
+            title="the positions sorted",
+            says="You sort the positions. Each belongs to the vector at its own place: take them in the order in which "
+                 "they come."),
+    Mistake(ROTATE, "axis-too-many", edit=("positions.unsqueeze(1) /", "positions[:, None, None] /"),
+            title="positions meet the heads",
+            says="The axes of your angles, or of their sines and cosines, are not where they should be: positions meet "
+                 "the heads. Angles of shape (t, d/2) broadcast to (b, h, t, d/2) as they are."),
+    Mistake(ROTATE, "base-100000", edit=("10000 **", "100000 **"), title="base 100000 instead of 10000",
+            says="Your first pair is right and the others turn too slowly: the base is 10000."),
+    Mistake(ROTATE, "exponent-d-minus-two", edit=("(pairs / d)", "(pairs / max(d - 2, 1))"),
+            title="exponent divided by d − 2",
+            says="Your exponents run from 0 to 1 with the last pair included. In the formula the last exponent is (d − "
+                 "2)/d, a little less than 1."),
+    Mistake(ROTATE, "detached", edit=("dim=-1).flatten(-2)", "dim=-1).flatten(-2).detach()"),
+            title="cut off from the gradient",
+            says="No gradient flows back through your result: detach(), .data or a trip through NumPy cuts the graph, "
+                 "and queries and keys could not be learned."),
+    Mistake(ROTATE, "squeezed", edit=("dim=-1).flatten(-2)", "dim=-1).flatten(-2).squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, a single head or a "
+                 "single position the result has too few axes. All four axes stay, whatever their lengths."),
     Same(ROTATE, "complex", instead="""
         d = x.shape[-1]
         speeds = 1.0 / (10000 ** (torch.arange(0, d, 2, device=x.device).float() / d))
@@ -590,6 +841,79 @@ VARIANTS = [
                   "q[:], k[:] = finished.rotate(q, positions), finished.rotate(k, positions)"),
             title="queries and keys changed in place",
             says="`q[:] = ...` writes into the caller's tensor. Without the brackets the name gets a new one."),
+    Mistake(ROTARY, "keys-are-queries", edit=("finished.rotate(k, positions)", "finished.rotate(q, positions)"),
+            title="the queries turned twice, the keys not used",
+            says="Your turned keys are made from q, so that k is not used. Turn q and k, each by the positions."),
+    Mistake(ROTARY, "queries-are-keys", edit=("finished.rotate(q, positions)", "finished.rotate(k, positions)"),
+            title="the keys turned twice, the queries not used",
+            says="Your turned queries are made from k, so that q is not used. Turn q and k, each by the positions."),
+    Mistake(ROTARY, "turned-twice",
+            edit=("finished.rotate(q, positions), finished.rotate(k, positions)",
+                  "finished.rotate(q, 2 * positions), finished.rotate(k, 2 * positions)"),
+            title="turned by twice the positions",
+            says="Queries and keys are turned twice, or by twice their positions. Once is right."),
+    Mistake(ROTARY, "softmax-twice", edit=("dim=-1) @ v", "dim=-1).softmax(dim=-1) @ v"), title="softmax of a softmax",
+            says="The softmax runs twice. The second one makes the rows nearly even. Once is right."),
+    Mistake(ROTARY, "no-softmax", edit=("torch.softmax(scores, dim=-1)", "scores"), title="no softmax",
+            says="You average with the scores as they are. They have to become weights first: rows of positive numbers "
+                 "that sum to 1."),
+    Mistake(ROTARY, "scaled-too-late",
+            edit=((" / math.sqrt(q.shape[-1])", ""), ("dim=-1) @ v", "dim=-1) / math.sqrt(q.shape[-1]) @ v")),
+            title="scaled after the softmax",
+            says="You divide the finished weights by √d, so that a row no longer sums to 1. It is the scores that are "
+                 "divided."),
+    Mistake(ROTARY, "divided-by-d", edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"),
+            title="divided by d, not by its root",
+            says="You divide the scores by d, or twice by √d. Divide by √d, once."),
+    Mistake(ROTARY, "root-of-t", edit=("math.sqrt(q.shape[-1])", "math.sqrt(q.shape[-2])"),
+            title="divided by the root of the number of positions",
+            says="You divide by √t. How many positions there are does not change a dot product; how many terms it has "
+                 "does, and that is d."),
+    Mistake(ROTARY, "multiplied", edit=(" / math.sqrt", " * math.sqrt"), title="multiplied by √d",
+            says="You multiply the scores by √d. They have to get smaller: divide."),
+    Mistake(ROTARY, "weights-transposed", edit=("dim=-1) @ v", "dim=-1).mT @ v"),
+            title="weights transposed before the average",
+            says="You average with the columns of the weights. Row i of the weights makes output i."),
+    Mistake(ROTARY, "keys-averaged", edit=("dim=-1) @ v", "dim=-1) @ k"), title="the keys averaged",
+            says="You average the turned keys. What is averaged are the values."),
+    Mistake(ROTARY, "roles-exchanged", edit=("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
+            title="queries and keys exchanged",
+            says="Row i of your scores compares position i's *key* with everybody's queries. Row i is asked by "
+                 "position "
+                 "i: its query meets the keys."),
+    Mistake(ROTARY, "weights-only", edit=("return torch.softmax(scores, dim=-1) @ v", "return torch.softmax(scores, "
+                 "dim=-1)"),
+            title="the weights instead of the outputs",
+            says="You return the weights, (b, h, t, t). Average the values with them: (b, h, t, d)."),
+    Mistake(ROTARY, "over-the-heads", edit=("dim=-1)", "dim=1)"), title="softmax over the heads",
+            says="Axis 1 of (b, h, t, t) is the heads. Each head weighs by itself: every row sums to 1 over the last "
+                 "axis."),
+    Mistake(ROTARY, "merged", edit=("return torch.softmax(scores, dim=-1) @ v",
+                  "return (torch.softmax(scores, dim=-1) @ v).transpose(1, 2).flatten(2)"),
+            title="heads laid side by side",
+            says="You merge the heads, (b, t, h·d). The result keeps them apart: (b, h, t, d)."),
+    Mistake(ROTARY, "turned-back",
+            edit=("return torch.softmax(scores, dim=-1) @ v",
+                  "y = torch.softmax(scores, dim=-1) @ finished.rotate(v, positions)\n    return finished.rotate(y, "
+                  "-positions)"), title="the values turned, and the outputs turned back",
+            says="You turn the values, and the outputs back again. Nothing changes then when all positions move along; "
+                 "but each value arrives turned by i − j. What is averaged are the values as they are."),
+    Mistake(ROTARY, "values-for-keys",
+            edit=("q, k = finished.rotate(q, positions), finished.rotate(k, positions)",
+                  "q, v = finished.rotate(q, positions), finished.rotate(v, positions)"),
+            title="queries and values turned, keys not",
+            says="You turn queries and values. Queries are compared with *keys*: these two are turned, and the values "
+                 "stay as they are."),
+    Mistake(ROTARY, "detached", edit=("return torch.softmax(scores, dim=-1) @ v", "return torch.softmax(scores, "
+                 "dim=-1).detach() @ v.detach()"),
+            title="cut off from the gradient",
+            says="No gradient flows back through your result: detach(), .data or a trip through NumPy cuts the graph, "
+                 "and queries, keys and values could not be learned."),
+    Mistake(ROTARY, "squeezed", edit=("return torch.softmax(scores, dim=-1) @ v", "return (torch.softmax(scores, "
+                 "dim=-1) @ v).squeeze()"),
+            title="axes of length 1 squeezed out",
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, a single head or a "
+                 "single position the result has too few axes. All four axes stay, whatever their lengths."),
     Same(ROTARY, "library", instead="""
         return F.scaled_dot_product_attention(finished.rotate(q, positions), finished.rotate(k, positions), v)
     """),
@@ -615,4 +939,27 @@ VARIANTS = [
             outputs.append(torch.bmm(scores.softmax(2), v[:, head]))
         return torch.stack(outputs, 1)
     """),
+    # ------------------------------------------------------------- mutants that are right all the same
+    Equal(SINUSOIDS, "return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
+          "return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).detach()", "nothing here is learned"),
+    Equal(SHIFT, "return matrix", "return matrix.detach()", "nothing here is learned"),
+    Equal(SHIFT, "return matrix", "return matrix.squeeze()", "e is even, so that no axis has length 1"),
+    *(Equal(exercise, "10000", "10001", "speeds that differ by less than a ten-thousandth: rounding may do as much")
+      for exercise in (SINUSOIDS, SHIFT)),
+    *(Equal(exercise, "torch.arange(0, e, 2, device=device)", "torch.arange(0, e - 1, 2, device=device)",
+            "e is even: the last even number below e is also the last below e − 1") for exercise in (SINUSOIDS, SHIFT)),
+    Equal(ROTATE, "torch.arange(0, d, 2, device=x.device)", "torch.arange(0, d - 1, 2, device=x.device)",
+          "d is even: the last even number below d is also the last below d − 1"),
+    Equal(SINUSOIDS, "torch.arange(t, device=device).unsqueeze(1)", "torch.arange(t, device=device).unsqueeze(-1)",
+          "a list has one axis: 1 and −1 are the same place"),
+    *(Equal(exercise, "positions.unsqueeze(1)", "positions.unsqueeze(-1)", "a list has one axis: 1 and −1 are the same")
+      for exercise in (BIAS, ROTATE)),
+    Equal(SHIFT, "torch.arange(0, e, 2, device=device)", "torch.arange(0, e, 2)",
+          "what is written into a part of a tensor goes to its device; the result is where it belongs"),
+    Equal(BIAS, "torch.arange(t, device=table.device)", "torch.arange(t)",
+          "an index may be on the CPU, wherever the table is: torch moves it"),
+    Equal(BIAS, "1", "2", "(len(table) + 2) // 2: a table has an odd length, so that one more changes nothing"),
+    *(Equal(ROTARY, "q", other, "math.sqrt(q.shape[-1]): queries, keys and values of a head are equally wide")
+      for other in ("k", "v")),
+    Equal(ROTARY, "-2", "2", "axis 2 of four is axis −2"),
 ]
