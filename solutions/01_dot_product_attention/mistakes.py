@@ -298,8 +298,8 @@ VARIANTS = [
                  "changes how far the scores lie apart."),
     Mistake(SOFTMAX, "unshifted-sum", edit=("/ powers.sum(", "/ scores.exp().sum("),
             title="two kinds of exponentials",
-            says="Above the line stand exponentials of the shifted scores, below it a sum of exponentials of the scores "
-                 "as they came. Both have to be shifted alike, or nothing cancels."),
+            says="Above the line stand exponentials of the shifted scores, below it a sum of exponentials of the "
+                 "scores as they came. Both have to be shifted alike, or nothing cancels."),
     Mistake(SOFTMAX, "sigmoid", edit=("powers / powers.sum(dim=-1, keepdim=True)", "1 / (1 + (-scores).exp())"),
             title="a sigmoid",
             says="Your numbers lie between 0 and 1, each by itself, as those of a sigmoid do. In a softmax the scores "
@@ -420,8 +420,8 @@ VARIANTS = [
                  "well look at itself."),
     Mistake(SELF, "scaled-by-t", edit=("torch.softmax(raw, dim=-1) ", "raw / x.shape[1] "),
             title="divided by the number of positions, without a softmax",
-            says="You divide the raw weights by t. They may still be negative and do not add up to 1: the softmax makes "
-                 "shares of them."),
+            says="You divide the raw weights by t. They may still be negative and do not add up to 1: the softmax "
+                 "makes shares of them."),
     Mistake(SELF, "over-the-width", instead="return x @ torch.softmax(x.transpose(1, 2) @ x, dim=-1)",
             title="components attend to each other, not positions",
             says="Your weights are (b, e, e): they compare the components of the vectors. Positions are compared here, "
