@@ -45,19 +45,14 @@ def stored(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return keys, query
 
 
-def equally_good(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Four keys of whole numbers, two of which match a query of whole numbers best, and equally well.
-
-    Products of small whole numbers are exact, in whatever order they are added up: a tie stays one.
-    """
-    keys = torch.tensor([[1.0, 0, 1], [2, 1, 0], [0, 2, 1], [-1, 1, 0]], device=draw.device)
-    return keys[draw.permutation(4)], torch.tensor([2.0, 3, -1], device=draw.device)  # products 1, 7, 5, 1
-
-
 def tied(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same, the best key twice."""
-    keys, query = equally_good(draw)
-    return torch.cat([keys, keys[(keys @ query).argmax()].unsqueeze(0)]), query
+    """Five keys of whole numbers, two of which match a query of whole numbers best, and equally well.
+
+    Products of small whole numbers are exact, in whatever order they are added up: a tie stays one. The best is 0, so
+    that a large beta makes no large numbers out of which a small difference would have to be found.
+    """
+    keys = torch.tensor([[1.0, 0, 1], [1, 0, 1], [0, -1, 0], [-2, 0, 2], [1, -2, 0]], device=draw.device)
+    return keys[draw.permutation(5)], torch.tensor([1.0, 2, -1], device=draw.device)  # products 0, 0, −2, −4, −3
 
 
 def sharpened(*betas: float) -> Probe:
@@ -93,6 +88,11 @@ def stored_with_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
 def to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Nothing is square, and values are wider than queries and keys."""
     return draw.normal(2, 5, 4), draw.normal(4, 3), draw.normal(4, 3), draw.normal(4, 6)
+
+
+def stored_with_small_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """The same with a β of 0.7."""
+    return *stored(draw), 0.7
 
 
 def one_to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -267,7 +267,7 @@ LESSON = Lesson(
             aspects=(
                 Aspect("values", 1, softly_sharpened, axes="s"),
                 Aspect("from average to lookup", 0.5, from_average_to_lookup, axes="s"),
-                gradient(0.5, stored_with_beta),
+                gradient(0.5, stored_with_beta, also={"at beta = 0.7": stored_with_small_beta}),
                 input_left_alone(0.5, stored_with_beta),
                 any_device(0.5, stored_with_beta),
             ),
