@@ -165,6 +165,8 @@ def _by_row(yours, target, mine, goal, axes, aspect) -> str:
     same = _loose(aspect)
     factors = (mine * goal).sum(-1, keepdim=True) / (goal * goal).sum(-1, keepdim=True)
     if (factors.abs() > 1e-6).all() and same(mine / factors, goal):
+        if same(mine / factors.mean(), goal):
+            return "Your numbers are right but for one factor, the same everywhere: look at what they are divided by."
         return (
             f"Your numbers are right {name}, but for a factor that is another in each row: look at what they are"
             " divided by."

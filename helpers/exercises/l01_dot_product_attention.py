@@ -6,16 +6,41 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import any_device, gradient, input_left_alone, values
+from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
 
 
 def ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Factors of 4 users and 6 films, ratings (4, 6), and which of them are known."""
+    """Factors of 4 users and 6 films, ratings (4, 6), and which of them are known.
+
+    Some ratings are exactly 0, of the known as of the unknown. Everybody has rated something, and not all as many
+    films: the mean of the viewers' means is another number.
+    """
     seen = draw.mask(0.45, 4, 6)
-    seen[0, 0], seen[0, 1] = True, False  # never all, never none
-    return draw.normal(4, 3), draw.normal(6, 3), draw.normal(4, 6, mean=0.5, std=2.0), seen
+    seen[:, 0] = True  # nobody has rated nothing
+    seen[0, 1:] = False
+    seen[1, 1:5] = True
+    seen[2, 2] = seen[3, 5] = False  # never all
+    return draw.normal(4, 3), draw.normal(6, 3), _with_zeros(draw.normal(4, 6, mean=0.5, std=2.0)), seen
+
+
+def _with_zeros(table: torch.Tensor) -> torch.Tensor:
+    """The same table, with a 0 for one rating that is known and for one that is not."""
+    table[1, 2] = table[2, 2] = 0.0
+    return table
+
+
+def one_rating(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """One user and one film, each a single number, and the one rating."""
+    return draw.normal(1, 1), draw.normal(1, 1), draw.normal(1, 1), torch.ones(1, 1, dtype=torch.bool).to(draw.device)
+
+
+def rated_by_few(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The second of three users has rated nothing, and nobody the last of four films."""
+    users, films, table = draw.normal(3, 2), draw.normal(4, 2), draw.normal(3, 4, std=2.0)
+    seen = torch.tensor([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]], dtype=torch.bool).to(draw.device)
+    return users, films, table, seen
 
 
 def sentences(draw: Draw) -> tuple[torch.Tensor]:
@@ -23,15 +48,51 @@ def sentences(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.normal(2, 5, 3),)
 
 
+def one_sentence(draw: Draw) -> tuple[torch.Tensor]:
+    """A batch of one, (1, 4, 3)."""
+    return (draw.normal(1, 4, 3),)
+
+
+def one_position(draw: Draw) -> tuple[torch.Tensor]:
+    """Sentences of a single vector, (2, 1, 3)."""
+    return (draw.normal(2, 1, 3),)
+
+
+def one_component(draw: Draw) -> tuple[torch.Tensor]:
+    """Vectors of width one, (2, 4, 1)."""
+    return (draw.normal(2, 4, 1),)
+
+
 def scores(draw: Draw) -> tuple[torch.Tensor]:
     """Scores (2, 3, 5), not square."""
     return (draw.normal(2, 3, 5, std=2.0),)
 
 
+def one_matrix_of_scores(draw: Draw) -> tuple[torch.Tensor]:
+    """A batch of one, (1, 4, 3)."""
+    return (draw.normal(1, 4, 3, std=2.0),)
+
+
+def one_row_of_scores(draw: Draw) -> tuple[torch.Tensor]:
+    """One row in each matrix, (2, 1, 4)."""
+    return (draw.normal(2, 1, 4, std=2.0),)
+
+
+def one_score_a_row(draw: Draw) -> tuple[torch.Tensor]:
+    """Rows of a single score, (2, 3, 1)."""
+    return (draw.normal(2, 3, 1, std=2.0),)
+
+
 def large_scores(draw: Draw) -> tuple[torch.Tensor]:
-    """Rows near +10,000 and rows near −10,000 in one tensor."""
-    offsets = torch.tensor([10_000.0, -10_000.0, 0.0], device=draw.device).reshape(1, 3, 1)
-    return (draw.normal(2, 3, 5, std=2.0).round() + offsets,)
+    """Rows near +10,000, rows near −10,000 and rows that mix both, in one tensor (2, 4, 5).
+
+    In a mixed row one score is large, at neither end: its mean, median, smallest, first and last score lie far below.
+    """
+    middle = draw.number(1, 4)
+    offsets = torch.tensor([10_000.0, -10_000.0, 0.0, -10_000.0], device=draw.device).reshape(1, 4, 1)
+    drawn = draw.normal(2, 4, 5, std=2.0).round() + offsets
+    drawn[:, 3, middle] += 20_000.0
+    return (drawn,)
 
 
 def running_sum(x: torch.Tensor) -> torch.Tensor:
@@ -51,16 +112,67 @@ def sees_order(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
     return running_sum, draw.normal(2, 5, 7), draw.permutation(5, cycle=True)
 
 
-def both_signs(gap: Answer, draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """The gap of a function and of its negative: the largest difference is negative for one of the two."""
+def one_sequence(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
+    """The same with a batch of one, and as many components as positions, (1, 4, 4)."""
+    return running_sum, draw.normal(1, 4, 4), draw.permutation(4, cycle=True)
+
+
+def order_seen(gap: Answer, draw: Draw) -> dict[str, object]:
+    """The gap of a function and of its negative: the largest difference is negative for one of the two.
+
+    It lies in the second sentence for the one, and in the first for the other.
+    """
     attention, x, order = sees_order(draw)
-    return gap(attention, x, order), gap(lambda x: -attention(x), x, order)
+    x = x * torch.tensor([1.0, 4.0], device=x.device).reshape(2, 1, 1)
+    return {
+        "result": measured(gap, attention, x.clone(), order),
+        "for a function whose signs are turned round": measured(gap, lambda y: -attention(y), x.flip(0), order),
+        "with a batch of one": measured(gap, *one_sequence(draw.named("one"))),
+    }
+
+
+def measured(gap: Answer, attention: Callable, x: torch.Tensor, order: torch.Tensor) -> object:
+    """The gap, of a function that takes a note of what it gets."""
+    seen = []
+
+    def noting(y: torch.Tensor) -> torch.Tensor:
+        seen.append(y.clone())
+        return attention(y)
+
+    found = gap(noting, x, order)
+    if not seen:
+        raise Unmet(
+            "The function that is handed in was never called, so your number cannot depend on it. The first argument,"
+            " `attention`, is the function to be measured."
+        )
+    none = isinstance(found, (int, float, torch.Tensor)) and torch.as_tensor(found).numel() == 1 and not found
+    if none and all(y.shape == seen[0].shape and torch.equal(y, seen[0]) for y in seen):
+        raise Unmet(
+            "Your number is 0 for a function that does see the order, and each call of it got the same tensor. One of"
+            " the two calls needs x with its positions in the given order, the other x as it came."
+        )
+    return found
 
 
 def sees_no_order(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
     """Mixes the width, leaves positions alone."""
     return (lambda x: x.flip(-1) * 2), draw.normal(2, 5, 7), draw.permutation(5, cycle=True)
 
+
+SMALL = {
+    "with a batch of one": one_sentence,
+    "with a single position": one_position,
+    "with a width of one": one_component,
+}
+SMALL_SCORES = {
+    "with a batch of one": one_matrix_of_scores,
+    "with a single row": one_row_of_scores,
+    "with a single score in each row": one_score_a_row,
+}
+FEW_RATINGS = {
+    "with one user, one film and one feature": one_rating,
+    "with a user and a film without any rating": rated_by_few,
+}
 
 SOFTMAX = (
     "This exercise is there to write it from exp and sum, once in your life; from the next exercise on, "
@@ -77,8 +189,8 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                values(2, ratings, accepts="number"),
-                gradient(1, ratings),
+                values(2, ratings, also=FEW_RATINGS, accepts="number"),
+                gradient(1, ratings, also=FEW_RATINGS),
                 input_left_alone(0.5, ratings),
                 any_device(0.5, ratings),
             ),
@@ -88,7 +200,8 @@ LESSON = Lesson(
             stars=1,
             minutes=5,
             aspects=(
-                values(2, sentences, axes="b t t", picture=True),
+                values(1.5, sentences, also=SMALL, axes="b t t", picture=True),
+                gradient(0.5, sentences),
                 input_left_alone(0.5, sentences),
                 any_device(0.5, sentences),
             ),
@@ -98,7 +211,7 @@ LESSON = Lesson(
             stars=2,
             minutes=10,
             aspects=(
-                values(1.5, scores, axes="b t s", picture=True),
+                values(1.5, scores, also=SMALL_SCORES, axes="b t s", picture=True),
                 values(1, large_scores, name="large scores", axes="b t s", picture=True, rtol=5e-3, atol=1e-3),
                 gradient(0.5, scores),
                 input_left_alone(0.5, scores),
@@ -111,7 +224,8 @@ LESSON = Lesson(
             stars=1,
             minutes=5,
             aspects=(
-                values(2, sentences, axes="b t e", picture=True),
+                values(1.5, sentences, also=SMALL, axes="b t e", picture=True),
+                gradient(0.5, sentences),
                 input_left_alone(0.5, sentences),
                 any_device(0.5, sentences),
             ),
@@ -121,7 +235,8 @@ LESSON = Lesson(
             stars=2,
             minutes=10,
             aspects=(
-                Aspect("a function that sees order", 2, both_signs, accepts="number"),
+                # few numbers: in half precision each may be near enough by chance, and all three are not
+                Aspect("a function that sees order", 2, order_seen, accepts="number", rtol=1e-5, atol=1e-6),
                 # the right answer is 0, which anybody can guess
                 values(1, sees_no_order, name="a function that does not", accepts="number", side=True),
                 input_left_alone(0.5, sees_order),

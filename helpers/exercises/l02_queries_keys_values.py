@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
+from helpers.exercises.aspects import Unmet, Via, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 
@@ -14,6 +14,21 @@ from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 def entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """A query 3 wide, 5 keys, and 5 values of another width, 4: values taken for keys show at once."""
     return draw.normal(3), draw.normal(5, 3), draw.normal(5, 4)
+
+
+def one_entry(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A dictionary with a single entry."""
+    return draw.normal(3), draw.normal(1, 3), draw.normal(1, 4)
+
+
+def narrow_values(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Values of width 1."""
+    return draw.normal(3), draw.normal(5, 3), draw.normal(5, 1)
+
+
+def square_entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """As many entries as components, in keys and in values: everything fits either way round."""
+    return draw.normal(4), draw.normal(4, 4), draw.normal(4, 4)
 
 
 def stored(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -30,14 +45,39 @@ def stored(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return keys, query
 
 
+def tied(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Five keys of whole numbers, two of which match a query of whole numbers best, and equally well.
+
+    Products of small whole numbers are exact, in whatever order they are added up: a tie stays one. The best is 0, so
+    that a large beta makes no large numbers out of which a small difference would have to be found.
+    """
+    keys = torch.tensor([[1.0, 0, 1], [1, 0, 1], [0, -1, 0], [-2, 0, 2], [1, -2, 0]], device=draw.device)
+    return keys[draw.permutation(5)], torch.tensor([1.0, 2, -1], device=draw.device)  # products 0, 0, −2, −4, −3
+
+
 def sharpened(*betas: float) -> Probe:
     """A probe: the weights for each of these betas."""
 
     def probe(sharpen, draw):
         keys, query = stored(draw)
-        return tuple(sharpen(keys, query, beta) for beta in betas)
+        return {f"at beta = {beta:g}": sharpen(keys.clone(), query.clone(), beta) for beta in betas}
 
     return probe
+
+
+def softly_sharpened(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The weights for a beta below 1 and one above, and of a dictionary with a single key."""
+    keys, query = one_entry(draw.named("one"))[1::-1]
+    return {**sharpened(0.7, 2.5)(sharpen, draw), "with a single key": sharpen(keys, query, 1.5)}
+
+
+def from_average_to_lookup(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Beta at both ends of its range, and a large one for two keys that are equally good."""
+    keys, query = tied(draw.named("tied"))
+    return {
+        **sharpened(0.0, 10_000.0)(sharpen, draw),
+        "with two keys that are equally good": sharpen(keys, query, 10_000.0),
+    }
 
 
 def stored_with_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
@@ -50,6 +90,26 @@ def to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, to
     return draw.normal(2, 5, 4), draw.normal(4, 3), draw.normal(4, 3), draw.normal(4, 6)
 
 
+def stored_with_small_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """The same with a β of 0.7."""
+    return *stored(draw), 0.7
+
+
+def one_to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A batch of one."""
+    return draw.normal(1, 5, 4), draw.normal(4, 3), draw.normal(4, 3), draw.normal(4, 6)
+
+
+def one_position_to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Sequences of a single vector, projected to a width of one."""
+    return draw.normal(2, 1, 4), draw.normal(4, 1), draw.normal(4, 1), draw.normal(4, 1)
+
+
+def square_to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """All widths alike, and the number of positions too: a transposed matrix fits as well."""
+    return draw.normal(2, 4, 4), draw.normal(4, 4), draw.normal(4, 4), draw.normal(4, 4)
+
+
 def three_things(returned: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The three tensors that project returns, or a sentence for the student."""
     if isinstance(returned, (tuple, list)) and len(returned) == 3:
@@ -58,11 +118,21 @@ def three_things(returned: object) -> tuple[torch.Tensor, torch.Tensor, torch.Te
     raise Unmet(f"Your code returns {'None' if returned is None else told}; three tensors are needed: return q, k, v.")
 
 
+MORE_TO_PROJECT = {
+    "with a batch of one": one_to_project,
+    "with a single position and a width of one": one_position_to_project,
+    "with square matrices": square_to_project,
+}
+
+
 def projection(place: int) -> Probe:
-    """A probe: one of the three tensors."""
+    """A probe: one of the three tensors, for inputs of several sizes."""
 
     def probe(project, draw):
-        return three_things(project(*to_project(draw)))[place]
+        found = {"result": three_things(project(*to_project(draw)))[place]}
+        for said, inputs in MORE_TO_PROJECT.items():
+            found[said] = three_things(project(*inputs(draw.named(said))))[place]
+        return found
 
     return probe
 
@@ -77,6 +147,26 @@ def three(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return draw.normal(2, 3, 4), draw.normal(2, 5, 4), draw.normal(2, 5, 6)
 
 
+def one_in_the_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A batch of one: (1, 3, 4), (1, 5, 4), (1, 5, 6)."""
+    return draw.normal(1, 3, 4), draw.normal(1, 5, 4), draw.normal(1, 5, 6)
+
+
+def one_query(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A single query: (2, 1, 4), (2, 5, 4), (2, 5, 6)."""
+    return draw.normal(2, 1, 4), draw.normal(2, 5, 4), draw.normal(2, 5, 6)
+
+
+def one_key(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A single key with a value of width 1: (2, 3, 4), (2, 1, 4), (2, 1, 1)."""
+    return draw.normal(2, 3, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 1)
+
+
+def as_many_keys(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """As many keys as queries, and all widths alike: (2, 4, 4), three times."""
+    return draw.normal(2, 4, 4), draw.normal(2, 4, 4), draw.normal(2, 4, 4)
+
+
 def sequence(draw: Draw) -> tuple[torch.Tensor]:
     """One batch of sequences (b, t, e) = (2, 4, 5)."""
     return (draw.normal(2, 4, 5, std=1.5),)
@@ -87,7 +177,61 @@ def two_sequences(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return draw.normal(2, 4, 5, std=1.5), draw.normal(2, 6, 5, std=1.5)
 
 
+def one_sequence(draw: Draw) -> tuple[torch.Tensor]:
+    """A batch of one, (1, 4, 5)."""
+    return (draw.normal(1, 4, 5, std=1.5),)
+
+
+def one_position(draw: Draw) -> tuple[torch.Tensor]:
+    """Sequences of a single vector, (2, 1, 5)."""
+    return (draw.normal(2, 1, 5, std=1.5),)
+
+
+def as_long(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two different sequences of one length, (2, 4, 5) each."""
+    return draw.normal(2, 4, 5, std=1.5), draw.normal(2, 4, 5, std=1.5)
+
+
+def one_of_each(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """A batch of one, of which a single vector is asked: (1, 3, 5) and (1, 1, 5)."""
+    return draw.normal(1, 3, 5, std=1.5), draw.normal(1, 1, 5, std=1.5)
+
+
 HEAD = built(5, 3)
+AS_WIDE, NARROW = built(5, 5), built(5, 1)
+
+
+def heads(*cases: tuple[str, Via, Callable[[Draw], tuple]]) -> Probe:
+    """A probe: the result of a head for each of the cases, what is said of it, how it is made and on which inputs.
+
+    Cases in a row that are made alike meet the same head, one after the other.
+    """
+
+    def probe(answer, draw):
+        found, made, head = {}, None, None
+        for said, via, inputs in cases:
+            if via is not made:
+                made, head = via, via(answer, draw)
+            found[said] = head(*inputs(draw if said == "result" else draw.named(said)))
+        return found
+
+    return probe
+
+
+ONE_SEQUENCE = heads(
+    ("result", HEAD, sequence),
+    ("with a batch of one", HEAD, one_sequence),
+    ("with a single position", HEAD, one_position),
+    ("with d as large as e", AS_WIDE, sequence),
+    ("with d = 1", NARROW, sequence),
+)
+A_SECOND_SEQUENCE = heads(
+    ("result", HEAD, two_sequences),
+    ("with two sequences of the same length", HEAD, as_long),
+    ("with a batch of one and a context of one vector", HEAD, one_of_each),
+    ("without a context, after calls with one", HEAD, sequence),
+    ("with d as large as e", AS_WIDE, as_long),
+)
 
 FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to write it yourself."
 
@@ -101,7 +245,16 @@ LESSON = Lesson(
             stars=1,
             minutes=7,
             aspects=(
-                values(1.5, entries, axes="v"),
+                values(
+                    1.5,
+                    entries,
+                    also={
+                        "with a single entry": one_entry,
+                        "with values of width one": narrow_values,
+                        "with square keys and values": square_entries,
+                    },
+                    axes="v",
+                ),
                 gradient(0.5, entries),
                 input_left_alone(0.5, entries),
                 any_device(0.5, entries),
@@ -112,8 +265,9 @@ LESSON = Lesson(
             stars=1,
             minutes=6,
             aspects=(
-                Aspect("values", 1, sharpened(0.7, 2.5), axes="s"),
-                Aspect("from average to lookup", 1, sharpened(0.0, 10_000.0), axes="s"),
+                Aspect("values", 1, softly_sharpened, axes="s"),
+                Aspect("from average to lookup", 0.5, from_average_to_lookup, axes="s"),
+                gradient(0.5, stored_with_beta, also={"at beta = 0.7": stored_with_small_beta}),
                 input_left_alone(0.5, stored_with_beta),
                 any_device(0.5, stored_with_beta),
             ),
@@ -126,7 +280,8 @@ LESSON = Lesson(
                 Aspect("queries", 0.5, projection(0), axes="b t d", picture=True),
                 Aspect("keys", 0.5, projection(1), axes="b t d", picture=True),
                 Aspect("values", 0.5, projection(2), axes="b t v", picture=True),
-                any_device(0.5, to_project, via=joined),
+                gradient(0.25, to_project, via=joined),
+                any_device(0.25, to_project, via=joined),
             ),
         ),
         Exercise(
@@ -134,7 +289,18 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                values(2, three, axes="b t v", picture=True),
+                values(
+                    2,
+                    three,
+                    also={
+                        "with a batch of one": one_in_the_batch,
+                        "with a single query": one_query,
+                        "with a single key": one_key,
+                        "with as many keys as queries": as_many_keys,
+                    },
+                    axes="b t v",
+                    picture=True,
+                ),
                 gradient(1, three),
                 input_left_alone(0.5, three),
                 any_device(0.5, three),
@@ -153,9 +319,9 @@ LESSON = Lesson(
             minutes=15,
             aspects=(
                 parameters(0.5, via=HEAD),
-                values(1.5, sequence, via=HEAD, axes="b t d", picture=True),
-                values(1, two_sequences, via=HEAD, name="a second sequence", axes="b t d", picture=True),
-                gradient(0.5, two_sequences, via=HEAD),
+                Aspect("values", 1.5, ONE_SEQUENCE, axes="b t d", picture=True),
+                Aspect("a second sequence", 1, A_SECOND_SEQUENCE, axes="b t d", picture=True),
+                gradient(0.5, two_sequences, via=HEAD, weights=True),
                 any_device(0.5, two_sequences, via=HEAD),
             ),
         ),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, input_left_alone, values
+from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
 
@@ -23,7 +24,10 @@ from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
 # same five standard errors: it recognises a known mistake, which scatters too.
 #
 # `return float(d)` would then pass, and it measured nothing. So before any value counts, answers from many seeds have
-# to scatter at least a tenth as much as honest ones would, and the number of pairs has to make a difference.
+# to scatter as measurements do, and the number of pairs has to make a difference. Two kinds of scatter tell what was
+# measured. With FEW pairs of WIDE vectors the variance of so few scores scatters much, and d times the variance of the
+# components hardly does. With d = 1 a score is a product of two normal numbers, whose fourth moment is three times that
+# of a normal number: the variance of n of them scatters twice as much as that of n sums of single components.
 #
 # The generator lives on the CPU on every machine: numbers drawn with it, with or without device=generator.device, work
 # everywhere. There is no input that could lie on another device, and torch has no generator for
@@ -55,28 +59,82 @@ def measured(answer: Answer, d: int, samples: int, generator: int | torch.Genera
         raise Unmet(f"One number is needed, the measured variance. Your function returns {kind}") from None
 
 
-def near_the_width(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The variance at three widths, each reported as the width itself when it is within five standard errors of it."""
-    first = draw.number(1, 10**6)
-    few = torch.tensor([measured(answer, 8, 30 + place, first + place) for place in range(40)], dtype=torch.float64)
-    expected = math.sqrt((2 + 6 / 8) / 50)  # relative, for about 50 pairs
-    if few.std() < 0.1 * expected * few.mean().abs():
-        raise Unmet(
-            "Your number hardly changes from one draw to the next, even with few pairs: it is a formula for the"
-            " variance, not a measurement. Draw vectors, compute their scores, and take the variance of those."
-        )
+FEW, WIDE = 10, 300
+FORMULA = (
+    "Your number hardly changes from one draw to the next, even with few pairs: it is a formula for the"
+    " variance, not a measurement. Draw vectors, compute their scores, and take the variance of those."
+)
+
+
+def scatter(answer: Answer, d: int, samples: int, first: int, times: int) -> float:
+    """How far that many measurements scatter, in units of their mean.
+
+    Each is from another seed, and from one of five numbers of pairs.
+    """
+    found = [measured(answer, d, samples + place % 5, first + place) for place in range(times)]
+    values = torch.tensor(found, dtype=torch.float64)
+    return values.std().item() / (values.mean().abs().item() or 1.0)
+
+
+def look_for_scores(answer: Answer, first: int) -> None:
+    """Raises Unmet for a number that is no variance of the scores of `samples` pairs of vectors."""
+    if scatter(answer, 8, 50, first, 20) < 0.01:
+        raise Unmet(FORMULA)
     if measured(answer, 8, 200, first) == measured(answer, 8, 190, first):
         raise Unmet(
             "The result is the same for 200 pairs as for 190: `samples` makes no difference. It says how many pairs to"
             " draw."
         )
+
+
+def look_at_scatter(answer: Answer, first: int) -> None:
+    """Raises Unmet for a number that is right and does not scatter as the variance of scores does."""
+    if scatter(answer, WIDE, FEW, first, 100) < 0.055:  # scores: 0.4; the products of all with all: 0.09
+        raise Unmet(
+            f"The variance of {FEW} scores differs a lot from one draw to the next, and your number hardly does: it is"
+            " worked out from something else than the scores. Compute the score of each pair, and take the variance of"
+            " these."
+        )
+    if 0.2 < scatter(answer, 1, 20, first, 1500) < 0.37:  # products: 0.61; signs: less than 0.1
+        raise Unmet(
+            "With d = 1 your measurements scatter as those of single normal numbers do, not as those of products of"
+            " two. A score is a sum of products: each of its d terms is a number of q times a number of k."
+        )
+
+
+def near_the_width(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The variance at three widths, each reported as the width itself when it is within five standard errors of it."""
+    first = draw.number(1, 10**6)
+    look_for_scores(answer, first)
     widths = [draw.number(4, 7), draw.number(12, 20), draw.number(50, 90)]
     found = [measured(answer, d, pairs_needed(d), first + d) for d in widths]
-    return {
-        "variance at three widths": torch.tensor(
-            [banded(value, d) for value, d in zip(found, widths, strict=True)], dtype=torch.float64
+    reported = [banded(value, d) for value, d in zip(found, widths, strict=True)]
+    if min(value / d for value, d in zip(found, widths, strict=True)) > 20:
+        raise Unmet(
+            "Your number grows with `samples`. More pairs make a measurement more exact, and not larger: a score is the"
+            " sum over the components of one pair, and there are as many scores as pairs."
         )
-    }
+    if reported == widths:
+        look_at_scatter(answer, first)
+    elif not any(reported):
+        raise Unmet(
+            "Your numbers are 0 at every width, up to chance, and so is the mean of the scores. The variance says how"
+            " far they spread around it."
+        )
+    elif one_vector_for_all(answer, widths[0], first):
+        raise Unmet(
+            f"Even with {pairs_needed(widths[0]):,} pairs your number is another one with every seed, now larger than d"
+            " and now smaller: a vector that is drawn once belongs to all the pairs. Each pair has a query and a key of"
+            " its own."
+        )
+    return {"at three widths": torch.tensor(reported, dtype=torch.float64)}
+
+
+def one_vector_for_all(answer: Answer, d: int, first: int) -> bool:
+    """Does the number lie about d, and scatter far too much for so many pairs?"""
+    found = [measured(answer, d, pairs_needed(d), first + place) / d for place in range(16)]
+    values = torch.tensor(found, dtype=torch.float64)
+    return 0.5 < values.mean() < 2 and values.std() > 0.2
 
 
 def banded(value: float, d: int) -> float:
@@ -107,7 +165,26 @@ def from_the_generator(answer: Answer, draw: Draw) -> torch.Tensor:
             "Two measurements in a row with one generator gave the very same number: you take its seed, not its"
             " numbers. Draw from it as it comes."
         )
+    if drawn_less(answer, 8, 100, seed):
+        raise Unmet(
+            "Your code takes fewer numbers from the generator than there are components in `samples` queries and"
+            " `samples` keys of width d: each pair has a query and a key of its own, and all of their numbers come from"
+            " there."
+        )
     return torch.tensor([1])
+
+
+def drawn_less(answer: Answer, d: int, samples: int, seed: int) -> bool:
+    """Did the answer draw fewer numbers than the components of all its vectors?
+
+    What the generator gives after the answer is looked for in what it gives from the start: there, if it was left
+    earlier than after one word for each component. No way of drawing a number takes less than a word.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    measured(answer, d, samples, generator)
+    later = torch.empty(6).uniform_(generator=generator)  # in single precision each takes one word
+    start = torch.empty(2 * d * samples).uniform_(generator=torch.Generator().manual_seed(seed))
+    return bool((start.unfold(0, 6, 1) == later).all(dim=-1).any())
 
 
 # ------------------------------------------------------------------------------------------- scaled scores
@@ -119,8 +196,41 @@ def queries_and_keys(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def with_heads(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """4 heads, each 7 wide, in a model that is 28 wide."""
-    return draw.normal(2, 4, 3, 7), draw.normal(2, 4, 5, 7)
+    """3 heads, each 10 wide, in a model that is 30 wide: another d than without heads."""
+    return draw.normal(2, 3, 4, 10), draw.normal(2, 3, 5, 10)
+
+
+def one_in_the_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """A batch of one, (1, 3, 5) and (1, 4, 5)."""
+    return draw.normal(1, 3, 5), draw.normal(1, 4, 5)
+
+
+def one_query(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """A single query, (2, 1, 6) and (2, 4, 6)."""
+    return draw.normal(2, 1, 6), draw.normal(2, 4, 6)
+
+
+def one_key(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """A single key, (2, 3, 6) and (2, 1, 6)."""
+    return draw.normal(2, 3, 6), draw.normal(2, 1, 6)
+
+
+def as_many_keys(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """As many keys as queries, and as wide: (2, 5, 5) twice."""
+    return draw.normal(2, 5, 5), draw.normal(2, 5, 5)
+
+
+def one_head(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """A batch of one with one head, (1, 1, 3, 6) and (1, 1, 4, 6)."""
+    return draw.normal(1, 1, 3, 6), draw.normal(1, 1, 4, 6)
+
+
+SMALL = {
+    "with a batch of one": one_in_the_batch,
+    "with a single query": one_query,
+    "with a single key": one_key,
+    "with as many keys as queries": as_many_keys,
+}
 
 
 def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -142,6 +252,49 @@ def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 def weights(draw: Draw) -> tuple[torch.Tensor]:
     """Rows that sum to 1, neither flat nor saturated."""
     return (torch.softmax(1.5 * draw.normal(2, 3, 5), dim=-1),)
+
+
+def weights_of_a_batch_of_one(draw: Draw) -> tuple[torch.Tensor]:
+    """One matrix of weights, (1, 4, 3)."""
+    return (torch.softmax(1.5 * draw.normal(1, 4, 3), dim=-1),)
+
+
+def weights_of_one_query(draw: Draw) -> tuple[torch.Tensor]:
+    """One row for each of the batch, (2, 1, 4)."""
+    return (torch.softmax(1.5 * draw.normal(2, 1, 4), dim=-1),)
+
+
+def weights_of_heads(draw: Draw) -> tuple[torch.Tensor]:
+    """Weights with an axis for heads, (2, 3, 4, 5)."""
+    return (torch.softmax(1.5 * draw.normal(2, 3, 4, 5), dim=-1),)
+
+
+def square_weights(draw: Draw) -> tuple[torch.Tensor]:
+    """As many queries as keys, (2, 4, 4)."""
+    return (torch.softmax(1.5 * draw.normal(2, 4, 4), dim=-1),)
+
+
+def weights_on_one_key(draw: Draw) -> tuple[torch.Tensor]:
+    """All the weight there is on the only key, (2, 3, 1)."""
+    return (torch.ones(2, 3, 1).to(draw.device),)
+
+
+FURTHER_WEIGHTS = {
+    "with a batch of one": weights_of_a_batch_of_one,
+    "with a single query": weights_of_one_query,
+    "with as many queries as keys": square_weights,
+    "with an axis for heads": weights_of_heads,
+    "with a single key": weights_on_one_key,
+}
+
+
+def from_scores(answer: Answer, draw: Draw) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The answer as a function of the scores that its weights came from.
+
+    Weights sum to 1, and only what leaves them so is asked for: p(1 − p) and p times the sum of the others are the
+    same there, and have other derivatives beside.
+    """
+    return lambda scores: answer(torch.softmax(scores, dim=-1))
 
 
 def one_row_of_weights(draw: Draw) -> tuple[torch.Tensor]:
@@ -166,6 +319,41 @@ def scores(draw: Draw) -> tuple[torch.Tensor]:
 def one_row_of_scores(draw: Draw) -> tuple[torch.Tensor]:
     """Scores (6,), no batch."""
     return (1.5 * draw.normal(6),)
+
+
+def scores_of_a_batch_of_one(draw: Draw) -> tuple[torch.Tensor]:
+    """One matrix of scores, (1, 4, 3)."""
+    return (1.5 * draw.normal(1, 4, 3),)
+
+
+def scores_of_one_query(draw: Draw) -> tuple[torch.Tensor]:
+    """One row for each of the batch, (2, 1, 4)."""
+    return (1.5 * draw.normal(2, 1, 4),)
+
+
+def square_scores(draw: Draw) -> tuple[torch.Tensor]:
+    """As many queries as keys, (2, 4, 4)."""
+    return (1.5 * draw.normal(2, 4, 4),)
+
+
+def scores_of_heads(draw: Draw) -> tuple[torch.Tensor]:
+    """Scores with an axis for heads, (2, 3, 4, 5)."""
+    return (1.5 * draw.normal(2, 3, 4, 5),)
+
+
+def scores_apart(draw: Draw) -> tuple[torch.Tensor]:
+    """Rows of five scores that differ: the largest singular value of their Jacobian is one of a kind."""
+    ladder = torch.tensor([2.0, 1.2, 0.3, -0.5, -1.4], device=draw.device)
+    rows = [ladder[draw.permutation(5)] for _ in range(6)]
+    return (torch.stack(rows).reshape(2, 3, 5) + draw.uniform(-0.2, 0.2, 2, 3, 5),)
+
+
+FURTHER_SCORES = {
+    "with a batch of one": scores_of_a_batch_of_one,
+    "with a single query": scores_of_one_query,
+    "with as many queries as keys": square_scores,
+    "with an axis for heads": scores_of_heads,
+}
 
 
 def large_scores(draw: Draw) -> tuple[torch.Tensor]:
@@ -193,8 +381,9 @@ LESSON = Lesson(
             stars=1,
             minutes=5,
             aspects=(
-                values(1, queries_and_keys, axes="b t s", picture=True),
-                values(1, with_heads, name="several heads", axes="b h t s"),
+                values(1, queries_and_keys, also=SMALL, axes="b t s", picture=True),
+                values(0.5, with_heads, also={"with a single head": one_head}, name="several heads", axes="b h t s"),
+                gradient(0.5, queries_and_keys),
                 input_left_alone(0.5, queries_and_keys),
                 any_device(0.5, queries_and_keys),
             ),
@@ -204,10 +393,11 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                values(1, queries_and_keys, axes="b t s", picture=True),
-                values(0.5, with_heads, name="several heads", axes="b h t s"),
+                values(1, queries_and_keys, also=SMALL, axes="b t s", picture=True),
+                values(0.5, with_heads, also={"with a single head": one_head}, name="several heads", axes="b h t s"),
+                gradient(0.5, queries_and_keys),
                 # half precision keeps 11 bits: one rounding is up to 0.05 %, and there are several
-                values(1.5, large_halves, name="half precision", axes="b t s", rtol=5e-3, atol=0.0, dtype=True),
+                values(1, large_halves, name="half precision", axes="b t s", rtol=5e-3, atol=0.0, dtype=True),
                 input_left_alone(0.5, queries_and_keys),
                 any_device(0.5, queries_and_keys),
             ),
@@ -217,8 +407,9 @@ LESSON = Lesson(
             stars=2,
             minutes=10,
             aspects=(
-                values(2, weights, axes="b t s s", picture=True),
+                values(1.5, weights, also=FURTHER_WEIGHTS, axes="b t s s", picture=True),
                 values(1, one_row_of_weights, name="a single row", axes="s s", picture=True),
+                gradient(0.5, scores, via=from_scores),
                 input_left_alone(0.5, weights),
                 any_device(0.5, weights),
             ),
@@ -228,8 +419,9 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                values(2, weights, axes="b t"),
+                values(1.5, weights, also=FURTHER_WEIGHTS | {"for a single row": one_row_of_weights}, axes="b t"),
                 values(1, weights_with_zeros, name="weights of 0", axes="b t"),
+                gradient(0.5, scores, via=from_scores),
                 input_left_alone(0.5, weights_with_zeros),
                 any_device(0.5, weights),
             ),
@@ -239,9 +431,10 @@ LESSON = Lesson(
             stars=3,
             minutes=12,
             aspects=(
-                values(2, scores, axes="b t", rtol=1e-3),
+                values(1.5, scores, also=FURTHER_SCORES, axes="b t", rtol=1e-3),
                 values(1, one_row_of_scores, name="a single row", rtol=1e-3),
                 values(1, large_scores, name="large scores", axes="b t", rtol=1e-3),
+                gradient(0.5, scores_apart, rtol=5e-3, atol=1e-3),
                 input_left_alone(0.5, scores),
                 any_device(0.5, scores),
             ),

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 2, and what to tell them."""
 
-from helpers.authoring import Alias, Mistake, Same, Shortcut
+from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
 LOOKUP, SHARPEN, PROJECT, ATTENTION, HEAD = "soft_lookup", "sharpen", "project", "attention", "SingleHeadAttention"
 
@@ -51,6 +51,63 @@ VARIANTS = [
             title="the dictionary's values changed in place",
             says="Your answer is right, but `*=` writes into the caller's values: the next lookup finds another "
                  "dictionary. Make a new tensor."),
+    Mistake(LOOKUP, "softmax-of-each-component", instead="""
+        weights = torch.softmax(keys * query, dim=0).sum(dim=1)
+        return weights @ values
+    """, title="the softmax before the sum over d",
+            says="Your softmax takes the products component by component, before they are added up over d. A match is "
+                 "one number for each key: add up first, then make shares of the s matches."),
+    Mistake(LOOKUP, "keys-normalised-by-softmax", edit=("torch.softmax(keys @ query, dim=0)",
+            "torch.softmax(keys, dim=0) @ query"), title="the softmax of the keys, not of the matches",
+            says="You apply the softmax to the keys, before the query has met them. The matches come first; the "
+                 "softmax makes shares of them."),
+    Mistake(LOOKUP, "softmax-twice",
+            edit=("torch.softmax(keys @ query, dim=0)", "torch.softmax(torch.softmax(keys @ query, dim=0), dim=0)"),
+            title="softmax applied twice",
+            says="Your weights went through the softmax twice, which makes them nearly even. Once is enough."),
+    Mistake(LOOKUP, "divided-by-s", edit=("return weights @ values", "return weights @ values / len(keys)"),
+            title="divided by the number of entries",
+            says="You divide the weighted sum by s. The weights add up to 1 already, so their sum is the average."),
+    Mistake(LOOKUP, "logarithms", edit=("torch.softmax(", "torch.log_softmax("), title="logarithms of the weights",
+            says="You sum with the logarithms of the weights, which are never positive. `log_softmax` is for losses; "
+                 "an average takes the weights themselves."),
+    Mistake(LOOKUP, "divided-by-d", edit=("keys @ query,", "keys @ query / len(query),"), title="divided by the width",
+            says="You divide the products by d. Here they go into the softmax as they are."),
+    Mistake(LOOKUP, "values-turned", edit=("weights @ values", "weights @ values.T"), title="the values transposed",
+            says="`values.T` has a row for each component. The weights are one for each entry, and entries are the "
+                 "rows of values as it stands; with as many entries as components nothing would have raised."),
+    Mistake(LOOKUP, "not-normalised", edit=("torch.softmax(keys @ query, dim=0)", "torch.exp(keys @ query)"),
+            title="exponentials without the division",
+            says="Your weights are positive, but they do not add up to 1: divide them by their sum."),
+    Mistake(LOOKUP, "sigmoid", edit=("torch.softmax(keys @ query, dim=0)", "torch.sigmoid(keys @ query)"),
+            title="a sigmoid instead of a softmax",
+            says="Your weights lie between 0 and 1, each by itself, and do not add up to 1. In a softmax the keys "
+                 "share out one unit of weight."),
+    Mistake(LOOKUP, "sign", edit=("keys @ query,", "-(keys @ query),"),
+            title="the sign of the matches turned round",
+            says="Your worst match gets the largest weight: somewhere the sign of the products is turned round."),
+    Mistake(LOOKUP, "distances", edit=("keys @ query,", "-(keys - query).norm(dim=1),"),
+            title="distances, not products",
+            says="You compare by distance. The match of a key is its dot product with the query: a long key speaks "
+                 "louder."),
+    Mistake(LOOKUP, "squared-distances", edit=("keys @ query,", "-(keys - query).square().sum(dim=1),"),
+            title="squared distances, not products",
+            says="You compare by squared distance. The match of a key is its dot product with the query: a long key "
+                 "speaks louder."),
+    Mistake(LOOKUP, "each-weight-is-one",
+            instead="return torch.softmax((keys @ query).unsqueeze(0), dim=0)[0] @ values",
+            title="a softmax over an axis of size 1",
+            says="Each of your weights is 1, so the values are simply added up: the softmax runs over an axis of size "
+                 "1. It has to run over the s keys."),
+    # a loop over plain numbers cuts the graph at the same place
+    Mistake(LOOKUP, "weights-detached", edit=("return weights @ values", "return weights.detach() @ values"),
+            title="no gradient through the weights",
+            says="Your numbers are right, but the graph is cut at the weights (detach, .data, no_grad, item() or "
+                 "tolist()): query and keys get no gradient and would never learn."),
+    Mistake(LOOKUP, "detached", edit=("return weights @ values", "return (weights @ values).detach()"),
+            title="the answer cut off from the graph",
+            says="Your numbers are right, and no gradient flows from them back to query, keys and values (detach, "
+                 ".data, no_grad, item() or NumPy). That gradients pass is what this dictionary is made for."),
     Same(LOOKUP, "einsum", instead="""
         shares = torch.nn.functional.softmax(torch.einsum("k,jk->j", query, keys), 0)
         return torch.einsum("j,jv->v", shares, values)
@@ -68,6 +125,8 @@ VARIANTS = [
         q, k, v = query.unsqueeze(0), keys, values
         return torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], scale=1.0)[0, 0]
     """),
+    Equal(LOOKUP, "torch.softmax(keys @ query, dim=0)", "torch.softmax(keys @ query, dim=-1)",
+          why="the matches have one axis, the first and the last"),
     # -------------------------------------------------------------------------------------------- sharpen
     Mistake(SHARPEN, "beta-ignored", edit=("beta * (keys @ query)", "keys @ query"), title="beta is not used",
             says="Your weights are the same for every beta. It belongs inside the softmax, as a factor of the "
@@ -112,6 +171,74 @@ VARIANTS = [
                   "keys *= beta\n    return torch.softmax(keys @ query, dim=0)"), title="the keys multiplied in place",
             says="`*=` writes into the caller's keys: your weights are right, and the next call starts from keys that "
                  "are beta times too long. Multiply without it."),
+    Mistake(SHARPEN, "zero-taken-for-none",
+            edit=("return torch.softmax(beta", "beta = beta or 1.0\n    return torch.softmax(beta"),
+            title="a beta of 0 replaced by 1",
+            says="At beta = 0 your weights are those of beta = 1. 0 is a beta like any other, and gives every key the "
+                 "same weight. (Where code asks `if beta` or says `beta or ...`, Python counts 0 as False.)"),
+    Mistake(SHARPEN, "one-winner", instead="""
+        products = beta * (keys @ query)
+        if beta > 100:
+            return torch.nn.functional.one_hot(products.argmax(), len(keys)).to(keys.dtype)
+        return torch.softmax(products, dim=0)
+    """, title="one winner where there are two",
+            says="For a large beta you give all weight to one key. If two keys match equally well, they share, however "
+                 "large beta is. A softmax does so by itself, and needs no case of its own."),
+    Mistake(SHARPEN, "normalised-matches", instead="""
+        products = keys @ query
+        return torch.softmax(beta * products / products.abs().max(), dim=0)
+    """, title="the matches brought to size 1",
+            says="You divide the matches by the largest of them, so how long query and keys are no longer counts. They "
+                 "are multiplied by beta as they are."),
+    Mistake(SHARPEN, "sign", edit=("beta * (keys", "-beta * (keys"), title="the sign of the matches turned round",
+            says="Your worst match gets the largest weight: somewhere the sign of the products is turned round."),
+    Mistake(SHARPEN, "smallest-off", instead="""
+        products = beta * (keys @ query)
+        powers = (products - products.min()).exp()
+        return powers / powers.sum()
+    """, title="the smallest product taken off, not the largest",
+            says="You take the smallest product off, so all others stay positive, and for a large beta the exponential "
+                 "is infinite. With the *largest* one off, every exponent is 0 or less."),
+    Mistake(SHARPEN, "nan-overwritten", instead="""
+        powers = torch.exp(beta * (keys @ query))
+        return torch.nan_to_num(powers / powers.sum())
+    """, title="NaN overwritten",
+            says="Your exponential overflows for a large beta, and you replace the NaN that comes of it; what stands "
+                 "there then are no weights. Keep it from arising: take the largest product off first, or use "
+                 "`torch.softmax`."),
+    Mistake(SHARPEN, "scaled", edit=("keys @ query", "keys @ query / len(query) ** 0.5"),
+            title="divided by the root of the width",
+            says="You divide the products by √d. Lesson 3 does that and says why; here they are multiplied by beta and "
+                 "nothing else."),
+    Mistake(SHARPEN, "cosine",
+            edit=("keys @ query", "torch.nn.functional.cosine_similarity(keys, query.unsqueeze(0))"),
+            title="cosines instead of dot products",
+            says="You divide the products by the lengths of the vectors. The match is the plain dot product."),
+    Mistake(SHARPEN, "added", edit=("beta * (keys @ query)", "beta + keys @ query"), title="beta added, not multiplied",
+            says="You add beta to every match, and a softmax does not change when the same amount is added everywhere: "
+                 "your weights are the same for every beta. Multiply."),
+    Mistake(SHARPEN, "to-the-power", edit=("beta * (keys @ query)", "(keys @ query) ** beta"),
+            title="the matches raised to the power beta",
+            says="You raise the matches to the power beta. A negative number has no such power, and the matches are to "
+                 "be multiplied by beta."),
+    Mistake(SHARPEN, "clamped", edit=("beta * (keys @ query)", "(beta * (keys @ query)).clamp(-50, 50)"),
+            title="the products cut off at a limit",
+            says="You cut the products off at a limit, so for a large beta several keys come out equally good though "
+                 "they are not. The softmax copes with products of any size."),
+    Mistake(SHARPEN, "logarithms", edit=("torch.softmax(", "torch.log_softmax("), title="the logarithms of the weights",
+            says="You return the logarithms of the weights. They are never positive; the weights themselves are asked "
+                 "for."),
+    Mistake(SHARPEN, "softmax-inside",
+            edit=("beta * (keys @ query)", "beta * torch.softmax(keys @ query, dim=0)"), title="softmax applied twice",
+            says="You multiply finished weights by beta and apply the softmax once more. beta belongs to the matches, "
+                 "and there is one softmax."),
+    Mistake(SHARPEN, "not-shares", edit=("torch.softmax(beta * (keys @ query), dim=0)", "beta * (keys @ query)"),
+            title="no softmax",
+            says="You return the matches times beta. Weights are positive and add up to 1: the softmax is missing."),
+    Mistake(SHARPEN, "detached", edit=("return torch.softmax(beta * (keys @ query), dim=0)",
+            "return torch.softmax(beta * (keys @ query), dim=0).detach()"), title="the weights cut off from the graph",
+            says="Your numbers are right, and no gradient flows from them back to query and keys (detach, .data, "
+                 "no_grad, item() or NumPy), so neither could learn."),
     Same(SHARPEN, "query-first", instead="return torch.nn.functional.softmax(keys @ (beta * query), dim=-1)"),
     Same(SHARPEN, "by-hand", instead="""
         products = torch.einsum("sd,d->s", keys, query) * beta
@@ -122,6 +249,8 @@ VARIANTS = [
         products = torch.stack([beta * torch.dot(key, query) for key in keys])
         return torch.exp(products - torch.logsumexp(products, 0))
     """),
+    Equal(SHARPEN, "torch.softmax(beta * (keys @ query), dim=0)", "torch.softmax(beta * (keys @ query), dim=-1)",
+          why="the matches have one axis, the first and the last"),
     # -------------------------------------------------------------------------------------------- project
     Mistake(PROJECT, "swapped", edit=("return x @ w_q, x @ w_k,", "return x @ w_k, x @ w_q,"),
             title="queries and keys swapped",
@@ -150,6 +279,67 @@ VARIANTS = [
             title="a softmax in the projection",
             says="You softmax the matrices. A projection is a plain product, any numbers allowed; the softmax comes "
                  "later, over the scores."),
+    Mistake(PROJECT, "keys-and-values-swapped", edit=("x @ w_k, x @ w_v", "x @ w_v, x @ w_k"),
+            title="keys and values swapped",
+            says="What you return second are the values, and third the keys. The order is that of the matrices: q, k, "
+                 "v."),
+    Mistake(PROJECT, "reversed", edit=("return x @ w_q, x @ w_k, x @ w_v", "return x @ w_v, x @ w_k, x @ w_q"),
+            title="the three in reverse order",
+            says="You return values, keys, queries. The order is that of the matrices: q, k, v."),
+    Mistake(PROJECT, "keys-first", edit=("return x @ w_q, x @ w_k, x @ w_v", "return x @ w_k, x @ w_v, x @ w_q"),
+            title="keys, values, queries",
+            says="You return keys, values, queries. The order is that of the matrices: q, k, v."),
+    Mistake(PROJECT, "values-first", edit=("return x @ w_q, x @ w_k, x @ w_v", "return x @ w_v, x @ w_q, x @ w_k"),
+            title="values, queries, keys",
+            says="You return values, queries, keys. The order is that of the matrices: q, k, v."),
+    Mistake(PROJECT, "values-from-queries", edit=("x @ w_v", "x @ w_q"),
+            title="values made with the matrix of the queries",
+            says="Your values are the queries again, d wide. Values have a matrix of their own, w_v, and may have "
+                 "another width."),
+    Mistake(PROJECT, "one-matrix", edit=("return x @ w_q, x @ w_k, x @ w_v", "return (x @ w_q,) * 3"),
+            title="one matrix for all three",
+            says="All three of yours are made with w_q. Each role has a matrix of its own."),
+    Mistake(PROJECT, "values-from-the-keys-made",
+            edit=("return x @ w_q, x @ w_k, x @ w_v", "return x @ w_q, x @ w_k, (x @ w_k) @ w_k.T @ w_v"),
+            title="values made of the keys",
+            says="You make the values out of keys. All three are made of x itself: what is found need not be what is "
+                 "looked for."),
+    Mistake(PROJECT, "one-position-for-all",
+            edit=("return x @", "x = x.mean(dim=1, keepdim=True).expand_as(x)\n    return x @"),
+            title="positions averaged",
+            says="You average over the positions before you project, so all of them get the same vectors. Each "
+                 "position makes three vectors of its own."),
+    Mistake(PROJECT, "divided",
+            edit=("return x @ w_q, x @ w_k,", "return x @ w_q / w_q.shape[1] ** 0.5, x @ w_k,"),
+            title="queries divided by the root of the width",
+            says="You divide the queries by √d. Lesson 3 does that with the scores and says why; a projection is a "
+                 "plain product."),
+    Mistake(PROJECT, "flattened",
+            edit=("return x @", "x = x.reshape(-1, x.shape[-1])\n    return x @"),
+            title="batch and positions on one axis",
+            says="Your results have one axis for batch and positions together. `@` carries any axes in front along, so "
+                 "nothing has to be flattened."),
+    Mistake(PROJECT, "stacked",
+            edit=("return x @ w_q, x @ w_k, x @ w_v", "return torch.stack([x @ w_q, x @ w_k, x @ w_v])"),
+            title="three widths in one tensor",
+            says="`torch.stack` needs tensors of one shape, and values may be wider than queries and keys. Return "
+                 "three tensors."),
+    Mistake(PROJECT, "turned",
+            edit=("return x @ w_q, x @ w_k, x @ w_v", "return (x @ w_q).mT, (x @ w_k).mT, (x @ w_v).mT"),
+            title="the results transposed",
+            says="You exchange the last two axes of the results. Each keeps its positions on axis 1: (b, t, d)."),
+    Mistake(PROJECT, "keys-turned", edit=("x @ w_k", "(x @ w_k).mT"), title="the keys transposed",
+            says="You hand the keys back as (b, d, t), ready for a product that is not due yet. They are asked for as "
+                 "(b, t, d), like the queries; whoever multiplies transposes."),
+    Mistake(PROJECT, "matrices-detached", edit=("return x @ w_q, x @ w_k, x @ w_v",
+            "return x @ w_q.detach(), x @ w_k.detach(), x @ w_v.detach()"), title="the matrices get no gradient",
+            says="Your numbers are right, and the matrices are cut off from the graph (detach, .data or no_grad): x "
+                 "gets its gradient, and none of the three matrices would ever learn."),
+    Mistake(PROJECT, "detached", edit=("return x @ w_q, x @ w_k, x @ w_v",
+            "return (x @ w_q).detach(), (x @ w_k).detach(), (x @ w_v).detach()"),
+            title="the results cut off from the graph",
+            says="Your numbers are right, and no gradient flows from them back to the matrices (detach, .data, no_grad "
+                 "or NumPy), so none of the three would ever learn."),
     Same(PROJECT, "einsum", instead="return tuple(torch.einsum('bte,ef->btf', x, w) for w in (w_q, w_k, w_v))"),
     Same(PROJECT, "linear", instead="""
         q = torch.nn.functional.linear(x, w_q.T)
@@ -211,6 +401,118 @@ VARIANTS = [
             title="the keys transposed in place",
             says="`transpose_`, with the line at its end, turns the caller's own keys round: your result is right, and "
                  "their tensor now has another shape. Use `transpose`."),
+    Mistake(ATTENTION, "reshaped", edit=("k.transpose(1, 2)", "k.reshape(k.shape[0], k.shape[2], k.shape[1])"),
+            title="the axes exchanged by a reshape",
+            says="`reshape` and `view` keep the numbers in their order and only cut them into rows of another length, "
+                 "so components of different keys get mixed. Exchanging two axes is a transpose."),
+    Mistake(ATTENTION, "softmax-twice",
+            edit=("torch.softmax(scores, dim=-1) ", "torch.softmax(torch.softmax(scores, dim=-1), dim=-1) "),
+            title="softmax applied twice",
+            says="Your weights went through the softmax twice, which makes every row nearly even. Once is enough."),
+    Mistake(ATTENTION, "summed-over-queries", edit=("weights @ v ",
+            "(weights.sum(dim=1, keepdim=True) @ v).expand(-1, q.shape[1], -1) "),
+            title="one output for all queries",
+            says="You add up the weights over the queries, so every output of a sequence is the same. Each query "
+                 "has an average of its own; only s is summed away."),
+    Mistake(ATTENTION, "mean-over-queries", edit=("weights @ v ",
+            "(weights.mean(dim=1, keepdim=True) @ v).expand(-1, q.shape[1], -1) "),
+            title="the queries averaged",
+            says="You average the weights over the queries, so every output of a sequence is the same. Each query has "
+                 "an average of its own; only s is summed away."),
+    Mistake(ATTENTION, "one-sequence-for-all", edit=("weights @ v ", "weights[:1] @ v "),
+            title="one sequence's weights for all of them",
+            says="You use the weights of the first sequence for the whole batch. Each has weights of its own."),
+    Mistake(ATTENTION, "whole-matrix",
+            edit=("torch.softmax(scores, dim=-1) ", "torch.softmax(scores.flatten(1), dim=-1).reshape(scores.shape) "),
+            title="one softmax for the whole matrix",
+            says="All weights of a sequence together add up to 1 in your code. Each query's have to: the softmax runs "
+                 "over s alone."),
+    Mistake(ATTENTION, "logarithms", edit=("torch.softmax(", "torch.log_softmax("), title="logarithms of the weights",
+            says="You sum with the logarithms of the weights, which are never positive. `log_softmax` is for losses; "
+                 "an average takes the weights themselves."),
+    Mistake(ATTENTION, "cosines",
+            edit=("scores = q @", "q, k = (z / z.norm(dim=-1, keepdim=True) for z in (q, k))\n    scores = q @"),
+            title="cosines instead of dot products",
+            says="You divide queries and keys by their lengths. The scores are the plain products: a long query asks "
+                 "more sharply."),
+    Mistake(ATTENTION, "divided-by-d", edit=("q @ k.transpose(1, 2) ", "q @ k.transpose(1, 2) / q.shape[-1] "),
+            title="divided by the width",
+            says="You divide the scores by d. Here they are the plain products."),
+    Mistake(ATTENTION, "causal",
+            edit=("torch.softmax(scores, dim=-1) ",
+                  "torch.softmax(scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -1e9), dim=-1) "),
+            title="only earlier keys are looked at",
+            says="Your queries see the keys up to their own place and none after it. A mask of that kind comes in "
+                 "lesson 5; here every query sees every key."),
+    Mistake(ATTENTION, "winner-takes-all",
+            edit=("weights = torch.softmax(scores, dim=-1) ",
+                  "weights = (scores == scores.amax(dim=-1, keepdim=True)).to(v.dtype) "), title="the best key alone",
+            says="Each of your outputs is the value of the best key. Every key has its share in the answer."),
+    Mistake(ATTENTION, "divided-by-s", edit=("weights @ v ", "weights @ v / k.shape[1] "),
+            title="divided by the number of keys",
+            says="You divide the weighted sum by s. The weights add up to 1 already, so their sum is the average."),
+    Mistake(ATTENTION, "turned-round-and-returned", edit=("weights @ v ", "(weights @ v).transpose(1, 2) "),
+            title="the result transposed",
+            says="Your result is (b, v, t). It has a row for each query: (b, t, v)."),
+    Mistake(ATTENTION, "both-returned", edit=("return weights @ v ", "return weights @ v, weights "),
+            title="two results",
+            says="You return the weights beside the outputs. Here the outputs alone are asked for."),
+    Mistake(ATTENTION, "guessed-from-sizes",
+            edit=("weights = torch.softmax(scores, dim=-1) ",
+                  "weights = torch.softmax(scores, dim=-1 if q.shape[1] != k.shape[1] else 1) "),
+            title="other numbers where there are as many keys as queries",
+            says="Your result is right where t and s differ, and wrong where they are the same size. Nothing about "
+                 "attention changes there: find the axis by its place, not by its size."),
+    Mistake(ATTENTION, "not-normalised", edit=("torch.softmax(scores, dim=-1) ", "scores.exp() "),
+            title="exponentials without the division",
+            says="Your weights are positive, but those of a query do not add up to 1: divide each row by its sum."),
+    Mistake(ATTENTION, "no-exp", edit=("torch.softmax(scores, dim=-1) ", "scores / scores.sum(dim=-1, keepdim=True) "),
+            title="divided by the sum, without exp",
+            says="Your rows add up to 1, but some weights are negative, and a sum near 0 makes them huge. The "
+                 "exponential is missing: use softmax."),
+    Mistake(ATTENTION, "sigmoid", edit=("torch.softmax(scores, dim=-1) ", "torch.sigmoid(scores) "),
+            title="a sigmoid instead of a softmax",
+            says="Your weights lie between 0 and 1, each by itself, and a query's do not add up to 1. In a softmax the "
+                 "keys share out one unit of weight."),
+    Mistake(ATTENTION, "sign", edit=("torch.softmax(scores,", "torch.softmax(-scores,"),
+            title="the sign of the scores turned round",
+            says="The key that matches worst gets the largest weight: somewhere the sign of the scores is turned "
+                 "round."),
+    Mistake(ATTENTION, "distances", edit=("q @ k.transpose(1, 2) ", "-torch.cdist(q, k) "),
+            title="distances, not products",
+            says="You compare by distance. Scores are the dot products of queries and keys."),
+    Mistake(ATTENTION, "divided-by-root-s",
+            edit=("q @ k.transpose(1, 2) ", "q @ k.transpose(1, 2) / k.shape[1] ** 0.5 "),
+            title="divided by the root of the number of keys",
+            says="You divide the scores by √s. Here they are the plain products."),
+    Mistake(ATTENTION, "residual",
+            edit=("return weights @ v ", "y = weights @ v\n    return y + q if y.shape == q.shape else y "),
+            title="the queries added",
+            says="Where the widths allow it you add q to the result. Lesson 7 adds the input, around the attention; "
+                 "attention returns the average of the values and nothing else."),
+    Mistake(ATTENTION, "batch-flattened", instead="""
+        b, t, d = q.shape
+        weights = torch.softmax(q.reshape(-1, d) @ k.reshape(-1, d).T, dim=-1)
+        return (weights @ v.reshape(-1, v.shape[-1])).reshape(b, t, -1)
+    """, title="queries look at other sequences",
+            says="Batch and positions are one long axis in your code, so every query looks at the keys of all "
+                 "sequences. Each sequence is by itself."),
+    Mistake(ATTENTION, "last-sequence-for-all", edit=("weights @ v ", "weights[-1] @ v "),
+            title="the last sequence's weights for all of them",
+            says="You use the weights of the last sequence for the whole batch. Each has weights of its own."),
+    Mistake(ATTENTION, "keys-ask-keys", edit=("scores = q @", "scores = k @"),
+            title="the keys compared with themselves",
+            says="Your scores compare the keys with the keys, (b, s, s), and q is never used. The queries ask: scores "
+                 "are (b, t, s)."),
+    Mistake(ATTENTION, "softmax-of-the-keys",
+            edit=(("q @ k.transpose(1, 2) ", "q @ torch.softmax(k.transpose(1, 2), dim=-1) "),
+                  ("torch.softmax(scores, dim=-1) ", "scores ")), title="the softmax of the keys, not of the scores",
+            says="You apply the softmax to the keys, before the queries have met them. The scores come first; the "
+                 "softmax makes shares of them."),
+    Mistake(ATTENTION, "result-detached", edit=("return weights @ v ", "return (weights @ v).detach() "),
+            title="the outputs cut off from the graph",
+            says="Your numbers are right, and no gradient flows from them back to queries, keys and values (detach, "
+                 ".data, no_grad, item() or NumPy), so nothing would ever learn."),
     Same(ATTENTION, "einsum", instead="""
         a = torch.einsum("nik,njk->nij", q, k).softmax(dim=2)
         return torch.einsum("nij,njw->niw", a, v)
@@ -304,6 +606,128 @@ VARIANTS = [
     Mistake(HEAD, "scaled", edit=("finished_attention(q, k, v)", "finished_attention(q / q.shape[-1] ** 0.5, k, v)"),
             title="divided by the root of the width",
             says="You divide by √d. The next lesson is about that; this head uses the plain products."),
+    Mistake(HEAD, "shared-values",
+            edit=("self.to_values = nn.Linear(e, d, bias=False)", "self.to_values = self.to_keys"),
+            title="one shared projection for keys and values",
+            says="to_values and to_keys are one and the same layer, so what is found is what is handed over. Make "
+                 "three layers."),
+    Mistake(HEAD, "all-shared",
+            edit=(("self.to_keys = nn.Linear(e, d, bias=False)", "self.to_keys = self.to_queries"),
+                  ("self.to_values = nn.Linear(e, d, bias=False)", "self.to_values = self.to_queries")),
+            title="one projection for all three roles",
+            says="All three names stand for one and the same layer. Make three layers: each role has its own."),
+    Mistake(HEAD, "values-from-queries", edit=("self.to_values(context)", "self.to_queries(context)"),
+            title="the values made by the projection of the queries",
+            says="Your values come from to_queries, and to_values is never used. Each role has its own projection."),
+    Mistake(HEAD, "context-tested-as-truth",
+            edit=("context = x if context is None else context", "context = context or x"),
+            title="the context taken for true or false",
+            says="`or` asks whether the context is true or false, and a tensor of many numbers is neither. Ask whether "
+                 "it `is None`."),
+    Mistake(HEAD, "context-remembered",
+            edit=(("self.to_queries = nn.Linear", "self.context = None\n        self.to_queries = nn.Linear"),
+                  ("context = x if context is None else context",
+                   "self.context = context if context is not None else self.context\n        "
+                   "context = x if self.context is None else self.context")),
+            title="the last context is kept",
+            says="Your module keeps a context and goes on using it in later calls that bring none. What a call "
+                 "answers depends on its own arguments: without a context, x itself is asked."),
+    Mistake(HEAD, "residual",
+            edit=("return finished_attention(q, k, v)",
+                  "y = finished_attention(q, k, v)\n        return x + y if x.shape == y.shape else y"),
+            title="the input added",
+            says="Where the widths allow it you add x to the result. Lesson 7 does so, around the attention; a head "
+                 "returns the average of the values and nothing else."),
+    Mistake(HEAD, "queries-not-projected", instead=("""
+        super().__init__()
+        self.to_queries = nn.Linear(e, d, bias=False)
+        self.to_keys = nn.Linear(e, d, bias=False)
+        self.to_values = nn.Linear(e, d, bias=False)
+    """, """
+        context = x if context is None else context
+        return self.to_values(finished_attention(x, context, context))
+    """), title="queries and keys not projected",
+            says="You compare x with the context as they came, and to_queries and to_keys are never used. Queries and "
+                 "keys are projected too, before they are compared."),
+    Mistake(HEAD, "context-joined",
+            edit=("context = x if context is None else context",
+                  "context = x if context is None else torch.cat([x, context], dim=1)"),
+            title="x asked along with the context",
+            says="You join x and the context, so x is asked as well. Given a context, keys and values come from it "
+                 "alone."),
+    Mistake(HEAD, "sequences-joined",
+            edit=("context = x if context is None else context",
+                  "x = x if context is None else torch.cat([x, context], dim=1)\n        context = x"),
+            title="both sequences joined",
+            says="You join x and the context and let all of it ask all of it. x asks and the context is asked: one "
+                 "output for each position of x."),
+    Mistake(HEAD, "keys-from-x", edit=("self.to_keys(context)", "self.to_keys(x)"),
+            title="keys from the sequence that asks",
+            says="Your keys come from x and your values from the context. A key and its value belong to the same "
+                 "position: both come from the context."),
+    Mistake(HEAD, "guessed-from-sizes",
+            edit=("x if context is None else", "x if context is None or context.shape == x.shape else"),
+            title="a context as long as x is ignored",
+            says="Where the context is as long as x, your module attends to x. Two sequences may well be of one "
+                 "length: what matters is whether a context was given."),
+    Mistake(HEAD, "context-needed", edit=("context = x if context is None else context", "context = context"),
+            title="no context is no case of its own",
+            says="Called without a context, your module hands None to a layer. Without a context x itself is asked."),
+    Mistake(HEAD, "two-attentions",
+            edit=("return finished_attention(q, k, v)",
+                  "y = finished_attention(q, k, v)\n        return y if context is x else y + self.forward(x)"),
+            title="self-attention added to cross-attention",
+            says="Given a context, you add what x answers to itself to what the context answers. One of the two is "
+                 "asked: the context if there is one, x if there is none."),
+    Mistake(HEAD, "sign", edit=("finished_attention(q, k, v)", "finished_attention(-q, k, v)"),
+            title="the sign of the scores turned round",
+            says="The key that matches worst gets the largest weight: somewhere a sign is turned round."),
+    Mistake(HEAD, "values-as-wide-as-e", edit=("self.to_values = nn.Linear(e, d,", "self.to_values = nn.Linear(e, e,"),
+            title="values of another width",
+            says="Your values are e wide. Each of the three layers leads from e to d, and the result is (b, t, d)."),
+    Mistake(HEAD, "roles-rotated", edit=("finished_attention(q, k, v)", "finished_attention(q, v, k)"),
+            title="keys and values swapped",
+            says="You hand the values over as keys and the keys as values. The order of the arguments is q, k, v."),
+    Mistake(HEAD, "no-grad",
+            edit=("return finished_attention(q, k, v)", "return finished_attention(q, k, v).detach()"),
+            title="the result cut off from the graph",
+            says="Your numbers are right, and no gradient flows from them back to the inputs and to the three layers "
+                 "(detach, .data or no_grad), so the module cannot be trained."),
+    Mistake(HEAD, "weights-as-data",
+            edit=(("q = self.to_queries(x) ", "q = x @ self.to_queries.weight.data.T "),
+                  ("k = self.to_keys(context) ", "k = context @ self.to_keys.weight.data.T "),
+                  ("v = self.to_values(context) ", "v = context @ self.to_values.weight.data.T ")),
+            title="the layers get no gradient",
+            says="Your numbers are right, and gradients reach the inputs, but not the weights of the three layers "
+                 "(.data or detach): they would never learn."),
+    Mistake(HEAD, "inputs-detached",
+            edit=(("self.to_queries(x)", "self.to_queries(x.detach())"),
+                  ("self.to_keys(context)", "self.to_keys(context.detach())"),
+                  ("self.to_values(context)", "self.to_values(context.detach())")),
+            title="no gradient for the inputs",
+            says="Your numbers are right and the three layers learn, but no gradient goes on to x and the context "
+                 "(.data or detach), so nothing in front of this module would."),
+    Mistake(HEAD, "context-detached", edit=("context = x if context is None else context",
+            "context = x if context is None else context.detach()"), title="no gradient for the context",
+            says="Your numbers are right, but the context is cut off from the graph (.data, detach or no_grad): what "
+                 "made it would never learn."),
+    Mistake(HEAD, "softmax-twice",
+            edit=("return finished_attention(q, k, v)",
+                  "return torch.softmax(torch.softmax(q @ k.transpose(1, 2), dim=-1), dim=-1) @ v"),
+            title="softmax applied twice",
+            says="Your weights go through the softmax twice, which makes every row nearly even. Once is enough."),
+    Mistake(HEAD, "one-linear",
+            edit=(("        self.to_queries = nn.Linear(e, d, bias=False)\n",
+                   "        self.to_all = nn.Linear(e, 3 * d, bias=False)\n"),
+                  ("        self.to_keys = nn.Linear(e, d, bias=False)\n", ""),
+                  ("        self.to_values = nn.Linear(e, d, bias=False)\n", ""),
+                  ("self.to_queries(x) ", "self.to_all(x).chunk(3, -1)[0] "),
+                  ("self.to_keys(context) ", "self.to_all(context).chunk(3, -1)[1] "),
+                  ("self.to_values(context) ", "self.to_all(context).chunk(3, -1)[2] ")),
+            title="one layer for three",
+            says="You make queries, keys and values with one wide layer. That computes the same, but here three layers "
+                 "of the names to_queries, to_keys and to_values are asked for: the rest of the course fills them by "
+                 "name."),
     Same(HEAD, "written-out",
          edit=("return finished_attention(q, k, v)", "return torch.softmax(q @ k.transpose(1, 2), dim=-1) @ v")),
     Same(HEAD, "library",

@@ -360,6 +360,7 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # **Exercise 4 · `softmax_jacobian`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # Given weights p, the *outputs* of a softmax, return diag(p) − ppᵀ. The last axis of p becomes two; all axes before it are carried along, and there may be none.
+# Gradients have to flow through the result, back to whatever made p.
 #
 # <details><summary>Hint 1: the outer product of each row with itself</summary>
 #
@@ -430,6 +431,7 @@ plt.show()
 # **Exercise 5 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Return the entropy of each row of weights, in nats. The last axis is summed away; weights of exactly 0 contribute 0.
+# Gradients have to flow through the result.
 #
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
@@ -485,6 +487,7 @@ for d, (query, keys) in drawn.items():
 #
 # Given **scores** (not weights), return the spectral norm of the softmax Jacobian of each row. Write the Jacobian out
 # here, so that an error in exercise 4 does not carry over; `torch.softmax` is yours.
+# Gradients have to flow through the result.
 #
 # <details><summary>Hint 1: three steps</summary>
 #
