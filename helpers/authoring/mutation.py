@@ -23,7 +23,7 @@ from helpers.checking.keys import AnswerKey, ExerciseKey, Guess, sample_of
 from helpers.checking.verdicts import Verdict, judge
 from helpers.exercises import Exercise
 
-SECONDS = 10  # that a mutant has for all its probes: changed loops may never end
+SECONDS = 4  # that a mutant has for all its probes: changed loops may never end
 
 FULL, EQUAL, NAMED = "full marks", "right all the same", "a named mistake"
 TOLD, BARE, BROKEN = "told something", "told only that the numbers are not right", "does not run"

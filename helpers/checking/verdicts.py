@@ -279,7 +279,7 @@ def _tell(
             elif misnamed and aspect.side:
                 text = UNREGISTERED
             raised_above = True
-        elif misnamed and not aspect.side and _same_shapes(outcome, target):
+        elif misnamed and not aspect.side and outcome.state == ANSWERED and _follows_names(outcome, target):
             text = MISNAMED
         elif aspect.name in like:
             text = LIKE.format(like[aspect.name].title)
@@ -351,10 +351,10 @@ def _names_differ(yours: Outcome, target: Outcome) -> bool:
     return mine is not None and goal is not None and not torch.equal(mine, goal)
 
 
-def _same_shapes(yours: Outcome, target: Outcome) -> bool:
-    return yours.state == ANSWERED and {n: t.shape for n, t in yours.tensors.items()} == {
-        n: t.shape for n, t in target.tensors.items()
-    }
+def _follows_names(yours: Outcome, target: Outcome) -> bool:
+    """Is nothing wrong with the shapes, or only that gradients come under other parameters' names?"""
+    shapes = {name: t.shape for name, t in yours.tensors.items() if not name.startswith("gradient of ")}
+    return all(name in target.tensors and target.tensors[name].shape == shape for name, shape in shapes.items())
 
 
 def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> str:

@@ -6,7 +6,9 @@ nothing to do for a function; `built(...)` makes a module and gives it drawn wei
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 
 import torch
@@ -37,16 +39,23 @@ def built(*sizes: object, **options: object) -> Via:
     """Make a module with these arguments and fill its parameters with drawn numbers, by name.
 
     Two modules with parameters of the same names and shapes get the same weights, in whatever order
-    they were made.
+    they were made. A module that is not asked for dropout is left in training mode, where it shows dropout that
+    nobody asked for.
     """
 
     def via(answer, draw: Draw):
         module = answer(*sizes, **options)
         if not isinstance(module, torch.nn.Module):
             raise Unmet(f"Calling your class gives {_kind(module)}; it has to be a torch.nn.Module.")
-        return fill(module.to(draw.device), draw).eval()
+        return fill(module.to(draw.device), draw).train(not _takes_dropout(answer))
 
     return via
+
+
+def _takes_dropout(answer: Answer) -> bool:
+    with contextlib.suppress(TypeError, ValueError):
+        return "dropout" in inspect.signature(answer).parameters
+    return True
 
 
 def fill(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
@@ -142,6 +151,9 @@ def _gradients(call: Callable, inputs: tuple, learned: Mapping[str, torch.Tensor
     """The gradients for the inputs of floating point and for what is learned, or what came that has none."""
     arguments = [_requiring_grad(argument) for argument in inputs]
     leaves = {f"gradient {place}": a for place, a in enumerate(a for a in arguments if _is_float(a))}
+    frozen = [name for name, parameter in learned.items() if not parameter.requires_grad]
+    if frozen:
+        raise Unmet(f"{frozen[0]} is a parameter that does not learn: its requires_grad is False.")
     leaves |= {f"gradient of {name}": parameter for name, parameter in learned.items()}
     # copies go in: torch refuses to change a leaf in place, and that is another aspect's business
     result = call(*(argument.clone() if _is_float(argument) else argument for argument in arguments))
