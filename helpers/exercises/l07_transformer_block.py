@@ -74,7 +74,19 @@ OTHER_TOWERS = {
 
 def tower(answer: Answer, draw: Draw) -> Callable:
     """The student's function on a tower of drawn weights, of four blocks if nothing else is said."""
-    return lambda x, depth=4: answer(Tower(draw, depth=depth).to(x.device), x)
+    return lambda x, depth=4: _measured(answer, Tower(draw, depth=depth).to(x.device), x)
+
+
+def _measured(answer: Answer, model: Tower, x: torch.Tensor) -> object:
+    """What the answer returns; Unmet, in one form for all ways to come upon it, where it reads gradients too late."""
+    try:
+        return answer(model, x)
+    except (AttributeError, TypeError) as problem:
+        if "NoneType" in str(problem) and all(parameter.grad is None for parameter in model.parameters()):
+            raise Unmet(
+                "Your code meets None where it expects a gradient: no parameter of the model holds one."
+            ) from None
+        raise
 
 
 def tower_with_gradients(answer: Answer, draw: Draw) -> Callable:
@@ -82,7 +94,7 @@ def tower_with_gradients(answer: Answer, draw: Draw) -> Callable:
     model = Tower(draw)
     for name, parameter in model.named_parameters():
         parameter.grad = draw.named(f"gradient of {name}").normal(*parameter.shape).to(parameter.device)
-    return lambda x: answer(model.to(x.device), x)
+    return lambda x: _measured(answer, model.to(x.device), x)
 
 
 # --------------------------------------------------------------------------------------------------- LayerNorm
@@ -160,6 +172,7 @@ def narrow_vectors(draw: Draw, b: int = 2, t: int = 5) -> tuple[torch.Tensor]:
 OTHER_NARROW = {
     "with a batch of one": lambda draw: narrow_vectors(draw, b=1),
     "with a single position": lambda draw: narrow_vectors(draw, t=1),
+    "with large components": lambda draw: (30 * draw.normal(2, 5, 6),),
 }
 
 
@@ -288,8 +301,8 @@ EVALUATION = (
 )
 TRAINING = (
     "In training, each layer's output is dropped with the given chance before it is added, once. With a chance of 1"
-    " only the shortcuts and the norms are left, with a chance of 0 nothing is dropped, and with a chance of ½ what is kept"
-    " doubles; yours differs in one of these cases."
+    " only the shortcuts and the norms are left, with a chance of 0 nothing is dropped, and with a chance of ½ what is"
+    " kept doubles; yours differs in one of these cases. If the values above are not right, they come first."
 )
 
 # ---------------------------------------------------------------------------------------------- block_parameters

@@ -38,9 +38,9 @@ def in_each_order(slug, last, first, title, says, alone):
     return [
         Mistake(BLOCK, slug, instead=block_of(last, first), title=title, says=says),
         Mistake(BLOCK, f"{slug}-norm-last", instead=block_of(last=last), title=f"{title}, with pre_norm=False",
-                says=f"With pre_norm=False, {alone} The other order is right in that."),
+                says=f"With pre_norm=False, {alone}"),
         Mistake(BLOCK, f"{slug}-norm-first", instead=block_of(first=first), title=f"{title}, with pre_norm=True",
-                says=f"With pre_norm=True, {alone} The other order is right in that."),
+                says=f"With pre_norm=True, {alone}"),
     ]  # fmt: skip
 
 
@@ -73,6 +73,10 @@ VARIANTS = [
             title="only one parameter of each block",
             says="You look at one parameter of each block, and a block has several: weights and biases of all its "
                  "layers. `block.parameters()` goes through all of them."),
+    Mistake(GRADIENT, "last-parameter", edit=("list(block.parameters())", "list(block.parameters())[-1:]"),
+            title="only the last parameter of each block",
+            says="Only the last parameter of each block is in your number. Does the loop over the parameters keep "
+                 "nothing but its last round? All of them belong in."),
     Mistake(GRADIENT, "matrices-only",
             edit=("list(block.parameters())", "[p for p in block.parameters() if p.dim() > 1]"),
             title="biases left out",
@@ -150,6 +154,18 @@ VARIANTS = [
     """, title="the gradient by the blocks' outputs",
             says="You measure the loss's gradient by what the blocks put out. What is asked for is the gradient by "
                  "their *parameters*."),
+    Mistake(GRADIENT, "cleared-afterwards", instead="""
+        loss.backward()
+        model.zero_grad()
+        return torch.stack([torch.cat([p.grad.flatten() for p in block.parameters()]).norm() for block in model.blocks])
+    """, title="no gradients when they are read",
+            says="Your code meets None where it expects a gradient, and no parameter of the model holds one. "
+                 "`backward()` comes after the clearing and before the reading."),
+    Mistake(GRADIENT, "never-backward", instead="""
+        return torch.stack([sum((p.grad ** 2).sum() for p in block.parameters()) ** 0.5 for block in model.blocks])
+    """, title="gradients read that nobody has computed",
+            says="Your code reads `.grad`, and nothing in it computes gradients: a new model has None there, and a "
+                 "trained one what was there before. `backward()` has to come first."),
     Mistake(GRADIENT, "on-the-cpu",
             edit=("return torch.stack(norms)",
                   "result = torch.zeros(len(norms))\n    result[:] = torch.stack(norms)\n    return result"),
@@ -269,6 +285,35 @@ VARIANTS = [
     Mistake(NORM, "no-weight", edit=(" * self.weight + self.bias", ""), title="weight and bias not used",
             says="Your vectors are normalised and then left so. `weight` and `bias` come after: one factor and one "
                  "summand for each component, which the model learns."),
+    Mistake(NORM, "bias-not-used", edit=(" * self.weight + self.bias", " * self.weight"), title="the bias not used",
+            says="You multiply by `weight`, and `bias` is never added."),
+    Mistake(NORM, "weight-not-used", edit=(" * self.weight + self.bias", " + self.bias"), title="the weight not used",
+            says="You add `bias`, and never multiply by `weight`."),
+    Mistake(NORM, "not-divided", edit=("centred / torch.sqrt(variance + self.epsilon)", "centred"),
+            title="the mean taken off and nothing divided",
+            says="You take the mean off and leave the size as it is. Divide by the root of variance plus epsilon."),
+    Mistake(NORM, "epsilon-twice", edit=("variance + self.epsilon", "variance + 2 * self.epsilon"),
+            title="epsilon added twice",
+            says="Epsilon is in your variance twice. Once is enough."),
+    Mistake(NORM, "epsilon-squared", edit=("variance + self.epsilon", "variance + self.epsilon ** 2"),
+            title="the square of epsilon",
+            says="You add the square of epsilon to the variance. It is epsilon itself that stands under the root."),
+    Mistake(NORM, "deviation-at-least-epsilon",
+            edit=("torch.sqrt(variance + self.epsilon)", "torch.sqrt(variance).clamp(min=self.epsilon)"),
+            title="a standard deviation of at least epsilon",
+            says="You raise standard deviations that are smaller than epsilon. Epsilon is *added*, and to the "
+                 "variance, whatever its size."),
+    Mistake(NORM, "of-length-one",
+            edit=("centred / torch.sqrt(variance + self.epsilon)", "nn.functional.normalize(x, dim=-1)"),
+            title="vectors of length 1",
+            says="You divide each vector by its length. The norm takes the mean off and divides by the standard "
+                 "deviation."),
+    Mistake(NORM, "over-positions-unbiased",
+            edit=(("x.mean(dim=-1,", "x.mean(dim=-2,"),
+                  ("centred.square().mean(dim=-1, keepdim=True)", "x.var(dim=-2, keepdim=True)")),
+            title="statistics over the positions, divided by t − 1",
+            says="You take mean and variance over the positions; each vector is normalised by itself, over its own e "
+                 "components. And `var` and `std` divide by one less than there are, unless they are told otherwise."),
     Mistake(NORM, "weight-as-one-plus", edit=("* self.weight", "* (1 + self.weight)"), title="times 1 + weight",
             says="You multiply by 1 + weight. `weight` begins at 1 here, so it is the factor itself."),
     Mistake(NORM, "bias-first", edit=(" * self.weight + self.bias", " * (self.weight + self.bias)"),
@@ -284,8 +329,8 @@ VARIANTS = [
     Mistake(NORM, "mean-distance",
             edit=("torch.sqrt(variance + self.epsilon)", "(centred.abs().mean(dim=-1, keepdim=True) + self.epsilon)"),
             title="divided by the mean distance from the mean",
-            says="You divide by the mean of the absolute differences. The standard deviation is the root of the mean of "
-                 "their *squares*."),
+            says="You divide by the mean of the absolute differences. The standard deviation is the root of the mean "
+                 "of their *squares*."),
     Mistake(NORM, "length-of-the-vector",
             edit=("centred.square().mean(dim=-1, keepdim=True)", "centred.square().sum(dim=-1, keepdim=True)"),
             title="divided by the length of the vector",
@@ -304,8 +349,9 @@ VARIANTS = [
                  "takes the mean off and divides by the standard deviation."),
     Mistake(NORM, "keepdim", edit=("x.mean(dim=-1, keepdim=True)", "x.mean(dim=-1)"),
             title="the last axis is not kept",
-            says="What you subtract, or divide by, ends in the axis t, and x ends in e: t would meet e. With one number "
-                 "for each vector, (b, t, 1) is the shape that fits, and `keepdim=True` keeps that axis of length 1."),
+            says="What you subtract, or divide by, ends in the axis t, and x ends in e: t would meet e. With one "
+                 "number for each vector, (b, t, 1) is the shape that fits, and `keepdim=True` keeps that axis of "
+                 "length 1."),
     Alias(NORM, "keepdim-of-the-variance", of="keepdim",
           edit=("centred.square().mean(dim=-1, keepdim=True)", "centred.square().mean(dim=-1)")),
     Mistake(NORM, "mean-detached",
@@ -391,6 +437,12 @@ VARIANTS = [
     Mistake(NETWORK, "tanh", edit=("torch.relu(self.widen(x))", "torch.tanh(self.widen(x))"),
             title="a tanh instead of the ReLU",
             says="You bend with a tanh. The formula has max(0, ·), the ReLU."),
+    Mistake(NETWORK, "silu", edit=("torch.relu(self.widen(x))", "nn.functional.silu(self.widen(x))"),
+            title="SiLU instead of ReLU",
+            says="You bend with a SiLU, x times its sigmoid. The formula has max(0, ·), the ReLU."),
+    Mistake(NETWORK, "smallest", edit=("torch.relu(self.widen(x))", "self.widen(x).clamp(max=0)"),
+            title="min(0, ·) instead of max(0, ·)",
+            says="You keep what is negative and put 0 in the place of the rest. max(0, ·) is the other way round."),
     Mistake(NETWORK, "leaky", edit=("torch.relu(self.widen(x))", "nn.functional.leaky_relu(self.widen(x))"),
             title="a leaky ReLU",
             says="Your ReLU leaks: it lets a hundredth of what is negative through. max(0, ·) lets nothing through."),
@@ -407,8 +459,7 @@ VARIANTS = [
     Mistake(NETWORK, "cut-off",
             edit=("self.narrow(torch.relu(self.widen(x)))", "self.narrow(torch.relu(self.widen(x))).detach()"),
             title="the result cut off from the graph",
-            says="Forwards you are right. But your result is cut off from the graph (detach, .data, no_grad), so "
-                 "nothing below it could learn."),
+            says="Your result is cut off from the graph (detach, .data, no_grad), so nothing below it could learn."),
     Mistake(NETWORK, "gelu", edit=("torch.relu(self.widen(x))", "nn.functional.gelu(self.widen(x))"),
             title="GELU instead of ReLU",
             says="GELU is what GPT-2 takes, in lesson 11. The network of the paper, and of this exercise, has a ReLU."),
@@ -602,14 +653,34 @@ VARIANTS = [
         x = x + self.dropout(self.attention(self.norm1(x), mask))
         return self.norm2(x + self.dropout(self.feed_forward(x)))
     """), title="norm first for the attention, norm last for the network",
-            says="With pre_norm your attention reads a normalised x, but the feed-forward network reads it as it is and "
-                 "the sum is normalised afterwards. Both layers have the norm in front."),
+            says="With pre_norm your attention reads a normalised x, but the feed-forward network reads it as it is "
+                 "and the sum is normalised afterwards. Both layers have the norm in front."),
     Mistake(BLOCK, "norm-first-of-the-network", instead=block_of(last="""
         x = self.norm1(x + self.dropout(self.attention(x, mask)))
         return x + self.dropout(self.feed_forward(self.norm2(x)))
     """), title="norm last for the attention, norm first for the network",
             says="With pre_norm=False the sum after your attention is normalised, as it should be; around the "
                  "feed-forward network the norm comes first. Both sums are normalised in this order."),
+    Mistake(BLOCK, "norm-at-the-end-too", instead=block_of(first="""
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        return self.norm2(x + self.dropout(self.feed_forward(self.norm2(x))))
+    """), title="norm first, and once more at the end",
+            says="With pre_norm you normalise what the block gives, too. The norms are in front of the layers only; "
+                 "what comes out is the plain sum."),
+    Mistake(BLOCK, "attention-shortcut-after-the-norm", instead=block_of(first="""
+        x = self.norm1(x)
+        x = x + self.dropout(self.attention(x, mask))
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+    """), title="the first shortcut starts after the norm",
+            says="With pre_norm, your shortcut around the attention carries the *normalised* x. It carries x as it "
+                 "came in; the one around the feed-forward network is right."),
+    Mistake(BLOCK, "network-shortcut-after-the-norm", instead=block_of(first="""
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        x = self.norm2(x)
+        return x + self.dropout(self.feed_forward(x))
+    """), title="the second shortcut starts after the norm",
+            says="With pre_norm, your shortcut around the feed-forward network carries the *normalised* x. It carries "
+                 "x as the attention has left it; the one around the attention is right."),
     Mistake(BLOCK, "shortcut-twice", instead=block_of("""
         x = x + self.norm1(x + self.dropout(self.attention(x, mask)))
         return x + self.norm2(x + self.dropout(self.feed_forward(x)))
@@ -662,6 +733,18 @@ VARIANTS = [
     Mistake(BLOCK, "no-dropout", edit=("self.dropout = nn.Dropout(dropout)", "self.dropout = nn.Identity()"),
             title="dropout ignored",
             says="`dropout` is taken and not used: in training nothing is ever dropped."),
+    Mistake(BLOCK, "dropout-for-the-network-only",
+            edit=(("x + self.dropout(self.attention(self.norm1(x), mask))", "x + self.attention(self.norm1(x), mask)"),
+                  ("x + self.dropout(self.attention(x, mask))", "x + self.attention(x, mask)")),
+            title="dropout for the feed-forward network only",
+            says="What the feed-forward network gives is subject to dropout, what the attention gives is not. Both "
+                 "have to be."),
+    Mistake(BLOCK, "dropout-after-the-norm", instead=block_of("""
+        x = self.dropout(self.norm1(x + self.attention(x, mask)))
+        return self.dropout(self.norm2(x + self.feed_forward(x)))
+    """), title="dropout after the norm, with pre_norm=False",
+            says="With pre_norm=False you drop from what the norm gives, and the shortcut's share is dropped with it. "
+                 "Dropout is for what the *layer* gives, before it is added."),
     Mistake(BLOCK, "dropped-twice",
             edit=(("x + self.dropout(self.attention(self.norm1(x), mask))",
                    "x + self.dropout(self.dropout(self.attention(self.norm1(x), mask)))"),
@@ -678,8 +761,8 @@ VARIANTS = [
             edit=("self.dropout = nn.Dropout(dropout)",
                   "self.dropout = lambda y: y * (torch.rand_like(y) >= dropout) if self.training else y"),
             title="what is kept is not scaled up",
-            says="You drop components and leave the others as they are, so that a layer's output is smaller in training "
-                 "than in evaluation. What is kept is multiplied with 1/(1 − dropout); nn.Dropout does both."),
+            says="You drop components and leave the others as they are, so that a layer's output is smaller in "
+                 "training than in evaluation. What is kept is multiplied with 1/(1 − dropout); nn.Dropout does both."),
     Mistake(BLOCK, "keeping-for-dropping", edit=("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
             title="the chance of keeping taken for that of dropping",
             says="You drop with a chance of 1 − dropout. nn.Dropout wants the chance of *dropping*."),
@@ -723,8 +806,8 @@ VARIANTS = [
         x += self.dropout(self.feed_forward(x))
         return self.norm2(x)
     """), title="what autograd has kept is changed in place",
-            says="Forwards you are right, and backwards autograd gives up: `x += ...` overwrites the x that a layer has "
-                 "read, which it needs for its gradient. `x = x + ...` makes a new one."),
+            says="On the way back autograd gives up: `x += ...` overwrites the x that a layer has read, and that layer "
+                 "needs it for its gradient. `x = x + ...` makes a new one."),
     Same(BLOCK, "names-for-steps", instead=("""
         self.norm1, self.norm2 = nn.LayerNorm(e), nn.LayerNorm(e)
         self.attention = SelfAttention(e, h)
@@ -796,8 +879,8 @@ VARIANTS = [
     Mistake(STACK, "final-norm-turned-round",
             edit=("FinishedNorm(e) if pre_norm else None", "None if pre_norm else FinishedNorm(e)"),
             title="the final norm for the wrong order",
-            says="Your stack ends in a norm with pre_norm=False, where the last block has just normalised, and has none "
-                 "with pre_norm=True, where nobody has. It is the other way round."),
+            says="Your stack ends in a norm with pre_norm=False, where the last block has just normalised, and has "
+                 "none with pre_norm=True, where nobody has. It is the other way round."),
     Mistake(STACK, "sequential-with-a-mask", edit=(("nn.ModuleList(blocks)", "nn.Sequential(*blocks)"), ("""
         for block in self.blocks:
             x = block(x, mask)
@@ -824,7 +907,13 @@ VARIANTS = [
             x = block(x, mask)
             return x if self.norm is None else self.norm(x)
     """), title="returned after the first block",
-            says="Your `return` stands inside the loop, so only the first block is ever called."),
+            says="Only the first block has a part in your result. Does a `return` stand inside the loop?"),
+    Mistake(STACK, "single-block", edit=("range(depth)", "range(1)"), title="a single block, whatever the depth",
+            says="Your stack has one block, whatever `depth` says."),
+    Mistake(STACK, "norm-of-none", edit=("return x if self.norm is None else self.norm(x)", "return self.norm(x)"),
+            title="the norm called where there is none",
+            says="With pre_norm=False your `norm` is None, and you call it all the same. nn.Identity() could be "
+                 "called; or ask first."),
     Mistake(STACK, "last-block-first", edit=("in self.blocks:", "in reversed(self.blocks):"), title="last block first",
             says="You go through the blocks from the last one to the first. x goes through the first block first."),
     Mistake(STACK, "last-block-left-out", edit=("in self.blocks:", "in self.blocks[:-1]:"),
@@ -915,25 +1004,31 @@ VARIANTS = [
     Mistake(COUNT, "no-biases", edit=("return attention + network + norms", "return 12 * e * e"), title="matrices only",
             says="12e² is what the matrices hold, and for large e that is nearly everything. The biases and the two "
                  "norms are missing."),
-    Mistake(COUNT, "no-norms", edit=("attention + network + norms", "attention + network"), title="the norms left out",
-            says="You have left the two norms out. Each has a weight and a bias of e numbers."),
-    Mistake(COUNT, "one-norm", edit=("norms = 2 * (2 * e)", "norms = 2 * e"), title="one norm, or half of each",
-            says="You count 2e for the norms. There are two of them, and each has a weight *and* a bias of e numbers."),
+    Mistake(COUNT, "no-norms", edit=("attention + network + norms", "attention + network"),
+            title="4e short: the norms, or the bias of `widen`",
+            says="You are 4e short. So many are the two norms, each with a weight and a bias of e numbers; and so many "
+                 "is the bias of `widen`."),
+    Mistake(COUNT, "one-norm", edit=("norms = 2 * (2 * e)", "norms = 2 * e"),
+            title="2e short: one norm, or half of each",
+            says="You are 2e short. There are two norms, and each has a weight *and* a bias of e numbers; and `unify` "
+                 "and `narrow` have a bias of e numbers each."),
     Mistake(COUNT, "biased-projections", edit=("4 * e * e + e ", "4 * e * e + 4 * e "),
             title="biases for the three projections",
             says="You count 3e too many: queries, keys and values are projected without biases here. (GPT-2's have "
                  "them.)"),
-    Mistake(COUNT, "no-unify-bias", edit=("4 * e * e + e ", "4 * e * e "), title="the bias of unify left out",
-            says="You are e short: `unify`, which mixes the heads, has a bias."),
+    Mistake(COUNT, "no-unify-bias", edit=("4 * e * e + e ", "4 * e * e "),
+            title="e short: the bias of unify, or of narrow",
+            says="You are e short. `unify`, which mixes the heads, has a bias of e numbers, and so has `narrow`."),
     Mistake(COUNT, "no-unify", edit=("4 * e * e + e ", "3 * e * e "), title="unify left out",
             says="You count three matrices for the attention. The fourth mixes the heads, `unify`, and it has a bias."),
     Mistake(COUNT, "hidden-bias", edit=("(e * hidden + hidden)", "(e * hidden + e)"),
-            title="the hidden layer's bias counted as e",
-            says="The bias of `widen` has as many numbers as the layer has outputs: 4e, not e."),
+            title="3e short: the hidden layer's bias counted as e, or the norms",
+            says="You are 3e short. The bias of `widen` has as many numbers as that layer has outputs, 4e and not e; "
+                 "and the norms have 4e together."),
     Mistake(COUNT, "network-without-biases", edit=("(e * hidden + hidden) + (hidden * e + e)", "2 * e * hidden"),
             title="5e short: the biases of the network, or as many numbers elsewhere",
-            says="You are 5e short. The biases of the network's two layers are 5e, one of 4e and one of e numbers; and so "
-                 "many are the two norms together with the bias of `unify`."),
+            says="You are 5e short. The biases of the network's two layers are 5e, one of 4e and one of e numbers; and "
+                 "so many are the two norms together with the bias of `unify`."),
     Mistake(COUNT, "narrow-network", edit=("hidden = 4 * e", "hidden = e"), title="a hidden layer of width e",
             says="You count the feed-forward network as if its hidden layer were e wide. It is 4e."),
     Mistake(COUNT, "times-heads", edit=("4 * e * e + e ", "4 * h * e * e + e "), title="every head counted as e wide",
@@ -945,9 +1040,8 @@ VARIANTS = [
                  "so together their projections are three e × e matrices, whatever h is."),
     Mistake(COUNT, "norms-but-no-biases",
             edit=(("4 * e * e + e ", "4 * e * e "), ("(e * hidden + hidden) + (hidden * e + e)", "2 * e * hidden")),
-            title="matrices and norms only",
-            says="You have the matrices and the norms. The biases are missing: of `unify`, and of both layers of the "
-                 "network."),
+            title="6e short: no biases",
+            says="You are 6e short. So many are the biases: e in `unify`, and 5e in the two layers of the network."),
     Mistake(COUNT, "attention-only", edit=("attention + network + norms", "attention"), title="the attention only",
             says="You count the attention. The feed-forward network and the two norms belong to the block as well."),
     Mistake(COUNT, "no-network", edit=("attention + network + norms", "attention + norms"),
