@@ -826,6 +826,22 @@ VARIANTS = [
     Same(BLOCK, "function-with-mode",
          edit=("self.dropout = nn.Dropout(dropout)",
                "self.dropout = lambda y: nn.functional.dropout(y, p=dropout, training=self.training)")),
+    Same(BLOCK, "dropped-by-hand", instead=("""
+        self.pre_norm, self.chance = pre_norm, dropout
+        self.attention, self.feed_forward = SelfAttention(e, h), FinishedFeedForward(e)
+        self.norm1, self.norm2 = FinishedNorm(e), FinishedNorm(e)
+    """, """
+        def drop(y):
+            if not self.training or self.chance == 0:
+                return y
+            kept = torch.rand_like(y) >= self.chance
+            return y * kept / (1 - self.chance) if self.chance < 1 else y * 0
+        if self.pre_norm:
+            x = x + drop(self.attention(self.norm1(x), mask))
+            return x + drop(self.feed_forward(self.norm2(x)))
+        x = self.norm1(x + drop(self.attention(x, mask)))
+        return self.norm2(x + drop(self.feed_forward(x)))
+    """)),
     Same(BLOCK, "one-helper", instead=("", """
         def around(x, norm, layer):
             if self.pre_norm:
