@@ -851,10 +851,9 @@ VARIANTS = [
         return around(x, self.norm2, self.feed_forward)
     """)),
     Same(BLOCK, "in-place-on-a-copy", instead=block_of(first="""
-        x = x.clone()
-        x += self.dropout(self.attention(self.norm1(x), mask))
-        x += self.dropout(self.feed_forward(self.norm2(x)))
-        return x
+        y = x.clone()
+        y += self.dropout(self.attention(self.norm1(x), mask))
+        return y + self.dropout(self.feed_forward(self.norm2(y)))
     """)),
     Shortcut(BLOCK, "finished-part", instead=("", "return FinishedBlock.forward(self, x, mask)")),
     # ---------------------------------------------------------------------------------------- Transformer
