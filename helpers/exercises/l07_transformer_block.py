@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, ItemsView, Iterator
 
 import torch
 
-from helpers.exercises.aspects import any_device, built, gradient, input_left_alone, parameters, renamed, values
+from helpers.exercises.aspects import (
+    Unmet,
+    Via,
+    any_device,
+    built,
+    gradient,
+    input_left_alone,
+    parameters,
+    renamed,
+    values,
+)
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 
@@ -50,9 +60,33 @@ def a_sequence(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.normal(2, 5, 4),)
 
 
+def a_sequence_for_one_block(draw: Draw) -> tuple[torch.Tensor, int]:
+    """Two sequences, and a depth of 1."""
+    return *a_sequence(draw), 1
+
+
+OTHER_TOWERS = {
+    "for a model of a single block": a_sequence_for_one_block,
+    "with a batch of one": lambda draw: (draw.normal(1, 5, 4),),
+    "with a single position": lambda draw: (draw.normal(2, 1, 4),),
+}
+
+
 def tower(answer: Answer, draw: Draw) -> Callable:
-    """The student's function on a tower of drawn weights."""
-    return lambda x: answer(Tower(draw).to(x.device), x)
+    """The student's function on a tower of drawn weights, of four blocks if nothing else is said."""
+    return lambda x, depth=4: _measured(answer, Tower(draw, depth=depth).to(x.device), x)
+
+
+def _measured(answer: Answer, model: Tower, x: torch.Tensor) -> object:
+    """What the answer returns; Unmet, in one form for all ways to come upon it, where it reads gradients too late."""
+    try:
+        return answer(model, x)
+    except (AttributeError, TypeError) as problem:
+        if "NoneType" in str(problem) and all(parameter.grad is None for parameter in model.parameters()):
+            raise Unmet(
+                "Your code meets None where it expects a gradient: no parameter of the model holds one."
+            ) from None
+        raise
 
 
 def tower_with_gradients(answer: Answer, draw: Draw) -> Callable:
@@ -60,17 +94,18 @@ def tower_with_gradients(answer: Answer, draw: Draw) -> Callable:
     model = Tower(draw)
     for name, parameter in model.named_parameters():
         parameter.grad = draw.named(f"gradient of {name}").normal(*parameter.shape).to(parameter.device)
-    return lambda x: answer(model.to(x.device), x)
+    return lambda x: _measured(answer, model.to(x.device), x)
 
 
 # --------------------------------------------------------------------------------------------------- LayerNorm
 
 NORM = built(8)  # e = 8; sequences of 5 positions, 3 of them: no two sizes alike
+OTHER_EPSILON = 0.2
 
 
-def vectors(draw: Draw) -> tuple[torch.Tensor]:
+def vectors(draw: Draw, b: int = 3, t: int = 5) -> tuple[torch.Tensor]:
     """Vectors (3, 5, 8) whose components have neither mean 0 nor variance 1."""
-    return (draw.normal(3, 5, 8, mean=1.5, std=2.0),)
+    return (draw.normal(b, t, 8, mean=1.5, std=2.0),)
 
 
 def small_vectors(draw: Draw) -> tuple[torch.Tensor]:
@@ -83,17 +118,73 @@ def constant_vectors(draw: Draw) -> tuple[torch.Tensor]:
     return ((draw.integers(-20, 20, 3, 5, 1) / 8).expand(3, 5, 8).clone(),)
 
 
+def far_vectors(draw: Draw) -> tuple[torch.Tensor]:
+    """Eighths around 512: sums and differences are exact in any order, and squares have lost their last digits."""
+    return (512 + draw.integers(-8, 9, 3, 5, 8) / 8,)
+
+
+OTHER_VECTORS = {
+    "with a batch of one": lambda draw: vectors(draw, b=1),
+    "with a single position": lambda draw: vectors(draw, t=1),
+}
+
+
+def where_epsilon_matters(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Small vectors with the epsilon that is the default, and ordinary ones with a large one."""
+    norms = NORM(answer, draw), built(8, epsilon=OTHER_EPSILON)(answer, draw)
+    return {
+        "result": norms[0](*small_vectors(draw)),
+        f"with an epsilon of {OTHER_EPSILON}": norms[1](*vectors(draw.named("large epsilon"))),
+    }
+
+
 # ------------------------------------------------------------------------------------- FeedForward and the block
 
 
-def narrow_vectors(draw: Draw) -> tuple[torch.Tensor]:
+class Watched:
+    """A module of which only some parameters are shown: those whose gradients are looked at."""
+
+    def __init__(self, module: torch.nn.Module, names: tuple[str, ...]):
+        self._module, self._names = module, names
+
+    def __call__(self, *inputs: object) -> object:
+        return self._module(*inputs)
+
+    def named_parameters(self) -> ItemsView[str, torch.Tensor]:
+        """The parameters that are shown, by name; Unmet where the module has none of that name."""
+        there = dict(self._module.named_parameters())
+        for name in self._names:
+            if name not in there:
+                raise Unmet(f"Your module has no parameter called {name}, whose gradient is looked at here.")
+        return {name: there[name] for name in self._names}.items()
+
+
+def watched(via: Via, *names: str) -> Via:
+    """The module that `via` makes, of which only these parameters are shown."""
+    return lambda answer, draw: Watched(via(answer, draw), names)
+
+
+def narrow_vectors(draw: Draw, b: int = 2, t: int = 5) -> tuple[torch.Tensor]:
     """Vectors (2, 5, 6)."""
-    return (draw.normal(2, 5, 6),)
+    return (draw.normal(b, t, 6),)
 
 
-def sentences(draw: Draw) -> tuple[torch.Tensor]:
+OTHER_NARROW = {
+    "with a batch of one": lambda draw: narrow_vectors(draw, b=1),
+    "with a single position": lambda draw: narrow_vectors(draw, t=1),
+    "with large components": lambda draw: (30 * draw.normal(2, 5, 6),),
+}
+
+
+def sentences(draw: Draw, b: int = 3, t: int = 5) -> tuple[torch.Tensor]:
     """Three sentences of 5 positions: (3, 5, 8)."""
-    return (draw.normal(3, 5, 8),)
+    return (draw.normal(b, t, 8),)
+
+
+OTHER_SENTENCES = {
+    "with a batch of one": lambda draw: sentences(draw, b=1),
+    "with a single position": lambda draw: sentences(draw, t=1),
+}
 
 
 def both_orders(
@@ -116,12 +207,27 @@ def masked(*sizes: int) -> Probe:
         time = torch.ones(5, 5, dtype=torch.bool, device=x.device).tril()
         real = draw.uniform(0, 1, 3, 1, 5).argsort(-1) < 3  # of five positions, three are real
         return {
-            f"{name}, {kind}": module(x.clone(), mask)
+            f"with the {name} and {kind} hidden": module(x.clone(), mask)
             for name, module in both_orders(answer, draw, *sizes)
-            for kind, mask in (("time", time), ("padding", real))
+            for kind, mask in (("the future", time), ("padding", real))
         }
 
     return probe
+
+
+def gradient_in_both_orders(points: float, *sizes: int) -> Aspect:
+    """The gradient for x, in both orders of norm and layer, with the same drawn weights."""
+
+    def probe(answer, draw):
+        given: dict[str, object] = {}
+        for name, pre_norm in ORDERS.items():
+            made = gradient(0, sentences, via=built(*sizes, pre_norm=pre_norm)).probe(answer, draw)
+            if not isinstance(made, dict):
+                return made
+            given |= {f"gradient of x with the {name}": made["gradient 0"]}
+        return given
+
+    return renamed(gradient(points, sentences), "gradient", probe=probe)
 
 
 def dropped(*sizes: int) -> Probe:
@@ -133,12 +239,36 @@ def dropped(*sizes: int) -> Probe:
     def probe(answer, draw):
         x = draw.normal(3, 5, 8)
         return {
-            f"{name}, dropout={chance}": module(x.clone())
+            f"with the {name} and a dropout of {chance:g}": module(x.clone())
             for chance in (1.0, 0.0)
             for name, module in both_orders(answer, draw, *sizes, dropout=chance, training=True)
         }
 
     return probe
+
+
+LAST_BIAS = {"attention": "attention.unify.bias", "feed-forward network": "feed_forward.narrow.bias"}
+
+
+def dropped_and_scaled(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """What `dropped` shows of a block, and by what a kept component is multiplied where half of them are dropped.
+
+    Nothing of it is luck. One layer gives ones and the other nothing, the norms have weight 1; four components of x are
+    0 and four are 1. Whatever a norm makes of the sum, in a vector in which both kinds of component were dropped and
+    some component was kept, the kept one stands so many times as far off as 0 and 1 do.
+    """
+    given = dropped(8, 2)(answer, draw)
+    x = torch.tensor([0.0] * 4 + [1.0] * 4, device=draw.device).expand(16, 16, 8)
+    for layer, bias in LAST_BIAS.items():
+        for name, module in both_orders(answer, draw, 8, 2, dropout=0.5, training=True):
+            with torch.no_grad():
+                for parameter, weights in module.named_parameters():
+                    weights.fill_(parameter == bias or "norm" in parameter and parameter.endswith("weight"))
+                low, high = module(x.clone()).split(4, dim=-1)
+            first, second = low.amin(dim=-1), high.amin(dim=-1)
+            far = (low.amax(dim=-1) - first) / (second - first)
+            given[f"for the {layer} with the {name} and a dropout of 0.5, what a kept 1 becomes"] = far.nanmedian()
+    return given
 
 
 def evaluated(*sizes: int, calls: int = 6) -> Probe:
@@ -151,7 +281,7 @@ def evaluated(*sizes: int, calls: int = 6) -> Probe:
         x = draw.normal(3, 5, 8)
         plain = {name: module(x.clone()) for name, module in both_orders(answer, draw, *sizes, dropout=0.0)}
         return {
-            name: torch.tensor(
+            f"with the {name}": torch.tensor(
                 sum(not torch.allclose(module(x.clone()), plain[name], rtol=1e-4, atol=1e-5) for _ in range(calls))
             )
             for name, module in both_orders(answer, draw, *sizes, dropout=0.5)
@@ -170,8 +300,9 @@ EVALUATION = (
     " call, as without dropout."
 )
 TRAINING = (
-    "In training, each layer's output is dropped with the given chance before it is added. With a chance of 1 only the"
-    " shortcuts and the norms are left, and with a chance of 0 nothing is dropped; yours differs in one of these cases."
+    "In training, each layer's output is dropped with the given chance before it is added, once. With a chance of 1"
+    " only the shortcuts and the norms are left, with a chance of 0 nothing is dropped, and with a chance of ½ what is"
+    " kept doubles; yours differs in one of these cases. If the values above are not right, they come first."
 )
 
 # ---------------------------------------------------------------------------------------------- block_parameters
@@ -180,7 +311,7 @@ TRAINING = (
 def several_sizes(count: Answer, draw: Draw) -> dict[str, int]:
     """A width and heads each, drawn and published ones."""
     drawn = 4 * draw.number(5, 40)
-    return {f"e = {e}, h = {h}": count(e, h) for e, h in ((8, 2), (drawn, 4), (512, 8), (768, 12))}
+    return {f"for e = {e} and h = {h}": count(e, h) for e, h in ((8, 2), (drawn, 4), (512, 8), (768, 12))}
 
 
 LESSON = Lesson(
@@ -193,8 +324,8 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                values(2.5, a_sequence, via=tower, axes="block", rtol=1e-3),
-                values(1, a_sequence, name="gradients from before", via=tower_with_gradients, axes="block", rtol=1e-3),
+                values(2.5, a_sequence, via=tower, also=OTHER_TOWERS, axes="block"),
+                values(1, a_sequence, name="gradients from before", via=tower_with_gradients, axes="block"),
                 any_device(0.5, a_sequence, via=tower),
             ),
         ),
@@ -203,10 +334,18 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                values(1, vectors, via=NORM, axes="b t e", picture=True),
-                renamed(values(1, small_vectors, via=NORM, axes="b t e", picture=True), "small inputs"),
-                renamed(values(0.5, constant_vectors, via=NORM, axes="b t e", picture=True), "constant inputs"),
-                gradient(0.5, vectors, via=NORM),
+                values(1, vectors, via=NORM, also=OTHER_VECTORS, axes="b t e", picture=True),
+                Aspect("small inputs", 1, where_epsilon_matters, axes="b t e", picture=True),
+                values(
+                    0.5,
+                    constant_vectors,
+                    name="constant inputs",
+                    via=NORM,
+                    also={"with components around 512": far_vectors},
+                    axes="b t e",
+                    picture=True,
+                ),
+                gradient(0.5, vectors, via=NORM, also=OTHER_VECTORS, weights=True),
                 input_left_alone(0.5, vectors, via=NORM),
                 any_device(0.5, vectors, via=NORM),
             ),
@@ -218,8 +357,9 @@ LESSON = Lesson(
             stars=1,
             minutes=7,
             aspects=(
-                values(1, narrow_vectors, via=built(6), axes="b t e", picture=True),
-                values(1, narrow_vectors, name="another hidden width", via=built(6, hidden=11), axes="b t e"),
+                values(1, narrow_vectors, via=built(6), also=OTHER_NARROW, axes="b t e", picture=True),
+                values(0.5, narrow_vectors, name="another hidden width", via=built(6, hidden=11), axes="b t e"),
+                gradient(0.5, narrow_vectors, via=watched(built(6), "widen.weight", "narrow.bias"), weights=True),
                 parameters(0.5, via=built(6)),
                 any_device(0.5, narrow_vectors, via=built(6)),
             ),
@@ -232,10 +372,13 @@ LESSON = Lesson(
             stars=3,
             minutes=18,
             aspects=(
-                values(1, sentences, name="norm last", via=BLOCK, axes="b t e", picture=True),
-                values(1, sentences, name="norm first", via=BLOCK_FIRST, axes="b t e", picture=True),
-                Aspect("mask", 1, masked(8, 2), axes="b t e"),
-                Aspect("dropout in training", 1, dropped(8, 2), axes="b t e", missed=TRAINING),
+                values(1, sentences, name="norm last", via=BLOCK, also=OTHER_SENTENCES, axes="b t e", picture=True),
+                values(
+                    1, sentences, name="norm first", via=BLOCK_FIRST, also=OTHER_SENTENCES, axes="b t e", picture=True
+                ),
+                gradient_in_both_orders(0.5, 8, 2),
+                Aspect("mask", 0.5, masked(8, 2), axes="b t e"),
+                Aspect("dropout in training", 1, dropped_and_scaled, axes="b t e", missed=TRAINING),
                 Aspect("dropout in evaluation", 0.5, evaluated(8, 2), side=True, missed=EVALUATION),
                 parameters(0.5, via=BLOCK),
                 input_left_alone(0.5, sentences, via=BLOCK_FIRST),
@@ -253,8 +396,11 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                values(1, sentences, name="norm last", via=STACK, axes="b t e", picture=True),
-                values(1, sentences, name="norm first", via=STACK_FIRST, axes="b t e", picture=True),
+                values(0.5, sentences, name="norm last", via=STACK, also=OTHER_SENTENCES, axes="b t e", picture=True),
+                values(
+                    1, sentences, name="norm first", via=STACK_FIRST, also=OTHER_SENTENCES, axes="b t e", picture=True
+                ),
+                gradient_in_both_orders(0.5, 8, 2, 3),
                 parameters(0.5, via=STACK_FIRST),
                 Aspect("mask", 0.5, masked(8, 2, 3), axes="b t e"),
                 Aspect("dropout in training", 0.5, dropped(8, 2, 3), axes="b t e", missed=TRAINING),

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import collections.abc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Sequence
 from itertools import pairwise
+from numbers import Number
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, any_device, built, gradient, input_left_alone, parameters, values
+from helpers.exercises.aspects import (
+    Inputs,
+    Others,
+    Unmet,
+    Via,
+    any_device,
+    built,
+    gradient,
+    input_left_alone,
+    parameters,
+    values,
+)
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
 
@@ -56,19 +68,60 @@ def too_few_places(draw: Draw) -> tuple[list[str], int]:
     return texts_with(counts, draw), draw.number(5, 9)
 
 
-def vocabulary_of(inputs: Inputs) -> Probe:
-    """The id of every word that might be in the vocabulary, −1 for those that are not; and how many entries it has."""
+def a_tie_at_the_end(draw: Draw) -> tuple[list[str], int]:
+    """All words are equally frequent, the alphabet's last one comes first, and there is room for some."""
+    times, backwards = draw.number(2, 4), sorted(WORDS, reverse=True)
+    return [" ".join(backwards)] * times, draw.number(5, 9)
+
+
+def no_room_for_words(draw: Draw) -> tuple[list[str], int]:
+    """Two places, which the special entries take."""
+    return different_counts(draw)[0], 2
+
+
+def more_room_than_words(draw: Draw) -> tuple[list[str], int]:
+    """Places for forty entries."""
+    return different_counts(draw)[0], 40
+
+
+OTHER_SIZES = {
+    "with a tie at the end": a_tie_at_the_end,
+    "for a size of 2": no_room_for_words,
+    "for a size of 40": more_room_than_words,
+}
+
+LOOKED_UP = {
+    "<pad> and <unk>": SPECIAL,
+    "film, plot, isn't, dull, good, and, comma, full stop, the": WORDS,
+    "Film, pad, i and other texts that are no words here": RAW,
+}
+
+
+def vocabulary_of(inputs: Inputs, also: Others | None = None) -> Probe:
+    """The id of every word that might be in the vocabulary, −1 for those that are not; and how many entries it has.
+
+    also: further inputs, by what is said of them.
+    """
 
     def probe(build, draw):
-        vocabulary = build(*inputs(draw))
-        if vocabulary is None:
-            return None
-        if not isinstance(vocabulary, collections.abc.Mapping):
-            raise Unmet(f"Your function returns a {type(vocabulary).__name__}; it has to be a dict from words to ids.")
-        listed = [_as_id(vocabulary.get(word, -1)) for word in [*SPECIAL, *WORDS, *RAW]]
-        return {"ids": torch.tensor(listed), "entries": torch.tensor(len(vocabulary))}
+        found = _looked_up(build(*inputs(draw)), "the ")
+        for said, others in (also or {}).items() if found else ():
+            found |= _looked_up(build(*others(draw.named(said))), f"{said}, the ") or {}
+        return found
 
     return probe
+
+
+def _looked_up(vocabulary, said):
+    if vocabulary is None:
+        return None
+    if not isinstance(vocabulary, collections.abc.Mapping):
+        raise Unmet(f"Your function returns a {type(vocabulary).__name__}; it has to be a dict from words to ids.")
+    found = {
+        f"{said}ids (−1: none) of {whose}": torch.tensor([_as_id(vocabulary.get(word, -1)) for word in words])
+        for whose, words in LOOKED_UP.items()
+    }
+    return found | {f"{said}number of entries": torch.tensor(len(vocabulary))}
 
 
 def _as_id(value):
@@ -82,6 +135,7 @@ def _as_id(value):
 # ------------------------------------------------------------------------------------------------ encode_batch
 
 KNOWN = "<pad> <unk> . it is the film not good dull plot".split()
+STRANGE = "zebra", "gnu"  # two that the vocabulary does not have
 
 
 def some_texts(lengths: Sequence[int], draw: Draw, unknown: float = 0.0) -> list[str]:
@@ -90,9 +144,9 @@ def some_texts(lengths: Sequence[int], draw: Draw, unknown: float = 0.0) -> list
     for length in lengths:
         words = [KNOWN[place] for place in draw.integers(2, len(KNOWN), length).tolist()]
         strange = draw.mask(unknown, length).tolist()
-        words = ["zebra" if other else word for word, other in zip(words, strange, strict=True)]
+        words = [STRANGE[len(texts) % 2] if other else word for word, other in zip(words, strange, strict=True)]
         if unknown and length:
-            words[length // 2] = "zebra"
+            words[length // 2] = STRANGE[len(texts) % 2]
         texts.append(" ".join(words).replace(" .", ".").capitalize())
     return texts
 
@@ -120,21 +174,37 @@ def long_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
     return [*texts, ""], a_vocabulary(draw), 5
 
 
-def batch_of(inputs: Inputs, part: int | None) -> Probe:
-    """One of the two things that the student's function makes: 0 the ids, 1 the mask, None both."""
+SINGLE = {
+    "for a single text": lambda draw: (some_texts([5], draw), a_vocabulary(draw), 9),
+    "for texts of a single word": lambda draw: (some_texts([1, 1, 1], draw), a_vocabulary(draw), 9),
+    "for a text of exactly as many words as may be": lambda draw: (some_texts([2, 6, 1], draw), a_vocabulary(draw), 6),
+}
+
+
+def batch_of(inputs: Inputs, part: int | None, also: Others | None = None) -> Probe:
+    """One of the two things that the student's function makes: 0 the ids, 1 the mask, None both.
+
+    also: further inputs, by what is said of them.
+    """
 
     def probe(encode, draw):
-        pair = encode(*inputs(draw))
-        if pair is None:
-            return None
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            returned = (
-                f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
-            )
-            raise Unmet(f"Your function has to return two tensors, `ids, mask`, in that order; it returns {returned}.")
-        return {"ids": pair[0], "mask": pair[1]} if part is None else pair[part]
+        first = _made(encode(*inputs(draw)), part)
+        if not also or not isinstance(first, torch.Tensor):
+            return first
+        return {"result": first} | {
+            said: _made(encode(*others(draw.named(said))), part) for said, others in also.items()
+        }
 
     return probe
+
+
+def _made(pair, part):
+    if pair is None:
+        return None
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        returned = f"one of shape {tuple(pair.shape)}" if isinstance(pair, torch.Tensor) else f"a {type(pair).__name__}"
+        raise Unmet(f"Your function has to return two tensors, `ids, mask`, in that order; it returns {returned}.")
+    return {"ids": pair[0], "mask": pair[1]} if part is None else pair[part]
 
 
 # --------------------------------------------------------------------------------------------------- mean_pool
@@ -151,6 +221,22 @@ def padded_vectors(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return draw.normal(4, 7, 3) + 5.0 * ~mask.unsqueeze(-1), mask
 
 
+def one_padded_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """One text of some words in 7 positions."""
+    x, mask = padded_vectors(draw)
+    return x[:1], mask[:1]
+
+
+OTHER_VECTORS = {
+    "with a batch of one": one_padded_text,
+    "with a single position": lambda draw: (
+        draw.normal(4, 1, 3),
+        torch.ones(4, 1, dtype=torch.bool, device=draw.device),
+    ),
+    "with vectors of a single component": lambda draw: (draw.normal(4, 7, 1), padded_vectors(draw)[1]),
+}
+
+
 def with_an_empty_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Vectors and a mask, as `padded_vectors` draws them; one text has no word."""
     x, mask = padded_vectors(draw)
@@ -162,6 +248,30 @@ def with_an_empty_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 SIZES = (11, 3, 8, 2, 3, 9)  # n, c, e, h, depth, t_max
 CLASSIFIER = built(*SIZES)
+LEARNED = "tokens.weight", "positions.table.weight", "to_classes.weight", "transformer.norm.weight"
+
+
+class Watched:
+    """A module of which only some parameters are shown: those whose gradients are looked at."""
+
+    def __init__(self, module: torch.nn.Module):
+        self._module = module
+
+    def __call__(self, *inputs: object) -> object:
+        return self._module(*inputs)
+
+    def named_parameters(self) -> ItemsView[str, torch.Tensor]:
+        """The parameters that are shown, by name; Unmet where the module has none of that name."""
+        there = dict(self._module.named_parameters())
+        for name in LEARNED:
+            if name not in there:
+                raise Unmet(f"Your module has no parameter called {name}, whose gradient is looked at here.")
+        return {name: there[name] for name in LEARNED}.items()
+
+
+def watched(via: Via) -> Via:
+    """The module that `via` makes, of which only some parameters are shown."""
+    return lambda answer, draw: Watched(via(answer, draw))
 
 
 def whole_texts(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -177,6 +287,18 @@ def padded_texts(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     ids = draw.integers(2, 11, 5, 7)
     ids[:, 1] = 10
     return ids * mask, mask
+
+
+def texts_of(b: int, t: int) -> Inputs:
+    """So many texts of so many words, without padding."""
+    return lambda draw: (draw.integers(2, 11, b, t), torch.ones(b, t, dtype=torch.bool, device=draw.device))
+
+
+OTHER_TEXTS = {
+    "with a batch of one": texts_of(1, 6),
+    "with a single position": texts_of(4, 1),
+    "with texts as long as may be": texts_of(2, 9),
+}
 
 
 def as_many_texts_as_positions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -221,11 +343,11 @@ class Judge(torch.nn.Module):
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
 
 
-def a_batch(draw: Draw, b: int = 5, t: int = 6) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Padded texts with labels of all three classes."""
+def a_batch(draw: Draw, b: int = 5, t: int = 6, c: int = 3) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Padded texts with labels of all c classes, as far as there are texts for them."""
     lengths = draw.integers(2, t + 1, b)
     mask = a_mask(draw, lengths, t)
-    labels = torch.cat([draw.permutation(3), draw.integers(0, 3, max(0, b - 3))])[:b]
+    labels = torch.cat([draw.permutation(c), draw.integers(0, c, max(0, b - c))])[:b]
     return draw.integers(1, 9, b, t) * mask, mask, labels
 
 
@@ -234,10 +356,21 @@ def trainer(model: torch.nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.5)
 
 
-def first_loss(step: Answer, draw: Draw) -> float:
-    """What the student's step says of a model with drawn weights."""
-    model = Judge(draw).eval()
-    return step(model, a_batch(draw), trainer(model))
+def first_loss(step: Answer, draw: Draw) -> object:
+    """What the student's step says of a model with drawn weights, of a batch of one too, and of five classes."""
+
+    def said_of(draw, b=5, c=3):
+        model = Judge(draw, c=c).eval()
+        return step(model, a_batch(draw, b=b, c=c), trainer(model))
+
+    first = said_of(draw)
+    if not isinstance(first, (Number, torch.Tensor)):
+        return first
+    return {
+        "result": first,
+        "with a batch of one": said_of(draw.named("one"), b=1),
+        "with five classes": said_of(draw.named("five"), b=7, c=5),
+    }
 
 
 def weights_after(steps: int) -> Probe:
@@ -253,6 +386,22 @@ def weights_after(steps: int) -> Probe:
     return probe
 
 
+def weights_after_one_step(step: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The weights after a step on an ordinary batch, and after one on texts that the model gets wrong, surely.
+
+    There the gradients are long: longer than what they are often clipped to.
+    """
+    weights = weights_after(1)(step, draw)
+    far = draw.named("wrong")
+    model = Judge(far).train()
+    with torch.no_grad():
+        model.to_classes.weight *= 3
+        ids, mask, _ = a_batch(far)
+        labels = model(ids, mask).sum(dim=0).argmin().expand(len(ids)).clone()
+    step(model.eval(), (ids, mask, labels), trainer(model))
+    return weights | {f"for texts that the model gets wrong, {name}": w for name, w in model.weights().items()}
+
+
 def weights_with_old_gradients(step: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Weights after one step of a model that holds gradients from something else."""
     model = Judge(draw)
@@ -266,6 +415,8 @@ def kind_of_loss(step: Answer, draw: Draw) -> torch.Tensor:
     """1 for a number that holds on to nothing."""
     model = Judge(draw)
     loss = step(model, a_batch(draw), trainer(model))
+    if not isinstance(loss, (Number, torch.Tensor)):
+        raise Unmet(f"Your function returns {'None' if loss is None else f'a {type(loss).__name__}'}, and no number.")
     if isinstance(loss, torch.Tensor) and loss.requires_grad:
         raise Unmet(
             "Your loss is a tensor that still holds the graph it was computed with. Whoever keeps such losses in a"
@@ -277,34 +428,56 @@ def kind_of_loss(step: Answer, draw: Draw) -> torch.Tensor:
 # --------------------------------------------------------------------------------------------------- accuracy
 
 BATCHES = (7, 6, 2)  # texts in each: the last one is short
+OTHER_BATCHES = (4, 8, 6, 1)
 
 
 @torch.no_grad()
-def model_and_batches(draw: Draw) -> tuple[torch.nn.Module, list[Batch]]:
-    """A model, and batches of three sizes.
+def model_and_batches(draw: Draw, sizes: Sequence[int] = BATCHES) -> tuple[torch.nn.Module, list[Batch]]:
+    """A model, and batches of several sizes.
 
-    Labels are what it says in evaluation, but for some that are changed: a larger share in the short batch. Drawn again
-    until as many answers as possible would be others in training, and the share another.
+    Labels are what it says in evaluation, but for some that are changed: a larger share in the short batches. Drawn
+    again until as many answers as possible would be others in training, and the share another.
     """
     for attempt in range(50):
         model, batches, right = Judge(draw.named(f"model {attempt}")).eval(), [], 0
-        for place, (b, wrong) in enumerate(zip(BATCHES, (1, 2, 1), strict=True)):
+        for place, b in enumerate(sizes):
+            wrong = WRONG[place]
             ids, mask, _ = a_batch(draw.named(f"batch {place} of {attempt}"), b=b)
             labels = model.eval()(ids, mask).argmax(dim=-1)
             labels[:wrong] = (labels[:wrong] + 1) % 3
             right += int((model.train()(ids, mask).argmax(dim=-1) == labels).sum())
             batches.append((ids, mask, labels))
-        if right < sum(BATCHES) - 6:
+        if right < sum(sizes) - sum(WRONG[: len(sizes)]) - 2:
             break
     model.seen.clear()
     return model, batches
 
 
+WRONG = (1, 2, 1, 0)  # labels that are changed, batch by batch
+
+
+def as_it_was(accuracy: Answer) -> Answer:
+    """The student's function, after which torch computes gradients again, even if it has switched them off for good."""
+
+    def call(model, batches):
+        try:
+            return accuracy(model, batches)
+        finally:
+            torch.set_grad_enabled(True)
+
+    return call
+
+
 def share(prepare: Callable) -> Probe:
-    """What the student's accuracy says of the model and batches that `prepare` hands on."""
+    """What the student's accuracy says of the model and batches that `prepare` hands on, and of other batches."""
 
     def probe(accuracy, draw):
-        return accuracy(*prepare(*model_and_batches(draw)))
+        accuracy = as_it_was(accuracy)
+        first = accuracy(*prepare(*model_and_batches(draw)))
+        if not isinstance(first, (Number, torch.Tensor)):
+            return first
+        others = model_and_batches(draw.named("others"), OTHER_BATCHES)
+        return {"result": first, "with batches of 4, 8, 6 and 1 texts": accuracy(*prepare(*others))}
 
     return probe
 
@@ -324,20 +497,34 @@ def as_a_stream(model: torch.nn.Module, batches: list[Batch]) -> tuple[torch.nn.
     return model.eval(), iter(batches)
 
 
-def conduct(accuracy: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Mode and gradients while the model was asked, and the mode afterwards."""
+def gradients_meanwhile(accuracy: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """How often the model was asked with gradients on; and whether they are on afterwards, as they were before."""
+    model, batches = model_and_batches(draw)
+    on = []
+
+    def noting(model, batches):
+        accuracy(model, batches)
+        on.append(torch.is_grad_enabled())
+
+    for training in (True, False):
+        as_it_was(noting)(model.train(training), batches)
+    if not model.seen:
+        raise Unmet("Your function never asks the model.")
+    return {
+        "times the model was asked": torch.tensor(len(model.seen)),
+        "times with gradients": torch.tensor(sum(gradients for _, gradients in model.seen)),
+        "gradients on afterwards": torch.tensor(on),
+    }
+
+
+def mode_afterwards(accuracy: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Is the model in training afterwards, where it was before, and where it was not?"""
     model, batches = model_and_batches(draw)
     after = []
     for training in (True, False):
-        accuracy(model.train(training), batches)
+        as_it_was(accuracy)(model.train(training), batches)
         after.append(model.training)
-    asked = torch.tensor(len(model.seen))
-    with_gradients = torch.tensor(sum(gradients for _, gradients in model.seen))
-    return {
-        "times the model was asked": asked,
-        "times with gradients": with_gradients,
-        "in training afterwards": torch.tensor(after),
-    }
+    return {"in training afterwards": torch.tensor(after)}
 
 
 FINISHED = "The finished part is there for the exercise that builds on this one."
@@ -357,7 +544,7 @@ LESSON = Lesson(
             aspects=(
                 Aspect("most frequent first", 1.5, vocabulary_of(different_counts)),
                 Aspect("equally frequent words", 0.5, vocabulary_of(equal_counts)),
-                Aspect("size", 1, vocabulary_of(too_few_places)),
+                Aspect("size", 1, vocabulary_of(too_few_places, OTHER_SIZES)),
             ),
         ),
         Exercise(
@@ -365,8 +552,8 @@ LESSON = Lesson(
             stars=2,
             minutes=12,
             aspects=(
-                Aspect("ids", 1, batch_of(short_texts, 0), axes="b t", dtype=True, picture=True),
-                Aspect("mask", 1, batch_of(short_texts, 1), axes="b t", dtype=True, picture=True),
+                Aspect("ids", 1, batch_of(short_texts, 0, SINGLE), axes="b t", dtype=True, picture=True),
+                Aspect("mask", 1, batch_of(short_texts, 1, SINGLE), axes="b t", dtype=True, picture=True),
                 Aspect("unknown words", 1, batch_of(strange_texts, None), axes="b t"),
                 Aspect("long and empty texts", 1, batch_of(long_texts, None), axes="b t"),
             ),
@@ -376,9 +563,9 @@ LESSON = Lesson(
             stars=2,
             minutes=10,
             aspects=(
-                values(1, padded_vectors, axes="b e", picture=True),
+                values(1, padded_vectors, also=OTHER_VECTORS, axes="b e", picture=True),
                 values(0.5, with_an_empty_text, name="a text without a word", axes="b e", picture=True),
-                gradient(0.5, padded_vectors),
+                gradient(0.5, padded_vectors, also={"with a batch of one": one_padded_text}),
                 input_left_alone(0.5, padded_vectors),
                 any_device(0.5, padded_vectors),
             ),
@@ -389,9 +576,18 @@ LESSON = Lesson(
             stars=3,
             minutes=18,
             aspects=(
-                values(1.5, whole_texts, name="texts of one length", via=CLASSIFIER, axes="b c", picture=True),
+                values(
+                    1,
+                    whole_texts,
+                    name="texts of one length",
+                    via=CLASSIFIER,
+                    also=OTHER_TEXTS,
+                    axes="b c",
+                    picture=True,
+                ),
                 values(1.5, padded_texts, name="padded texts", via=CLASSIFIER, axes="b c", picture=True),
                 values(1, as_many_texts_as_positions, name="as many texts as positions", via=CLASSIFIER, axes="b c"),
+                gradient(0.5, padded_texts, via=watched(CLASSIFIER), weights=True),
                 parameters(1, via=CLASSIFIER),
                 any_device(1, padded_texts, via=CLASSIFIER),
             ),
@@ -403,7 +599,7 @@ LESSON = Lesson(
             minutes=12,
             aspects=(
                 Aspect("loss", 1, first_loss, accepts="number"),
-                Aspect("weights after one step", 1, weights_after(1), rtol=1e-3),
+                Aspect("weights after one step", 1, weights_after_one_step, rtol=1e-3),
                 Aspect("weights after three steps", 1, weights_after(3), rtol=1e-3),
                 Aspect("gradients from before", 0.5, weights_with_old_gradients, rtol=1e-3),
                 Aspect("a number", 0.5, kind_of_loss, side=True),
@@ -418,14 +614,21 @@ LESSON = Lesson(
                 Aspect("a model in training", 1, share(in_training), accepts="number"),
                 Aspect("batches one by one", 0.5, share(as_a_stream), accepts="number"),
                 Aspect(
-                    "gradients and mode",
-                    1.5,
-                    conduct,
+                    "no gradients",
+                    0.5,
+                    gradients_meanwhile,
                     side=True,
                     missed=(
-                        "Asking a model must leave no trace: no gradients are computed meanwhile, and afterwards the"
-                        " model is in the mode it was in before."
+                        "No gradients are to be computed while the model is asked, and afterwards they are to be on"
+                        " again."
                     ),
+                ),
+                Aspect(
+                    "mode afterwards",
+                    1,
+                    mode_afterwards,
+                    side=True,
+                    missed="Afterwards the model has to be in the mode in which it came, whichever that was.",
                 ),
             ),
         ),

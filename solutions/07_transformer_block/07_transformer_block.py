@@ -282,7 +282,7 @@ for factor in (1, 2):
 #
 # **Exercise 2 · `LayerNorm`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Write the norm's `forward`. The parameters are there: `weight` is $w$ and begins at 1, `bias` is $\beta$ and begins at 0.
+# Write the norm's `forward`. The parameters are there: `weight` is $w$ and begins at 1, `bias` is $\beta$ and begins at 0. Write the formula out: PyTorch's own norm (`nn.LayerNorm`, `F.layer_norm`) and the finished one are what the next cells hold yours against.
 #
 # <details><summary>Hint 1: an axis of length 1</summary>
 #
@@ -418,7 +418,7 @@ check(FeedForward)
 #
 # **Exercise 4 · `TransformerBlock`** &nbsp; ★★★ · 18 minutes · 6 points
 #
-# Write the block in both orders. The pieces are finished: `SelfAttention(e, h)`, called as `attention(x, mask)`, `FinishedNorm(e)` and `FinishedFeedForward(e)`; a slip above will not follow you. Store them under the names in the docstring.
+# Write the block in both orders. The pieces are finished: `SelfAttention(e, h)`, called as `attention(x, mask)`, `FinishedNorm(e)` and `FinishedFeedForward(e)`; a slip above will not follow you. Store them under the names in the docstring. Whole blocks, `FinishedBlock` and PyTorch's `nn.TransformerEncoderLayer`, are for later.
 #
 # A mask may be given, as in lesson 5: hand it on, None or not. A dropout of 1 is allowed: then nothing is left in training but shortcuts and norms.
 #
@@ -623,7 +623,7 @@ for name, pull in pulls.items():
 #
 # **Exercise 6 · `block_parameters`** &nbsp; ★☆☆ · 6 minutes · 2 points
 #
-# Return the number of parameters of `TransformerBlock(e, h)`, as a formula in e and h.
+# Return the number of parameters of `TransformerBlock(e, h)`, as a formula in e and h: counted on paper, without making a block.
 #
 # <details><summary>Hint 1: what there is</summary>
 #

@@ -1,6 +1,8 @@
 """What students get wrong in lesson 7, and what to tell them."""
 
-from helpers.authoring import Alias, Mistake, Same, Shortcut
+import textwrap
+
+from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
 GRADIENT, NORM, NETWORK, BLOCK, STACK, COUNT = (
     "gradient_by_depth",
@@ -10,6 +12,37 @@ GRADIENT, NORM, NETWORK, BLOCK, STACK, COUNT = (
     "Transformer",
     "block_parameters",
 )
+
+# The two orders of the block, as the solution has them, and what students make of either.
+LAST = """
+    x = self.norm1(x + self.dropout(self.attention(x, mask)))
+    return self.norm2(x + self.dropout(self.feed_forward(x)))
+"""
+FIRST = """
+    x = x + self.dropout(self.attention(self.norm1(x), mask))
+    return x + self.dropout(self.feed_forward(self.norm2(x)))
+"""
+
+
+def block_of(last=LAST, first=FIRST):
+    """The bodies of a block that does this with the norm last, and that with the norm first."""
+    first, last = (textwrap.indent(textwrap.dedent(lines).strip("\n"), "    ") for lines in (first, last))
+    return "", f"if self.pre_norm:\n{first}\nelse:\n{last}"
+
+
+def in_each_order(slug, last, first, title, says, alone):
+    """A mistake that is made in both orders, or in one of them: three mistakes.
+
+    says: of both. alone: the same as a phrase that begins with "you" and stands after "With pre_norm=...,".
+    """
+    return [
+        Mistake(BLOCK, slug, instead=block_of(last, first), title=title, says=says),
+        Mistake(BLOCK, f"{slug}-norm-last", instead=block_of(last=last), title=f"{title}, with pre_norm=False",
+                says=f"With pre_norm=False, {alone}"),
+        Mistake(BLOCK, f"{slug}-norm-first", instead=block_of(first=first), title=f"{title}, with pre_norm=True",
+                says=f"With pre_norm=True, {alone}"),
+    ]  # fmt: skip
+
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
 # fmt: off
@@ -40,6 +73,10 @@ VARIANTS = [
             title="only one parameter of each block",
             says="You look at one parameter of each block, and a block has several: weights and biases of all its "
                  "layers. `block.parameters()` goes through all of them."),
+    Mistake(GRADIENT, "last-parameter", edit=("list(block.parameters())", "list(block.parameters())[-1:]"),
+            title="only the last parameter of each block",
+            says="Only the last parameter of each block is in your number. Does the loop over the parameters keep "
+                 "nothing but its last round? All of them belong in."),
     Mistake(GRADIENT, "matrices-only",
             edit=("list(block.parameters())", "[p for p in block.parameters() if p.dim() > 1]"),
             title="biases left out",
@@ -73,6 +110,62 @@ VARIANTS = [
     Mistake(GRADIENT, "graph-gone", edit=(", retain_graph=True", ""), title="the graph is used up after one block",
             says="Autograd frees the graph on its way back, and your second call finds nothing left. Ask for all "
                  "derivatives in one call, or say `retain_graph=True`."),
+    Mistake(GRADIENT, "backward-in-the-loop", instead="""
+        norms = []
+        for block in model.blocks:
+            loss.backward(retain_graph=True)
+            norms.append(torch.cat([p.grad.flatten() for p in block.parameters()]).norm())
+        return torch.stack(norms)
+    """, title="backward once for every block",
+            says="`backward()` reaches all blocks at once and *adds* to every `.grad`. Called again for each block, "
+                 "it has counted the second block's gradient twice, the third one's three times, and so on."),
+    Mistake(GRADIENT, "whole-model",
+            edit=("list(block.parameters())", "list(model.parameters())"),
+            title="all parameters of the model for every block",
+            says="You take the gradients of the whole model for each entry, so that all entries are alike. Entry m "
+                 "belongs to the parameters of block m alone."),
+    Mistake(GRADIENT, "absolute-values",
+            edit=(("gradient.square().sum()", "gradient.abs().sum()"), ("squares.sqrt()", "squares")),
+            title="the sum of the absolute values",
+            says="You add absolute values up. The length of a vector is the root of the sum of the squares."),
+    Mistake(GRADIENT, "sum-squared",
+            edit=("gradient.square().sum() for", "gradient.sum().square() for"), title="summed before squaring",
+            says="You add up the derivatives of a parameter first and square the sum, in which positive and negative "
+                 "ones cancel. Square every entry, then add up."),
+    Mistake(GRADIENT, "mean-of-squares",
+            edit=("gradient.square().sum() for", "gradient.square().mean() for"),
+            title="the mean of each parameter's squares",
+            says="You take the mean of the squares of each parameter's gradient. The length of the one long vector "
+                 "has the *sum* of all squares under its root."),
+    Mistake(GRADIENT, "one-per-parameter", instead="""
+        gradients = torch.autograd.grad(loss, list(model.blocks.parameters()))
+        return torch.stack([gradient.norm() for gradient in gradients])
+    """, title="one number for each parameter",
+            says="You return a norm for every weight and every bias. All parameters of a block belong together: one "
+                 "number a block."),
+    Mistake(GRADIENT, "of-the-output", instead="""
+        outputs = []
+        hooks = [block.register_forward_hook(lambda module, given, made: outputs.append(made))
+                 for block in model.blocks]
+        loss = (model(x) - x.flip(1)).square().mean()
+        for hook in hooks:
+            hook.remove()
+        return torch.stack([gradient.norm() for gradient in torch.autograd.grad(loss, outputs)])
+    """, title="the gradient by the blocks' outputs",
+            says="You measure the loss's gradient by what the blocks put out. What is asked for is the gradient by "
+                 "their *parameters*."),
+    Mistake(GRADIENT, "cleared-afterwards", instead="""
+        loss.backward()
+        model.zero_grad()
+        return torch.stack([torch.cat([p.grad.flatten() for p in block.parameters()]).norm() for block in model.blocks])
+    """, title="no gradients when they are read",
+            says="Your code meets None where it expects a gradient, and no parameter of the model holds one. "
+                 "`backward()` comes after the clearing and before the reading."),
+    Mistake(GRADIENT, "never-backward", instead="""
+        return torch.stack([sum((p.grad ** 2).sum() for p in block.parameters()) ** 0.5 for block in model.blocks])
+    """, title="gradients read that nobody has computed",
+            says="Your code reads `.grad`, and nothing in it computes gradients: a new model has None there, and a "
+                 "trained one what was there before. `backward()` has to come first."),
     Mistake(GRADIENT, "on-the-cpu",
             edit=("return torch.stack(norms)",
                   "result = torch.zeros(len(norms))\n    result[:] = torch.stack(norms)\n    return result"),
@@ -112,6 +205,9 @@ VARIANTS = [
         loss.backward()
         return torch.stack([nn.utils.clip_grad_norm_(block.parameters(), float("inf")) for block in model.blocks])
     """),
+    Equal(GRADIENT, "return torch.stack(norms)", "return torch.stack(norms).detach()",
+          why="autograd.grad makes gradients without a graph of their own: there is nothing to cut"),
+    Equal(GRADIENT, "squares.sqrt()", "squares.sqrt_()", why="changes a tensor that the answer has just made"),
     # ------------------------------------------------------------------------------------------ LayerNorm
     Mistake(NORM, "epsilon-outside",
             edit=("torch.sqrt(variance + self.epsilon)", "(torch.sqrt(variance) + self.epsilon)"),
@@ -138,6 +234,16 @@ VARIANTS = [
     Mistake(NORM, "own-epsilon", edit=("self.epsilon)", "1e-6)"), title="an epsilon of your own",
             says="You divide with an epsilon that you have written into the code. `self.epsilon` holds the one that "
                  "was asked for."),
+    Mistake(NORM, "default-epsilon", edit=("self.epsilon)", "1e-5)"), title="the default epsilon, whatever was given",
+            says="Your epsilon is 1e-5 whatever was asked for: a norm that is made with another one does not take it. "
+                 "`self.epsilon` holds it."),
+    Mistake(NORM, "difference-of-squares",
+            edit=("centred.square().mean(dim=-1, keepdim=True)",
+                  "x.square().mean(dim=-1, keepdim=True) - x.mean(dim=-1, keepdim=True).square()"),
+            title="the variance as a difference of two large numbers",
+            says="Mean of the squares minus square of the mean is the variance on paper. In a vector whose components "
+                 "lie far from 0, both are large and nearly equal, and in their difference few digits are left, or "
+                 "none. Take off the mean first, as the formula does."),
     Mistake(NORM, "over-positions",
             edit=(("x.mean(dim=-1,", "x.mean(dim=-2,"),
                   ("centred.square().mean(dim=-1,", "centred.square().mean(dim=-2,")),
@@ -179,15 +285,92 @@ VARIANTS = [
     Mistake(NORM, "no-weight", edit=(" * self.weight + self.bias", ""), title="weight and bias not used",
             says="Your vectors are normalised and then left so. `weight` and `bias` come after: one factor and one "
                  "summand for each component, which the model learns."),
+    Mistake(NORM, "bias-not-used", edit=(" * self.weight + self.bias", " * self.weight"), title="the bias not used",
+            says="You multiply by `weight`, and `bias` is never added."),
+    Mistake(NORM, "weight-not-used", edit=(" * self.weight + self.bias", " + self.bias"), title="the weight not used",
+            says="You add `bias`, and never multiply by `weight`."),
+    Mistake(NORM, "not-divided", edit=("centred / torch.sqrt(variance + self.epsilon)", "centred"),
+            title="the mean taken off and nothing divided",
+            says="You take the mean off and leave the size as it is. Divide by the root of variance plus epsilon."),
+    Mistake(NORM, "epsilon-twice", edit=("variance + self.epsilon", "variance + 2 * self.epsilon"),
+            title="epsilon added twice",
+            says="Epsilon is in your variance twice. Once is enough."),
+    Mistake(NORM, "epsilon-squared", edit=("variance + self.epsilon", "variance + self.epsilon ** 2"),
+            title="the square of epsilon",
+            says="You add the square of epsilon to the variance. It is epsilon itself that stands under the root."),
+    Mistake(NORM, "deviation-at-least-epsilon",
+            edit=("torch.sqrt(variance + self.epsilon)", "torch.sqrt(variance).clamp(min=self.epsilon)"),
+            title="a standard deviation of at least epsilon",
+            says="You raise standard deviations that are smaller than epsilon. Epsilon is *added*, and to the "
+                 "variance, whatever its size."),
+    Mistake(NORM, "of-length-one",
+            edit=("centred / torch.sqrt(variance + self.epsilon)", "nn.functional.normalize(x, dim=-1)"),
+            title="vectors of length 1",
+            says="You divide each vector by its length. The norm takes the mean off and divides by the standard "
+                 "deviation."),
+    Mistake(NORM, "over-positions-unbiased",
+            edit=(("x.mean(dim=-1,", "x.mean(dim=-2,"),
+                  ("centred.square().mean(dim=-1, keepdim=True)", "x.var(dim=-2, keepdim=True)")),
+            title="statistics over the positions, divided by t − 1",
+            says="You take mean and variance over the positions; each vector is normalised by itself, over its own e "
+                 "components. And `var` and `std` divide by one less than there are, unless they are told otherwise."),
     Mistake(NORM, "weight-as-one-plus", edit=("* self.weight", "* (1 + self.weight)"), title="times 1 + weight",
             says="You multiply by 1 + weight. `weight` begins at 1 here, so it is the factor itself."),
     Mistake(NORM, "bias-first", edit=(" * self.weight + self.bias", " * (self.weight + self.bias)"),
             title="bias added to the weight",
             says="You add the bias to the weight. It is added at the end, after the multiplication."),
+    Mistake(NORM, "bias-times-weight", edit=("* self.weight + self.bias", "* self.weight + self.bias * self.weight"),
+            title="the bias multiplied by the weight",
+            says="You add the bias before you multiply, so that it is multiplied by the weight as well. First times "
+                 "`weight`, then plus `bias`."),
+    Mistake(NORM, "weight-and-bias-exchanged",
+            edit=("* self.weight + self.bias", "* self.bias + self.weight"), title="weight and bias exchanged",
+            says="You multiply by `bias` and add `weight`. It is the other way round."),
+    Mistake(NORM, "mean-distance",
+            edit=("torch.sqrt(variance + self.epsilon)", "(centred.abs().mean(dim=-1, keepdim=True) + self.epsilon)"),
+            title="divided by the mean distance from the mean",
+            says="You divide by the mean of the absolute differences. The standard deviation is the root of the mean "
+                 "of their *squares*."),
+    Mistake(NORM, "length-of-the-vector",
+            edit=("centred.square().mean(dim=-1, keepdim=True)", "centred.square().sum(dim=-1, keepdim=True)"),
+            title="divided by the length of the vector",
+            says="You divide by the root of the *sum* of the squares, which is the vector's length. The variance is "
+                 "their mean: the sum divided by e."),
+    Mistake(NORM, "spread-with-the-mean-in",
+            edit=("centred.square().mean(dim=-1, keepdim=True)", "x.square().mean(dim=-1, keepdim=True)"),
+            title="the mean still in the variance",
+            says="You take the mean off above the fraction line and leave it in below: the variance is the mean square "
+                 "of the differences from the mean."),
+    Mistake(NORM, "between-0-and-1",
+            edit=("centred / torch.sqrt(variance + self.epsilon)",
+                  "(x - x.amin(-1, True)) / (x.amax(-1, True) - x.amin(-1, True) + self.epsilon)"),
+            title="squeezed between 0 and 1",
+            says="You shift and scale each vector so that its smallest component is 0 and its largest 1. The norm "
+                 "takes the mean off and divides by the standard deviation."),
     Mistake(NORM, "keepdim", edit=("x.mean(dim=-1, keepdim=True)", "x.mean(dim=-1)"),
-            title="the last axis is gone after the mean",
-            says="Your mean is (b, t), and x is (b, t, e): in a subtraction, t would meet e. `keepdim=True` keeps an "
-                 "axis of length 1 in its place."),
+            title="the last axis is not kept",
+            says="What you subtract, or divide by, ends in the axis t, and x ends in e: t would meet e. With one "
+                 "number for each vector, (b, t, 1) is the shape that fits, and `keepdim=True` keeps that axis of "
+                 "length 1."),
+    Alias(NORM, "keepdim-of-the-variance", of="keepdim",
+          edit=("centred.square().mean(dim=-1, keepdim=True)", "centred.square().mean(dim=-1)")),
+    Mistake(NORM, "mean-detached",
+            edit=("x - x.mean(dim=-1, keepdim=True)", "x - x.mean(dim=-1, keepdim=True).detach()"),
+            title="no gradient through the mean",
+            says="Forwards you are right. But the mean depends on x too, and you cut its gradient off (detach, .data, "
+                 "item or no_grad)."),
+    Mistake(NORM, "statistics-detached",
+            edit=(("x - x.mean(dim=-1, keepdim=True)", "x - x.mean(dim=-1, keepdim=True).detach()"),
+                  ("centred.square().mean(dim=-1, keepdim=True)",
+                   "centred.square().mean(dim=-1, keepdim=True).detach()")),
+            title="no gradient through mean and variance",
+            says="Forwards you are right. But mean and variance depend on x too, and you cut their gradients off "
+                 "(detach, .data, item or no_grad)."),
+    Mistake(NORM, "weights-detached",
+            edit=("self.weight + self.bias", "self.weight.detach() + self.bias.detach()"),
+            title="weight and bias cut off from the graph",
+            says="Forwards you are right. But no gradient reaches `weight` and `bias`, so they would never learn: use "
+                 "them as they are, without detach, .data or no_grad."),
     Mistake(NORM, "detached",
             edit=("centred.square().mean(dim=-1, keepdim=True)",
                   "centred.square().mean(dim=-1, keepdim=True).detach()"), title="no gradient through the variance",
@@ -243,6 +426,40 @@ VARIANTS = [
             edit=("self.narrow(torch.relu(self.widen(x)))", "torch.relu(self.narrow(torch.relu(self.widen(x))))"),
             title="a second ReLU at the end",
             says="The second ReLU, after the last layer, is one too many: the output could never be negative."),
+    Mistake(NETWORK, "activation-first",
+            edit=("self.narrow(torch.relu(self.widen(x)))", "self.narrow(self.widen(torch.relu(x)))"),
+            title="the ReLU in front of the first layer",
+            says="Your ReLU comes before the first layer, and nothing stands between the two. It belongs in the "
+                 "middle."),
+    Mistake(NETWORK, "sigmoid", edit=("torch.relu(self.widen(x))", "torch.sigmoid(self.widen(x))"),
+            title="a sigmoid instead of the ReLU",
+            says="You bend with a sigmoid. The formula has max(0, ·), the ReLU."),
+    Mistake(NETWORK, "tanh", edit=("torch.relu(self.widen(x))", "torch.tanh(self.widen(x))"),
+            title="a tanh instead of the ReLU",
+            says="You bend with a tanh. The formula has max(0, ·), the ReLU."),
+    Mistake(NETWORK, "silu", edit=("torch.relu(self.widen(x))", "nn.functional.silu(self.widen(x))"),
+            title="SiLU instead of ReLU",
+            says="You bend with a SiLU, x times its sigmoid. The formula has max(0, ·), the ReLU."),
+    Mistake(NETWORK, "smallest", edit=("torch.relu(self.widen(x))", "self.widen(x).clamp(max=0)"),
+            title="min(0, ·) instead of max(0, ·)",
+            says="You keep what is negative and put 0 in the place of the rest. max(0, ·) is the other way round."),
+    Mistake(NETWORK, "leaky", edit=("torch.relu(self.widen(x))", "nn.functional.leaky_relu(self.widen(x))"),
+            title="a leaky ReLU",
+            says="Your ReLU leaks: it lets a hundredth of what is negative through. max(0, ·) lets nothing through."),
+    Mistake(NETWORK, "absolute", edit=("torch.relu(self.widen(x))", "self.widen(x).abs()"),
+            title="the absolute value instead of the ReLU",
+            says="You turn negative numbers round. The ReLU puts 0 in their place."),
+    Mistake(NETWORK, "softmax", edit=("torch.relu(self.widen(x))", "torch.softmax(self.widen(x), dim=-1)"),
+            title="a softmax instead of the ReLU",
+            says="You put a softmax between the layers. There is a ReLU in the formula; softmaxes belong to the "
+                 "attention."),
+    Mistake(NETWORK, "twice-as-wide", edit=("hidden = 4 * e if", "hidden = 2 * e if"),
+            title="twice as wide inside",
+            says="When no hidden width is given, your hidden layer is 2e wide. The convention is 4e."),
+    Mistake(NETWORK, "cut-off",
+            edit=("self.narrow(torch.relu(self.widen(x)))", "self.narrow(torch.relu(self.widen(x))).detach()"),
+            title="the result cut off from the graph",
+            says="Your result is cut off from the graph (detach, .data, no_grad), so nothing below it could learn."),
     Mistake(NETWORK, "gelu", edit=("torch.relu(self.widen(x))", "nn.functional.gelu(self.widen(x))"),
             title="GELU instead of ReLU",
             says="GELU is what GPT-2 takes, in lesson 11. The network of the paper, and of this exercise, has a ReLU."),
@@ -282,40 +499,193 @@ VARIANTS = [
     Same(NETWORK, "position-by-position", instead=("", """
         return torch.stack([self.narrow(nn.functional.relu(self.widen(x[:, i]))) for i in range(x.shape[1])], dim=1)
     """)),
+    Equal(NETWORK, "torch.relu(self.widen(x))", "torch.relu(torch.relu(self.widen(x)))",
+          why="what the first ReLU gives is not negative, and the second leaves it as it is"),
     Shortcut(NETWORK, "finished-part", instead=("", "return FinishedFeedForward.forward(self, x)")),
     # ----------------------------------------------------------------------------------- TransformerBlock
-    Mistake(BLOCK, "no-shortcuts", instead=("", """
-        if self.pre_norm:
-            x = self.dropout(self.attention(self.norm1(x), mask))
-            return self.dropout(self.feed_forward(self.norm2(x)))
+    *in_each_order("no-shortcuts", """
         x = self.norm1(self.dropout(self.attention(x, mask)))
         return self.norm2(self.dropout(self.feed_forward(x)))
-    """), title="no shortcuts",
-            says="Neither layer has a shortcut: what goes into a layer has to be added to what comes out of it."),
-    Mistake(BLOCK, "one-shortcut",
-            edit=(("return x + self.dropout(self.feed_forward(self.norm2(x)))",
-                   "return self.dropout(self.feed_forward(self.norm2(x)))"),
-                  ("self.norm2(x + self.dropout(self.feed_forward(x)))",
-                   "self.norm2(self.dropout(self.feed_forward(x)))")),
-            title="no shortcut around the feed-forward network",
-            says="The attention has its shortcut, the feed-forward network has none. Both need one."),
-    Mistake(BLOCK, "shortcut-around-attention-missing",
-            edit=(("x = x + self.dropout(self.attention(self.norm1(x), mask))",
-                   "x = self.dropout(self.attention(self.norm1(x), mask))"),
-                  ("self.norm1(x + self.dropout(self.attention(x, mask)))",
-                   "self.norm1(self.dropout(self.attention(x, mask)))")), title="no shortcut around the attention",
-            says="The feed-forward network has its shortcut, the attention has none. Both need one."),
-    Mistake(BLOCK, "shortcut-after-the-norm", instead=("", """
-        if self.pre_norm:
-            x = self.norm1(x)
-            x = x + self.dropout(self.attention(x, mask))
-            x = self.norm2(x)
-            return x + self.dropout(self.feed_forward(x))
+    """, """
+        x = self.dropout(self.attention(self.norm1(x), mask))
+        return self.dropout(self.feed_forward(self.norm2(x)))
+    """, "no shortcuts",
+        "Neither layer has a shortcut: what goes into a layer has to be added to what comes out of it.",
+        "neither layer has a shortcut: what goes into a layer has to be added to what comes out of it."),
+    *in_each_order("one-shortcut", """
         x = self.norm1(x + self.dropout(self.attention(x, mask)))
+        return self.norm2(self.dropout(self.feed_forward(x)))
+    """, """
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        return self.dropout(self.feed_forward(self.norm2(x)))
+    """, "no shortcut around the feed-forward network",
+        "The attention has its shortcut, the feed-forward network has none. Both need one.",
+        "the attention has its shortcut, the feed-forward network has none. Both need one."),
+    *in_each_order("shortcut-around-attention-missing", """
+        x = self.norm1(self.dropout(self.attention(x, mask)))
         return self.norm2(x + self.dropout(self.feed_forward(x)))
+    """, """
+        x = self.dropout(self.attention(self.norm1(x), mask))
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+    """, "no shortcut around the attention",
+        "The feed-forward network has its shortcut, the attention has none. Both need one.",
+        "the feed-forward network has its shortcut, the attention has none. Both need one."),
+    *in_each_order("shortcut-from-the-start", """
+        start = x
+        x = self.norm1(x + self.dropout(self.attention(x, mask)))
+        return self.norm2(start + self.dropout(self.feed_forward(x)))
+    """, """
+        start = x
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        return start + self.dropout(self.feed_forward(self.norm2(x)))
+    """, "the second shortcut starts at the block's input",
+        "Your second shortcut carries the x that came into the block, and what the attention has added is lost from "
+        "it. Each shortcut goes around one layer: it starts where that layer starts.",
+        "your second shortcut carries the x that came into the block, and what the attention has added is lost from "
+        "it. Each shortcut goes around one layer: it starts where that layer starts."),
+    *in_each_order("side-by-side", """
+        y = self.norm1(x + self.dropout(self.attention(x, mask)))
+        return self.norm2(y + self.dropout(self.feed_forward(x)))
+    """, """
+        y = x + self.dropout(self.attention(self.norm1(x), mask))
+        return y + self.dropout(self.feed_forward(self.norm2(x)))
+    """, "both layers read the same x",
+        "Your feed-forward network reads the x that came into the block. It comes second: it reads what stands there "
+        "after the attention.",
+        "your feed-forward network reads the x that came into the block. It comes second: it reads what stands there "
+        "after the attention."),
+    *in_each_order("network-first", """
+        x = self.norm2(x + self.dropout(self.feed_forward(x)))
+        return self.norm1(x + self.dropout(self.attention(x, mask)))
+    """, """
+        x = x + self.dropout(self.feed_forward(self.norm2(x)))
+        return x + self.dropout(self.attention(self.norm1(x), mask))
+    """, "feed-forward network before the attention",
+        "The attention comes first, then the feed-forward network.",
+        "your feed-forward network comes before the attention. The attention is first."),
+    *in_each_order("norms-swapped", """
+        x = self.norm2(x + self.dropout(self.attention(x, mask)))
+        return self.norm1(x + self.dropout(self.feed_forward(x)))
+    """, """
+        x = x + self.dropout(self.attention(self.norm2(x), mask))
+        return x + self.dropout(self.feed_forward(self.norm1(x)))
+    """, "norm1 and norm2 exchanged",
+        "`norm1` belongs to the attention and `norm2` to the feed-forward network; you have them the other way round.",
+        "`norm1` and `norm2` are exchanged: `norm1` belongs to the attention, `norm2` to the feed-forward network."),
+    *in_each_order("norm1-twice", """
+        x = self.norm1(x + self.dropout(self.attention(x, mask)))
+        return self.norm1(x + self.dropout(self.feed_forward(x)))
+    """, """
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        return x + self.dropout(self.feed_forward(self.norm1(x)))
+    """, "norm1 for both layers",
+        "You make two norms and use `norm1` for both layers. `norm2` belongs to the feed-forward network.",
+        "you use `norm1` for both layers. `norm2` belongs to the feed-forward network."),
+    *in_each_order("no-norms", """
+        x = x + self.dropout(self.attention(x, mask))
+        return x + self.dropout(self.feed_forward(x))
+    """, """
+        x = x + self.dropout(self.attention(x, mask))
+        return x + self.dropout(self.feed_forward(x))
+    """, "no norms",
+        "You make the norms and never call them. Each layer has one of its own.",
+        "you never call the norms. Each layer has one of its own."),
+    *in_each_order("no-norm1", """
+        x = x + self.dropout(self.attention(x, mask))
+        return self.norm2(x + self.dropout(self.feed_forward(x)))
+    """, """
+        x = x + self.dropout(self.attention(x, mask))
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+    """, "no norm for the attention",
+        "The feed-forward network has its norm, the attention has none. `norm1` belongs to it.",
+        "the feed-forward network has its norm, the attention has none. `norm1` belongs to it."),
+    *in_each_order("no-norm2", """
+        x = self.norm1(x + self.dropout(self.attention(x, mask)))
+        return x + self.dropout(self.feed_forward(x))
+    """, """
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        return x + self.dropout(self.feed_forward(x))
+    """, "no norm for the feed-forward network",
+        "The attention has its norm, the feed-forward network has none. `norm2` belongs to it.",
+        "the attention has its norm, the feed-forward network has none. `norm2` belongs to it."),
+    *in_each_order("no-attention", """
+        return self.norm2(x + self.dropout(self.feed_forward(self.norm1(x))))
+    """, """
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+    """, "the attention is left out",
+        "Your block never calls its attention, so no position hears of another.",
+        "your block never calls its attention, so no position hears of another."),
+    *in_each_order("no-network", """
+        return self.norm1(x + self.dropout(self.attention(x, mask)))
+    """, """
+        return x + self.dropout(self.attention(self.norm1(x), mask))
+    """, "the feed-forward network is left out",
+        "Your block ends after the attention. The feed-forward network comes next, with a shortcut and a norm of its "
+        "own.",
+        "your block ends after the attention. The feed-forward network comes next, with a shortcut and a norm of its "
+        "own."),
+    *in_each_order("norm-of-the-layer", """
+        x = x + self.dropout(self.norm1(self.attention(x, mask)))
+        return x + self.dropout(self.norm2(self.feed_forward(x)))
+    """, """
+        x = x + self.norm1(self.dropout(self.attention(x, mask)))
+        return x + self.norm2(self.dropout(self.feed_forward(x)))
+    """, "the norm over what a layer gives",
+        "You normalise what a layer gives and add x afterwards. With the norm last, it comes after the *sum*; with the "
+        "norm first, it comes before the *layer*.",
+        "you normalise what a layer gives and add x afterwards. With the norm last, it comes after the *sum*; with the "
+        "norm first, it comes before the *layer*."),
+    Mistake(BLOCK, "shortcut-after-the-norm", instead=block_of(first="""
+        x = self.norm1(x)
+        x = x + self.dropout(self.attention(x, mask))
+        x = self.norm2(x)
+        return x + self.dropout(self.feed_forward(x))
     """), title="the shortcut starts after the norm",
             says="With pre_norm you normalise x and then add to the *normalised* x. The norm belongs to the layer, "
                  "inside the detour; the shortcut carries x as it came in, untouched."),
+    Mistake(BLOCK, "normalised-twice", instead=block_of(first="""
+        x = self.norm1(x + self.dropout(self.attention(self.norm1(x), mask)))
+        return self.norm2(x + self.dropout(self.feed_forward(self.norm2(x))))
+    """), title="both orders at once",
+            says="With pre_norm you normalise what goes into a layer, and the sum as well. The norm comes first there, "
+                 "and only first: the sum is left as it is."),
+    Mistake(BLOCK, "norm-of-the-second-sum", instead=block_of(first="""
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        return self.norm2(x + self.dropout(self.feed_forward(x)))
+    """), title="norm first for the attention, norm last for the network",
+            says="With pre_norm your attention reads a normalised x, but the feed-forward network reads it as it is "
+                 "and the sum is normalised afterwards. Both layers have the norm in front."),
+    Mistake(BLOCK, "norm-first-of-the-network", instead=block_of(last="""
+        x = self.norm1(x + self.dropout(self.attention(x, mask)))
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+    """), title="norm last for the attention, norm first for the network",
+            says="With pre_norm=False the sum after your attention is normalised, as it should be; around the "
+                 "feed-forward network the norm comes first. Both sums are normalised in this order."),
+    Mistake(BLOCK, "norm-at-the-end-too", instead=block_of(first="""
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        return self.norm2(x + self.dropout(self.feed_forward(self.norm2(x))))
+    """), title="norm first, and once more at the end",
+            says="With pre_norm you normalise what the block gives, too. The norms are in front of the layers only; "
+                 "what comes out is the plain sum."),
+    Mistake(BLOCK, "attention-shortcut-after-the-norm", instead=block_of(first="""
+        x = self.norm1(x)
+        x = x + self.dropout(self.attention(x, mask))
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+    """), title="the first shortcut starts after the norm",
+            says="With pre_norm, your shortcut around the attention carries the *normalised* x. It carries x as it "
+                 "came in; the one around the feed-forward network is right."),
+    Mistake(BLOCK, "network-shortcut-after-the-norm", instead=block_of(first="""
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        x = self.norm2(x)
+        return x + self.dropout(self.feed_forward(x))
+    """), title="the second shortcut starts after the norm",
+            says="With pre_norm, your shortcut around the feed-forward network carries the *normalised* x. It carries "
+                 "x as the attention has left it; the one around the attention is right."),
+    Mistake(BLOCK, "shortcut-twice", instead=block_of("""
+        x = x + self.norm1(x + self.dropout(self.attention(x, mask)))
+        return x + self.norm2(x + self.dropout(self.feed_forward(x)))
+    """), title="a second shortcut around the norm",
+            says="With pre_norm=False you add x inside the norm and once more outside. Once, inside."),
     Mistake(BLOCK, "always-last", edit=("if self.pre_norm:", "if False:"), title="pre_norm ignored",
             says="Your block normalises last whatever `pre_norm` says. With pre_norm=True the norm comes first, inside "
                  "the detour."),
@@ -325,33 +695,6 @@ VARIANTS = [
     Mistake(BLOCK, "orders-swapped", edit=("if self.pre_norm:", "if not self.pre_norm:"),
             title="the two orders exchanged",
             says="Both orders are there, the wrong way round: pre_norm=True means that the norm comes first."),
-    Mistake(BLOCK, "norm-of-the-layer",
-            edit=(("self.norm1(x + self.dropout(self.attention(x, mask)))",
-                   "x + self.dropout(self.norm1(self.attention(x, mask)))"),
-                  ("self.norm2(x + self.dropout(self.feed_forward(x)))",
-                   "x + self.dropout(self.norm2(self.feed_forward(x)))")),
-            title="the norm over the layer's output, not over the sum",
-            says="With pre_norm=False you normalise what the layer gives and add x afterwards. The norm comes after "
-                 "the *sum*: shortcut and layer together."),
-    Mistake(BLOCK, "side-by-side", instead=("", """
-        if self.pre_norm:
-            y = x + self.dropout(self.attention(self.norm1(x), mask))
-            return y + self.dropout(self.feed_forward(self.norm2(x)))
-        x = self.norm1(x + self.dropout(self.attention(x, mask)))
-        return self.norm2(x + self.dropout(self.feed_forward(x)))
-    """), title="both layers read the same x",
-            says="With pre_norm, your feed-forward network reads the x that came into the block. It comes second: it "
-                 "reads the sum of that x and what the attention has added."),
-    Mistake(BLOCK, "shortcut-from-the-start", instead=("", """
-        start = x
-        if self.pre_norm:
-            x = x + self.dropout(self.attention(self.norm1(x), mask))
-            return start + self.dropout(self.feed_forward(self.norm2(x)))
-        x = self.norm1(x + self.dropout(self.attention(x, mask)))
-        return self.norm2(start + self.dropout(self.feed_forward(x)))
-    """), title="the second shortcut starts at the block's input",
-            says="Your second shortcut carries the x that came into the block, and what the attention has added is "
-                 "lost from it. Each shortcut goes around one layer: it starts where that layer starts."),
     Mistake(BLOCK, "mask-not-handed-on",
             edit=(("self.attention(self.norm1(x), mask)", "self.attention(self.norm1(x))"),
                   ("self.attention(x, mask)", "self.attention(x)")), title="the mask is not handed on",
@@ -361,29 +704,26 @@ VARIANTS = [
             edit=("self.attention(self.norm1(x), mask)", "self.attention(self.norm1(x))"),
             title="the mask is not handed on with pre_norm",
             says="With pre_norm=False the attention gets the mask, with pre_norm=True it does not."),
+    Mistake(BLOCK, "mask-lost-with-norm-last", edit=("self.attention(x, mask)", "self.attention(x)"),
+            title="the mask is not handed on with pre_norm=False",
+            says="With pre_norm=True the attention gets the mask, with pre_norm=False it does not."),
+    Mistake(BLOCK, "mask-turned-round", instead=block_of("""
+        mask = mask if mask is None else ~mask
+        x = self.norm1(x + self.dropout(self.attention(x, mask)))
+        return self.norm2(x + self.dropout(self.feed_forward(x)))
+    """, """
+        mask = mask if mask is None else ~mask
+        x = x + self.dropout(self.attention(self.norm1(x), mask))
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+    """), title="the mask turned round",
+            says="Your mask lets a position look where it may not, and nowhere else. True means *may look*, and the "
+                 "attention takes the mask as it comes."),
     Mistake(BLOCK, "one-norm",
             edit=(("self.norm2 = FinishedNorm(e)", "pass"),
                   ("self.norm2(x)))", "self.norm1(x)))"),
                   ("self.norm2(x + ", "self.norm1(x + ")), title="one norm for both layers",
             says="You use one norm twice. The block has two, `norm1` and `norm2`, each with a weight and a bias of its "
                  "own: what suits one layer need not suit the other."),
-    Mistake(BLOCK, "norms-swapped", instead=("", """
-        if self.pre_norm:
-            x = x + self.dropout(self.attention(self.norm2(x), mask))
-            return x + self.dropout(self.feed_forward(self.norm1(x)))
-        x = self.norm2(x + self.dropout(self.attention(x, mask)))
-        return self.norm1(x + self.dropout(self.feed_forward(x)))
-    """), title="norm1 and norm2 exchanged",
-            says="`norm1` belongs to the attention and `norm2` to the feed-forward network; you have them the other "
-                 "way round."),
-    Mistake(BLOCK, "network-first", instead=("", """
-        if self.pre_norm:
-            x = x + self.dropout(self.feed_forward(self.norm2(x)))
-            return x + self.dropout(self.attention(self.norm1(x), mask))
-        x = self.norm2(x + self.dropout(self.feed_forward(x)))
-        return self.norm1(x + self.dropout(self.attention(x, mask)))
-    """), title="feed-forward network before the attention",
-            says="The attention comes first, then the feed-forward network."),
     Mistake(BLOCK, "dropped-in-evaluation",
             edit=("self.dropout = nn.Dropout(dropout)", "self.dropout = lambda y: nn.functional.dropout(y, dropout)"),
             title="dropout active in evaluation",
@@ -393,6 +733,36 @@ VARIANTS = [
     Mistake(BLOCK, "no-dropout", edit=("self.dropout = nn.Dropout(dropout)", "self.dropout = nn.Identity()"),
             title="dropout ignored",
             says="`dropout` is taken and not used: in training nothing is ever dropped."),
+    Mistake(BLOCK, "dropout-for-the-network-only",
+            edit=(("x + self.dropout(self.attention(self.norm1(x), mask))", "x + self.attention(self.norm1(x), mask)"),
+                  ("x + self.dropout(self.attention(x, mask))", "x + self.attention(x, mask)")),
+            title="dropout for the feed-forward network only",
+            says="What the feed-forward network gives is subject to dropout, what the attention gives is not. Both "
+                 "have to be."),
+    Mistake(BLOCK, "dropout-after-the-norm", instead=block_of("""
+        x = self.dropout(self.norm1(x + self.attention(x, mask)))
+        return self.dropout(self.norm2(x + self.feed_forward(x)))
+    """), title="dropout after the norm, with pre_norm=False",
+            says="With pre_norm=False you drop from what the norm gives, and the shortcut's share is dropped with it. "
+                 "Dropout is for what the *layer* gives, before it is added."),
+    Mistake(BLOCK, "dropped-twice",
+            edit=(("x + self.dropout(self.attention(self.norm1(x), mask))",
+                   "x + self.dropout(self.dropout(self.attention(self.norm1(x), mask)))"),
+                  ("x + self.dropout(self.feed_forward(self.norm2(x)))",
+                   "x + self.dropout(self.dropout(self.feed_forward(self.norm2(x))))"),
+                  ("self.norm1(x + self.dropout(self.attention(x, mask)))",
+                   "self.norm1(x + self.dropout(self.dropout(self.attention(x, mask))))"),
+                  ("self.norm2(x + self.dropout(self.feed_forward(x)))",
+                   "self.norm2(x + self.dropout(self.dropout(self.feed_forward(x))))")),
+            title="dropout applied twice",
+            says="What a layer gives goes through dropout twice, so that more of it is dropped than the given chance "
+                 "says. Once is enough."),
+    Mistake(BLOCK, "not-scaled",
+            edit=("self.dropout = nn.Dropout(dropout)",
+                  "self.dropout = lambda y: y * (torch.rand_like(y) >= dropout) if self.training else y"),
+            title="what is kept is not scaled up",
+            says="You drop components and leave the others as they are, so that a layer's output is smaller in "
+                 "training than in evaluation. What is kept is multiplied with 1/(1 − dropout); nn.Dropout does both."),
     Mistake(BLOCK, "keeping-for-dropping", edit=("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
             title="the chance of keeping taken for that of dropping",
             says="You drop with a chance of 1 − dropout. nn.Dropout wants the chance of *dropping*."),
@@ -429,6 +799,15 @@ VARIANTS = [
     """), title="the input changed in place",
             says="`x += ...` writes into the caller's tensor: after the call, the caller's x is the block's output. `x "
                  "= x + ...` makes a new one."),
+    Mistake(BLOCK, "in-place-under-autograd", instead=block_of("""
+        x = x.clone()
+        x += self.dropout(self.attention(x, mask))
+        x = self.norm1(x)
+        x += self.dropout(self.feed_forward(x))
+        return self.norm2(x)
+    """), title="what autograd has kept is changed in place",
+            says="On the way back autograd gives up: `x += ...` overwrites the x that a layer has read, and that layer "
+                 "needs it for its gradient. `x = x + ...` makes a new one."),
     Same(BLOCK, "names-for-steps", instead=("""
         self.norm1, self.norm2 = nn.LayerNorm(e), nn.LayerNorm(e)
         self.attention = SelfAttention(e, h)
@@ -447,6 +826,22 @@ VARIANTS = [
     Same(BLOCK, "function-with-mode",
          edit=("self.dropout = nn.Dropout(dropout)",
                "self.dropout = lambda y: nn.functional.dropout(y, p=dropout, training=self.training)")),
+    Same(BLOCK, "dropped-by-hand", instead=("""
+        self.pre_norm, self.chance = pre_norm, dropout
+        self.attention, self.feed_forward = SelfAttention(e, h), FinishedFeedForward(e)
+        self.norm1, self.norm2 = FinishedNorm(e), FinishedNorm(e)
+    """, """
+        def drop(y):
+            if not self.training or self.chance == 0:
+                return y
+            kept = torch.rand_like(y) >= self.chance
+            return y * kept / (1 - self.chance) if self.chance < 1 else y * 0
+        if self.pre_norm:
+            x = x + drop(self.attention(self.norm1(x), mask))
+            return x + drop(self.feed_forward(self.norm2(x)))
+        x = self.norm1(x + drop(self.attention(x, mask)))
+        return self.norm2(x + drop(self.feed_forward(x)))
+    """)),
     Same(BLOCK, "one-helper", instead=("", """
         def around(x, norm, layer):
             if self.pre_norm:
@@ -455,15 +850,10 @@ VARIANTS = [
         x = around(x, self.norm1, lambda y: self.attention(y, mask))
         return around(x, self.norm2, self.feed_forward)
     """)),
-    Same(BLOCK, "in-place-on-a-copy", instead=("", """
-        x = x.clone()
-        if self.pre_norm:
-            x += self.dropout(self.attention(self.norm1(x), mask))
-            x += self.dropout(self.feed_forward(self.norm2(x)))
-            return x
-        x += self.dropout(self.attention(x, mask))
-        x = self.norm1(x)
-        return self.norm2(x + self.dropout(self.feed_forward(x)))
+    Same(BLOCK, "in-place-on-a-copy", instead=block_of(first="""
+        y = x.clone()
+        y += self.dropout(self.attention(self.norm1(x), mask))
+        return y + self.dropout(self.feed_forward(self.norm2(y)))
     """)),
     Shortcut(BLOCK, "finished-part", instead=("", "return FinishedBlock.forward(self, x, mask)")),
     # ---------------------------------------------------------------------------------------- Transformer
@@ -501,6 +891,64 @@ VARIANTS = [
     """), title="the extra norm in front instead of at the end",
             says="Your extra norm comes before the first block, which begins with a norm anyway. It belongs after the "
                  "last one."),
+    Mistake(STACK, "final-norm-turned-round",
+            edit=("FinishedNorm(e) if pre_norm else None", "None if pre_norm else FinishedNorm(e)"),
+            title="the final norm for the wrong order",
+            says="Your stack ends in a norm with pre_norm=False, where the last block has just normalised, and has "
+                 "none with pre_norm=True, where nobody has. It is the other way round."),
+    Mistake(STACK, "sequential-with-a-mask", edit=(("nn.ModuleList(blocks)", "nn.Sequential(*blocks)"), ("""
+        for block in self.blocks:
+            x = block(x, mask)
+""", """
+        x = self.blocks(x, mask)
+""")), title="nn.Sequential called with a mask",
+            says="nn.Sequential hands on one thing from module to module and has no place for a mask. Go through the "
+                 "blocks in a loop, and give each of them x and the mask."),
+    Mistake(STACK, "list-called", edit=("""
+        for block in self.blocks:
+            x = block(x, mask)
+""", """
+        x = self.blocks(x, mask)
+"""), title="nn.ModuleList called like a module",
+            says="nn.ModuleList keeps modules and does not know what to do with an input. Go through it in a loop."),
+    Mistake(STACK, "shortcut-around-blocks", edit=("x = block(x, mask)", "x = x + block(x, mask)"),
+            title="a shortcut around each block",
+            says="You add x to what each block gives. The shortcuts are inside the blocks already."),
+    Mistake(STACK, "first-block-again", edit=("x = block(x, mask)", "x = self.blocks[0](x, mask)"),
+            title="the first block again and again",
+            says="Your loop calls the same block each time. It has to call each block once, one after the other."),
+    Mistake(STACK, "returned-in-the-loop", instead=("", """
+        for block in self.blocks:
+            x = block(x, mask)
+            return x if self.norm is None else self.norm(x)
+    """), title="returned after the first block",
+            says="Only the first block has a part in your result. Does a `return` stand inside the loop?"),
+    Mistake(STACK, "single-block", edit=("range(depth)", "range(1)"), title="a single block, whatever the depth",
+            says="Your stack has one block, whatever `depth` says."),
+    Mistake(STACK, "norm-of-none", edit=("return x if self.norm is None else self.norm(x)", "return self.norm(x)"),
+            title="the norm called where there is none",
+            says="With pre_norm=False your `norm` is None, and you call it all the same. nn.Identity() could be "
+                 "called; or ask first."),
+    Mistake(STACK, "last-block-first", edit=("in self.blocks:", "in reversed(self.blocks):"), title="last block first",
+            says="You go through the blocks from the last one to the first. x goes through the first block first."),
+    Mistake(STACK, "last-block-left-out", edit=("in self.blocks:", "in self.blocks[:-1]:"),
+            title="the last block is not called",
+            says="All blocks are there, and your loop ends before the last one."),
+    Mistake(STACK, "one-too-many", edit=("range(depth)", "range(depth + 1)"), title="one block too many",
+            says="Your stack has depth + 1 blocks."),
+    Mistake(STACK, "always-pre-norm", edit=("FinishedBlock(e, h, pre_norm, dropout)",
+                                            "FinishedBlock(e, h, True, dropout)"),
+            title="the blocks always normalise first",
+            says="Your blocks are made with pre_norm=True, whatever was asked for. Hand on what came in."),
+    Mistake(STACK, "mask-last-block-only", instead=("", """
+        *others, last = self.blocks
+        for block in others:
+            x = block(x)
+        x = last(x, mask)
+        return x if self.norm is None else self.norm(x)
+    """), title="only the last block gets the mask",
+            says="Your last block obeys the mask and the others do not. What it must not see, the others have mixed in "
+                 "before: every block needs it."),
     Mistake(STACK, "norm-in-the-loop", instead=("", """
         for block in self.blocks:
             x = block(x, mask)
@@ -571,29 +1019,53 @@ VARIANTS = [
     Mistake(COUNT, "no-biases", edit=("return attention + network + norms", "return 12 * e * e"), title="matrices only",
             says="12e² is what the matrices hold, and for large e that is nearly everything. The biases and the two "
                  "norms are missing."),
-    Mistake(COUNT, "no-norms", edit=("attention + network + norms", "attention + network"), title="the norms left out",
-            says="You have left the two norms out. Each has a weight and a bias of e numbers."),
-    Mistake(COUNT, "one-norm", edit=("norms = 2 * (2 * e)", "norms = 2 * e"), title="one norm, or half of each",
-            says="You count 2e for the norms. There are two of them, and each has a weight *and* a bias of e numbers."),
+    Mistake(COUNT, "no-norms", edit=("attention + network + norms", "attention + network"),
+            title="4e short: the norms, or the bias of `widen`",
+            says="You are 4e short. So many are the two norms, each with a weight and a bias of e numbers; and so many "
+                 "is the bias of `widen`."),
+    Mistake(COUNT, "one-norm", edit=("norms = 2 * (2 * e)", "norms = 2 * e"),
+            title="2e short: one norm, or half of each",
+            says="You are 2e short. There are two norms, and each has a weight *and* a bias of e numbers; and `unify` "
+                 "and `narrow` have a bias of e numbers each."),
     Mistake(COUNT, "biased-projections", edit=("4 * e * e + e ", "4 * e * e + 4 * e "),
             title="biases for the three projections",
             says="You count 3e too many: queries, keys and values are projected without biases here. (GPT-2's have "
                  "them.)"),
-    Mistake(COUNT, "no-unify-bias", edit=("4 * e * e + e ", "4 * e * e "), title="the bias of unify left out",
-            says="You are e short: `unify`, which mixes the heads, has a bias."),
+    Mistake(COUNT, "no-unify-bias", edit=("4 * e * e + e ", "4 * e * e "),
+            title="e short: the bias of unify, or of narrow",
+            says="You are e short. `unify`, which mixes the heads, has a bias of e numbers, and so has `narrow`."),
     Mistake(COUNT, "no-unify", edit=("4 * e * e + e ", "3 * e * e "), title="unify left out",
             says="You count three matrices for the attention. The fourth mixes the heads, `unify`, and it has a bias."),
     Mistake(COUNT, "hidden-bias", edit=("(e * hidden + hidden)", "(e * hidden + e)"),
-            title="the hidden layer's bias counted as e",
-            says="The bias of `widen` has as many numbers as the layer has outputs: 4e, not e."),
+            title="3e short: the hidden layer's bias counted as e, or the norms",
+            says="You are 3e short. The bias of `widen` has as many numbers as that layer has outputs, 4e and not e; "
+                 "and the norms have 4e together."),
     Mistake(COUNT, "network-without-biases", edit=("(e * hidden + hidden) + (hidden * e + e)", "2 * e * hidden"),
-            title="the network's biases left out",
-            says="You are 5e short: both layers of the feed-forward network have biases, of 4e and of e numbers."),
+            title="5e short: the biases of the network, or as many numbers elsewhere",
+            says="You are 5e short. The biases of the network's two layers are 5e, one of 4e and one of e numbers; and "
+                 "so many are the two norms together with the bias of `unify`."),
     Mistake(COUNT, "narrow-network", edit=("hidden = 4 * e", "hidden = e"), title="a hidden layer of width e",
             says="You count the feed-forward network as if its hidden layer were e wide. It is 4e."),
     Mistake(COUNT, "times-heads", edit=("4 * e * e + e ", "4 * h * e * e + e "), title="every head counted as e wide",
             says="You multiply by the number of heads. They share the width e among them, d = e/h each, so together "
                  "they have four e × e matrices, whatever h is."),
+    Mistake(COUNT, "full-heads", edit=("4 * e * e + e ", "3 * h * e * e + e * e + e "),
+            title="three full matrices for every head",
+            says="You count three e × e matrices for every head. The heads share the width e among them, d = e/h each, "
+                 "so together their projections are three e × e matrices, whatever h is."),
+    Mistake(COUNT, "norms-but-no-biases",
+            edit=(("4 * e * e + e ", "4 * e * e "), ("(e * hidden + hidden) + (hidden * e + e)", "2 * e * hidden")),
+            title="6e short: no biases",
+            says="You are 6e short. So many are the biases: e in `unify`, and 5e in the two layers of the network."),
+    Mistake(COUNT, "attention-only", edit=("attention + network + norms", "attention"), title="the attention only",
+            says="You count the attention. The feed-forward network and the two norms belong to the block as well."),
+    Mistake(COUNT, "no-network", edit=("attention + network + norms", "attention + norms"),
+            title="the feed-forward network left out",
+            says="You have left the feed-forward network out, and it is the larger part."),
+    Mistake(COUNT, "no-attention", edit=("attention + network + norms", "network + norms"),
+            title="the attention, or one layer of the network, left out",
+            says="You are 4e² + e short. That is what the attention has, three projections and `unify` with its bias; "
+                 "and it is what the network's second layer has."),
     Mistake(COUNT, "head-width", edit=("4 * e * e + e ", "3 * e * (e // h) + e * e + e "),
             title="the projections of one head only",
             says="You count the projections of a single head, e × d. There are h of them, and h·d = e."),

@@ -267,7 +267,7 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 #
 # **Exercise 3 · `mean_pool`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
-# Write the formula for a batch. Neither x nor the mask may be changed.
+# Write the formula for a batch. Neither x nor the mask may be changed. (`finished_pool` is for the exercise after this one.)
 #
 # <details><summary>Hint 1: a mask that multiplies</summary>
 #
@@ -323,7 +323,7 @@ print("with a plain mean:", torch.allclose(alone, longer.mean(dim=1), atol=1e-6)
 #
 # **Exercise 4 · `Classifier`** &nbsp; ★★★ · 18 minutes · 6 points
 #
-# Write both methods. The finished pieces are `PositionEmbedding(t_max, e)`, called on (b, t, e); `Transformer(e, h, depth, pre_norm=True)`, called as `transformer(x, mask)` with a mask of shape (b, 1, t); and `finished_pool(x, mask)`. Store the layers under the names in the docstring: the check fills them with weights by these names.
+# Write both methods. The finished pieces are `PositionEmbedding(t_max, e)`, called on (b, t, e); `Transformer(e, h, depth, pre_norm=True)`, called as `transformer(x, mask)` with a mask of shape (b, 1, t); and `finished_pool(x, mask)`. Store the layers under the names in the docstring: the check fills them with weights by these names. (PyTorch's own `nn.TransformerEncoder` is not for this exercise.)
 #
 # <details><summary>Hint 1: tables</summary>
 #
@@ -492,7 +492,7 @@ plt.show()
 #
 # **Exercise 6 · `accuracy`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Return the share of texts that get their highest score for the right class. `batches` can be a list, or a generator that hands out one batch at a time. Afterwards the model is in the mode in which it came.
+# Return the share of texts that get their highest score for the right class. `batches` can be a list, or a generator that hands out one batch at a time. Afterwards the model is in the mode in which it came, and gradients are switched on again.
 #
 # <details><summary>Hint 1: what to count</summary>
 #

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 8, and what to tell them."""
 
-from helpers.authoring import Alias, Mistake, Same, Shortcut
+from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
 VOCABULARY, ENCODE, POOL, CLASSIFIER, STEP, ACCURACY = (
     "build_vocabulary",
@@ -40,6 +40,38 @@ VARIANTS = [
             title="equally frequent words in reverse alphabetical order",
             says="`reverse=True` turns everything round, the alphabet too. Counts fall, words rise: turn round the "
                  "sign of one of them only."),
+    Mistake(VOCABULARY, "cut-before-the-alphabet",
+            edit=("sorted(counts, key=lambda word: (-counts[word], word))",
+                  "sorted(dict(counts.most_common(size - 2)), key=lambda word: (-counts[word], word))"),
+            title="cut before equally frequent words are in order",
+            says="You keep the most frequent words first and put them in order afterwards. Where the last place falls "
+                 "among equally frequent words, it is then the order of the texts that decides who stays. Order first, "
+                 "cut afterwards."),
+    Mistake(VOCABULARY, "words-from-zero",
+            edit=("return {word: place for place, word in enumerate(kept)}",
+                  'return {"<pad>": 0, "<unk>": 1} | {word: place for place, word in enumerate(kept[2:])}'),
+            title="the words counted from 0 as well",
+            says="Your words begin at 0, where <pad> is already, and the next one has the id of <unk>. The first word "
+                 "is 2."),
+    Mistake(VOCABULARY, "words-from-one",
+            edit=("return {word: place for place, word in enumerate(kept)}",
+                  'return {"<pad>": 0, "<unk>": 1} | {word: place for place, word in enumerate(kept[2:], start=1)}'),
+            title="the first word shares the id of <unk>",
+            says="Your words begin at 1, which is the id of <unk>. The first word is 2."),
+    Mistake(VOCABULARY, "words-from-three",
+            edit=("return {word: place for place, word in enumerate(kept)}",
+                  'return {"<pad>": 0, "<unk>": 1} | {word: place for place, word in enumerate(kept[2:], start=3)}'),
+            title="an id that nobody has",
+            says="Your words begin at 3, and nothing has the id 2."),
+    Mistake(VOCABULARY, "size-minus-one", edit=("ranked[: size - 2]", "ranked[: max(0, size - 3)]"),
+            title="one entry too few",
+            says="Your vocabulary has room for one word more: `size` entries in all, two of them special."),
+    Mistake(VOCABULARY, "rare-left-out",
+            edit=("sorted(counts, key=", "sorted((word for word in counts if counts[word] > 1), key="),
+            title="words that occur once left out",
+            says="You leave out words that occur only once. They may stay where there is room: `size` alone decides."),
+    Mistake(VOCABULARY, "by-length", edit=("(-counts[word], word)", "(-len(word), word)"), title="longest words first",
+            says="Your order goes by how long the words are. It is how often they occur that counts."),
     Mistake(VOCABULARY, "size-plus-two", edit=("ranked[: size - 2]", "ranked[:size]"),
             title="size without the two special entries",
             says="Your vocabulary has two entries too many: `size` counts <pad> and <unk> as well. Whoever makes an "
@@ -91,7 +123,7 @@ VARIANTS = [
                  "order."),
     Mistake(VOCABULARY, "list", edit=("{word: place for place, word in enumerate(kept)}", "kept"),
             title="a list of words",
-            says="You return the words in order. What is needed is a dict from each word to its place in that order."),
+            says="You return a list. What is needed is a dict from each word to its place in the order."),
     Same(VOCABULARY, "by-hand", instead="""
         counts = {}
         for text in texts:
@@ -178,6 +210,35 @@ VARIANTS = [
     Mistake(ENCODE, "unknown-as-padding", edit=('unknown = vocabulary["<unk>"]', 'unknown = vocabulary["<pad>"]'),
             title="unknown words as padding",
             says="An unknown word gets the id of <pad> in yours. It has an entry of its own, <unk>."),
+    Mistake(ENCODE, "unknown-hidden",
+            edit=(('unknown = vocabulary["<unk>"]', 'unknown = vocabulary["<pad>"]'),
+                  ("torch.arange(t) < lengths.unsqueeze(1)", 'ids != vocabulary["<pad>"]')),
+            title="unknown words as padding, and hidden with it",
+            says="An unknown word gets the id of <pad> in yours, and your mask, which is made from the ids, hides it "
+                 "like padding. It is a word: its id is that of <unk>, and its mask is True."),
+    Mistake(ENCODE, "new-entries",
+            edit=("vocabulary.get(word, unknown)", "vocabulary.setdefault(word, len(vocabulary))"),
+            title="new entries for unknown words",
+            says="An unknown word gets a new id, one that no row of the model's table belongs to, and the caller's "
+                 "vocabulary grows. All unknown words share the id of <unk>."),
+    Mistake(ENCODE, "one-id-beyond", edit=("vocabulary.get(word, unknown)", "vocabulary.get(word, len(vocabulary))"),
+            title="unknown words one beyond the end",
+            says="Unknown words get an id one beyond the last one, which no row of a table belongs to. There is an "
+                 "entry for them, <unk>."),
+    Mistake(ENCODE, "length-before-cutting",
+            edit=("t = max(len(row) for row in rows)", "t = max(len(split_words(text)) for text in texts)"),
+            title="the longest text measured before it is cut",
+            says="Your t is the length of the longest text *before* it is cut, so that columns of nothing but padding "
+                 "are left. Measure what is left after cutting."),
+    Mistake(ENCODE, "padded-with-unknown", edit=('[vocabulary["<pad>"]] * (t', "[unknown] * (t"),
+            title="filled up with <unk>",
+            says="You fill short texts up with the id of <unk>. There is an entry for filling, <pad>."),
+    Mistake(ENCODE, "cut-one-early", edit=("[:length]", "[:length - 1]"), title="cut one word too early",
+            says="A text may have `length` words; you cut it after one fewer."),
+    Mistake(ENCODE, "lengths", edit=("torch.arange(t) < lengths.unsqueeze(1)", "lengths"),
+            title="lengths instead of a mask",
+            says="You return how many words each text has. A mask says it position by position: (b, t), True where "
+                 "there is a word."),
     Mistake(ENCODE, "unknown-raises", edit=("vocabulary.get(word, unknown)", "vocabulary[word]"),
             title="no answer to unknown words",
             says="`vocabulary[word]` raises for a word that is not in it. `vocabulary.get(word, something)` returns "
@@ -228,6 +289,7 @@ VARIANTS = [
         ids = torch.tensor([[vocabulary.get(word, 1) for word in words] for words in padded])
         return [ids, torch.tensor([[word != "<pad>" for word in words] for words in padded])]
     """),
+    Equal(ENCODE, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)", why="lengths has one axis: both are the new last"),
     # ------------------------------------------------------------------------------------------ mean_pool
     Mistake(POOL, "padding-too", instead="return x.mean(dim=1)", title="the mean over padding too",
             says="You average over all t positions, padding included: what stands in the padding gets into the result, "
@@ -244,7 +306,27 @@ VARIANTS = [
             title="divided by the number of words of the whole batch",
             says="You divide each sum by the number of words in all texts together. Each text has its own number: sum "
                  "the mask over the positions only."),
-    Mistake(POOL, "plus-one", edit=(".clamp(min=1)", " + 1"), title="divided by one too many",
+    Mistake(POOL, "divided-by-the-longest", edit=("weights.sum(dim=1).clamp(min=1)", "weights.sum(dim=1).amax()"),
+            title="divided by the words of the longest text",
+            says="You divide every sum by the number of words of the longest text. Each text has its own number."),
+    Mistake(POOL, "square-root", edit=("weights.sum(dim=1).clamp(min=1)", "weights.sum(dim=1).clamp(min=1).sqrt()"),
+            title="divided by a root",
+            says="You divide by the root of the number of words. A mean divides by the number itself."),
+    Mistake(POOL, "divisor-without-axis",
+            edit=("weights.sum(dim=1).clamp(min=1)", "mask.sum(dim=1).clamp(min=1)"),
+            title="a divisor without the axis e",
+            says="Your sums are (b, e) and your numbers of words are (b,): in the division, e would meet b. Keep an "
+                 "axis of length 1: (b, 1)."),
+    Mistake(POOL, "mask-without-axis", edit=("(x * weights)", "(x * mask)"), title="a mask without the axis e",
+            says="x is (b, t, e) and the mask is (b, t): in the product, e would meet t. The mask needs one more axis "
+                 "at its end."),
+    Mistake(POOL, "summed-over-everything",
+            edit=("(x * weights).sum(dim=1)", "(x * weights).sum(dim=(1, 2)).unsqueeze(-1).expand(-1, x.shape[2])"),
+            title="the components added up as well",
+            says="You add up the components of the vectors too. Each component has a mean of its own: only the "
+                 "positions are added up."),
+    Mistake(POOL, "plus-one", edit=("weights.sum(dim=1).clamp(min=1)", "(weights.sum(dim=1) + 1)"),
+            title="divided by one too many",
             says="Adding 1 to every count keeps you from dividing by 0, and makes every other mean too small. Only a "
                  "count of 0 needs help."),
     Mistake(POOL, "inverted", edit=("mask.unsqueeze(-1)", "(~mask).unsqueeze(-1)"), title="the mean over the padding",
@@ -277,6 +359,9 @@ VARIANTS = [
             title="one mean for the whole batch",
             says="`x[mask]` forgets which text a vector came from: it is (words, e), from all texts together. So every "
                  "text gets the same mean."),
+    Mistake(POOL, "no-batch", instead="return x[mask].mean(dim=0)", title="one vector for the whole batch",
+            says="`x[mask]` forgets which text a vector came from: it is (words, e), from all texts together, and its "
+                 "mean is a single vector. Each text needs its own."),
     Mistake(POOL, "in-place", instead="""
         x[~mask] = 0.0
         return x.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
@@ -308,6 +393,20 @@ VARIANTS = [
         words = torch.maximum(mask.sum(1), torch.ones_like(mask.sum(1)))
         return (kept.transpose(1, 2) @ torch.ones(t, device=x.device)) / words[:, None]
     """),
+    Same(POOL, "small-number-below", instead="""
+        m = mask[..., None].float()
+        return (m * x).sum(-2) / (m.sum(-2) + 1e-9)
+    """),
+    Same(POOL, "zero-instead-of-nan", instead="""
+        words = mask.sum(dim=1, keepdim=True)
+        total = x.masked_fill(~mask[..., None], 0).sum(dim=1)
+        return torch.where(words > 0, total / words, torch.zeros_like(total))
+    """),
+    Equal(POOL, "weights.sum(dim=1).clamp(min=1)", "weights.sum(dim=1).clamp_(min=1)",
+          why="changes a sum that the answer has just made"),
+    Equal(POOL, "weights.sum(dim=1)", "weights.sum(dim=-2)", why="of three axes, both are the one in the middle"),
+    Equal(POOL, "(x * weights).sum(dim=1)", "(x * weights).sum(dim=-2)",
+          why="of three axes, both are the one in the middle"),
     Shortcut(POOL, "finished-part", instead="return finished_pool(x, mask)"),
     Shortcut(POOL, "imported", instead="""
         from helpers.parts.classifier import mean_pool as theirs
@@ -328,17 +427,71 @@ VARIANTS = [
             title="positions not used",
             says="The blocks never hear where a word stands, and without that the mean at the end makes your model a "
                  "bag of words, however deep it is (lesson 6)."),
+    Mistake(CLASSIFIER, "tokens-twice",
+            edit=("x = self.positions(self.tokens(ids))", "x = self.tokens(ids)\n        x = x + self.positions(x)"),
+            title="the word vectors added twice",
+            says="`PositionEmbedding` returns x *plus* the positions, and you add that to x: every word vector is in "
+                 "the sum twice."),
+    Mistake(CLASSIFIER, "positions-only",
+            edit=("x = self.positions(self.tokens(ids))",
+                  "x = self.tokens(ids)\n        x = self.positions(x) - x"), title="positions without words",
+            says="What goes into your blocks is the positions alone, and no word."),
+    Mistake(CLASSIFIER, "positions-afterwards", instead=("", """
+        x = self.transformer(self.tokens(ids), mask.unsqueeze(1))
+        return self.to_classes(finished_pool(self.positions(x), mask))
+    """), title="positions added after the blocks",
+            says="You add the positions to what the blocks give. The blocks have to hear of them: they come first."),
+    Mistake(CLASSIFIER, "sum-of-the-words",
+            edit=("finished_pool(x, mask)", "(x * mask.unsqueeze(-1)).sum(dim=1)"), title="a sum instead of the mean",
+            says="You add the vectors of the words up. The mean is asked for, so that a long text does not shout."),
+    Mistake(CLASSIFIER, "largest-of-the-words",
+            edit=("finished_pool(x, mask)", "x.masked_fill(~mask.unsqueeze(-1), -1e9).amax(dim=1)"),
+            title="the largest instead of the mean",
+            says="You take the largest of each component over the words. The mean is asked for."),
+    Mistake(CLASSIFIER, "last-word",
+            edit=("finished_pool(x, mask)",
+                  "x.gather(1, (mask.sum(1) - 1)[:, None, None].expand(-1, 1, x.shape[2]))[:, 0]"),
+            title="the last word instead of the mean",
+            says="You decide by the vector of the last word. The mean of all words is asked for."),
+    Mistake(CLASSIFIER, "mean-of-the-padding", edit=("finished_pool(x, mask)", "finished_pool(x, ~mask)"),
+            title="the mean over the padding",
+            says="Your mean is over the padding. True in the mask is where a word is."),
+    Mistake(CLASSIFIER, "bend-before-the-scores",
+            edit=("self.to_classes(finished_pool(x, mask))", "self.to_classes(torch.relu(finished_pool(x, mask)))"),
+            title="a ReLU before the last layer",
+            says="You put a ReLU between the mean and the last layer. The linear map takes the mean as it is."),
+    Mistake(CLASSIFIER, "sigmoid",
+            edit=("self.to_classes(finished_pool(x, mask))", "torch.sigmoid(self.to_classes(finished_pool(x, mask)))"),
+            title="a sigmoid at the end",
+            says="You return the sigmoid of the scores. The scores themselves are asked for, of any size and sign."),
+    Mistake(CLASSIFIER, "blocks-without-the-norm",
+            edit=("x = self.transformer(x, mask.unsqueeze(1))",
+                  "for block in self.transformer.blocks:\n            x = block(x, mask.unsqueeze(1))"),
+            title="the norm at the end of the stack left out",
+            says="You go through the blocks yourself and leave out the norm at the end of the stack. Call the "
+                 "`transformer`, which does both."),
     # published: the positions of a classifier made with torch.arange(t) alone, which only ever runs on the CPU
     Mistake(CLASSIFIER, "positions-on-the-cpu",
             edit=("self.positions(self.tokens(ids))",
                   "self.tokens(ids) + self.positions.table(torch.arange(ids.shape[1]))"),
             title="positions made on the CPU",
-            says="Your numbers are right, and only on the CPU: torch.arange makes its numbers there unless it is told "
-                 "otherwise, wherever ids and model are. Pass `device=ids.device`."),
+            says="torch.arange makes its numbers on the CPU unless it is told otherwise, wherever ids and model are. "
+                 "Pass `device=ids.device`."),
     Mistake(CLASSIFIER, "padding-looked-at", edit=("self.transformer(x, mask.unsqueeze(1))", "self.transformer(x)"),
             title="the blocks look at padding",
             says="You leave padding out of the mean, but in every block each word still looks at it. A review then "
                  "reads differently beside a longer one. The blocks take a mask."),
+    Mistake(CLASSIFIER, "mask-ignored",
+            edit=(("self.transformer(x, mask.unsqueeze(1))", "self.transformer(x)"),
+                  ("finished_pool(x, mask)", "x.mean(dim=1)")), title="the mask not used",
+            says="You do not use the mask: words look at padding, and padding is in the mean. A review then reads "
+                 "differently beside a longer one."),
+    Mistake(CLASSIFIER, "padding-zeroed",
+            edit=(("self.positions(self.tokens(ids))", "self.positions(self.tokens(ids)) * mask.unsqueeze(-1)"),
+                  ("self.transformer(x, mask.unsqueeze(1))", "self.transformer(x)")),
+            title="padding set to zero and looked at",
+            says="You set the vectors of the padding to 0 and let everybody look at them. A key of zeros still takes "
+                 "its share of the softmax: the blocks need the mask."),
     Mistake(CLASSIFIER, "mask-without-axis", edit=("mask.unsqueeze(1)", "mask"),
             title="a mask of shape (b, t) for the blocks",
             says="The blocks take (b, 1, t), or (t, t) for the whole batch. With (b, t) the sizes do not fit, except "
@@ -373,6 +526,16 @@ VARIANTS = [
                   "return self.to_classes(finished_pool(x, mask)).softmax(dim=-1)"), title="a softmax at the end",
             says="You return probabilities. Scores are asked for: cross-entropy applies the softmax itself, and a "
                  "second one on top flattens what the model can say, so that the loss gets stuck far above 0."),
+    Mistake(CLASSIFIER, "softmax-over-the-batch",
+            edit=("return self.to_classes(finished_pool(x, mask))",
+                  "return self.to_classes(finished_pool(x, mask)).softmax(dim=0)"), title="a softmax over the batch",
+            says="You return a softmax over the texts of the batch. The scores themselves are asked for."),
+    Mistake(CLASSIFIER, "another-norm",
+            edit=("self.to_classes(finished_pool(x, mask))",
+                  "self.to_classes(F.layer_norm(finished_pool(x, mask), (x.shape[-1],)))"),
+            title="another norm before the last layer",
+            says="You normalise the mean before the last layer. The stack ends in a norm already; the linear map takes "
+                 "the mean as it is."),
     Mistake(CLASSIFIER, "log-softmax",
             edit=("return self.to_classes(finished_pool(x, mask))",
                   "return self.to_classes(finished_pool(x, mask)).log_softmax(dim=-1)"),
@@ -437,6 +600,12 @@ VARIANTS = [
         x = self.transformer.norm(x)
         return finished_pool(x, mask) @ self.to_classes.weight.T + self.to_classes.bias
     """)),
+    Same(CLASSIFIER, "mask-for-both", instead=("", """
+        square = mask[:, :, None] & mask[:, None, :]
+        x = self.transformer(self.positions(self.tokens(ids)), square)
+        return self.to_classes(finished_pool(x, mask))
+    """)),
+    Equal(CLASSIFIER, "mask.unsqueeze(1)", "mask.unsqueeze(-2)", why="mask has two axes: both are (b, 1, t)"),
     Shortcut(CLASSIFIER, "pytorchs-encoder",
              edit=("self.to_classes = nn.Linear(e, c)",
                    "self.to_classes = nn.Linear(e, c)\n        self.spare = lambda: nn.TransformerEncoder")),
@@ -453,7 +622,8 @@ VARIANTS = [
                  "them first."),
     Mistake(STEP, "never-moves", edit=("    optimiser.step()\n", ""), title="the weights never move",
             says="After your step the weights are what they were. Three things have to happen in this order: clear the "
-                 "gradients, compute them, step. Is one missing, or do you clear between computing and stepping?"),
+                 "gradients, compute them, step. Is one missing, or do you clear between computing and stepping?",
+            idle=True),
     Alias(STEP, "no-backward", of="never-moves", edit=("    loss.backward()\n", "")),
     Alias(STEP, "cleared-in-between", of="never-moves",
           edit=(("    optimiser.zero_grad()\n", ""),
@@ -479,6 +649,56 @@ VARIANTS = [
                   'F.cross_entropy(model(ids, mask), labels, reduction="sum")'),
             title="the sum over the batch instead of the mean",
             says="You sum the loss over the batch, so that a larger batch means a larger step. The mean is asked for."),
+    Mistake(STEP, "mean-over-classes",
+            edit=("F.cross_entropy(model(ids, mask), labels)",
+                  "-(F.one_hot(labels, model.to_classes.out_features) * model(ids, mask).log_softmax(-1)).mean()"),
+            title="the mean over the classes as well",
+            says="You average over texts *and* classes, so that the loss is too small by the number of classes. Add "
+                 "up over the classes, or pick the right one, and average over the texts."),
+    Mistake(STEP, "softmax-over-the-batch",
+            edit=("F.cross_entropy(model(ids, mask), labels)",
+                  "F.nll_loss(model(ids, mask).log_softmax(dim=0), labels)"), title="the softmax over the batch",
+            says="Your softmax runs over the texts of the batch. Each text has its own, over its classes."),
+    Mistake(STEP, "probability",
+            edit=("F.cross_entropy(model(ids, mask), labels)",
+                  "F.nll_loss(model(ids, mask).softmax(dim=-1), labels)"),
+            title="minus the probability, without a logarithm",
+            says="You take minus the probability of the right class. The logarithm is missing."),
+    Mistake(STEP, "smoothed",
+            edit=("F.cross_entropy(model(ids, mask), labels)",
+                  "F.cross_entropy(model(ids, mask), labels, label_smoothing=0.1)"), title="smoothed labels",
+            says="Your labels are smoothed by a tenth. The cross-entropy of the labels as they are is asked for."),
+    Mistake(STEP, "each-class-by-itself",
+            edit=("F.cross_entropy(model(ids, mask), labels)",
+                  "F.binary_cross_entropy_with_logits(model(ids, mask), "
+                  "F.one_hot(labels, model.to_classes.out_features).float())"),
+            title="a yes or no for each class",
+            says="You ask of each class by itself whether it is the right one. Exactly one of them is: the softmax "
+                 "over the classes, and the logarithm of the right one's share."),
+    Mistake(STEP, "clipped",
+            edit=("loss.backward()", "loss.backward()\n    nn.utils.clip_grad_norm_(model.parameters(), 1.0)"),
+            title="gradients clipped",
+            says="You shorten gradients that are long. That is a habit of long trainings; here the step is taken with "
+                 "the gradients as they are."),
+    Mistake(STEP, "stepped-twice", edit=("optimiser.step()", "optimiser.step()\n    optimiser.step()"),
+            title="two steps",
+            says="You step twice with the same gradients. Once for each batch."),
+    Mistake(STEP, "backward-twice",
+            edit=("loss.backward()", "loss.backward(retain_graph=True)\n    loss.backward()"),
+            title="backward twice",
+            says="You call `backward()` twice, and it adds: your gradients are twice as large as they should be."),
+    Mistake(STEP, "share-returned", instead="""
+        model.train()
+        optimiser.zero_grad()
+        scores = model(ids, mask)
+        F.cross_entropy(scores, labels).backward()
+        optimiser.step()
+        return (scores.argmax(dim=-1) == labels).float().mean().item()
+    """, title="the share of right answers returned",
+            says="You return the share of right answers. The loss of the batch is asked for."),
+    Mistake(STEP, "called-without-a-mask", edit=("entropy(model(ids, mask)", "entropy(model(ids)"),
+            title="the model called without a mask",
+            says="The model is called as `model(ids, mask)`; yours gets the ids alone."),
     Mistake(STEP, "squared-error",
             edit=("F.cross_entropy(model(ids, mask), labels)",
                   "F.mse_loss(model(ids, mask).softmax(dim=-1), F.one_hot(labels, 3).float())"),
@@ -568,8 +788,8 @@ VARIANTS = [
                  "`model.training`, and put that back."),
     Mistake(ACCURACY, "with-gradients", edit=("with torch.no_grad():", "if True:"),
             title="gradients computed while measuring",
-            says="Your number is right. But every batch builds a graph that nobody will use, which costs memory and "
-                 "time: measure under `torch.no_grad()`."),
+            says="Every batch builds a graph that nobody will use, which costs memory and time: measure under "
+                 "`torch.no_grad()`."),
     # published: what is reported for the test data is what a loop over the training data has left behind
     Mistake(ACCURACY, "what-is-left", instead="""
         training = model.training
@@ -587,6 +807,29 @@ VARIANTS = [
                   ("            total += len(labels)\n", "")), title="the batches gone through twice",
             says="You go through `batches` twice. When they come one by one, as from a generator, nothing is left the "
                  "second time. Count texts and right answers in the same loop."),
+    Mistake(ACCURACY, "gradients-left-off",
+            edit=("    with torch.no_grad():\n", "    torch.set_grad_enabled(False)\n    if True:\n"),
+            title="gradients switched off for good",
+            says="You switch gradients off and never on again, so nothing can be trained after you. "
+                 "`with torch.no_grad():` switches them off for its own lines only."),
+    Mistake(ACCURACY, "first-batch-only",
+            edit=("            total += len(labels)\n", "            total += len(labels)\n            break\n"),
+            title="only the first batch",
+            says="You stop after the first batch. Does a `return` or a `break` stand inside the loop?"),
+    Mistake(ACCURACY, "divided-by-words", edit=("total += len(labels)", "total += mask.sum().item()"),
+            title="divided by the number of words",
+            says="You divide by the number of words in all texts. A text is right or wrong as a whole: divide by the "
+                 "number of texts."),
+    Mistake(ACCURACY, "divided-by-ids", edit=("total += len(labels)", "total += ids.numel()"),
+            title="divided by the number of ids",
+            says="You divide by the number of all ids, padding included. Divide by the number of texts."),
+    Mistake(ACCURACY, "loss", edit=("right += (guesses == labels).sum().item()",
+                                    "right += F.cross_entropy(model(ids, mask), labels).item() * len(labels)"),
+            title="a loss instead of the share",
+            says="You return a cross-entropy. The share of right answers is asked for."),
+    Mistake(ACCURACY, "called-without-a-mask", edit=("model(ids, mask).argmax", "model(ids).argmax"),
+            title="the model called without a mask",
+            says="The model is called as `model(ids, mask)`; yours gets the ids alone."),
     Mistake(ACCURACY, "wrong-ones", edit=("guesses == labels", "guesses != labels"), title="the share of wrong answers",
             says="You count the answers that are wrong."),
     Mistake(ACCURACY, "count", edit=("return right / total", "return right"), title="a count instead of a share",
@@ -616,6 +859,20 @@ VARIANTS = [
             title="the highest score over the batch",
             says="Your argmax runs over the texts. Each text has its own guess: the class with the highest score, "
                  "along the last axis."),
+    Equal(ACCURACY, "model(ids, mask).argmax(dim=-1)", "model(ids, mask).argmax(dim=1)",
+          why="the scores are (b, c): both are the last axis"),
+    Same(ACCURACY, "decorated", instead="""
+        @torch.inference_mode()
+        def counted():
+            pairs = [(int((model(i, m).argmax(1) == y).sum()), y.numel()) for i, m, y in batches]
+            return [sum(column) for column in zip(*pairs)]
+        was = model.training
+        try:
+            right, texts = counted() if not model.eval().training else (0, 1)
+        finally:
+            model.train(was)
+        return torch.tensor(right / texts)
+    """),
     Same(ACCURACY, "collected", instead="""
         was = model.training
         model.eval()
