@@ -375,7 +375,7 @@ def _few(names: list[str], most: int = 6) -> str:
 
 def _listed(tensors: Mapping[str, torch.Tensor], one: str = "", more: str = "") -> str:
     if len(tensors) != 1:
-        return f"{', '.join(tensors) or 'nothing'} {more}".strip()
+        return f"{_few(list(tensors)) or 'nothing'} {more}".strip()
     (name,) = tensors
     return f"{'one tensor' if name == 'result' else repr(name)} {one}".strip()
 

@@ -162,6 +162,14 @@ def one_key(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return draw.normal(2, 3, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 1)
 
 
+def one_query_far_longer(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """One query is so long that the largest scores of the others lie more than 100 below its own."""
+    q, k, v = draw.normal(2, 3, 4), draw.normal(2, 5, 4), draw.normal(2, 5, 6)
+    k[:, 0] = 2.0
+    q[:, 1] = 20.0
+    return q, k, v
+
+
 def as_many_keys(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """As many keys as queries, and all widths alike: (2, 4, 4), three times."""
     return draw.normal(2, 4, 4), draw.normal(2, 4, 4), draw.normal(2, 4, 4)
@@ -297,6 +305,7 @@ LESSON = Lesson(
                         "with a single query": one_query,
                         "with a single key": one_key,
                         "with as many keys as queries": as_many_keys,
+                        "with one query far longer than the others": one_query_far_longer,
                     },
                     axes="b t v",
                     picture=True,

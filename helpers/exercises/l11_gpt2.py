@@ -444,6 +444,7 @@ def activated(gelu: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         "at a second call with the same tensor": gelu(x),
         "for a single number, of shape ()": gelu(draw.uniform(-4, 4)),
         "with an axis of length one": gelu(draw.uniform(-4, 4, 5, 1)),
+        "for numbers far from 0": gelu(torch.tensor([-90.0, -20.0, 20.0, 90.0], device=draw.device)),
     }
 
 
