@@ -17,7 +17,7 @@ from helpers.checking.answers import ANSWERED, RAISED, Outcome, run
 from helpers.checking.comparing import same_on_another_machine, same_outcome
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
-from helpers.exercises.exercise import Aspect
+from helpers.exercises.exercise import Aspect, lesson_names
 from helpers.exercises.tolerance import GRADIENTS, MACHINES, VALUES, Tolerance
 
 LESSONS = sources()
@@ -220,3 +220,8 @@ def test_an_error_that_names_an_address_is_the_same_each_time(first_lesson):
 
     one, other = (run(exercise, raises, SHIPPED_SEED).outcomes[aspect.name] for _ in range(2))
     assert same_outcome(one, other, aspect) and "0x…" in one.says
+
+
+@pytest.mark.parametrize("name", lesson_names())
+def test_a_shipped_key_stays_small(name):
+    assert shipped_path(name).stat().st_size < 2_000_000
