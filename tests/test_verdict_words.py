@@ -280,6 +280,16 @@ def test_what_a_mistake_would_lose_and_the_answer_holds_speaks_against_it():
     assert "The numbers here are those of a known mistake" in as_text(verdict).replace("\n      ", " ")
 
 
+def test_a_mistake_without_numbers_is_named_only_where_the_other_values_are_right():
+    def cut(x, w):
+        return (x @ w).detach()
+
+    asked = exercise(values(1, pair), gradient(1, pair))
+    assert judged(asked, product, lambda x, w: (x @ w).detach().clone(), detached=cut).mistakes == ("detached",)
+    wrong = judged(asked, product, lambda x, w: (x @ w).exp().detach(), detached=cut)
+    assert wrong.mistakes == () and "No gradient flows" in wrong.aspects[1].says
+
+
 def test_an_idle_mistake_earns_nothing_for_what_it_leaves_alone():
     def paid(**mistakes):
         return judged(PRODUCT, product, lambda x, w: x[:, :1] + w[:1], **mistakes).points

@@ -154,22 +154,25 @@ def recognise(
 ) -> tuple[dict[str, KnownMistake], dict[str, KnownMistake]]:
     """For each aspect that fails, the known mistake that explains it, if one does; and the one whose numbers it has.
 
-    A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows, and
-    something else holds or more than one number speaks for it; and never where something holds that it loses. Of
+    A mistake is named where its numbers show and cannot be there by chance, or where all that it loses shows, no other
+    value is wrong (it may say that they are right), and something holds or more than one number speaks for it; and
+    never where something holds that it loses. Of
     those, a few shall explain as much as possible: take the one all of whose own aspects show, then the one that
     explains most, then the one that the author listed first; then look at what is left. Numbers of a mistake that
     something else speaks against are no more than a likeness.
     """
     failed = [a for a in exercise.aspects if not held[a.name]]
     open_aspects = {a.name for a in failed}
+    some_right = any(held[a.name] for a in exercise.aspects if not a.side)
     candidates, alike = [], []
     for place, mistake in enumerate(key.mistakes):
         lost = lost_aspects(exercise, mistake, key)
         shows = [a for a in failed if a.name in lost and same_outcome(outcomes[a.name], mistake.outcomes[a.name], a)]
         names = {a.name for a in shows}
         by_numbers = [a for a in shows if _shows_numbers(mistake, a, key)]
-        some_right = any(held[a.name] for a in exercise.aspects if not a.side)
-        if not shows or not (by_numbers or names == lost and (some_right or not _by_chance(shows, mistake, key))):
+        nothing_else = all(held[a.name] or a.name in lost for a in exercise.aspects if not a.side)
+        whole = names == lost and nothing_else and (some_right or not _by_chance(shows, mistake, key))
+        if not shows or not (whole or any(nothing_else or not a.side for a in by_numbers)):
             continue
         if any(held[a.name] and a.name in lost for a in exercise.aspects if not a.side or a.name == LEFT_ALONE):
             alike.append((by_numbers, mistake))
