@@ -10,12 +10,13 @@ import torch
 from safetensors.torch import save
 
 from helpers.authoring.keys import make_key
-from helpers.checking.answers import LARGEST_ANSWER, MalformedAnswer, from_wire, run, to_wire
+from helpers.checking.answers import LARGEST_ANSWER, RAISED, MalformedAnswer, from_wire, run, to_wire
 from helpers.checking.check import REMEDY, start
 from helpers.checking.keys import BadKey, load_key, save_key, shipped_path
 from helpers.checking.panel import as_text
 from helpers.checking.verdicts import NO_ANSWER, RIGHT, judge
 from helpers.exercises import UnknownLesson, load_lesson
+from helpers.exercises.exercise import Aspect, Exercise
 
 LESSON = load_lesson("01_dot_product_attention")
 EXERCISE = LESSON["raw_weights"]
@@ -141,3 +142,19 @@ def test_a_lesson_or_an_exercise_that_there_is_not_is_named_with_those_there_are
         start("01_dot_product")
     with pytest.raises(UnknownLesson, match="raw_weights"):
         LESSON["weights"]
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_keys_and_values_of_different_lengths_raise_and_do_not_end_the_kernel(by_name):
+    """PyTorch reads on past the end of the shorter one."""
+
+    def attends(answer, draw):
+        return answer(draw.normal(1, 2, 4), draw.normal(1, 5, 4), draw.normal(1, 3, 4))
+
+    def mixed_up(q, k, v):
+        attention = torch.nn.functional.scaled_dot_product_attention
+        return attention(q, k, value=v) if by_name else attention(q, k, v)
+
+    exercise = Exercise("mixed_up", 1, 1, (Aspect("values", 1, attends),))
+    outcome = run(exercise, mixed_up, "seed").outcomes["values"]
+    assert outcome.state == RAISED and "there are 5 keys and 3 values" in outcome.says

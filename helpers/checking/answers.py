@@ -30,6 +30,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
+from helpers.checking.guarding import LengthsAgree
 from helpers.checking.noting import LONGEST, MOST, noted
 from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
@@ -153,7 +154,8 @@ def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | str) -> Outcome:
     torch.manual_seed(0)  # an answer that draws numbers of its own draws the same ones every time
     try:
-        returned = aspect.probe(written, exercise.draw(seed, aspect))
+        with LengthsAgree():
+            returned = aspect.probe(written, exercise.draw(seed, aspect))
         return _packed(returned, aspect)
     except Unmet as unmet:
         return Outcome(REFUSED, says=_short(unmet))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 
 import torch
@@ -23,6 +24,8 @@ Via = Callable[[Answer, Draw], Callable]
 Others = Mapping[str, Inputs]  # further inputs of the same aspect, by what is said of them: "with a batch of one"
 
 
+MOST_RESULTS = 16  # things that one call returns; right answers return nine at most
+LARGEST_RESULT = 1 << 18  # numbers of which a gradient is taken; the largest right answer has far fewer
 LEFT_ALONE = "input left alone"
 
 
@@ -119,23 +122,24 @@ def gradient(
 
 def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple], object]) -> object:
     """What was returned for the first inputs, and for the further ones under what is said of them."""
-    if not _sendable(returned):
+    first = list(itertools.islice(_by_name(returned), MOST_RESULTS + 1))  # a dict of somebody's own may have no end
+    if not _sendable(first):
         return returned  # not even the first inputs gave tensors; that is told without more ado
-    results = dict(_by_name(returned))
+    results = dict(first)
     for said, inputs in also.items():
         try:
             further = call(inputs(draw.named(said)))
         except Unmet as unmet:
             text = str(unmet)
             raise Unmet(f"{said[0].upper()}{said[1:]}: {text}") from None
-        for name, value in _by_name(further):
+        for name, value in itertools.islice(_by_name(further), MOST_RESULTS):
             results[said if name == "result" else f"{said}, {name}"] = value
     return results
 
 
-def _sendable(returned: object) -> bool:
-    values = [value for _, value in _by_name(returned)]
-    return bool(values) and all(isinstance(value, (torch.Tensor, bool, int, float)) for value in values)
+def _sendable(named: list[tuple[object, object]]) -> bool:
+    of_a_kind = all(isinstance(value, (torch.Tensor, bool, int, float)) for _, value in named)
+    return 0 < len(named) <= MOST_RESULTS and of_a_kind
 
 
 def _by_name(returned: object) -> Iterator[tuple[str, object]]:
@@ -159,8 +163,8 @@ def _gradients(call: Callable, inputs: tuple, learned: Mapping[str, torch.Tensor
     result = call(*(argument.clone() if _is_float(argument) else argument for argument in arguments))
     if isinstance(result, (dict, tuple, list)) and result:
         raise Unmet(f"Your code returns a {type(result).__name__} of {len(result)} things; one tensor is needed.")
-    if not isinstance(result, torch.Tensor):
-        return result
+    if not isinstance(result, torch.Tensor) or not _ordinary(result):
+        return result  # what it is instead is told without a gradient
     if not result.requires_grad:
         raise Unmet(
             "No gradient flows from your result back to the input. Something cuts the graph: "
@@ -282,6 +286,11 @@ def raises(
 def renamed(aspect: Aspect, name: str, **policy: object) -> Aspect:
     """The same aspect under another name."""
     return dataclasses.replace(aspect, name=name, **policy)
+
+
+def _ordinary(result: torch.Tensor) -> bool:
+    """Can as many numbers be drawn as it holds, and be multiplied with it?"""
+    return result.layout is torch.strided and not result.is_nested and result.numel() <= LARGEST_RESULT
 
 
 def _is_float(value) -> bool:

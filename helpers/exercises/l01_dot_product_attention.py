@@ -236,7 +236,7 @@ LESSON = Lesson(
             minutes=10,
             aspects=(
                 # few numbers: in half precision each may be near enough by chance, and all three are not
-                Aspect("a function that sees order", 2, order_seen, accepts="number", rtol=1e-5, atol=1e-6),
+                Aspect("a function that sees order", 2, order_seen, accepts="number", rtol=1e-5, atol=1e-5),
                 # the right answer is 0, which anybody can guess
                 values(1, sees_no_order, name="a function that does not", accepts="number", side=True),
                 input_left_alone(0.5, sees_order),

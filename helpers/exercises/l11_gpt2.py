@@ -787,7 +787,7 @@ LESSON = Lesson(
             stars=1,
             minutes=4,
             aspects=(
-                Aspect("values", 0.5, activated, rtol=1e-5, atol=1e-6, picture=True),
+                Aspect("values", 0.5, activated, rtol=1e-5, atol=1e-5, picture=True),
                 gradient(0.5, between(-3, 3, 6, 9)),
                 any_device(0.5, numbers),
             ),

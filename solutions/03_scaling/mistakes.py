@@ -713,9 +713,6 @@ VARIANTS = [
     Mistake(LARGEST, "nuclear", edit=("ord=2", "ord='nuc'"), title="the sum of the singular values",
             says="You add up all singular values (for this matrix that is also its trace). The spectral norm is the "
                  "largest of them alone."),
-    Mistake(LARGEST, "smallest", edit=("ord=2", "ord=-2"), title="the smallest singular value", idle=True,
-            says="Yours is the smallest singular value, and that is always 0 here: raising all scores by the same "
-                 "amount changes no weight. Take the largest."),
     Mistake(LARGEST, "no-softmax", edit=("p = torch.softmax(scores, dim=-1)", "p = scores"),
             title="scores taken for weights",
             says="The Jacobian is made of the weights p, and what comes in are scores. The softmax has to come first."),
