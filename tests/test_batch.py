@@ -59,7 +59,7 @@ def test_each_verdict_is_recorded_beside_its_mark(course):
     assert (mistake["slug"], mistake["title"]) == ("softmaxed", "softmax already applied")
     assert mistake["says"] in [aspect["says"] for aspect in told["aspects"]]
     assert told["isolation"] == ISOLATION and told["state"] == "wrong"
-    assert [aspect["held"] for aspect in told["aspects"]] == [False, True, True]
+    assert [a["name"] for a in told["aspects"] if a["held"]] == ["input left alone", "any device"]
     assert Journal(course.folder, FIRST).read()["ben"].verdicts == list(records.values())
 
 
@@ -246,7 +246,7 @@ def test_the_same_mistake_has_one_digest_and_different_ones_have_several(first_l
         return digest_of_wrong(answer, judge(exercise, answer, key[exercise.name]))
 
     mistakes = {(v.exercise, v.slug): made(v) for v in first_lesson.variants(Mistake)}
-    assert len(set(mistakes.values())) == len(mistakes)
+    assert len({(exercise, digest) for (exercise, _), digest in mistakes.items()}) == len(mistakes)
     for alias in first_lesson.variants(Alias):
         assert made(alias) == mistakes[alias.exercise, alias.of]
 
