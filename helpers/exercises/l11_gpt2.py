@@ -771,7 +771,6 @@ LESSON = Lesson(
                     also={
                         "with a batch of one": shaped(1, 7, 4),
                         "without a batch": shaped(9, 4),
-                        "with a single vector": shaped(4),
                         "with one more axis in front": shaped(2, 1, 3, 4),
                     },
                     axes="b t n_out",
