@@ -38,4 +38,4 @@ def exam_key_of(
     of what it gives on the desk's inputs.
     """
     keys = make_keys(source, seeds_of(secret, pool), progress)
-    return ExamKey(source.name, secret, tuple(guessing_as_shipped(source, key) for key in keys))
+    return ExamKey(source.name, secret, tuple(guessing_as_shipped(source, keys)))

@@ -91,14 +91,14 @@ def surviving(source: Source, made: AnswerKey) -> Iterator[str]:
     found = list(tried(source, made))
     for one in found:
         if one.outcome == FULL:
-            yield (f"a mutant keeps every point. Widen the probes, or say with an Equal why it is right: {one.mutant}")
+            yield f"a mutant keeps every point. Widen the probes, or say with an Equal why it is right: {one.mutant}"
     there = {(one.mutant.exercise, one.mutant.old, one.mutant.new) for one in found if one.outcome == EQUAL}
     for equal in source.variants(Equal):
         if (equal.exercise, equal.old, equal.new) not in there:
             yield f"an Equal of {equal.exercise} is of no mutant that keeps every point: {equal.old} -> {equal.new}"
+    (shipped,) = guessing_as_shipped(source, [made])
     for exercise in source.lesson:
-        shipped = guessing_as_shipped(source, made)[exercise.name].guesses
-        if not same_guesses(shipped, guesses_of(exercise, made[exercise.name], found)):
+        if not same_guesses(shipped[exercise.name].guesses, guesses_of(exercise, made[exercise.name], found)):
             yield f"what the shipped key of {exercise.name} guesses is stale. {_rebuild(source)}"
 
 

@@ -37,12 +37,13 @@ def make_keys(
     return made
 
 
-def guessing_as_shipped(source: Source, key: AnswerKey) -> AnswerKey:
-    """The key with the guesses of the shipped one, which take long to make; without any where that cannot be read."""
+def guessing_as_shipped(source: Source, keys: Sequence[AnswerKey]) -> list[AnswerKey]:
+    """The keys with the guesses of the shipped one, which take long to make; as they are where that cannot be read."""
     try:
-        return key.guessing_as(load_key(source.lesson, shipped_path(source.name), ""))
+        shipped = load_key(source.lesson, shipped_path(source.name), "")
+        return [key.guessing_as(shipped) for key in keys]
     except (BadKey, KeyError):
-        return key
+        return list(keys)
 
 
 def _key(source: Source, answers: Answers, seed: int | str) -> AnswerKey:

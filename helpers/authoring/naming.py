@@ -71,7 +71,7 @@ class Proposal:
             findings = list(misjudged(tried, SHIPPED_SEED))
             if findings:
                 raise CannotName("\n  ".join(["With it the lesson would not be judged as meant any more:", *findings]))
-            shipped = guessing_as_shipped(tried, make_key(tried, SHIPPED_SEED))
+            (shipped,) = guessing_as_shipped(tried, [make_key(tried, SHIPPED_SEED)])
             exam = _exam_key(tried, self.root, told)
             _is_called_by_name(tried, self.mistake, exam)
         files = [self.source.folder / "mistakes.py", keys / f"{name}.safetensors", exam_key_path(name, self.root)]

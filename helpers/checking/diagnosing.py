@@ -10,13 +10,11 @@ from helpers.exercises.exercise import Aspect
 from helpers.exercises.tolerance import size_of, widened
 
 
-def diagnose(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> str:
-    """One or two sentences on how `yours` differs from `target`, the most telling difference first."""
-    return looked_at(yours, target, aspect)[0]
-
-
 def looked_at(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tuple[str, bool]:
-    """The sentences, and whether they name a difference of a kind, not only where the numbers differ."""
+    """One or two sentences on how `yours` differs from `target`, the most telling difference first.
+
+    And whether they name a difference of a kind, not only where the numbers differ.
+    """
     axes = aspect.axes.split()
     if yours.shape != target.shape:
         return _wrong_shape(yours, target, axes), True

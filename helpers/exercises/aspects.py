@@ -96,18 +96,18 @@ def gradient(
     name: str = "gradient",
     via: Via = as_is,
     also: Others | None = None,
-    weights: bool = False,
+    weights: bool | tuple[str, ...] = False,
     **policy: object,
 ) -> Aspect:
     """Gradients flow back to the inputs, and are the right ones.
 
     The result is multiplied with drawn numbers of its own shape and summed, so that every entry counts.
-    weights: the gradients of a module's parameters, by their names, are looked at too.
+    weights: the gradients of a module's parameters, by their names, are looked at too: of all, or of those named.
     """
 
     def probe(answer, draw):
         call = via(answer, draw)
-        learned = dict(call.named_parameters()) if weights else {}
+        learned = _learned(call, weights)
 
         def gradients(arguments: tuple) -> object:
             return _gradients(call, arguments, learned, draw)
@@ -118,6 +118,15 @@ def gradient(
     policy.setdefault("rtol", GRADIENTS.rtol)
     policy.setdefault("atol", GRADIENTS.atol)
     return Aspect(name, points, probe, **policy)
+
+
+def _learned(call: Callable, weights: bool | tuple[str, ...]) -> dict[str, torch.Tensor]:
+    """The parameters whose gradients are looked at, by name; Unmet where the module has none of a name."""
+    there = dict(call.named_parameters()) if weights else {}
+    for name in () if isinstance(weights, bool) else weights:
+        if name not in there:
+            raise Unmet(f"Your module has no parameter called {name}, whose gradient is looked at here.")
+    return there if isinstance(weights, bool) else {name: there[name] for name in weights}
 
 
 def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple], object]) -> object:

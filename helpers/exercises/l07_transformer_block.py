@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
 from helpers.exercises.aspects import (
     Unmet,
-    Via,
     any_device,
     built,
     gradient,
@@ -139,29 +138,6 @@ def where_epsilon_matters(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]
 
 
 # ------------------------------------------------------------------------------------- FeedForward and the block
-
-
-class Watched:
-    """A module of which only some parameters are shown: those whose gradients are looked at."""
-
-    def __init__(self, module: torch.nn.Module, names: tuple[str, ...]):
-        self._module, self._names = module, names
-
-    def __call__(self, *inputs: object) -> object:
-        return self._module(*inputs)
-
-    def named_parameters(self) -> ItemsView[str, torch.Tensor]:
-        """The parameters that are shown, by name; Unmet where the module has none of that name."""
-        there = dict(self._module.named_parameters())
-        for name in self._names:
-            if name not in there:
-                raise Unmet(f"Your module has no parameter called {name}, whose gradient is looked at here.")
-        return {name: there[name] for name in self._names}.items()
-
-
-def watched(via: Via, *names: str) -> Via:
-    """The module that `via` makes, of which only these parameters are shown."""
-    return lambda answer, draw: Watched(via(answer, draw), names)
 
 
 def narrow_vectors(draw: Draw, b: int = 2, t: int = 5) -> tuple[torch.Tensor]:
@@ -359,7 +335,7 @@ LESSON = Lesson(
             aspects=(
                 values(1, narrow_vectors, via=built(6), also=OTHER_NARROW, axes="b t e", picture=True),
                 values(0.5, narrow_vectors, name="another hidden width", via=built(6, hidden=11), axes="b t e"),
-                gradient(0.5, narrow_vectors, via=watched(built(6), "widen.weight", "narrow.bias"), weights=True),
+                gradient(0.5, narrow_vectors, via=built(6), weights=("widen.weight", "narrow.bias")),
                 parameters(0.5, via=built(6)),
                 any_device(0.5, narrow_vectors, via=built(6)),
             ),

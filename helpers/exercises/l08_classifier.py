@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
-from collections.abc import Callable, ItemsView, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from numbers import Number
 
@@ -13,7 +13,6 @@ from helpers.exercises.aspects import (
     Inputs,
     Others,
     Unmet,
-    Via,
     any_device,
     built,
     gradient,
@@ -249,29 +248,6 @@ def with_an_empty_text(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 SIZES = (11, 3, 8, 2, 3, 9)  # n, c, e, h, depth, t_max
 CLASSIFIER = built(*SIZES)
 LEARNED = "tokens.weight", "positions.table.weight", "to_classes.weight", "transformer.norm.weight"
-
-
-class Watched:
-    """A module of which only some parameters are shown: those whose gradients are looked at."""
-
-    def __init__(self, module: torch.nn.Module):
-        self._module = module
-
-    def __call__(self, *inputs: object) -> object:
-        return self._module(*inputs)
-
-    def named_parameters(self) -> ItemsView[str, torch.Tensor]:
-        """The parameters that are shown, by name; Unmet where the module has none of that name."""
-        there = dict(self._module.named_parameters())
-        for name in LEARNED:
-            if name not in there:
-                raise Unmet(f"Your module has no parameter called {name}, whose gradient is looked at here.")
-        return {name: there[name] for name in LEARNED}.items()
-
-
-def watched(via: Via) -> Via:
-    """The module that `via` makes, of which only some parameters are shown."""
-    return lambda answer, draw: Watched(via(answer, draw))
 
 
 def whole_texts(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -587,7 +563,7 @@ LESSON = Lesson(
                 ),
                 values(1.5, padded_texts, name="padded texts", via=CLASSIFIER, axes="b c", picture=True),
                 values(1, as_many_texts_as_positions, name="as many texts as positions", via=CLASSIFIER, axes="b c"),
-                gradient(0.5, padded_texts, via=watched(CLASSIFIER), weights=True),
+                gradient(0.5, padded_texts, via=CLASSIFIER, weights=LEARNED),
                 parameters(1, via=CLASSIFIER),
                 any_device(1, padded_texts, via=CLASSIFIER),
             ),
