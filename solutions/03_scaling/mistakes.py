@@ -642,10 +642,6 @@ VARIANTS = [
             edit=("torch.xlogy(weights, weights)", "weights * (weights + 0.01).log()"), title="an epsilon that shows",
             says="What you add inside the logarithm is large enough to change the result. Make it far smaller (1e-12), "
                  "or treat zeros apart."),
-    Mistake(ENTROPY, "thousandth-in-the-logarithm",
-            edit=("torch.xlogy(weights, weights)", "weights * (weights + 0.001).log()"), title="an epsilon that shows",
-            says="What you add inside the logarithm is large enough to change the result. Make it far smaller (1e-12), "
-                 "or treat zeros apart."),
     Mistake(ENTROPY, "clamped-too-high",
             edit=("torch.xlogy(weights, weights)", "weights * weights.clamp(min=0.01).log()"),
             title="a limit that shows",
