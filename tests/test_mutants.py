@@ -116,13 +116,12 @@ def test_a_mutant_that_is_right_all_the_same_is_listed_with_the_reason(first_les
     from helpers.authoring.mistakes import BadEdit
     from helpers.authoring.mutation import EQUAL, holes
 
-    key = load_key(first_lesson.lesson, shipped_path(first_lesson.name), "")
-    (some, *rest) = [one.mutant for one in holes(first_lesson, key)]
-    listed = Equal(some.exercise, some.old, some.new, "a square does not mind the sign")
+    key, listed = load_key(first_lesson.lesson, shipped_path(first_lesson.name), ""), []
     variants = type(first_lesson).variants
-    monkeypatch.setattr(
-        type(first_lesson), "variants", lambda self, kind: [listed] if kind is Equal else variants(self, kind)
-    )
+    with_listed = lambda self, kind: listed if kind is Equal else variants(self, kind)  # noqa: E731
+    monkeypatch.setattr(type(first_lesson), "variants", with_listed)
+    (some, *rest) = [one.mutant for one in holes(first_lesson, key)]
+    listed.append(Equal(some.exercise, some.old, some.new, "a square does not mind the sign"))
     assert [one.mutant for one in holes(first_lesson, key)] == rest
     assert [one.mutant for one in tried(first_lesson, key) if one.outcome == EQUAL] == [some]
     with pytest.raises(BadEdit, match="say why"):

@@ -349,6 +349,17 @@ def first_loss(step: Answer, draw: Draw) -> object:
     }
 
 
+def a_wrong_batch(draw: Draw, model: Judge, b: int = 5) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Texts whose one label is the class that the model thinks least of: their gradients are long.
+
+    Longer than what gradients are often clipped to, whatever is drawn.
+    """
+    ids, mask, _ = a_batch(draw, b=b)
+    with torch.no_grad():
+        labels = model(ids, mask).sum(dim=0).argmin().expand(b).clone()
+    return ids, mask, labels
+
+
 def weights_after(steps: int) -> Probe:
     """The weights after so many steps, each on a batch of its own; the model came in evaluation mode."""
 
@@ -356,7 +367,9 @@ def weights_after(steps: int) -> Probe:
         model = Judge(draw).eval()
         optimiser = trainer(model)
         for place in range(steps):
-            step(model, a_batch(draw.named(f"batch {place}"), b=4 + place), optimiser)
+            of_its_own, b = draw.named(f"batch {place}"), 4 + place
+            batch = a_wrong_batch(of_its_own, model, b) if place == 1 else a_batch(of_its_own, b=b)
+            step(model, batch, optimiser)
         return model.weights()
 
     return probe
@@ -365,16 +378,14 @@ def weights_after(steps: int) -> Probe:
 def weights_after_one_step(step: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The weights after a step on an ordinary batch, and after one on texts that the model gets wrong, surely.
 
-    There the gradients are long: longer than what they are often clipped to.
+    There the gradients are long.
     """
     weights = weights_after(1)(step, draw)
     far = draw.named("wrong")
     model = Judge(far).train()
     with torch.no_grad():
         model.to_classes.weight *= 3
-        ids, mask, _ = a_batch(far)
-        labels = model(ids, mask).sum(dim=0).argmin().expand(len(ids)).clone()
-    step(model.eval(), (ids, mask, labels), trainer(model))
+    step(model.eval(), a_wrong_batch(far, model), trainer(model))
     return weights | {f"for texts that the model gets wrong, {name}": w for name, w in model.weights().items()}
 
 
@@ -383,7 +394,9 @@ def weights_with_old_gradients(step: Answer, draw: Draw) -> dict[str, torch.Tens
     model = Judge(draw)
     for name, parameter in model.named_parameters():
         parameter.grad = draw.named(f"gradient of {name}").normal(*parameter.shape)
-    step(model, a_batch(draw), trainer(model))
+    with torch.no_grad():
+        model.to_classes.weight *= 3
+    step(model, a_wrong_batch(draw, model), trainer(model))
     return model.weights()
 
 
