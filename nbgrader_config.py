@@ -30,6 +30,23 @@ if os.environ.get("GRADEBOOK"):
 # The stub's message tells our check an exercise that was not begun from one that raises by itself.
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this")'}
 
+# What a student gets in place of a solution may be other lines than the stub ("### STUDENT GETS").
+# A student's copy has no helpers.authoring, and releases nothing.
+c.GenerateAssignment.preprocessors = [
+    "nbgrader.preprocessors.IncludeHeaderFooter",
+    "nbgrader.preprocessors.InstantiateTests",
+    "nbgrader.preprocessors.LockCells",
+    "helpers.authoring.releasing.ClearOrExchange",
+    "nbgrader.preprocessors.ClearOutput",
+    "nbgrader.preprocessors.CheckCellMetadata",
+    "nbgrader.preprocessors.ComputeChecksums",
+    "nbgrader.preprocessors.SaveCells",
+    "nbgrader.preprocessors.ClearHiddenTests",
+    "nbgrader.preprocessors.ClearMarkScheme",
+    "nbgrader.preprocessors.ComputeChecksums",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+
 # Marking with keys needs a full checkout; a student's copy has no helpers.grading.
 try:
     import helpers.grading.nbgrader_steps  # noqa: F401

@@ -1,6 +1,13 @@
 """What every room needs of a lesson's notebook: the names of its cells, and answers put into them.
 
-A solution cell has the exercise's name as its grade id; the check cell under it has check_ before that name.
+A solution cell has the exercise's name as its grade id; the check cell under it has check_ before that name. What the
+student gets in place of a solution is the stub, or what stands, as comments, behind STUDENT GETS:
+
+    ### BEGIN SOLUTION
+    return weights @ v
+    ### STUDENT GETS
+    # return weights @ q
+    ### END SOLUTION
 """
 
 from __future__ import annotations
@@ -14,7 +21,12 @@ from nbformat.notebooknode import NotebookNode
 
 CHECK = "check_"
 SETUP = "setup"  # the grade id of a lesson's first code cell
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+BEGIN, GETS, END = "### BEGIN SOLUTION", "### STUDENT GETS", "### END SOLUTION"
+_LIKE_GETS = re.compile(r"#+\s*STUDENT\s+GETS\b", re.IGNORECASE)
+
+
+class BadRegion(ValueError):
+    """A solution region whose STUDENT GETS cannot be followed. The text says what is wrong, and where."""
 
 
 def grade_id(cell: Mapping) -> str:
@@ -55,7 +67,56 @@ def filled_in(notebook: NotebookNode, answers: Mapping[str, str]) -> NotebookNod
 
 def without_marks(text: str) -> str:
     """A solution cell as a student would hand it in: without the lines that say where the solution stands."""
-    return "\n".join(line for line in text.splitlines() if line.strip() not in (BEGIN, END))
+    return "\n".join(line for line in as_solved(text).splitlines() if line.strip() not in (BEGIN, END))
+
+
+def as_solved(text: str) -> str:
+    """A lesson's cell with its solution alone: what the student gets instead is left out, the other marks stay."""
+    kept, leaving = [], False
+    for line in text.splitlines():
+        leaving = (leaving or line.strip() == GETS) and line.strip() not in (BEGIN, END)
+        if not leaving:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def as_released(text: str) -> str:
+    """A lesson's cell with what the student gets where it says so; regions that say nothing stay as they are.
+
+    Raises BadRegion where the mark stands outside of a region, or behind it something else than commented lines.
+    """
+    made: list[str] = []
+    region, given = None, None  # the lines of the region so far, and those that the student gets
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = line.strip()
+        if mark == BEGIN:
+            region, given = [line], None
+        elif mark == END and region is not None:
+            if given is not None and not any(map(str.strip, given)):
+                raise BadRegion(f"line {number}: {GETS} is followed by no lines. Write them as comments: # x = ...")
+            made += [*region, line] if given is None else given
+            region = None
+        elif _LIKE_GETS.match(mark):
+            if mark != GETS:
+                raise BadRegion(f"line {number} says {mark!r}; write exactly {GETS!r}")
+            if region is None:
+                raise BadRegion(f"line {number}: {GETS} stands outside of a solution. It goes before {END}")
+            if given is not None:
+                raise BadRegion(f"line {number}: {GETS} stands twice in one solution")
+            given = []
+        elif region is None:
+            made.append(line)
+        elif given is None:
+            region.append(line)
+        elif mark and not mark.startswith("#"):
+            raise BadRegion(
+                f"line {number}: what stands behind {GETS} is written as comments, and this is none: {mark}"
+            )
+        else:
+            given.append(re.sub(r"^(\s*)#[ ]?", r"\1", line).rstrip())
+    if region is not None and given is not None:
+        raise BadRegion(f"the solution that holds {GETS} has no {END}")
+    return "\n".join([*made, *(region or [])])
 
 
 def defines(name: str) -> re.Pattern[str]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from helpers.authoring.building import BrokenLesson, build
-from helpers.authoring.inspecting import inspect, inspect_course
+from helpers.authoring.inspecting import inspect, inspect_course, to_come
 from helpers.authoring.keys import BrokenReference
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import BadEdit
@@ -57,6 +57,7 @@ def _check(arguments) -> int:
     findings = [] if arguments.lessons else inspect_course()
     for source in sources(arguments.lessons):
         findings += inspect(source)
+        print("".join(f"to come: {finding}\n" for finding in to_come(source)), end="")
     print("\n".join(findings) if findings else "Everything is up to date.")
     return 1 if findings else 0
 

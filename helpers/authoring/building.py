@@ -77,7 +77,9 @@ def release(source: Source, folder: Path) -> Path:
         shutil.copy(source.notebook, inside)
         shutil.copy(ROOT / "nbgrader_config.py", course)
         command = [sys.executable, "-m", "nbgrader", "generate_assignment", source.name, "--no-db", "--force"]
-        done = subprocess.run(command, cwd=course, capture_output=True, text=True, env={**os.environ, "HOME": scratch})
+        paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))  # a step of it is ours
+        environment = {**os.environ, "HOME": scratch, "PYTHONPATH": paths}
+        done = subprocess.run(command, cwd=course, capture_output=True, text=True, env=environment)
         made = course / "notebooks" / source.name / f"{source.name}.ipynb"
         if done.returncode or not made.is_file():
             raise BrokenLesson(f"nbgrader could not release {source.name}:\n{done.stderr[-2000:]}")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.building import release
-from helpers.authoring.keys import guessing_as_shipped, make_key
+from helpers.authoring.keys import BrokenReference, guessing_as_shipped, make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_cpu, sources
 from helpers.authoring.mistakes import Alias, BadEdit, Equal, Mistake, Same, Shortcut, Variant
 from helpers.authoring.mutation import EQUAL, FULL, guesses_of, same_guesses, tried
@@ -17,9 +19,23 @@ from helpers.checking.answers import Answer, run
 from helpers.checking.comparing import same_on_another_machine
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
-from helpers.checking.verdicts import NOT_ALLOWED, RIGHT, earns_sides, judge, lost_aspects
-from helpers.exercises import Exercise, lesson_names
-from helpers.notebooks import BEGIN, END, SETUP, check_id
+from helpers.checking.predicting import listed
+from helpers.checking.syntax import digest_of_tree
+from helpers.checking.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, earns_sides, judge, lost_aspects
+from helpers.exercises import Exercise, Prediction, lesson_names
+from helpers.exercises.exercise import UNCHANGED
+from helpers.notebooks import (
+    BEGIN,
+    END,
+    GETS,
+    SETUP,
+    BadRegion,
+    as_released,
+    as_solved,
+    check_id,
+    grade_id,
+    without_marks,
+)
 
 LEAST_MISTAKES = 3
 LARGEST_NOTEBOOK = 1_000_000
@@ -75,7 +91,7 @@ def key_and_variants(source: Source) -> Iterator[str]:
     """The key is made once, for it takes long: it is what the shipped one has to be, and what judges the variants."""
     try:
         made = make_key(source, SHIPPED_SEED)
-    except BadEdit as problem:
+    except (BadEdit, BrokenReference, BadRegion) as problem:
         yield str(problem)
         return
     yield from stale_key(source, made)
@@ -120,23 +136,30 @@ def _same_entry(exercise: Exercise, shipped: ExerciseKey, made: ExerciseKey) -> 
 
     if told(shipped) != told(made):
         return False
+    if shipped.released != made.released:
+        return False
     pairs = [(shipped.reference, made.reference)]
     pairs += [(s.outcomes, m.outcomes) for s, m in zip(shipped.mistakes, made.mistakes, strict=True)]
     return all(same_on_another_machine(old[a.name], new[a.name], a) for old, new in pairs for a in exercise.aspects)
 
 
 def leaks(source: Source) -> Iterator[str]:
-    """No line of a solution stands in the students' notebook."""
+    """No line of a solution stands in the students' notebook, but for those that it shares with what they get there."""
     path = NOTEBOOKS / source.name / source.notebook.name
     if not path.is_file():
         return
     released = nbformat.read(path, as_version=4)
     text = "\n".join(cell.source for cell in released.cells)
-    if BEGIN in text or END in text:
+    if any(mark in text for mark in (BEGIN, GETS, END)):
         yield "the students' notebook still has a solution's marks"
     if any(cell.get("outputs") for cell in released.cells):
         yield "the students' notebook has outputs"
     public = {line.strip() for cell in source.read().cells for line in _outside(cell.source)}
+    try:
+        public |= {line.strip() for text in source.given().values() for line in text.splitlines()}
+    except BadRegion as problem:
+        yield str(problem)
+        return
     code = {line.strip() for cell in released.cells if cell.cell_type == "code" for line in cell.source.splitlines()}
     for name, cell in source.cells().items():
         for line in solution_lines(cell):
@@ -147,7 +170,7 @@ def leaks(source: Source) -> Iterator[str]:
 def solution_lines(cell: str) -> list[str]:
     """The lines of a cell's solution regions that say something of their own."""
     inside, lines = False, []
-    for line in cell.splitlines():
+    for line in as_solved(cell).splitlines():
         if line.strip() == BEGIN:
             inside = True
         elif line.strip() == END:
@@ -202,6 +225,104 @@ def variants_missing(source: Source) -> Iterator[str]:
             yield f"{exercise.name} forbids a shortcut and has no Shortcut to try it with"
 
 
+def mends(source: Source) -> Iterator[str]:
+    """What is mended holds a bug, and the bug is a mistake that the check knows."""
+    try:
+        given = source.given()
+    except BadRegion as problem:
+        yield f"a solution cannot be released: {problem}"
+        return
+    answers = source.cells()
+    for exercise in source.lesson:
+        name = exercise.name
+        if not exercise.mend:
+            if name in given:
+                yield f"{name} gives students other lines than the stub, and is no Exercise(..., mend=True)"
+            continue
+        if name not in given:
+            yield f"{name} is to be mended, and its solution holds no {GETS}"
+            continue
+        bugs = [v for v in source.variants(Mistake) if v.exercise == name and v.slug == UNCHANGED]
+        if not digest_of_tree(given[name]):
+            yield f"what students get of {name} is no Python"
+        elif digest_of_tree(given[name]) == digest_of_tree(answers[name]):
+            yield f"what students get of {name} is the solution"
+        elif not bugs:
+            yield f"{name} is to be mended, and has no Mistake {UNCHANGED!r}: the bug itself, however it is written"
+        elif digest_of_tree(without_marks(bugs[0].apply(answers[name]))) != digest_of_tree(given[name]):
+            yield f"the Mistake {UNCHANGED!r} of {name} is another program than what students get behind {GETS}"
+
+
+def predictions(source: Source) -> Iterator[str]:
+    """Every prediction has its card, its two cells in the right order, and a word for each choice."""
+    notebook, lesson = source.read(), source.lesson
+    places = {grade_id(cell): place for place, cell in enumerate(notebook.cells) if grade_id(cell)}
+    for asked in lesson.predictions:
+        name, known = asked.name, ", ".join(asked.choices)
+        if asked.truth not in asked.choices:
+            yield f"the truth of the prediction {name}, {asked.truth!r}, is none of its choices: {known}"
+        if len({choice.casefold().strip() for choice in asked.choices}) != len(asked.choices):
+            yield f"two choices of the prediction {name} differ by case or spaces alone"
+        yield from (
+            f"the prediction {name} says nothing of {choice}" for choice, says in asked.says.items() if not says
+        )
+        if name in lesson:
+            yield f"{name} is an exercise and a prediction"
+        missing = [cell for cell in (name, check_id(name)) if cell not in places]
+        if missing:
+            yield f"the prediction {name} lacks the cell with the grade_id {' and '.join(missing)}"
+            continue
+        commits, shows = places[name], places[check_id(name)]
+        if commits > shows:
+            yield f"the prediction {name} is checked before students have committed to anything"
+        elif not any(cell.cell_type == "code" for cell in notebook.cells[commits + 1 : shows]):
+            yield f"between the cell of the prediction {name} and its check no cell shows the truth"
+        yield from _cells_of_prediction(asked, notebook.cells[commits], notebook.cells[shows])
+        card = next((c.source for c in notebook.cells[:commits] if f"**Prediction · `{name}`**" in c.source), "")
+        offered = re.findall(r"^- \*\*(.+?)\.?\*\*", card, re.MULTILINE)
+        if not card:
+            yield f"no card before its cell says **Prediction · `{name}`**"
+        elif tuple(offered) != asked.choices:
+            yield f"the card of {name} offers {', '.join(offered)}; its Prediction has words for {known}"
+        elif not re.search(r"\d+ minutes? · no points", card):
+            yield f"the card of {name} does not say how long it takes, and that it carries no points"
+
+
+def _cells_of_prediction(asked: Prediction, commits: NotebookNode, shows: NotebookNode) -> Iterator[str]:
+    name, about, check = asked.name, commits.metadata.nbgrader, shows.metadata.nbgrader
+    line = f'check.prediction("{name}", {name})'
+    if not about.get("solution") or about.get("locked") or about.get("grade"):
+        yield f"the cell {name} has to be an open solution cell without points"
+    if not check.get("grade") or not check.get("locked") or check.get("points") != 0:
+        yield f"the cell {check_id(name)} has to be a locked grade cell of 0 points"
+    if shows.source.strip() != line:
+        yield f"the cell {check_id(name)} has to say: {line}"
+    try:
+        given = as_released(commits.source)
+    except BadRegion as problem:
+        yield f"the cell {name} cannot be released: {problem}"
+        return
+    committed = f'{name} = "{asked.truth}"'
+    if without_marks(commits.source).strip() != committed:
+        yield f"the solution of {name} has to be: {committed}"
+    if not re.fullmatch(rf"{name} = \.\.\.( *#.*)?", given.strip()):
+        yield f"students have to get, behind {GETS}: # {name} = ...    # {listed(asked)}"
+
+
+LEAST_PREDICTIONS, LEAST_MENDS = 2, 1
+
+
+def to_come(source: Source) -> list[str]:
+    """What a lesson still lacks and may be released without: kinds of exercise."""
+    lesson, found = source.lesson, []
+    if len(lesson.predictions) < LEAST_PREDICTIONS:
+        many = len(lesson.predictions) or "no"
+        found.append(f"{many} prediction{'' if many == 1 else 's'}; {LEAST_PREDICTIONS} are the least")
+    if sum(exercise.mend for exercise in lesson) < LEAST_MENDS:
+        found.append("nothing to mend")
+    return [f"{source.name}: {finding}" for finding in found]
+
+
 def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[str]:
     """The variants that the real verdict does not judge as meant, with inputs of that seed.
 
@@ -224,7 +345,12 @@ def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterat
                 answer = Answer(exercise.name, known[0].outcomes)
             else:
                 answer = run(exercise, answers.make(exercise.name, variant), seed)
-            verdict = judge(exercise, answer, entry, answers.text(exercise.name, variant))
+            text = answers.text(exercise.name, variant)
+            if exercise.mend and digest_of_tree(text) == entry.released:  # what the verdict says of other words for it
+                if (as_given := judge(exercise, answer, entry, text)).state != AS_GIVEN or as_given.points:
+                    yield f"{variant.exercise}/{variant.slug} ({seed}): unchanged, it is not known for that"
+                text = ""
+            verdict = judge(exercise, answer, entry, text)
             problem = _misjudgement(variant, verdict, exercise, entry)
             if problem:
                 yield f"{variant.exercise}/{variant.slug} ({seed}): {problem}"
@@ -243,11 +369,14 @@ def _misjudgement(variant: Variant, verdict, exercise: Exercise, key: ExerciseKe
     if verdict.points >= exercise.points:
         return "loses no point"
     name = variant.of if isinstance(variant, Alias) else variant.slug
+    if exercise.mend and name == UNCHANGED and verdict.points:
+        return f"is the bug itself, and earns {number(verdict.points)}"
     if verdict.mistakes != (name,):
         return f"is called {', '.join(verdict.mistakes) or 'nothing'}"
     mistake = next(m for m in key.mistakes if m.slug == name)
     lost = {a.name for a in verdict.aspects if a.points < a.out_of}
-    sides = set() if earns_sides(exercise, mistake, key) else {a.name for a in exercise.aspects if a.side}
+    waiting = {a.name for a in exercise.aspects if a.side or exercise.mend}
+    sides = set() if earns_sides(exercise, mistake, key) else waiting
     beyond = lost - lost_aspects(exercise, mistake, key) - sides
     return f"loses {', '.join(beyond)} as well" if beyond else ""
 
@@ -279,7 +408,7 @@ def _alt(cell: nbformat.NotebookNode) -> str:
     return cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
 
 
-QUICK_LOOKS = (stale_notebook, stale_release, leaks, points, variants_missing, outputs, wide_code)
+QUICK_LOOKS = (stale_notebook, stale_release, leaks, points, variants_missing, mends, predictions, outputs, wide_code)
 
 
 def _rebuild(source: Source) -> str:

@@ -8,6 +8,9 @@ from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import Mistake
 from helpers.checking.answers import ANSWERED, run
 from helpers.checking.keys import AnswerKey, BadKey, ExerciseKey, KnownMistake, load_key, shipped_path
+from helpers.checking.syntax import digest_of_tree
+from helpers.exercises import Exercise
+from helpers.notebooks import GETS
 
 
 class BrokenReference(RuntimeError):
@@ -46,6 +49,18 @@ def guessing_as_shipped(source: Source, keys: Sequence[AnswerKey]) -> list[Answe
         return list(keys)
 
 
+def _released(source: Source, exercise: Exercise) -> str:
+    """What a mended exercise's key knows of the cell that students get. Raises BrokenReference where there is none."""
+    if not exercise.mend:
+        return ""
+    digest = digest_of_tree(source.given().get(exercise.name, ""))
+    if exercise.name not in source.given() or not digest:
+        raise BrokenReference(
+            f"{source.name}/{exercise.name}: what students get to mend is missing, or no Python: {GETS}"
+        )
+    return digest
+
+
 def _key(source: Source, answers: Answers, seed: int | str) -> AnswerKey:
     lesson = source.lesson
     known: dict[str, list[Mistake]] = {exercise.name: [] for exercise in lesson}
@@ -67,5 +82,5 @@ def _key(source: Source, answers: Answers, seed: int | str) -> AnswerKey:
                 )
                 for m in known[exercise.name]
             )
-            entries[exercise.name] = ExerciseKey(reference, mistakes)
+            entries[exercise.name] = ExerciseKey(reference, mistakes, released=_released(source, exercise))
     return AnswerKey(source.name, str(seed), entries)

@@ -18,7 +18,7 @@ import nbformat
 from helpers.authoring.mistakes import Mistake, Same, Shortcut, Variant
 from helpers.course import DEVICE, NOTEBOOKS, ROOT, SOLUTIONS
 from helpers.exercises import Lesson, load_lesson
-from helpers.notebooks import SETUP, grade_id
+from helpers.notebooks import SETUP, as_released, as_solved, grade_id, sources_of
 
 CARD = (
     "border-left: 4px solid #2b7a9b; padding: 2px 16px; margin: 12px 0; "
@@ -64,10 +64,16 @@ class Source:
         return notebook
 
     def cells(self) -> dict[str, str]:
-        """The sources of the cells that have a grade_id, by that id."""
-        return {
-            cell.metadata.nbgrader["grade_id"]: cell.source for cell in self.read().cells if "nbgrader" in cell.metadata
-        }
+        """The sources of the cells that have a grade_id, by that id, as solved: what students get is left out."""
+        return {name: as_solved(text) for name, text in sources_of(self.read()).items()}
+
+    def given(self) -> dict[str, str]:
+        """The solution cells in which students get other lines than the stub, as they get them.
+
+        Raises BadRegion where they cannot be made.
+        """
+        cells = sources_of(self.read())
+        return {name: as_released(text) for name, text in cells.items() if as_solved(text) != text.rstrip()}
 
 
 def sources(names: list[str] | None = None) -> list[Source]:

@@ -6,7 +6,7 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from helpers.notebooks import BEGIN, END
+from helpers.notebooks import BEGIN, END, as_solved
 
 
 class BadEdit(ValueError):
@@ -36,6 +36,7 @@ class Variant:
 
     def apply(self, source: str) -> str:
         """The solution cell's text with this variant in it. Raises BadEdit when it does not fit."""
+        source = as_solved(source)
         if self.instead:
             return _replace_region(source, self.instead, f"{self.exercise}/{self.slug}")
         pairs = (self.edit,) if isinstance(self.edit[0], str) else self.edit

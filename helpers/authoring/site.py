@@ -26,6 +26,7 @@ import nbformat
 from sphinx.cmd.build import build_main
 
 from helpers.course import ROOT
+from helpers.notebooks import as_released, as_solved, defines, grade_id
 
 LISTED_HERE = "<!-- the lessons are listed here -->"
 
@@ -222,6 +223,7 @@ def for_readers(notebook: nbformat.NotebookNode, name: str, known: set[str]) -> 
             cell.source = CARD_STYLE.sub(r"\1", cell.source)
             missing = images_without_words(cell.source)
         elif cell.cell_type == "code":
+            kept[-1:] = [*to_mend(cell), cell]
             fold_if_solution(cell)
             missing = choose_outputs(cell)
         else:
@@ -266,12 +268,21 @@ def images_without_words(text: str) -> int:
     return bare_markdown + sum(not HTML_ALT.search(tag) for tag in HTML_IMAGE.findall(text))
 
 
+def to_mend(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """What students get to mend in this cell, as a cell of its own: readers meet it before the solution, as they do."""
+    text = as_released(cell.source)
+    if text == cell.source or not defines(grade_id(cell)).search(text):
+        return []
+    metadata = nbformat.NotebookNode(tags=[])
+    return [nbformat.v4.new_code_cell(SOLUTION_MARK.sub("", text), id=f"{cell.id}-to-mend"[:64], metadata=metadata)]
+
+
 def fold_if_solution(cell: nbformat.NotebookNode) -> None:
     """Fold a solution, without the marks that nbgrader needs; nothing else on a page is folded."""
     tags = [tag for tag in cell.metadata.get("tags", []) if tag not in FOLDS]
     if cell.metadata.get("nbgrader", {}).get("solution"):
         tags.append("hide-input")
-        cell.source = SOLUTION_MARK.sub("", cell.source).rstrip()
+        cell.source = SOLUTION_MARK.sub("", as_solved(cell.source)).rstrip()
     if tags or "tags" in cell.metadata:
         cell.metadata["tags"] = tags
 

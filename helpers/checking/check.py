@@ -17,11 +17,11 @@ from dataclasses import replace
 from IPython import get_ipython
 from IPython.display import display
 
-from helpers.checking import answers, panel
+from helpers.checking import answers, panel, predicting
 from helpers.checking.alike import digest_of
 from helpers.checking.desk import Runs, TookTooLong, at_most, patience
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, load_key, shipped_path
-from helpers.checking.verdicts import NOT_STARTED, RIGHT, Verdict, judge, no_answer
+from helpers.checking.verdicts import AS_GIVEN, NOT_STARTED, RIGHT, Verdict, judge, no_answer
 from helpers.course import EXAM_SEED, VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
 
@@ -64,6 +64,19 @@ class Panel:
         return panel.as_text(self.verdict)
 
 
+class PredictionPanel:
+    """What became of a prediction, as a panel and as text."""
+
+    def __init__(self, made: predicting.Predicted):
+        self.made = made
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/html": panel.prediction_as_html(self.made), "text/plain": panel.prediction_as_text(self.made)}
+
+    def __repr__(self) -> str:
+        return panel.prediction_as_text(self.made)
+
+
 class Check:
     """The check of one lesson, called under each exercise with what the student wrote.
 
@@ -80,7 +93,7 @@ class Check:
         """Check the exercise that `written` answers.
 
         Raises CheckFailed, with a message that names the points, when part of the answer is wrong, so that
-        nbgrader's Validate button sees it. An exercise that was not begun raises there only.
+        nbgrader's Validate button sees it. An exercise that was not begun, or is as it was given, raises there only.
         """
         exercise = self._exercise(written)
         if exercise is None:
@@ -91,8 +104,26 @@ class Check:
             return
         verdict = self._verdict(exercise, written)
         display(Panel(verdict))
-        if verdict.state != RIGHT and (verdict.state != NOT_STARTED or os.environ.get(VALIDATING)):
+        calm = verdict.state in (NOT_STARTED, AS_GIVEN) and not os.environ.get(VALIDATING)
+        if verdict.state != RIGHT and not calm:
             raise CheckFailed(verdict)
+
+    def prediction(self, name: str, value: object) -> None:
+        """Say what became of a prediction: ``check.prediction("variance_growth", variance_growth)``.
+
+        A wrong one raises nothing and costs nothing. In an exam the choice alone is sent, and nothing is said.
+        """
+        asked = self.lesson.prediction(name)
+        if asked is None:
+            known = ", ".join(prediction.name for prediction in self.lesson.predictions) or "none"
+            print(f"This lesson asks for no such prediction. Those that it asks for: {known}.")
+            return
+        made = predicting.predicted(asked, value)
+        if os.environ.get(EXAM_SEED):
+            told = {answers.MIME: predicting.to_wire(made), "text/plain": f"The prediction {asked.name} was recorded."}
+            display(told, raw=True)
+            return
+        display(PredictionPanel(made))
 
     def verdict(self, name: str, written: object, source: str = "") -> Verdict:
         """The verdict on an answer to the exercise of that name, against the shipped key."""

@@ -95,11 +95,15 @@ def fits(sample: Sample, tensor: torch.Tensor, tolerance: Tolerance) -> bool:
 
 @dataclass(frozen=True)
 class ExerciseKey:
-    """What is right for one exercise, what is wrong in a known way, and what is wrong as machines make it."""
+    """What is right for one exercise, what is wrong in a known way, and what is wrong as machines make it.
+
+    released: of an exercise that is mended, the digest of the program that stands in the student's cell; "" of others.
+    """
 
     reference: Outcomes
     mistakes: tuple[KnownMistake, ...] = ()
     guesses: tuple[Guess, ...] = ()
+    released: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ def shipped_path(lesson: str) -> Path:
 
 def digest_of_asked(lesson: Lesson) -> str:
     """Changes whenever a key for this lesson has to be made again because what is asked changed."""
-    asked = [[e.name, [[a.name, a.points, a.side] for a in e.aspects]] for e in lesson]
+    asked = [[e.name, [[a.name, a.points, a.side] for a in e.aspects], *(["mend"] if e.mend else [])] for e in lesson]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
 
 
@@ -165,6 +169,8 @@ def key_as_bytes(key: AnswerKey, lesson: Lesson) -> bytes:
         told["guesses"] = [
             _stored_guess(guess, f"{name}/guess {place}", tensors) for place, guess in enumerate(entry.guesses)
         ]
+        if entry.released:
+            told["released"] = entry.released
         exercises[name] = told
     about = {
         "format": FORMAT,
@@ -289,4 +295,7 @@ def _exercise_key(exercise: Exercise, told: dict, tensors: dict[str, torch.Tenso
     guesses = tuple(
         _guess(stored, f"{exercise.name}/guess {place}", tensors) for place, stored in enumerate(told["guesses"])
     )
-    return ExerciseKey(reference, mistakes, guesses)
+    released = told.get("released", "")
+    if exercise.mend and not (isinstance(released, str) and released):
+        raise KeyError(exercise.name)
+    return ExerciseKey(reference, mistakes, guesses, released)

@@ -7,14 +7,17 @@ import textwrap
 from html import escape
 
 from helpers.checking.pictures import matrix_svg
-from helpers.checking.verdicts import LOOK, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, AspectVerdict, Verdict
+from helpers.checking.predicting import MADE, NOT_YET, Predicted, listed
+from helpers.checking.verdicts import AS_GIVEN, LOOK, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, AspectVerdict, Verdict
 
-COLOURS = {RIGHT: "#00876c", NOT_STARTED: "#7a8290", NO_ANSWER: "#7a8290", LOOK: "#7a8290"}
+COLOURS = {RIGHT: "#00876c", NOT_STARTED: "#7a8290", AS_GIVEN: "#7a8290", NO_ANSWER: "#7a8290", LOOK: "#7a8290"}
 ATTENTION = "#c8500a"
+SURPRISED = "#2b7a9b"  # a prediction that is not borne out is no fault
 
 HEADLINES = {
     RIGHT: "all of it is right",
     NOT_STARTED: "not attempted",
+    AS_GIVEN: "not changed yet",
     NO_ANSWER: "no answer to judge",
     NOT_ALLOWED: "a shortcut that this exercise does without",
     LOOK: "for your instructor to look at",
@@ -58,7 +61,7 @@ def as_html(verdict: Verdict) -> str:
         parts.append(f"<p>{_marked(verdict.says)}</p>")
     if verdict.titles:
         parts.append(f'<p>Known: <span class="known">{_marked("; ".join(verdict.titles))}</span></p>')
-    if verdict.state not in (NOT_STARTED, NO_ANSWER):
+    if verdict.state not in (NOT_STARTED, AS_GIVEN, NO_ANSWER):
         parts.append("<ul>" + "".join(_line(aspect) for aspect in verdict.aspects) + "</ul>")
     if verdict.printed:
         parts.append(f"<p>{_printed(verdict)}</p><pre>{escape(_excerpt(verdict))}</pre>")
@@ -88,7 +91,7 @@ def as_text(verdict: Verdict) -> str:
         lines += _wrapped(verdict.says, "  ")
     if verdict.titles:
         lines += _wrapped(f"Known: {'; '.join(verdict.titles)}", "  ")
-    if verdict.state not in (NOT_STARTED, NO_ANSWER):
+    if verdict.state not in (NOT_STARTED, AS_GIVEN, NO_ANSWER):
         width = max(len(aspect.name) for aspect in verdict.aspects)
         for aspect in verdict.aspects:
             lines.append(f"  {_sign(aspect)} {aspect.name:<{width}}  {number(aspect.points)} / {number(aspect.out_of)}")
@@ -96,6 +99,63 @@ def as_text(verdict: Verdict) -> str:
     if verdict.printed:
         lines += [f"  {_printed(verdict)}", textwrap.indent(_excerpt(verdict), "    ")]
     return "\n".join(lines)
+
+
+# ------------------------------------------------------------------------------------------- predictions
+
+NO_POINTS = "a prediction: no points"
+
+
+def prediction_as_html(made: Predicted) -> str:
+    """The panel of a prediction. Nothing in it is a student's own: what they said is one of the choices."""
+    colour = COLOURS[NOT_STARTED] if made.state != MADE else COLOURS[RIGHT] if made.right else SURPRISED
+    state, name = _predicted(made), made.prediction.name
+    parts = [
+        f'<div class="verdict" style="--verdict:{colour}" role="group" aria-label="{escape(f"{name}: {state}")}">',
+        f'<p class="head"><code class="name">{escape(name)}</code><span><b>{escape(state)}</b></span>'
+        f'<span class="points">{NO_POINTS}</span></p>',
+    ]
+    lines = _prediction_lines(made)
+    if len(lines) == 1:
+        parts.append(f"<p>{_marked(lines[0][2])}</p>")
+    elif lines:
+        signs = {"✓": COLOURS[RIGHT]}
+        parts.append("<ul>")
+        for sign, said, says in lines:
+            colour = signs.get(sign, SURPRISED)
+            parts.append(
+                f'<li><span style="color:{colour};font-weight:700">{sign}</span><span>{escape(said)}</span>'
+                f'<p class="says">{_marked(says)}</p></li>'
+            )
+        parts.append("</ul>")
+    return STYLE + "".join(parts) + "</div>"
+
+
+def prediction_as_text(made: Predicted) -> str:
+    """The same for a terminal."""
+    lines = [f"{made.prediction.name}: {_predicted(made)} ({NO_POINTS.partition(': ')[2]})"]
+    told = _prediction_lines(made)
+    for sign, said, says in told:
+        lines += [f"  {sign} {said}"] if len(told) > 1 else []
+        lines += _wrapped(says, "      " if len(told) > 1 else "  ")
+    return "\n".join(lines)
+
+
+def _predicted(made: Predicted) -> str:
+    if made.state == MADE:
+        return f"You said {made.chosen}. It is {made.prediction.truth}."
+    return "nothing predicted yet" if made.state == NOT_YET else "none of the choices"
+
+
+def _prediction_lines(made: Predicted) -> list[tuple[str, str, str]]:
+    """A sign, what it is about, and what there is to say. The truth is in none of them before somebody has chosen."""
+    asked = made.prediction
+    if made.state == NOT_YET:
+        return [("○", "", f"Write {listed(asked)} where the dots stand in the cell of `{asked.name}`, and run it.")]
+    if made.state != MADE:
+        return [("○", "", f"What `{asked.name}` holds is none of the choices. Write {listed(asked)}, with the quotes.")]
+    truth = ("✓", f"It is {asked.truth}", asked.says.get(asked.truth, ""))
+    return [truth] if made.right else [("○", f"You said {made.chosen}", asked.says[made.chosen]), truth]
 
 
 def _sign(aspect: AspectVerdict) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -162,6 +163,22 @@ def parsed(source: str) -> ast.Module | None:
 
 def _without_magics(source: str) -> str:
     return "\n".join("pass" if line.startswith(("%", "!")) else line for line in source.splitlines())
+
+
+def digest_of_tree(source: str) -> str:
+    """Equal for cells that are the same program: comments, layout and docstrings apart. "" for what is not Python."""
+    tree = parsed(source)
+    if tree is None:
+        return ""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [inner for inner in body if not _is_lone_text(inner)]
+    return hashlib.sha256(ast.dump(tree).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _is_lone_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 # ----------------------------------------------------------------------------------------------- the stub

@@ -12,10 +12,10 @@ from helpers.checking.answers import ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED, A
 from helpers.checking.comparing import same_outcome, telling, telling_together
 from helpers.checking.diagnosing import looked_at
 from helpers.checking.keys import ExerciseKey, Guess, KnownMistake, Outcomes, fits
-from helpers.checking.syntax import forbidden_use, holds_stub
+from helpers.checking.syntax import digest_of_tree, forbidden_use, holds_stub
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import LEFT_ALONE
-from helpers.exercises.exercise import Aspect
+from helpers.exercises.exercise import UNCHANGED, Aspect
 
 SAME_CAUSE = "The same cause as above."
 WAITS = "Counts as soon as the values are right."
@@ -23,6 +23,7 @@ OF_WRONG_VALUES = "Wrong values have wrong gradients: mend the values first."
 LIKE = "The numbers here are those of a known mistake, which you make in this case at least: {}."
 
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
+AS_GIVEN = "unchanged"  # of an exercise that is mended: the cell is as it was released
 LOOK = "to be looked at"  # the numbers earn something, and an instructor looks before it counts
 
 
@@ -36,6 +37,9 @@ UNREGISTERED = (
     "What is no parameter of your module may stay behind when the module moves to another device: mend the names and "
     "shapes of its parameters first."
 )
+
+NOT_CHANGED = "You have not changed the cell yet. It runs; something in it is wrong."
+HAD_BEFORE = "The cell had this before you touched it. It counts as soon as something is mended that was wrong."
 
 UNWRITTEN = (
     "The cell of this exercise still holds the stub, so whatever the check was given is not this cell's. Write the"
@@ -65,7 +69,7 @@ class AspectVerdict:
 class Verdict:
     """What an answer is worth, and what to tell its author.
 
-        state: RIGHT, WRONG, NOT_STARTED, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or LOOK.
+        state: RIGHT, WRONG, NOT_STARTED, AS_GIVEN, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or LOOK.
     mistakes: the slugs of the known mistakes that were recognised, the weightiest first; titles: their titles;
     words: what each of them says. note: what has to be known of the verdict itself, whatever its state.
     """
@@ -93,16 +97,21 @@ def no_answer(exercise: Exercise, says: str) -> Verdict:
 def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = "") -> Verdict:
     """The verdict on one exercise.
 
-    source: the text of the solution cell, for exercises that forbid a shortcut.
+    source: the text of the solution cell, for exercises that forbid a shortcut, and those that are mended.
 
     An aspect holds when its outcome is the reference's. Side aspects (whose right tensors can be guessed)
     pay only when a value aspect holds or shows a known mistake's numbers: somebody who computed nothing
-    gets nothing for having left the input alone.
+    gets nothing for having left the input alone. Where a bug is to be mended, nothing pays before something holds that
+    the bug spoils.
     """
     outcomes = answer.outcomes
     if all(outcomes[a.name].state == NOT_ATTEMPTED for a in exercise.aspects):
         lines = tuple(AspectVerdict(a.name, 0, a.points, False) for a in exercise.aspects)
         return Verdict(exercise.name, NOT_STARTED, 0, exercise.points, lines, says="Not attempted yet.")
+
+    if key.released and digest_of_tree(source) == key.released:
+        lines = tuple(AspectVerdict(a.name, 0, a.points, False) for a in exercise.aspects)
+        return Verdict(exercise.name, AS_GIVEN, 0, exercise.points, lines, says=NOT_CHANGED)
 
     if holds_stub(source, exercise.name):
         return no_answer(exercise, UNWRITTEN)
@@ -113,16 +122,19 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = ""
 
     held = {a.name: same_outcome(outcomes[a.name], key.reference[a.name], a) for a in exercise.aspects}
     known, like = recognise(exercise, outcomes, key, held)
-    computed = any(held[a.name] or _is_work(known.get(a.name), a, key) for a in exercise.aspects if not a.side)
+    if exercise.mend:
+        computed = any(held[name] for name in spoilt_by_bug(exercise, key))
+    else:
+        computed = any(held[a.name] or _is_work(known.get(a.name), a, key) for a in exercise.aspects if not a.side)
     unnamed = not any(a.name in known for a in exercise.aspects if not a.side)
     guess = _guessed(exercise, answer, key, held) if unnamed else ""
     told = _tell(exercise, outcomes, key, held, known, like, guess)
     lines = []
     for a in exercise.aspects:
-        waits = held[a.name] and a.side and not computed
+        waits = held[a.name] and (a.side or exercise.mend) and not computed
         counts = held[a.name] and not waits
         pair = _pair(a, outcomes[a.name], key.reference[a.name], held[a.name])
-        says = WAITS if waits else told.get(a.name, "")
+        says = (HAD_BEFORE if exercise.mend else WAITS) if waits else told.get(a.name, "")
         lines.append(AspectVerdict(a.name, a.points if counts else 0, a.points, counts, says, waits, *pair))
     found = list({mistake.slug: mistake for mistake in known.values()}.values())
     return Verdict(
@@ -205,6 +217,8 @@ def _shows_numbers(mistake: KnownMistake | None, aspect: Aspect, key: ExerciseKe
 def earns_sides(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> bool:
     """Does somebody who makes this mistake get the points for what was left alone?"""
     lost = lost_aspects(exercise, mistake, key)
+    if exercise.mend:
+        return bool(spoilt_by_bug(exercise, key) - lost)
     return any(a.name not in lost or _is_work(mistake, a, key) for a in exercise.aspects if not a.side)
 
 
@@ -243,6 +257,13 @@ def _fits(guess: Guess, aspect: Aspect, answer: Answer) -> bool:
     if outcome.tensors.keys() != samples.keys():
         return False
     return all(fits(sample, outcome.tensors[name], aspect.tolerance) for name, sample in samples.items())
+
+
+def spoilt_by_bug(exercise: Exercise, key: ExerciseKey) -> set[str]:
+    """Of an exercise that is mended, the aspects of value that the bug loses: all of them where the key has no bug."""
+    bug = next((mistake for mistake in key.mistakes if mistake.slug == UNCHANGED), None)
+    values = {a.name for a in exercise.aspects if not a.side}
+    return values & lost_aspects(exercise, bug, key) if bug else values
 
 
 def lost_aspects(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> set[str]:

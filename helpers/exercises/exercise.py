@@ -58,6 +58,10 @@ class Aspect:
 class Exercise:
     """One exercise: a name that the student defines, and the aspects that its check looks at.
 
+    mend: the student's cell holds code with a bug in it, and not a stub (see `helpers.notebooks`). As it was released
+    it earns nothing, and neither does the bug in other words: the mistake of the slug UNCHANGED, which every such
+    exercise has. What the bug gets right pays only beside something that it gets wrong.
+
     stars: difficulty, 1 to 3. minutes: how long it takes. forbidden: names that the solution cell must
     not use, each with the sentence that says what to write instead; `checking.syntax` knows other names for the same.
     parts: finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its own name.
@@ -69,6 +73,7 @@ class Exercise:
     aspects: tuple[Aspect, ...]
     forbidden: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     parts: tuple[str, ...] = ()
+    mend: bool = False
 
     def __post_init__(self):
         names = [aspect.name for aspect in self.aspects]
@@ -92,13 +97,46 @@ class Exercise:
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """A question that the student answers before the cell that shows the truth. It carries no points.
+
+    name: what the student's cell gives a value, one of the choices. truth: the right one. says: for each choice, in the
+    order of the card, why it is tempting and what is so instead; for the truth, why it is so.
+    """
+
+    name: str
+    truth: str
+    says: Mapping[str, str]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What can be answered: ("A", "B", "C")."""
+        return tuple(self.says)
+
+    def choice(self, value: object) -> str:
+        """The choice that a student's value means, case and spaces forgiven; "" where it is none of them.
+
+        The value may be anything, and nothing of its own is called.
+        """
+        if not issubclass(type(value), str) or str.__len__(value) > LONGEST_CHOICE:
+            return ""
+        told = str.__str__(value).strip().casefold()
+        return next((choice for choice in self.says if choice.casefold() == told), "")
+
+
+LONGEST_CHOICE = 40  # characters; what is longer is none
+UNCHANGED = "unchanged"  # the slug of the mistake that is the bug itself
+
+
+@dataclass(frozen=True)
 class Lesson:
-    """A lesson's exercises, in their order. name: its folder, NN_topic."""
+    """A lesson's exercises, in their order, and what it has students predict. name: its folder, NN_topic."""
 
     name: str
     title: str
     minutes: int
     exercises: tuple[Exercise, ...]
+    predictions: tuple[Prediction, ...] = ()
 
     @property
     def number(self) -> int:
@@ -122,6 +160,10 @@ class Lesson:
 
     def __contains__(self, name: object) -> bool:
         return any(exercise.name == name for exercise in self.exercises)
+
+    def prediction(self, name: object) -> Prediction | None:
+        """The prediction of that name, if there is one."""
+        return next((prediction for prediction in self.predictions if prediction.name == name), None)
 
 
 def lesson_names() -> list[str]:

@@ -38,7 +38,7 @@ from helpers.grading.findings import WAITS
 from helpers.grading.gradebook import Held, Marks, digest_of, sqlite_file
 from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry, Journal
-from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.judging import CheckRun, Why, judge_predictions, judge_submission
 from helpers.grading.preflight import REFERENCE, Guard, MachineWrong, Probe
 from helpers.grading.progress import progress
 from helpers.grading.provenance import examine
@@ -254,7 +254,7 @@ class Batch:
         examined = examine(self._asked, notebook, self._released)
         decided = self._decisions.of(self.lesson, submission.student.id)
         judged = judge_submission(self._asked, prepared.key, runs, sources_of(notebook), examined, decided)
-        write_verdicts(notebook, self._asked, judged, isolation)
+        write_verdicts(notebook, self._asked, judged, isolation, judge_predictions(self._asked, runs))
         file = self._finish(notebook)
         cells = list(recorded(notebook))
         return Outcome(

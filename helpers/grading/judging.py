@@ -13,6 +13,7 @@ from enum import Enum
 from helpers.checking import answers
 from helpers.checking.answers import Answer
 from helpers.checking.keys import AnswerKey
+from helpers.checking.predicting import Predicted, from_wire
 from helpers.checking.verdicts import LOOK, RIGHT, UNWRITTEN, Verdict, judge, no_answer
 from helpers.exercises import Exercise, Lesson
 from helpers.grading.findings import ACCEPTED, REFUSED, STUB, WAITS, Finding
@@ -87,6 +88,18 @@ def judge_submission(
         about = (examined or {}).get(exercise.name, Examined(texts={exercise.name: source}))
         judged[exercise.name] = weigh(found, exercise, about, decided)
     return judged
+
+
+def judge_predictions(lesson: Lesson, runs: Mapping[str, CheckRun]) -> dict[str, Predicted]:
+    """What was predicted, by the prediction's name. It is worth nothing, and nothing is believed but a choice.
+
+    Honest checks send one choice; of two or more none counts, and what sent nothing predicted nothing.
+    """
+    found = {}
+    for prediction in lesson.predictions:
+        sent = runs[prediction.name].sent if prediction.name in runs else ()
+        found[prediction.name] = from_wire(sent[0] if len(sent) == 1 else None, prediction)
+    return found
 
 
 def weigh(judged: Judged, exercise: Exercise, examined: Examined, decided: Decide) -> Judged:

@@ -37,7 +37,7 @@ from helpers.grading.execute.running import NoSandbox, kept_runner
 from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, why_not
 from helpers.grading.gradebook import keep_waiting
 from helpers.grading.harmless import plain
-from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.judging import CheckRun, Why, judge_predictions, judge_submission
 from helpers.grading.lending import Rows
 from helpers.grading.preflight import MachineWrong
 from helpers.grading.provenance import examine
@@ -215,7 +215,7 @@ class Judge(NbGraderPreprocessor):
         examined = examine(lesson, nb, released(self.release, about))
         decided = Decisions(Path.cwd()).of(name, about["student"])
         judged = judge_submission(lesson, key, runs, sources_of(nb), examined, decided)
-        write_verdicts(nb, lesson, judged, about.get("isolation", PLAIN))
+        write_verdicts(nb, lesson, judged, about.get("isolation", PLAIN), judge_predictions(lesson, runs))
         return nb, resources
 
 

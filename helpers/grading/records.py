@@ -14,6 +14,7 @@ from nbgrader.utils import is_grade
 from helpers.checking import panel
 from helpers.checking.alike import digest_of
 from helpers.checking.answers import MIME, Answer
+from helpers.checking.predicting import Predicted, from_wire
 from helpers.checking.verdicts import Verdict
 from helpers.exercises import Lesson
 from helpers.grading.findings import Finding
@@ -21,6 +22,7 @@ from helpers.grading.judging import Judged
 from helpers.notebooks import exercise_of
 
 FORMAT = 1
+PREDICTED = "predicted"  # the state in the record of a prediction
 PLACE = "verdict"  # the key in the output's metadata
 PLAIN = "none (a plain kernel)"  # what a record says when nobody said how the code was run
 
@@ -45,8 +47,7 @@ def record(
     "mistakes": {"slug", "title", "says"}, the weightiest first; records of an earlier edition have no "says". "answer":
     see `digest_of_wrong`; its first characters are how the report names an answer.
 
-    "prediction", which only an exercise in which a student predicts has, and which carries no points: {"chosen": one of
-    the choices, "right": the right one, "choices": all of them in their order, where it is known}.
+    What a student predicted has a record as well: see `record_of_prediction`.
     """
     return {
         "format": FORMAT,
@@ -72,16 +73,40 @@ def record(
     }
 
 
-def write_verdicts(notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, Judged], isolation: str) -> None:
+def record_of_prediction(made: Predicted, isolation: str = PLAIN) -> dict:
+    """A prediction as JSON: a record as any other, of 0 points, with "prediction" in it.
+
+    "prediction": {"chosen": one of the choices, "" where none was made, "right": the right one, "choices": all of them
+    in their order}.
+    """
+    asked = made.prediction
+    told = {"chosen": made.chosen, "right": asked.truth, "choices": list(asked.choices)}
+    plain = record(Verdict(asked.name, PREDICTED, 0, 0), isolation=isolation)
+    return {**plain, "prediction": told}
+
+
+def write_verdicts(
+    notebook: NotebookNode,
+    lesson: Lesson,
+    judged: Mapping[str, Judged],
+    isolation: str,
+    predicted: Mapping[str, Predicted] | None = None,
+) -> None:
     """Put the verdicts in place of what the check cells left, with the points where nbgrader reads them.
 
-    judged: by exercise. What other cells sent of answers is taken out. nbgrader takes a cell whose only output is a
-    number as partly graded, and scales nothing: points are those of the cell's own metadata.
+    judged: by exercise. predicted: by prediction. What other cells sent of answers is taken out. nbgrader takes a cell
+    whose only output is a number as partly graded, and scales nothing: points are those of the cell's own metadata.
     """
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
-        found = judged.get(exercise_of(cell)) if is_grade(cell) else None
+        name = exercise_of(cell) if is_grade(cell) else ""
+        asked, found = lesson.prediction(name), judged.get(name)
+        if asked is not None:
+            made = (predicted or {}).get(name) or from_wire(None, asked)
+            page = panel.prediction_as_html(made)
+            cell.outputs = [_output(cell, 0.0, record_of_prediction(made, isolation), page)]
+            continue
         if found is None:
             cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
             for output in cell.outputs:  # a kernel can call what it displays a verdict
@@ -89,19 +114,21 @@ def write_verdicts(notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, 
             continue
         most = float(cell.metadata.nbgrader["points"])
         points = round(found.verdict.points * most / lesson[found.verdict.exercise].points, 6)
-        cell.outputs = [
-            NotebookNode(
-                output_type="execute_result",
-                execution_count=cell.get("execution_count"),
-                metadata={PLACE: _of_judged(found, isolation)},
-                data={"text/plain": panel.number(points), "text/html": _page_of(found.verdict)},
-            )
-        ]
+        cell.outputs = [_output(cell, points, _of_judged(found, isolation), panel.as_html(found.verdict))]
 
 
-def _page_of(verdict: Verdict) -> str:
-    """The panel for the formgrader's page: MathJax is not to make formulas of what a student's code said in it."""
-    return f'<div class="tex2jax_ignore mathjax_ignore">{panel.as_html(verdict)}</div>'
+def _output(cell: NotebookNode, points: float, record: dict, page: str) -> NotebookNode:
+    """What stands under a check cell that was judged.
+
+    The formgrader's MathJax is not to make formulas of what a student's code said in the panel.
+    """
+    html = f'<div class="tex2jax_ignore mathjax_ignore">{page}</div>'
+    return NotebookNode(
+        output_type="execute_result",
+        execution_count=cell.get("execution_count"),
+        metadata={PLACE: record},
+        data={"text/plain": panel.number(points), "text/html": html},
+    )
 
 
 def _of_judged(found: Judged, isolation: str) -> dict:

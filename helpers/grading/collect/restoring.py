@@ -120,6 +120,8 @@ def _find_by_definition(released: NotebookNode, written: dict, added: dict, flag
         if not _about(cell).get("solution") or written[key]:
             continue
         defines = re.compile(rf"^(def|class)\s+{re.escape(key)}\b", re.MULTILINE)
+        if not defines.search(cell.source):  # a value, as a prediction is
+            defines = re.compile(rf"^{re.escape(key)}\s*=(?!=)", re.MULTILINE)
         matches = [(extras, e) for extras in added.values() for e in extras if defines.search(_text(e))]
         code = [match for match in matches if match[1].cell_type == "code"]
         for extras, match in code or matches:  # a solution that became text is still what was handed in

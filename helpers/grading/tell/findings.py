@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from helpers.checking.panel import number
-from helpers.checking.verdicts import NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
+from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
 from helpers.exercises import Lesson
 from helpers.grading.findings import WAITS
 from helpers.grading.likeness import LONG_ENOUGH, shape_of, size_of_tree
@@ -30,7 +30,7 @@ STATES = (  # of an exercise, in a class
     (RIGHT, "right"),
     (PARTLY, "partly right"),
     (WRONG, "no points"),
-    (NONE, "not attempted, or nothing to judge"),
+    (NONE, "not begun, or nothing to judge"),
 )
 
 
@@ -99,10 +99,37 @@ class SameCode:
 
 @dataclass(frozen=True)
 class Predicted:
-    """How a class predicted: for each choice, who chose it."""
+    """How a class predicted. right: the right choice. choices: each with who chose it, and "" last, who chose none.
 
+    tempting: the wrong choice that most made, "" where none did. says: what they were told about it.
+    """
+
+    name: str
     right: str
     choices: tuple[tuple[str, tuple[str, ...]], ...]
+    tempting: str = ""
+    says: str = ""
+
+    @property
+    def count(self) -> int:
+        return sum(len(who) for _, who in self.choices)
+
+    def of(self, choice: str) -> int:
+        """How many chose that."""
+        return next((len(who) for one, who in self.choices if one == choice), 0)
+
+    @property
+    def advice(self) -> str:
+        """What the counts are worth to somebody who teaches the class."""
+        made, right = self.count - self.of(""), self.of(self.right)
+        if not made:
+            return "No student chose before the result was shown."
+        if right == made:
+            return f"All {made} who chose were right." if made > 1 else "The one who chose was right."
+        tempted = f"{self.of(self.tempting)} said {self.tempting}"
+        if self.of(self.tempting) >= right:
+            return f"{tempted}, {right} said {self.right}, which is right. Worth a few minutes in class: {self.says}"
+        return f"{right} of {made} were right. The commonest wrong answer: {tempted}. {self.says}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +158,6 @@ class InExercise:
     mistakes: tuple[Named, ...]
     alike: tuple[Alike, ...]
     same: tuple[SameCode, ...]
-    predicted: Predicted | None
     looks: tuple[Look, ...]
     by_hand: tuple[str, ...]
 
@@ -181,6 +207,7 @@ class Findings:
     timeline: Timeline | None
     attempts: tuple[tuple[int, int], ...]
     exercises: tuple[InExercise, ...]
+    predictions: tuple[Predicted, ...]
     mistakes: tuple[Named, ...]
     waiting: tuple[Look, ...]
     decided: tuple[Look, ...]
@@ -197,7 +224,9 @@ def find(lesson: Lesson, found: Sequence[Result]) -> Findings:
     """What these results show. There is at least one."""
     marks = [result.score for result in found]
     out_of = max(result.out_of for result in found)
-    groups = OfAll(named_mistakes(found), aspects(lesson, found), alike(found), same_code(found), looked_at(found))
+    mended = [exercise.name for exercise in lesson if exercise.mend]
+    same = same_code(found, mended)
+    groups = OfAll(named_mistakes(found), aspects(lesson, found), alike(found), same, looked_at(found))
     exercises = tuple(_exercise(name, found, groups) for name in names(lesson, found))
     looks = groups.looks
     return Findings(
@@ -211,6 +240,7 @@ def find(lesson: Lesson, found: Sequence[Result]) -> Findings:
         timeline=timeline([r.handed_in for r in found if r.handed_in], _due(found), sum(r.late > 0 for r in found)),
         attempts=tuple(sorted(Counter(r.attempts for r in found if r.attempts).items())),
         exercises=exercises,
+        predictions=tuple(predictions(lesson, found)),
         mistakes=tuple(groups.mistakes),
         waiting=tuple(look for look in looks if look.decision == WAITS),
         decided=tuple(look for look in looks if look.decision not in (WAITS, "")),
@@ -221,8 +251,12 @@ def find(lesson: Lesson, found: Sequence[Result]) -> Findings:
 
 
 def names(lesson: Lesson, found: Sequence[Result]) -> list[str]:
-    """What the students have marks in: the lesson's exercises in its order, and then whatever else."""
-    there = list(dict.fromkeys(part.name for result in found for part in result.parts))
+    """What the students have marks in: the lesson's exercises in its order, and then whatever else.
+
+    Predictions carry no marks, and are told apart: see `predictions`.
+    """
+    parts = [part for result in found for part in result.parts if not is_prediction(lesson, part)]
+    there = list(dict.fromkeys(part.name for part in parts))
     first = [exercise.name for exercise in lesson if exercise.name in there]
     return first + [name for name in there if name not in first]
 
@@ -242,7 +276,6 @@ def _exercise(name: str, found: Sequence[Result], groups: OfAll) -> InExercise:
         mistakes=tuple(mistake for mistake in groups.mistakes if mistake.exercise == name),
         alike=tuple(group for group in groups.alike if group.exercise == name),
         same=tuple(group for group in groups.same if group.exercise == name),
-        predicted=_predicted(own),
         looks=tuple(look for look in groups.looks if look.exercise == name),
         by_hand=tuple(result.shown for result, part in own if part.waits),
     )
@@ -250,7 +283,7 @@ def _exercise(name: str, found: Sequence[Result], groups: OfAll) -> InExercise:
 
 def state_of(part: Part) -> str:
     """RIGHT, PARTLY, WRONG or NONE, by the points that count."""
-    if part.record.get("state") in (NOT_STARTED, NO_ANSWER) and not part.score:
+    if part.record.get("state") in (NOT_STARTED, AS_GIVEN, NO_ANSWER) and not part.score:
         return NONE
     if part.score >= part.out_of:
         return RIGHT
@@ -292,7 +325,7 @@ def aspects(lesson: Lesson, found: Sequence[Result]) -> list[tuple[str, str, int
     """(exercise, aspect, how many lost it, how many tried the exercise), the hardest first."""
     lost, tried = defaultdict(int), defaultdict(int)
     for _, part in _judged(found):
-        if part.record.get("state") in (None, NOT_STARTED, NO_ANSWER):
+        if part.record.get("state") in (None, NOT_STARTED, AS_GIVEN, NO_ANSWER):
             continue
         for aspect in part.record.get("aspects", []):
             tried[part.name, aspect["name"]] += 1
@@ -322,13 +355,16 @@ def alike(found: Iterable[Result]) -> list[Alike]:
     return sorted(made, key=lambda group: (bool(group.title), -len(group.students), group.exercise, group.handle))
 
 
-def same_code(found: Iterable[Result]) -> list[SameCode]:
+def same_code(found: Iterable[Result], mended: Collection[str] = ()) -> list[SameCode]:
     """Answers whose code is the same in all but names, comments and layout; the longest first.
 
-    Only those that are long enough for that to mean something.
+    Only those that are long enough for that to mean something. mended: exercises in which most of the code was given,
+    and a word is to be changed: their answers are left out.
     """
     groups: dict[tuple, list[tuple[Result, Part]]] = defaultdict(list)
     for result, part in _judged(found):
+        if part.name in mended:
+            continue
         if part.record.get("state") in (RIGHT, WRONG, NOT_ALLOWED) and (shape := shape_of(part.code)):
             groups[part.name, part.record["state"] == RIGHT, shape].append((result, part))
     made = [
@@ -342,19 +378,25 @@ def same_code(found: Iterable[Result]) -> list[SameCode]:
 # ------------------------------------------------------------------------------- predictions, and findings
 
 
-def _predicted(own: Sequence[tuple[Result, Part]]) -> Predicted | None:
-    """How the class predicted; None where the exercise asks for no prediction."""
-    chosen, choices, right = defaultdict(list), [], ""
-    for result, part in own:
-        told = part.record.get("prediction")
-        if isinstance(told, dict):
-            right = str(told.get("right", right))
-            choices += [str(choice) for choice in told.get("choices", [])]
-            chosen[str(told.get("chosen", ""))].append(result.shown)
-    if not chosen:
-        return None
-    order = [*dict.fromkeys([*choices, *sorted({*chosen, right} - {""} - {*choices})]), *([""] if "" in chosen else [])]
-    return Predicted(right, tuple((choice, tuple(chosen.get(choice, ()))) for choice in order))
+def is_prediction(lesson: Lesson, part: Part) -> bool:
+    """Is this cell one in which students predict?"""
+    return lesson.prediction(part.name) is not None or isinstance(part.record.get("prediction"), dict)
+
+
+def predictions(lesson: Lesson, found: Sequence[Result]) -> list[Predicted]:
+    """How the class predicted, in the lesson's order. Who handed in an edition without the question chose nothing."""
+    made = []
+    for asked in lesson.predictions:
+        chosen: dict[str, list[str]] = {choice: [] for choice in (*asked.choices, "")}
+        for result in found:
+            told = next((part.record.get("prediction") for part in result.parts if part.name == asked.name), None)
+            choice = told.get("chosen") if isinstance(told, dict) else ""
+            chosen[choice if choice in asked.choices else ""].append(result.shown)
+        wrong = [choice for choice in asked.choices if choice != asked.truth and chosen[choice]]
+        tempting = max(wrong, key=lambda choice: len(chosen[choice]), default="")
+        choices = tuple((choice, tuple(who)) for choice, who in chosen.items())
+        made.append(Predicted(asked.name, asked.truth, choices, tempting, asked.says.get(tempting, "")))
+    return made
 
 
 def looked_at(found: Iterable[Result]) -> list[Look]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from helpers.exercises import Lesson
-from helpers.grading.tell.findings import Alike, Findings, Look, find, named_mistakes, names
+from helpers.grading.tell.findings import Alike, Findings, Look, find, named_mistakes, names, predictions
 from helpers.grading.tell.pages import page, write
 from helpers.grading.tell.results import Part, Result, reading, results
 from helpers.grading.tell.tables import as_csv
@@ -37,6 +38,7 @@ def write_report(lesson: str) -> int:
     write(folder / "index.html", report_page(asked, found, missing_from(root, lesson, found)))
     write(folder / "marks.csv", report_table(asked, found))
     write(folder / "mistakes.csv", mistakes_table(found))
+    print(predictions_text(asked, found), end="")
     print(f"Wrote {folder}/index.html, and beside it marks.csv and mistakes.csv")
     return 0
 
@@ -102,6 +104,19 @@ def _kept_apart(everything: Findings) -> str:
     for result in everything.students:
         kinds[result.isolation or "not recorded"] += 1
     return "; ".join(f"{kind} ({count})" for kind, count in sorted(kinds.items()))
+
+
+# --------------------------------------------------------------------------------------------- in a terminal
+
+
+def predictions_text(lesson: Lesson, found: Sequence[Result]) -> str:
+    """How the class predicted, for a terminal; "" where the lesson asks for no predictions."""
+    lines = []
+    for asked in predictions(lesson, found):
+        counts = [f"{choice or 'no choice'} {len(who)}" for choice, who in asked.choices]
+        lines.append(f"  {asked.name}: {', '.join(counts)}; {asked.right} is right")
+        lines += textwrap.wrap(asked.advice, 100, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join(["What they predicted, before it was shown:", *lines, ""]) if lines else ""
 
 
 # --------------------------------------------------------------------------------------------- the tables

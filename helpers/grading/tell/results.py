@@ -182,7 +182,8 @@ def _utc(when: datetime | None) -> datetime | None:
 def _part(key: str, grade: Grade, cells: Mapping[str, dict], comments: Mapping[str, str], lesson: Lesson) -> Part:
     cell = cells.get(key, {})
     name = exercise_of(cell) if cell else key.removeprefix(check_id(""))
-    record, panel = _verdict(cell) if name in lesson and key == check_id(name) else ({}, "")
+    asked = name in lesson or lesson.prediction(name) is not None
+    record, panel = _verdict(cell) if asked and key == check_id(name) else ({}, "")
     comment = next((comments[k] for k in (name, key) if k in comments), "")
     answered = cells.get(name, cell)
     written = answered is not cell or cell.get("cell_type") != "code" or not record
