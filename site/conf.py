@@ -35,7 +35,7 @@ pygments_dark_style = "github-dark"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
-html_css_files = ["course.css"]
+html_css_files = ["course.css", "drawn.css"]
 html_js_files = ["course.js"]
 html_theme_options = {
     "light_css_variables": {

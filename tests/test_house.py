@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "pretrained": {"parts", "data"},
     "training": {"parts", "data"},
     "grading": {"exercises", "checking"},
-    "authoring": {"parts", "data", "exercises", "checking", "grading"},
+    "authoring": {"parts", "plots", "data", "exercises", "checking", "grading"},
     "trials": {"parts", "data", "exercises", "checking", "training", "grading", "authoring"},
 }
 LINED = ("parts", "plots", "data", "checking", "exercises", "training", "authoring")  # rooms whose doors are labelled

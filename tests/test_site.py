@@ -31,6 +31,7 @@ from helpers.authoring.site import (
     read_plan,
     without_dead_lessons,
 )
+from helpers.plots.diagrams import heads_flow
 
 needs_browser = pytest.mark.needs("chromium")
 
@@ -121,6 +122,7 @@ def sample_cells() -> list[nbformat.NotebookNode]:
         code(
             "show(2)", shown({"image/png": png(900, 62)}), progress, mystnb={"image": {"alt": "one text for the cell"}}
         ),
+        code("plots.diagrams.heads_flow()", shown(heads_flow()._repr_mimebundle_())),
         code("hidden_from_readers()", tags=["remove-on-site"]),
     ]
 
@@ -191,6 +193,7 @@ def test_marks_and_messages_for_other_eyes_are_gone(site):
 def test_pictures_have_their_own_words(site, sample):
     texts = [image["alt"] for image in Page(sample).images]
     assert texts == ["picture of 60", "picture of 61", "one text for the cell"]
+    assert sample.count('role="img"') == 1 and "<title" in sample.split('class="in-page"')[1]
     for page in lesson_pages(site):
         assert all(image.get("alt", "").strip() for image in Page(page.read_text(encoding="utf-8")).images), page
 
@@ -270,6 +273,7 @@ def test_links_are_turned_round():
     [
         code("show(x)", shown({"image/png": png()})),
         code("show(x)", shown({"image/png": png()}), mystnb={"image": {"alt": " "}}),
+        code("show(x)", shown({"image/svg+xml": "<svg xmlns='http://www.w3.org/2000/svg'></svg>"})),
         code("show(x)", shown({"text/html": '<figure><img src="data:image/png;base64,AAAA" alt=""></figure>'})),
         new_markdown_cell("show(x)\n\n![](picture.png)"),
     ],
@@ -513,6 +517,35 @@ def test_dark_is_dark_and_figures_keep_their_paper(address, browser):
     assert min(browser.evaluate(background.format("document.body"))[:3]) > 230
     assert min(browser.evaluate(background.format("document.querySelector('.cell_input')"))[:3]) > 230
     browser.evaluate("localStorage.clear()")
+
+
+FIRST_LETTERS = "document.querySelector('.in-page > svg text')"
+
+
+@needs_browser
+def test_a_diagram_follows_the_theme_of_its_page(address, browser):
+    ink = f"getComputedStyle({FIRST_LETTERS}).fill.match(/\\d+/g).map(Number)"
+    card = "getComputedStyle(document.querySelector('.in-page .d-card')).fill"
+    page = "getComputedStyle(document.body).backgroundColor"
+    for scheme in ("light", "dark"):
+        browser.open(f"{address}lessons/{SAMPLE}.html", scheme=scheme)
+        assert (min(browser.evaluate(ink)) > 200) == (scheme == "dark")
+        assert browser.evaluate(card) == browser.evaluate(page)
+    browser.evaluate("document.querySelector('.theme-toggle').click()")
+    assert browser.evaluate("document.body.dataset.theme") == "light"
+    assert max(browser.evaluate(ink)) < 60
+    browser.evaluate("localStorage.clear()")
+
+
+@needs_browser
+def test_a_diagram_can_be_read_on_a_phone(address, browser):
+    browser.open(f"{address}lessons/{SAMPLE}.html", width=390)
+    sizes = browser.evaluate(
+        "(() => { const svg = document.querySelector('.in-page > svg');"
+        " const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;"
+        " return [...svg.querySelectorAll('text')].map(text => text.getAttribute('font-size') * scale); })()"
+    )
+    assert len(sizes) > 20 and min(sizes) >= 11
 
 
 @needs_browser

@@ -392,7 +392,8 @@ def outputs(source: Source) -> Iterator[str]:
         for output in cell.get("outputs", []):
             if output.output_type == "error" or output.get("name") == "stderr":
                 yield f"the cell {cell.id} shows an error or a warning"
-            if "image/png" in output.get("data", {}) and not _alt(cell):
+            data = output.get("data", {})
+            if ("image/png" in data or "<title" not in data.get("image/svg+xml", "<title")) and not _alt(cell):
                 yield f"the figure of the cell {cell.id} has no alt text"
 
 

@@ -18,6 +18,7 @@ import sys
 import tomllib
 import warnings
 from dataclasses import dataclass, field
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -27,6 +28,7 @@ from sphinx.cmd.build import build_main
 
 from helpers.course import ROOT
 from helpers.notebooks import as_released, as_solved, defines, grade_id
+from helpers.plots.diagrams import COLOURS
 
 LISTED_HERE = "<!-- the lessons are listed here -->"
 
@@ -42,6 +44,7 @@ SHOWN = (
     "text/latex",
     "text/plain",
 )
+SVG = "image/svg+xml"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDS = {"hide-input", "hide-output", "hide-cell"}
 
@@ -137,6 +140,8 @@ def stage(source: Path, *, site: Path, solutions: Path) -> list[Part]:
     for folder in ("_static", "_templates"):
         if (site / folder).is_dir():
             shutil.copytree(site / folder, source / folder)
+    (source / "_static").mkdir(exist_ok=True)
+    (source / "_static" / "drawn.css").write_text(drawn_colours(), encoding="utf-8")
     for page in sorted(site.glob("*.md")):
         text = without_dead_lessons(page.read_text(encoding="utf-8"), known)
         if page.name == "index.md":
@@ -153,6 +158,17 @@ def stage(source: Path, *, site: Path, solutions: Path) -> list[Part]:
         nbformat.write(notebook, source / "lessons" / f"{lesson.name}.ipynb")
     raise_if(problems)
     return parts
+
+
+def drawn_colours() -> str:
+    """The style sheet with the colours of diagrams in the light and in the dark theme, under the page's own switch."""
+    light, dark = ("".join(f"--drawn-{name}:{pair[k]};" for name, pair in COLOURS.items()) for k in (0, 1))
+    paper = "--drawn-paper:var(--color-background-primary);"  # no card: the page is the paper
+    return (
+        f"body{{{light}{paper}}}\n"
+        f'@media not print{{body[data-theme="dark"]{{{dark}{paper}}}\n'
+        f'@media (prefers-color-scheme:dark){{body:not([data-theme="light"]){{{dark}{paper}}}}}}}\n'
+    )
 
 
 def read_plan(plan: Path, solutions: Path) -> list[Part]:
@@ -303,7 +319,11 @@ def choose_outputs(cell: nbformat.NotebookNode) -> int:
         elif mime := best_form(output.data):
             shown.append(output)
             output.data = nbformat.NotebookNode({mime: output.data[mime]})
-            if mime.startswith("image/"):
+            if mime == SVG:
+                said = str(output.metadata.get(mime, {}).get("alt") or of_the_cell).strip()
+                output.data = nbformat.NotebookNode({"text/html": in_page(output.data[mime], said)})
+                missing += not said and "<title" not in output.data["text/html"]
+            elif mime.startswith("image/"):
                 texts.append(str(output.metadata.get(mime, {}).get("alt") or of_the_cell).strip())
                 missing += not texts[-1]
             elif mime in ("text/html", "text/markdown"):
@@ -312,6 +332,14 @@ def choose_outputs(cell: nbformat.NotebookNode) -> int:
     if texts:
         cell.metadata["alt_texts"] = texts  # conf.py hands them to the pictures
     return missing
+
+
+def in_page(svg: str, said: str) -> str:
+    """An SVG as a part of the page, where the page's style reaches it; `said` names it if it has no title itself."""
+    svg = svg[svg.index("<svg") :]
+    if "<title" not in svg and said:
+        svg = svg.replace("<svg", f'<svg role="img" aria-label="{escape(said, quote=True)}"', 1)
+    return f'<div class="in-page">{svg}</div>'
 
 
 def best_form(data: nbformat.NotebookNode) -> str | None:

@@ -3,11 +3,12 @@
     from helpers import plots
     plots.use_course_style()
 
-Functions draw on the axes they are given, or on a figure of their own, and return nothing: a
-notebook then shows the picture and no line of text under it. To add to a picture, make the axes
-first (`figure, ax = plt.subplots()`) and pass them in.
+`plots.diagrams` draws how data flows. All other functions draw on the axes they are given, or on a figure of
+their own, and return nothing: a notebook then shows the picture and no line of text under it. To add to a picture, make
+the axes first (`figure, ax = plt.subplots()`) and pass them in.
 """
 
+from . import diagrams
 from .alignment import alignment
 from .bars import bars
 from .curves import curves, loss_curve
@@ -30,6 +31,7 @@ __all__ = [
     "bars",
     "convex_hull",
     "curves",
+    "diagrams",
     "fold",
     "head_grid",
     "heat",

@@ -1,0 +1,39 @@
+"""Diagrams of the flow of data: boxes and arrows with shapes on the arrows, one or two to a lesson.
+
+    from helpers import plots
+    plots.diagrams.three_roles()
+
+Each function returns a sheet, which a notebook shows when it is the last line of a cell. The alternative text is in it.
+"""
+
+from .attending import heads_flow, mask_flow, one_output_row, positions_flow, scaling_flow, three_roles
+from .drawing import COLOURS, Sheet
+from .models import (
+    block_norms,
+    cache_growing,
+    classifier_flow,
+    encoder_decoder_flow,
+    gpt2_flow,
+    merges_on_a_word,
+    teacher_forcing,
+    teaching_and_writing,
+)
+
+__all__ = [
+    "COLOURS",
+    "Sheet",
+    "block_norms",
+    "cache_growing",
+    "classifier_flow",
+    "encoder_decoder_flow",
+    "gpt2_flow",
+    "heads_flow",
+    "mask_flow",
+    "merges_on_a_word",
+    "one_output_row",
+    "positions_flow",
+    "scaling_flow",
+    "teacher_forcing",
+    "teaching_and_writing",
+    "three_roles",
+]

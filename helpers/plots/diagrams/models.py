@@ -1,0 +1,399 @@
+"""Diagrams of blocks and of whole models: lessons 7 to 12."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .drawing import NORMAL, SMALL, Sheet
+
+
+def block_norms() -> Sheet:
+    """Lesson 7: the block with its norms last beside the block with its norms first."""
+    sheet = Sheet(
+        "block-norms",
+        "A transformer block, norm last beside norm first",
+        "Two blocks side by side, both from x of shape (b, t, e) at the top to an output of the same shape. A thick "
+        "line, the residual connection, goes from top to bottom; attention and the feed-forward network branch off it "
+        "and are added back. Norm last, of 2017: after each addition a norm stands on the thick line itself, so "
+        "nothing passes the block unchanged. Norm first, GPT-2's order: the norms stand in the branches, and the thick "
+        "line runs straight through; one more norm comes after the last block.",
+        478,
+    )
+    for left, title, source in ((0, "norm last", "2017"), (180, "norm first", "GPT-2")):
+        stream, branch = left + 34, left + 118
+        first = title == "norm first"
+        sheet.text(left + 90, 16, title, 15)
+        sheet.text(left + 90, 34, source, SMALL, soft=True)
+        sheet.tensor(stream + 34, 62, "*x*", "(b, t, e)", "plain", 108)
+        sheet.residual((stream, 77), (stream, 422))
+        for top, layer in ((84, "attention"), (250, "feed-forward")):
+            fork = top + 14
+            if first:
+                sheet.arrow((stream, fork), (branch, fork), (branch, fork + 22))
+                sheet.operation(branch, fork + 35, "norm", 92, 26, "orange")
+                sheet.arrow((branch, fork + 48), (branch, fork + 70))
+                sheet.operation(branch, fork + 83, layer, 104, 26, "blue")
+                sheet.arrow((branch, fork + 96), (branch, fork + 122), (stream + 9, fork + 122))
+                sheet.plus(stream, fork + 122)
+            else:
+                sheet.arrow((stream, fork), (branch, fork), (branch, fork + 22))
+                sheet.operation(branch, fork + 35, layer, 104, 26, "blue")
+                sheet.arrow((branch, fork + 48), (branch, fork + 82), (stream + 9, fork + 82))
+                sheet.plus(stream, fork + 82)
+                sheet.operation(stream, fork + 118, "norm", 60, 26, "orange")
+    sheet.tensor(68, 437, "output", "(b, t, e)", "plain", 124)
+    sheet.tensor(248, 437, "output", "(b, t, e)", "plain", 124)
+    sheet.text(248, 464, "a norm after the last block", SMALL, soft=True)
+    return sheet
+
+
+def classifier_flow() -> Sheet:
+    """Lesson 8: from the words of a review to the scores of its classes."""
+    sheet = Sheet(
+        "classifier-flow",
+        "A classifier, from ids to the scores of the classes",
+        "Ids of words of shape (b, t) become vectors (b, t, e) from a table; a vector for each position (t, e) is "
+        "added. A stack of blocks, which is given the mask (b, t) of real words so that padding is not looked at, "
+        "keeps the shape (b, t, e). The mean over the real words leaves one vector a text, (b, e). A linear layer "
+        "makes c scores of it, (b, c); their softmax is taken inside the loss.",
+        500,
+    )
+    x, aside = 128, 290
+    words = ["not", "a", "bad", "film", "·", "·"]
+    kinds = ["plain"] * 4 + ["empty"] * 2
+    sheet.cells(x - 108, 12, [words], [kinds], 36, 26)
+    sheet.text(aside, 18, "ids  (b, t)", SMALL, soft=True)
+    sheet.text(aside, 34, "“·” is padding", SMALL, soft=True)
+    sheet.arrow((x, 38), (x, 64))
+    sheet.operation(x, 77, "table of embeddings (n, e)", 216)
+    sheet.arrow((x, 90), (x, 115))
+    sheet.plus(x, 124)
+    sheet.tensor(aside, 124, "positions", "(t, e)", "blue", 122)
+    sheet.arrow((aside - 61, 124), (x + 9, 124))
+    sheet.arrow((x, 133), (x, 168), words="*x*  (b, t, e)")
+    for k in (2, 1, 0):
+        sheet.box(x + 5 * k, 200 + 5 * k - 5, 190, 50, "blue", 8)
+    sheet.text(x, 187, "block")
+    sheet.text(x, 204, "norm first; several in a row", SMALL, soft=True)
+    sheet.tensor(aside + 8, 200, "mask", "(b, t)", "plain", 100)
+    sheet.arrow((aside - 42, 200), (x + 106, 200))
+    sheet.arrow((x, 230), (x, 262))
+    sheet.operation(x, 275, "norm", 100, 26, "orange")
+    sheet.arrow((x, 288), (x, 322), words="(b, t, e)")
+    sheet.operation(x, 335, "mean over the real words", 216, 26, "green")
+    sheet.line((aside + 8, 215), (aside + 8, 335))
+    sheet.arrow((aside + 8, 334), (aside + 8, 335), (x + 108, 335))
+    sheet.arrow((x, 348), (x, 382), words="(b, e)")
+    sheet.operation(x, 395, "linear, e to c", 216)
+    sheet.arrow((x, 408), (x, 440))
+    sheet.tensor(x, 455, "scores", "(b, c)", "red", 130)
+    sheet.text(x, 484, "the softmax is taken inside the loss", SMALL, soft=True)
+    return sheet
+
+
+def teaching_and_writing() -> Sheet:
+    """Lesson 9: training on a true text, all positions at once, beside writing, one character at a time."""
+    text = "the cat"
+    sheet = Sheet(
+        "teaching-and-writing",
+        "Training in one pass, writing one character at a time",
+        "Above, training: the characters of a true text, t, h, e, space, c, a, go into the model in one pass; at each "
+        "position the target is the character after it: h, e, space, c, a, t. That gives a loss at every position, "
+        "whatever the model would have said. Below, writing: the model reads t, h, e and gives a distribution for the "
+        "next character; one is sampled and put behind the text, and the model reads again. There is one pass for each "
+        "character, and what it wrote is what it reads.",
+        486,
+    )
+    wide, left, t = 44, 72, 6
+    shown = ["␣" if c == " " else c for c in text]
+    sheet.text(8, 18, "Training (teacher forcing)", 15, "start")
+    sheet.cells(left, 42, [shown[:t]], [["plain"] * t], wide, 28)
+    sheet.text(62, 56, "input", SMALL, "end", True)
+    for k in range(t):
+        middle = left + (k + 0.5) * wide
+        sheet.arrow((middle, 70), (middle, 92))
+        sheet.arrow((middle, 120), (middle, 144))
+        sheet.text(middle, 186, "loss", SMALL, soft=True)
+    sheet.operation(left + t * wide / 2, 106, "one pass; no position looks ahead", t * wide, 28, "blue")
+    sheet.cells(left, 144, [shown[1 : t + 1]], [["green"] * t], wide, 28)
+    sheet.text(62, 158, "target", SMALL, "end", True)
+    sheet.text(left + t * wide / 2, 206, "*t* losses, whatever the model would have said", SMALL, soft=True)
+    sheet.text(8, 240, "Writing (generation)", 15, "start")
+    for k in range(3):
+        y, seen = 276 + 72 * k, 3 + k
+        sheet.text(62, y, f"pass {k + 1}", SMALL, "end", True)
+        kinds = ["plain"] * 3 + ["orange"] * k
+        small = 26
+        sheet.cells(left, y - 14, [shown[:seen]], [kinds], small, 28)
+        sheet.arrow((left + seen * small, y), (226, y))
+        sheet.operation(258, y, "model", 64, 28, "blue")
+        sheet.arrow((290, y), (318, y))
+        sheet.box(332, y, 28, 28, "orange", 0)
+        sheet.text(332, y, shown[seen])
+        if k < 2:
+            sheet.arrow(
+                (332, y + 14),
+                (332, y + 38),
+                (left + (seen + 0.5) * small, y + 38),
+                (left + (seen + 0.5) * small, y + 58),
+            )
+            sheet.text(262, y + 28, "put behind the text", SMALL, soft=True)
+    sheet.text(328, 448, "sampled", SMALL, soft=True)
+    sheet.text(180, 472, "one pass for each character: it reads what it wrote", SMALL, soft=True)
+    return sheet
+
+
+def _small_mask(sheet: Sheet, x: float, y: float, rows: int, columns: int, causal: bool, kind: str) -> None:
+    kinds = [[kind if j <= i or not causal else "empty" for j in range(columns)] for i in range(rows)]
+    sheet.cells(x, y, [[""] * columns] * rows, kinds, 10, 10)
+
+
+def encoder_decoder_flow() -> Sheet:
+    """Lesson 10: the encoder reads, the decoder writes; three attentions and what each may see."""
+    sheet = Sheet(
+        "encoder-decoder-flow",
+        "Encoder and decoder with their three attentions",
+        "Left the encoder: source ids (b, s), embeddings, and blocks of self-attention, in which every source position "
+        "may look at every other, and a feed-forward network; out comes the memory (b, s, e). Right the decoder: "
+        "target ids (b, t), embeddings, and blocks of three layers: masked self-attention, in which a position looks "
+        "at itself and earlier ones; cross-attention, with queries from the target and keys and values from the "
+        "memory, every source position allowed; and a feed-forward network. Each layer's output is added to its "
+        "input, and the sum is normalised. A linear layer gives the logits (b, t, n). No position looks at padding.",
+        478,
+    )
+    a, b = 84, 264
+    for x, title, ids, shape in ((a, "encoder", "source", "(b, s)"), (b, "decoder", "target", "(b, t)")):
+        sheet.text(x, 16, title, 15)
+        sheet.tensor(x, 46, ids, shape, "plain", 124)
+        sheet.arrow((x, 61), (x, 84))
+        sheet.operation(x, 97, "embed, + positions", 140)
+    sheet.frame(a, 234, 156, 178)
+    sheet.frame(b, 272, 176, 254)
+    sheet.arrow((a, 110), (a, 164), words="(b, s, e)", side="left")
+    sheet.operation(a, 179, "self-attention", 124, 30, "blue")
+    _small_mask(sheet, a - 20, 204, 4, 4, False, "blue")
+    sheet.text(a - 26, 224, "sees", SMALL, "end", True)
+    sheet.text(a + 26, 224, "all of it", SMALL, "start", True)
+    sheet.line((a, 194), (a, 204))
+    sheet.arrow((a, 244), (a, 266))
+    sheet.operation(a, 281, "feed-forward", 124, 30, "plain")
+    sheet.text(a, 310, "a block; several", SMALL, soft=True)
+    sheet.arrow((a, 323), (a, 350))
+    sheet.tensor(a, 366, "memory", "(b, s, e)", "green", 136)
+    sheet.arrow((b, 110), (b, 164), words="(b, t, e)", side="right")
+    sheet.operation(b, 179, "masked self-attention", 156, 30, "blue")
+    _small_mask(sheet, b - 15, 200, 3, 3, True, "blue")
+    sheet.text(b - 21, 215, "itself and", SMALL, "end", True)
+    sheet.text(b + 21, 215, "before", SMALL, "start", True)
+    sheet.arrow((b, 230), (b, 254))
+    sheet.operation(b, 269, "cross-attention", 156, 30, "green")
+    _small_mask(sheet, b - 20, 290, 3, 4, False, "green")
+    sheet.text(b - 26, 305, "t rows", SMALL, "end", True)
+    sheet.text(b + 26, 305, "s columns", SMALL, "start", True)
+    sheet.arrow((b, 320), (b, 344))
+    sheet.operation(b, 359, "feed-forward", 156, 30, "plain")
+    sheet.text(b, 387, "a block; several", SMALL, soft=True)
+    sheet.arrow((152, 366), (169, 366), (169, 269), (186, 269))
+    sheet.text(84, 396, "keys and values", SMALL, soft=True)
+    sheet.text(84, 412, "of the cross-attention", SMALL, soft=True)
+    sheet.text(a, 438, "each layer is", SMALL, soft=True)
+    sheet.text(a, 454, "norm(*x* + layer(*x*))", SMALL, soft=True)
+    sheet.arrow((b, 399), (b, 422))
+    sheet.operation(b, 436, "linear, e to n", 140)
+    sheet.text(b, 464, "logits  (b, t, n)", NORMAL)
+    return sheet
+
+
+def teacher_forcing() -> Sheet:
+    """Lesson 10: in training the decoder reads the true target, moved by one; in translation what it wrote itself."""
+    sheet = Sheet(
+        "teacher-forcing",
+        "What the decoder reads, in training and in translation",
+        "Above, training: the decoder reads START, forty, seven, the true target moved one place to the right, and is "
+        "to give forty, seven, STOP, all in one pass. Below, translation: in the first pass it reads START and gives "
+        "forty; in the second it reads START, forty and gives seven; in the third it reads START, forty, seven and "
+        "gives STOP, which ends it. In both cases it looks at the encoder's memory of the source siebenundvierzig.",
+        474,
+    )
+    given, wanted = ["START", "forty", "seven"], ["forty", "seven", "STOP"]
+    left, wide = 66, 62
+    sheet.tensor(180, 24, "memory of “siebenundvierzig”", "", "green", 240)
+    sheet.text(8, 62, "Training: one pass", 15, "start")
+    sheet.cells(left, 82, [given], [["plain"] * 3], wide, 28)
+    sheet.text(58, 96, "reads", SMALL, "end", True)
+    for k in range(3):
+        middle = left + (k + 0.5) * wide
+        sheet.arrow((middle, 110), (middle, 132))
+        sheet.arrow((middle, 160), (middle, 182))
+    sheet.operation(left + 1.5 * wide, 146, "decoder", 3 * wide, 28, "blue")
+    sheet.arrow((300, 24), (330, 24), (330, 146), (left + 3 * wide, 146))
+    sheet.cells(left, 182, [wanted], [["orange"] * 3], wide, 28)
+    sheet.text(58, 196, "to give", SMALL, "end", True)
+    sheet.text(left + 1.5 * wide, 226, "the true words, whatever it would have said", SMALL, soft=True)
+    sheet.text(8, 262, "Translation: one pass a word, same memory", 15, "start")
+    for k in range(3):
+        y = 298 + 58 * k
+        sheet.text(22, y, f"{k + 1}", SMALL, soft=True)
+        sheet.cells(36, y - 13, [given[: k + 1]], [["plain"] + ["orange"] * k], 52, 26)
+        sheet.arrow((36 + 52 * (k + 1), y), (216, y))
+        sheet.operation(248, y, "decoder", 64, 28, "blue")
+        sheet.arrow((280, y), (304, y))
+        sheet.box(330, y, 52, 26, "orange", 0)
+        sheet.text(330, y, wanted[k], SMALL)
+        if k < 2:
+            sheet.arrow((330, y + 13), (330, y + 29), (36 + 52 * (k + 1.5), y + 29), (36 + 52 * (k + 1.5), y + 45))
+    sheet.text(180, 456, "each word it gives is read in the next pass; STOP ends it", SMALL, soft=True)
+    return sheet
+
+
+def _letters(token: str | bytes) -> str:
+    text = token.decode("latin-1") if isinstance(token, bytes) else token
+    return text.replace(" ", "·").replace("Ġ", "·").replace("\n", "¶")
+
+
+def _replay(word: str, merges: Sequence[tuple[str, str]]) -> list[tuple[list[str], tuple[str, str] | None, int]]:
+    """(pieces, the pair that was merged, its place in the list) at the start and after each merge that applies."""
+    order = {tuple(pair): place for place, pair in reversed(list(enumerate(merges)))}
+    pieces = list(word)
+    steps: list[tuple[list[str], tuple[str, str] | None, int]] = [(pieces, None, -1)]
+    while True:
+        pairs = [pair for pair in zip(pieces, pieces[1:], strict=False) if pair in order]
+        if not pairs:
+            return steps
+        best = min(pairs, key=order.__getitem__)
+        merged, k = [], 0
+        while k < len(pieces):
+            step = 2 if tuple(pieces[k : k + 2]) == best else 1
+            merged.append("".join(pieces[k : k + step]))
+            k += step
+        pieces = merged
+        steps.append((pieces, best, order[best]))
+
+
+def merges_on_a_word(word: str, merges: Sequence[tuple[str, str]]) -> Sheet:
+    """Lesson 11: byte-pair merges, replayed on a word until none applies.
+
+    word    up to 16 characters; a space at its front, or GPT-2's sign for one, is drawn as ·.
+    merges  pairs of tokens, the first learned first. The pair that was learned earliest goes first.
+    """
+    if not 0 < len(word) <= 16:
+        raise ValueError(f"A word of 1 to 16 characters can be drawn, and this one has {len(word)}.")
+    steps = _replay(word, merges)
+    told = "; ".join(
+        f"merge {place} joins {_letters(pair[0])} and {_letters(pair[1])}: {' '.join(map(_letters, pieces))}"
+        for pieces, pair, place in steps[1:]
+    )
+    sheet = Sheet(
+        f"merges-{'-'.join(f'{ord(letter):x}' for letter in word)}-{len(steps)}",
+        f"Byte-pair merges on the word {_letters(word)}",
+        f"The word begins as its {len(word)} characters, {' '.join(map(_letters, word))}. "
+        + (f"Then {told}. No other merge applies." if told else "No merge applies."),
+        52 + 62 * (len(steps) - 1) + 34,
+    )
+    wide = min(34, 344 / len(word))
+    left = 180 - wide * len(word) / 2
+    for k, (pieces, pair, place) in enumerate(steps):
+        y, x = 28 + 62 * k, left
+        if pair:
+            sheet.arrow((180, y - 46), (180, y - 15))
+            sheet.text(172, y - 31, f"merge {place}", SMALL, "end", True)
+            sheet.text(188, y - 31, f"{_letters(pair[0])} + {_letters(pair[1])}", NORMAL, "start")
+        for piece in pieces:
+            span = wide * len(piece)
+            joined = pair is not None and piece == pair[0] + pair[1]
+            kind = "orange" if joined else "blue" if len(piece) > 1 else "plain"
+            sheet.box(x + span / 2, y, span - 3, 28, kind)
+            sheet.text(x + span / 2, y, _letters(piece))
+            x += span
+    count = len(steps[-1][0])
+    end = "1 token" if count == 1 else f"{count} tokens"
+    sheet.text(180, 28 + 62 * (len(steps) - 1) + 34, f"no other merge applies: {end}", SMALL, soft=True)
+    return sheet
+
+
+def gpt2_flow() -> Sheet:
+    """Lesson 12: text to ids to vectors to blocks to logits, and the table that serves twice."""
+    sheet = Sheet(
+        "gpt2-flow",
+        "GPT-2, from text to the next token",
+        "A text is cut into tokens, whose ids have shape (b, t). The table of tokens (n, e) gives each its vector, the "
+        "table of positions (t_max, e) gives one for its place; their sum x is (b, t, e). A stack of blocks, norm "
+        "first and with a causal mask, keeps that shape, and a last norm follows. The same table of tokens, "
+        "transposed, makes the logits (b, t, n): it is tied. A softmax at the last position is the distribution of "
+        "the next token. The smallest GPT-2 has n = 50,257, t_max = 1,024, e = 768, 12 heads and 12 blocks.",
+        560,
+    )
+    x, aside = 112, 286
+    sheet.text(x, 16, "“The cat sat on”", NORMAL)
+    sheet.arrow((x, 27), (x, 48))
+    sheet.operation(x, 61, "byte-pair encoding", 168)
+    sheet.arrow((x, 74), (x, 108), words="ids  (b, t)")
+    sheet.operation(x, 121, "look up", 168)
+    sheet.tensor(aside, 121, "tokens", "(n, e)", "orange", 126, 34)
+    sheet.arrow((aside - 63, 121), (x + 84, 121))
+    sheet.arrow((x, 134), (x, 167), words="(b, t, e)")
+    sheet.plus(x, 176)
+    sheet.tensor(272, 176, "positions", "(t, e)", "blue", 116)
+    sheet.arrow((214, 176), (x + 9, 176))
+    sheet.arrow((x, 185), (x, 220), words="*x*  (b, t, e)")
+    for k in (2, 1, 0):
+        sheet.box(x + 5 * k, 258 + 5 * k - 5, 180, 66, "blue", 8)
+    sheet.text(x, 232, "block")
+    sheet.text(x, 250, "norm, causal attention, +", SMALL)
+    sheet.text(x, 268, "norm, feed-forward, +", SMALL)
+    sheet.arrow((x, 296), (x, 330), words="(b, t, e)")
+    sheet.operation(x, 343, "norm", 168, 26, "plain")
+    sheet.arrow((x, 356), (x, 390), words="(b, t, e)")
+    sheet.operation(x, 403, "times the table, transposed", 204, 26, "orange")
+    sheet.tie((340, 138), (340, 403), (x + 102, 403))
+    sheet.text(332, 366, "the same table:", SMALL, "end", True)
+    sheet.text(332, 382, "tied weights", SMALL, "end", True)
+    for k, words in enumerate(("smallest GPT-2:", "*n* = 50,257", "*e* = 768", "12 heads", "12 blocks")):
+        sheet.text(224, 228 + 17 * k, words, SMALL, "start", True)
+    sheet.arrow((x, 416), (x, 450), words="logits  (b, t, n)")
+    sheet.operation(x, 463, "softmax, last position", 204)
+    sheet.arrow((x, 476), (x, 510))
+    sheet.tensor(x, 527, "next token: one of *n*", "", "green", 204, 32)
+    return sheet
+
+
+def cache_growing() -> Sheet:
+    """Lesson 12: keys and values that are kept, so that each new token asks with one query."""
+    prompt, words = 3, ["The", "cat", "sat", "on", "the", "mat"]
+    sheet = Sheet(
+        "cache-growing",
+        "The cache of keys and values grows by one column a token",
+        "Four passes of a model that writes. In the first the prompt of three tokens is read: three queries, and three "
+        "keys and values, which are kept. In each later pass one new token is read: one query looks at all keys, those "
+        "in the cache and its own, and one key and one value join the cache, which has 3, 4, 5, 6 positions after the "
+        "passes. Keys and values in blue are made in the pass, those in grey come from the cache.",
+        400,
+    )
+    left, wide, high = 96, 42, 26
+    sheet.text(left, 16, "keys and values of one layer: (b, h, s, d)", NORMAL, "start")
+    for j, word in enumerate(words):
+        sheet.text(left + (j + 0.5) * wide, 40, word, SMALL, soft=True)
+    sheet.text(84, 40, "queries", SMALL, "end", True)
+    y = 54.0
+    for step in range(4):
+        seen = prompt + step
+        new = prompt if step == 0 else 1
+        for row in range(new):
+            query, middle = seen - new + row, y + (row + 0.5) * high
+            sheet.tensor(60, middle, words[query], "", "orange", 48, 21)
+            for j in range(seen):
+                kind = "empty" if j > query else "blue" if j >= seen - new else "plain"
+                sheet.box(left + (j + 0.5) * wide, middle, wide, high, kind, 0)
+        sheet.text(18, y + new * high / 2, f"{step + 1}", 15)
+        y += new * high
+        sheet.text(left, y + 11, f"pass {step + 1} leaves s = {seen} in the cache", SMALL, "start", True)
+        y += 32
+    for x, kind, words_beside in (
+        (20, "blue", "made in this pass"),
+        (156, "plain", "from the cache"),
+        (276, "empty", "not seen"),
+    ):
+        sheet.box(x, y + 10, 20, 16, kind, 0)
+        sheet.text(x + 15, y + 10, words_beside, SMALL, "start", True)
+    sheet.text(180, y + 36, "without a cache each pass would make all of them again", SMALL, soft=True)
+    return sheet
