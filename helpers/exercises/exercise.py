@@ -97,7 +97,6 @@ class Lesson:
 
     name: str
     title: str
-    minutes: int
     exercises: tuple[Exercise, ...]
 
     @property
