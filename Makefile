@@ -56,7 +56,7 @@ $(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help env lab data update test quick lint site build check mutants new-lesson release exam-key name-mistake \
+.PHONY: help env lab data update test quick lint site build check read mutants new-lesson release exam-key name-mistake \
         assignment demo-class collect grade bench bench-grading compare-attacks look accept refuse feedback report export \
         restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .name .from .answer
 
@@ -165,6 +165,9 @@ build: .full .lesson-if-named env ## Rebuild all that is generated, for every le
 
 check: .full env ## Say whether anything is stale, leaks, or lacks mistakes
 	$(PY) -m helpers.authoring check
+
+read: .full .lesson-if-named env ## Say how long a lesson takes, and what in its prose to write otherwise (LESSON=)
+	$(PY) -m helpers.authoring read $(LESSON)
 
 mutants: .full env ## Judge small changes of a lesson's solution: LESSON=NN_topic, or all
 	$(PY) -m helpers.authoring mutants $(LESSON)

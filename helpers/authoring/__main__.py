@@ -1,4 +1,4 @@
-"""``python -m helpers.authoring build|check|mutants|exam-key|name-mistake|new|release|site``."""
+"""``python -m helpers.authoring build|check|read|mutants|exam-key|name-mistake|new|release|site``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from helpers.authoring.building import BrokenLesson, build
 from helpers.authoring.inspecting import inspect, inspect_course, to_come
 from helpers.authoring.keys import BrokenReference
 from helpers.authoring.lesson_source import sources
+from helpers.authoring.minutes import minutes
 from helpers.authoring.mistakes import BadEdit
+from helpers.authoring.reading import reading
 
 
 def main() -> int:
@@ -20,6 +22,7 @@ def main() -> int:
     for name, about in [
         ("build", "make the key, the executed notebook and the students' notebook"),
         ("check", "say what is stale, leaks or is missing"),
+        ("read", "say how long a lesson takes, and what in its prose the house would write otherwise"),
     ]:
         command = commands.add_parser(name, help=about)
         command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
@@ -59,7 +62,18 @@ def _check(arguments) -> int:
         findings += inspect(source)
         print("".join(f"to come: {finding}\n" for finding in to_come(source)), end="")
     print("\n".join(findings) if findings else "Everything is up to date.")
+    for source in sources(arguments.lessons):
+        print(f"{source.name} takes {minutes(source)}.")
     return 1 if findings else 0
+
+
+def _read(arguments) -> int:
+    for source in sources(arguments.lessons):
+        print(f"{source.name} takes {minutes(source)}.")
+        for rule, findings in reading(source).items():
+            print("\n".join((f"\n{rule}: {len(findings)}", *(f"  {finding}" for finding in findings))))
+        print()
+    return 0
 
 
 def _mutants(arguments) -> int:

@@ -26,7 +26,6 @@ def sentences(draw: Draw) -> tuple[torch.Tensor]:
 LESSON = Lesson(
     "{name}",
     "{title}",
-    minutes=60,
     exercises=(
         Exercise(
             "doubled",
@@ -64,7 +63,7 @@ SCRIPT = '''# ---
 # |---|---|
 # | **You will build** | ... |
 # | **You need** | ... |
-# | **It takes** | about 60 minutes: one exercise, 3 points |
+# | **It takes** | about 5 minutes: one exercise, 3 points |
 #
 # Letters mean the same on every page: [notation](../../site/notation.md).
 

@@ -134,7 +134,6 @@ class Lesson:
 
     name: str
     title: str
-    minutes: int
     exercises: tuple[Exercise, ...]
     predictions: tuple[Prediction, ...] = ()
 

@@ -182,7 +182,6 @@ SOFTMAX = (
 LESSON = Lesson(
     "01_dot_product_attention",
     "A weighted average that picks its own weights",
-    minutes=70,
     exercises=(
         Exercise(
             "masked_squared_error",

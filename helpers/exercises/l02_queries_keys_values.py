@@ -246,7 +246,6 @@ FINISHED = "It holds this exercise's answer, for later lessons to build on. Here
 LESSON = Lesson(
     "02_queries_keys_values",
     "Three roles for every vector",
-    minutes=60,
     exercises=(
         Exercise(
             "soft_lookup",

@@ -365,7 +365,6 @@ def large_scores(draw: Draw) -> tuple[torch.Tensor]:
 LESSON = Lesson(
     "03_scaling",
     "Why divide by √d",
-    minutes=80,
     exercises=(
         Exercise(
             "score_variance",

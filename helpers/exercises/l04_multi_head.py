@@ -270,7 +270,6 @@ WIDE = built(7, 3)  # 7 is not divisible by 3, and need not be
 LESSON = Lesson(
     "04_multi_head",
     "Several questions at once",
-    minutes=90,
     exercises=(
         Exercise(
             "split_heads",

@@ -296,7 +296,6 @@ NO_PARTS = {"finished_masks": FINISHED}
 LESSON = Lesson(
     "05_masking",
     "What a position may see",
-    minutes=85,
     exercises=(
         Exercise(
             "next_token_pairs",

@@ -189,7 +189,6 @@ NO_PARTS = {"finished": FINISHED, "helpers": FINISHED}
 LESSON = Lesson(
     "06_positions",
     "Putting order back",
-    minutes=85,
     exercises=(
         Exercise(
             "PositionEmbedding",

@@ -293,7 +293,6 @@ def several_sizes(count: Answer, draw: Draw) -> dict[str, int]:
 LESSON = Lesson(
     "07_transformer_block",
     "Attention, a little network, two shortcuts",
-    minutes=85,
     exercises=(
         Exercise(
             "gradient_by_depth",

@@ -524,7 +524,6 @@ PYTORCHS = (
 LESSON = Lesson(
     "08_classifier",
     "Is this review kind?",
-    minutes=90,
     exercises=(
         Exercise(
             "build_vocabulary",

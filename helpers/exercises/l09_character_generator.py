@@ -609,7 +609,6 @@ SEED = (
 LESSON = Lesson(
     "09_character_generator",
     "Write like the text you read",
-    minutes=90,
     exercises=(
         Exercise(
             "sample_batch",

@@ -465,7 +465,6 @@ def the_source(draw: Draw) -> tuple[torch.Tensor]:
 LESSON = Lesson(
     "10_encoder_decoder",
     "Reading one language, writing another",
-    minutes=90,
     exercises=(
         Exercise(
             "make_masks",

@@ -645,7 +645,6 @@ NO_GPT2 = {"finished_gpt2": FINISHED}
 LESSON = Lesson(
     "11_gpt2",
     "Open a published model",
-    minutes=90,
     exercises=(
         Exercise(
             "byte_alphabet",
