@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
+from helpers.exercises import load_lesson
 from helpers.grading.records import recorded
 
 FIRST = "01_dot_product_attention"
@@ -118,8 +119,10 @@ class Course:
         return done
 
     def marks(self) -> dict[str, dict[str, float]]:
-        """Each student's points by exercise."""
+        """Each student's points by exercise; predictions, which have none, are left out."""
         from nbgrader.api import Gradebook
+
+        asked = load_lesson(self.lesson)
 
         with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
             return {
@@ -127,6 +130,7 @@ class Course:
                     grade.name.removeprefix("check_"): grade.auto_score
                     for notebook in submission.notebooks
                     for grade in notebook.grades
+                    if asked.prediction(grade.name.removeprefix("check_")) is None
                 }
                 for submission in gradebook.assignment_submissions(self.lesson)
             }
@@ -136,7 +140,8 @@ class Course:
         notebook = nbformat.read(
             self.folder / "autograded" / student / self.lesson / f"{self.lesson}.ipynb", as_version=4
         )
-        return {record["exercise"]: record["earned"] for _, record in recorded(notebook)}
+        records = [record for _, record in recorded(notebook) if "prediction" not in record]
+        return {record["exercise"]: record["earned"] for record in records}
 
     def feedback(self, student: str) -> str:
         return (self.folder / "feedback" / student / self.lesson / f"{self.lesson}.html").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 # ------------------------------------------------------------------------------------------- next_token_pairs
 
@@ -237,8 +237,8 @@ class Mixer(torch.nn.Module):
     """A model whose dependence is known: y_i = Σ_j p_ij Σ_a q_a· sin(2 x_ja).
 
     How much output i depends on input j is |p_ij| times something that differs from j to j; there are zeros in p, in no
-    pattern. The columns of q nearly cancel: whoever adds up an output's components before differentiating sees little
-    of it. The last column but one is the largest, beyond the width of the input: whoever stops there, or
+    pattern. The columns of q nearly cancel: code that adds up an output's components before differentiating sees little
+    of it. The last column but one is the largest, beyond the width of the input: code that stops there, or
     keeps the last only, misses it.
     """
 
@@ -287,11 +287,54 @@ def an_attender(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor]:
     return Attender(), draw.normal(2, 5, 3)
 
 
+# -------------------------------------------------------------------------------------- HurriedAttention
+
+HURRIED = built(8, 2, 7)  # e = 8 in 2 heads, for texts of 7 positions at most
+
+
+def hurried_of_any_size(answer: Answer, draw: Draw) -> Callable:
+    """The student's class, called as a function of the vectors, the number of heads and the longest text."""
+    return lambda x, h, t_max: built(x.shape[-1], h, t_max)(answer, draw)(x)
+
+
+def shorter_texts(draw: Draw) -> tuple[torch.Tensor, int, int]:
+    """Three texts of 5 positions, (3, 5, 8), for a layer of 2 heads that takes up to 7."""
+    return draw.normal(3, 5, 8), 2, 7
+
+
+OTHER_TEXTS = {
+    "with a batch of one": lambda draw: (draw.normal(1, 4, 6), 3, 9),
+    "with a single position": lambda draw: (draw.normal(3, 1, 8), 2, 7),
+    "with more positions than components": lambda draw: (draw.normal(2, 9, 4), 1, 12),
+}
+
+
+def texts_of_full_length(draw: Draw) -> tuple[torch.Tensor, int, int]:
+    """Two texts of 6 positions, (2, 6, 8), for a layer that takes no more."""
+    return draw.normal(2, 6, 8), 2, 6
+
+
+def hurried_sentences(draw: Draw) -> tuple[torch.Tensor]:
+    """Three texts of 5 positions: (3, 5, 8)."""
+    return (draw.normal(3, 5, 8),)
+
+
+def stored(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The names and shapes of all that a file of the layer's weights would hold."""
+    lines = [f"{name} {tuple(tensor.shape)}" for name, tensor in HURRIED(answer, draw).state_dict().items()]
+    text = "\n".join(sorted(lines))
+    return {"names and shapes of your layer": torch.tensor(list(text.encode()[:4000]), dtype=torch.uint8)}
+
+
 FINISHED = (
     "The finished part is there for the exercises that build on this one. This one is there to write it: a line or "
     "two of torch are enough."
 )
 NO_PARTS = {"finished_masks": FINISHED}
+FITS_NO_MORE = (
+    "A file of weights that was saved from this layer would not fit any more."
+    " Leave the names and shapes of what it has."
+)
 
 LESSON = Lesson(
     "05_masking",
@@ -393,6 +436,48 @@ LESSON = Lesson(
                 input_left_alone(0.5, a_mixer),
                 any_device(0.5, a_mixer),
             ),
+        ),
+        Exercise(
+            "HurriedAttention",
+            stars=2,
+            minutes=8,
+            aspects=(
+                values(1, shorter_texts, via=hurried_of_any_size, also=OTHER_TEXTS, axes="b t e", picture=True),
+                values(0.5, texts_of_full_length, name="texts of full length", via=hurried_of_any_size, axes="b t e"),
+                gradient(0.5, hurried_sentences, via=HURRIED, weights=True),
+                Aspect("what is stored", 0.5, stored, side=True, missed=FITS_NO_MORE),
+                any_device(0.5, hurried_sentences, via=HURRIED),
+            ),
+            mend=True,
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "loss_without_mask",
+            truth="C",
+            says={
+                "A": "So it is for a model that uses the past alone, and noise cannot be foreseen from its past. But "
+                "this model need not foresee anything: attention lets position i look at position i + 1, and what "
+                "stands there is the answer.",
+                "B": "That would be so if the model saw half of its answers. It sees one at every position "
+                "that has a neighbour on the right, and that is all of the twelve but one.",
+                "C": "Eleven of the twelve positions find their answer one place to the right. The last has no such "
+                "neighbour and still has to guess, at log 8: the loss can fall to log 8 / 12, which is 0.17.",
+                "D": "Nearly: the model does see the answers. But the last of the twelve positions does not, for its "
+                "answer was never an input. One twelfth of log 8 remains.",
+            },
+        ),
+        Prediction(
+            "leak_of_detached",
+            truth="B",
+            says={
+                "A": "That is how much of the next input arrives, and a measurement of the outputs would show it. But "
+                "the leak map asks autograd, and `detach` has taken this way out of what autograd knows.",
+                "B": "`detach` cuts the way back: autograd takes the next input for a constant there, and the derivative "
+                "by it is exactly zero. The output depends on it all the same.",
+                "C": "Autograd complains where nothing at all leads back to x. Here the sum over the past does; it only "
+                "knows nothing of the second way.",
+            },
         ),
     ),
 )

@@ -17,18 +17,18 @@
 # A language model learns by guessing the next **token**: the next letter, word or piece of a word, whatever its text is
 # cut into. Attention, as you have built it so far, lets every position look at every other, and so at the answer as
 # well. This lesson takes the answer away: it says for each pair of positions whether one may look at the other, makes
-# the forbidden weights exactly zero, and ends with two tests of whether anything came through.
+# the forbidden weights exactly zero, and ends with two tests of whether anything came through all the same.
 #
 # | | |
 # |---|---|
-# | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and an instrument that finds leaks |
+# | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and an instrument that finds leaks; and you mend a layer that has one wrong line |
 # | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
-# | **It takes** | about 85 minutes: six exercises, 22 points |
+# | **It takes** | about 95 minutes: seven exercises, 25 points, and two predictions |
 # | **It computes** | in seconds, on any laptop |
 #
-# Sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width, and h for the
-# heads: [the notation table](../../site/notation.md) has them all. One convention is worth saying at once, because libraries disagree about it: **in a mask,
-# True means "may look"**.
+# Sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width, and
+# h for the heads: [the notation table](../../site/notation.md) has them all. One convention is worth saying at once,
+# because libraries disagree about it: **in a mask, True means "may look"**.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -58,8 +58,8 @@ check = start("05_masking")
 # | inputs | m | a | s | k | |
 # | targets | a | s | k | s | |
 #
-# After *m* the answer is *a*; after *m a* it is *s*; and so on. Inputs and targets are the same tokens, **shifted by one**. In a
-# batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
+# After *m* the answer is *a*; after *m a* it is *s*; and so on. Inputs and targets are the same tokens, **shifted by
+# one**. In a batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 
 # %% [markdown]
 # <div class="card">
@@ -70,12 +70,14 @@ check = start("05_masking")
 #
 # <details><summary>Hint 1: what each side lacks</summary>
 #
-# Every token is an input except one, which has no successor in our stretch. Every token is a target except one. Which are they?
+# Every token is an input except one, which has no successor in our stretch. Every token is a target except one. Which
+# are they?
 #
 # </details>
 # <details><summary>Hint 2: slices along the second axis</summary>
 #
-# In `x[:, a:b]` the first colon leaves the batch alone. A negative end counts from the back: `[:-1]` is everything but the last.
+# In `x[:, a:b]` the first colon leaves the batch alone. A negative end counts from the back: `[:-1]` is everything but
+# the last.
 #
 # </details>
 # </div>
@@ -98,8 +100,8 @@ check(next_token_pairs)
 
 # %% [markdown]
 # Now let a small model play. To make the game as hard as it can be, the text is pure noise: each token is one of eight
-# letters, drawn at random. Nobody can guess such a letter from the ones before. Call a model **honest** if it uses only
-# the past. The best that an honest model can do is to give each of the eight a probability of 1/8. Its loss is the
+# letters, drawn at random. No model can guess such a letter from the ones before. Call a model **honest** if it uses
+# only the past. The best that an honest model can do is to give each of the eight a probability of 1/8. Its loss is the
 # **cross-entropy**, minus the logarithm of the probability that it gave to the right letter, on average; that is then
 # $\log 8 \approx 2.08$. In the long run no honest loss is lower.
 #
@@ -122,7 +124,7 @@ class Guesser(nn.Module):
         return self.to_scores(self.attention(self.letters(tokens) + self.places.weight))
 
 def play(attention):
-    """Trains a Guesser on fresh noise in every step. Returns the losses."""
+    """Trains a Guesser on fresh noise in every step. Returns it, and the losses."""
     torch.manual_seed(1)
     model = Guesser(attention).to(device())
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -134,7 +136,28 @@ def play(attention):
         loss.backward()
         optimiser.step()
         losses.append(loss.item())
-    return losses
+    return model, losses
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `loss_without_mask`** &nbsp; 1 minute · no points
+#
+# The attention in the next cell has no mask: each of the twelve positions looks at all twelve inputs. The model is
+# trained on noise for 120 steps. What loss does it end at?
+#
+# - **A.** About 2.1. Noise cannot be predicted.
+# - **B.** About 1. It sees one half of what it needs.
+# - **C.** About 0.2.
+# - **D.** Almost exactly 0. It sees every answer.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "loss_without_mask", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+loss_without_mask = "C"
+### STUDENT GETS
+# loss_without_mask = ...    # "A", "B", "C" or "D"
+### END SOLUTION
 
 # %% tags=["show"] mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, about 2.08, the best that an honest guess can do. The curve starts there and falls far below it within a few dozen steps, to about 0.2."}}
 class AllSeeing(nn.Module):
@@ -150,30 +173,36 @@ class AllSeeing(nn.Module):
         return self.unify(weights @ v)
 
 torch.manual_seed(1)
-seeing = play(AllSeeing(32))
-plots.loss_curve(seeing, landmarks={"an honest guess: log 8": math.log(8)})
+seeing, losses = play(AllSeeing(32))
+plots.loss_curve(losses, landmarks={"an honest guess: log 8": math.log(8)})
 plt.show()
-print(f"loss: {seeing[0]:.2f} at the start, {seeing[-1]:.2f} after {len(seeing)} steps")
+print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)} steps")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Lower is better, and the dotted line is the best that honest means can reach. The curve starts there, drops far below and stays there: the model seems to predict noise.
+# **How to read it.** Lower is better, and the dotted line is the best that honest means can reach. The curve starts
+# there and drops far below: the model seems to predict noise.
 #
 # </div>
-#
-# It does not, of course. The target at position $i$ *is* the input at position $i + 1$, and attention lets position $i$ look there. The model
-# has learned to copy from its neighbour on the right. Only the last of the twelve positions has no such neighbour and has to guess, so the
-# loss can fall to $\frac{1}{12}\log 8 \approx 0.17$. When you ask this model to *write*, the neighbour on the right does not exist yet, and the
-# model knows nothing.
+
+# %% nbgrader={"grade": true, "grade_id": "check_loss_without_mask", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("loss_without_mask", loss_without_mask)
+
+# %% [markdown]
+# It does not predict, of course. The target at position $i$ *is* the input at position $i + 1$, and attention lets
+# position $i$ look there: the model has learned to copy from its neighbour on the right. Only the last of the twelve
+# positions has no such neighbour and has to guess, so the loss can fall to $\frac{1}{12}\log 8 \approx 0.17$. When
+# you ask this model to *write*, the neighbour on the right does not exist yet, and the model knows nothing.
 #
 # A training loss that is too good is the only symptom. Nothing raises, every shape is right.
 
 # %% [markdown]
 # ## The triangle
 #
-# What must hold is simple to say: **output $i$ may depend on the inputs $j \le i$ and on no others**. It may see itself, for input $i$ is not the answer but
-# the last thing read. As a matrix of (t, t) booleans, row $i$ for who looks and column $j$ for who is looked at:
+# What must hold is simple to say: **output $i$ may depend on the inputs $j \le i$ and on no others**. It may see
+# itself, for input $i$ is not the answer but the last thing read. As a matrix of (t, t) booleans, row $i$ for the
+# position that looks and column $j$ for the one that is looked at:
 #
 # $$\text{mask}_{ij} \;=\; (j \le i) .$$
 #
@@ -188,27 +217,29 @@ print(f"loss: {seeing[0]:.2f} at the start, {seeing[-1]:.2f} after {len(seeing)}
 #
 # <details><summary>Hint 1: write down t = 3</summary>
 #
-# Three rows: True False False · True True False · True True True. Which functions of torch make triangles, and which half do they keep?
+# Three rows: True False False · True True False · True True True. Which functions of torch make triangles, and which
+# half do they keep?
 #
 # </details>
 # <details><summary>Hint 2: two ways</summary>
 #
-# `tril` keeps the lower triangle with the diagonal, `triu` the upper one. Or compare two aranges, one standing (t, 1) and one lying (1, t): a comparison
-# broadcasts as a sum does. Functions that make a tensor take `dtype=torch.bool` and `device=device`.
+# `tril` keeps the lower triangle with the diagonal, `triu` the upper one. Or compare two aranges, one standing (t, 1)
+# and one lying (1, t): a comparison broadcasts as a sum does. Functions that make a tensor take `dtype=torch.bool` and
+# `device=device`.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "causal_mask", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def causal_mask(t, device=None):
-    """Who may look at whom when nobody may look ahead.
+    """Which position may look at which when none may look ahead.
 
     t: how many positions. device: where the mask is needed.
     Returns (t, t), booleans: entry [i, j] is True where i may look at j, that is, j ≤ i.
     """
     ### BEGIN SOLUTION
-    everybody = torch.ones(t, t, dtype=torch.bool, device=device)
-    return everybody.tril()
+    all_pairs = torch.ones(t, t, dtype=torch.bool, device=device)
+    return all_pairs.tril()
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_causal_mask", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
@@ -217,11 +248,11 @@ check(causal_mask)
 # %% [markdown]
 # ## Where the mask goes
 #
-# Take one row of scores, 2, 1 and 3, of which the last may not be seen. Its weight has to be 0, and the other two have to sum to 1. There are two
-# places to step in.
+# Take one row of scores, 2, 1 and 3, of which the last may not be seen. Its weight has to be 0, and the other two have
+# to sum to 1. There are two places to step in.
 #
-# **After the softmax**, set the weight to zero. **Before it**, set the score to −∞: $e^{-\infty} = 0$, so the entry drops out of the numerator *and* out of
-# the sum below it. Try both:
+# **After the softmax**, set the weight to zero. **Before it**, set the score to −∞: $e^{-\infty} = 0$, so the entry
+# drops out of the numerator *and* out of the sum below it. Try both:
 
 # %% tags=["show", "nbval-check-output"]
 scores, may_look = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, False])
@@ -241,12 +272,13 @@ for name, weights in [("after", after), ("before", before)]:
 # %% [markdown]
 # ## Sentences of different lengths
 #
-# A second kind of position may not be seen: one that is not there. The sentences of a batch have different lengths, and a tensor
-# has one. So short sentences are filled up with a padding token, and nobody may attend to it. Say sentence $k$ has $n_k$ real tokens, at its beginning;
-# then position $j$ may be looked at where $j < n_k$.
+# A second kind of position may not be seen: one that is not there. The sentences of a batch have different lengths, and
+# a tensor has one. So short sentences are filled up with a padding token, and no position may attend to it. Let
+# sentence number $r$ have $n_r$ real tokens, at its beginning; then position $j$ may be looked at where $j < n_r$.
 #
-# That depends on the sentence and on who is looked at, not on who looks: the mask has shape (b, 1, t). The axis of length 1 stands where scores (b, t, t) have the
-# position that looks, and broadcasting repeats it for all of them.
+# That depends on the sentence and on the position that is looked at, not on the one that looks: the mask has shape (b,
+# 1, t). The axis of length 1 stands where scores (b, t, t) have the position that looks, and broadcasting repeats it
+# for all of them.
 
 # %% [markdown]
 # <div class="card">
@@ -262,8 +294,8 @@ for name, weights in [("after", after), ("before", before)]:
 # </details>
 # <details><summary>Hint 2: all sentences at once</summary>
 #
-# Compare positions (t,) with lengths that stand upright, (b, 1): the result is (b, t). `unsqueeze` or indexing with `None` puts in an axis
-# of length 1. The positions have to be made on the device of `lengths`.
+# Compare positions (t,) with lengths that stand upright, (b, 1): the result is (b, t). `unsqueeze` or indexing with
+# `None` puts in an axis of length 1. The positions have to be made on the device of `lengths`.
 #
 # </details>
 # </div>
@@ -274,7 +306,7 @@ def padding_mask(lengths, t):
 
     lengths: (b,), integers: how many tokens each sentence has.
     t: the length to which all were padded at the end.
-    Returns (b, 1, t), booleans: entry [k, 0, j] is True where j is smaller than lengths[k].
+    Returns (b, 1, t), booleans: entry [r, 0, j] is True where j is smaller than lengths[r].
     """
     ### BEGIN SOLUTION
     positions = torch.arange(t, device=lengths.device)
@@ -286,8 +318,8 @@ def padding_mask(lengths, t):
 check(padding_mask)
 
 # %% [markdown]
-# A language model that reads sentences in batches needs both: a position may look where it is not the future **and** not padding. With booleans that is `&`, and
-# (t, t) and (b, 1, t) broadcast to (b, t, t).
+# A language model that reads sentences in batches needs both: a position may look where it is not the future **and**
+# not padding. With booleans that is `&`, and (t, t) and (b, 1, t) broadcast to (b, t, t).
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
 triangle = causal_mask(6)                       # (t, t)
@@ -301,26 +333,28 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is who looks, column j who is looked at; a filled cell means that i may look at j, a hatched one that it may not. The causal mask hides a triangle, padding hides whole
-# **columns**. On the right, compare with the left: padding at the end of a sentence takes nothing from rows 0 to 3, whose triangle ends before it. What it takes away is in rows 4 and 5, and they
-# are padding themselves.
+# **How to read it.** Row i is the position that looks, column j the one that is looked at; a filled cell means that i
+# may look at j, a hatched one that it may not. The causal mask hides a triangle, padding hides whole **columns**. On
+# the right, compare with the left: padding at the end of a sentence takes nothing from rows 0 to 3, whose triangle ends
+# before it. What it takes away is in rows 4 and 5, and they are padding themselves.
 #
 # </div>
 
 # %% [markdown]
 # ## A row with nothing to see
 #
-# Now put padding in **front**, as one does when several texts are to be continued at once and their ends should line up. The first position is padding, and the
-# triangle allows it nothing but itself: its row has nothing left to see. An empty sentence does the same to every row. What is the softmax of
-# nothing?
+# Now put padding in **front**, as one does when several texts are to be continued at once and their ends should line
+# up. The first position is padding, and the triangle allows it nothing but itself: its row has nothing left to see. An
+# empty sentence does the same to every row. What is the softmax of nothing?
 
 # %% tags=["show", "nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
-# $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding and nobody wants its output; but one NaN is enough to spoil the
-# loss, and everything after that. Can we not clear it away, `nan_to_num(0)`, and be done? Watch the gradient, here with the mask *added*, 0 or −∞, as many programs do:
+# $e^{-\infty}$ is 0 three times, and 0/0 is not a number. The position is padding and its output is of no use; but one
+# NaN is enough to spoil the loss, and everything after that. Can we not clear it away, `nan_to_num(0)`, and be done?
+# Watch the gradient, here with the mask *added*, 0 or −∞, as many programs do:
 
 # %% tags=["show", "nbval-check-output"]
 scores = torch.zeros(2, 3, requires_grad=True)
@@ -332,12 +366,13 @@ print(weights.detach())
 print(scores.grad)
 
 # %% [markdown]
-# The weights look healed; the gradient is not. Softmax sends back $w_i\,(g_i - \sum_j w_j g_j)$, with $w$ as it
+# The weights look right; the gradient is not. Softmax sends back $w_i\,(g_i - \sum_j w_j g_j)$, with $w$ as it
 # was *before* the cleaning: NaN. The gradient that arrives is $g = 0$, and 0 · NaN is NaN. One step of the
-# optimiser writes it into every parameter that the scores came from. So it is a matter of **what value is filled
+# optimiser writes it into every parameter that the scores came from. What counts is **which value is filled
 # in, and what its gradient meets on the way back**.
 #
-# A finite number in place of −∞ would avoid all this: $e^{-10^{20}}$ is 0 as well, in floating point. Only, how low can it be? That depends on the precision:
+# A finite number in place of −∞ would avoid all this: $e^{-10^{20}}$ is 0 as well, in floating point. Only, how low can
+# it be? That depends on the precision:
 
 # %% tags=["show", "nbval-check-output"]
 for kind in [torch.float32, torch.bfloat16, torch.float16]:
@@ -345,26 +380,31 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
     print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
 
 # %% [markdown]
-# Half precision, float16, ends at −65,504. There −1e20 *is* −∞, and the NaN is back; or PyTorch refuses to fill it in at all. `torch.finfo(scores.dtype).min` is the lowest number of whatever type the
-# scores have. But think of what it does to a row with nothing to see: all scores are equal, so all weights are 1/s, and the position attends evenly to everything that was
-# hidden from it. No NaN, and no mask either. What we want is a row of zeros: nothing to see, nothing taken.
+# Half precision, float16, ends at −65,504. There −1e20 *is* −∞, and the NaN is back; or PyTorch refuses to fill it in
+# at all. `torch.finfo(scores.dtype).min` is the lowest number of whatever type the scores have. But think of what it
+# does to a row with nothing to see: all scores are equal, so all weights are 1/s, and the position attends evenly to
+# everything that was hidden from it. No NaN, and no mask either. What we want is a row of zeros: nothing to see,
+# nothing taken.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `masked_softmax`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Softmax over the entries that may be seen. A hidden entry gets a weight of exactly 0. A row that may see nothing is all zeros, and sends back zeros as its gradient, never NaN. It has
-# to work in half precision too, and return what it was given: float16 for float16.
+# Softmax over the entries that may be seen. A hidden entry gets a weight of exactly 0. A row that may see nothing is
+# all zeros, and sends back zeros as its gradient, never NaN. It has to work in half precision too, and return what it
+# was given: float16 for float16.
 #
 # <details><summary>Hint 1: two steps</summary>
 #
-# Fill the hidden scores with something low, take the softmax; then look once more at the rows in which everything was hidden. What do they hold now, and what should they?
+# Fill the hidden scores with something low, take the softmax; then look once more at the rows in which everything was
+# hidden. What do they hold now, and what should they?
 #
 # </details>
 # <details><summary>Hint 2: values and gradients</summary>
 #
-# `masked_fill(~mask, value)` does two things: it puts the value there, and it lets no gradient pass through the places that it filled. You may use it more than once. It also broadcasts the mask for you.
+# `masked_fill(~mask, value)` does two things: it puts the value there, and it lets no gradient pass through the places
+# that it filled. You may use it more than once. It also broadcasts the mask for you.
 #
 # </details>
 # </div>
@@ -389,8 +429,8 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# All of it at work on a batch of three sentences, with the word vectors of lesson 1 as queries and as keys. The first sentence is padded at its end, the second fills its five
-# places, the third is padded in front.
+# All of it at work on a batch of three sentences, with the word vectors of lesson 1 as queries and as keys. The first
+# sentence is padded at its end, the second fills its five places, the third is padded in front.
 
 # %% tags=["show"]
 sentences = [
@@ -419,9 +459,11 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A hatched cell is exactly 0. The columns of padding are hatched, and so is everything above a diagonal. Each row adds up to 1, with one exception: the first row on the right is padding that could
-# only have looked at itself, and is all zeros. The first real word of every sentence has nobody else to look at and gives itself the weight 1. The two rows of padding on the left look evenly at the three words, because the vector of padding
-# is zero; that does no harm, for nobody looks back at them.
+# **How to read it.** A hatched cell is exactly 0. The columns of padding are hatched, and so is everything above a
+# diagonal. Each row adds up to 1, with one exception: the first row on the right is padding that could only have looked
+# at itself, and is all zeros. The first real word of every sentence has no other position to look at and gives itself
+# the weight 1. The two rows of padding on the left look evenly at the three words, because the vector of padding is
+# zero; that does no harm, for no position looks back at them.
 #
 # </div>
 
@@ -435,8 +477,9 @@ plt.show()
 #
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
-# The mask is for **positions**: (t, t), whatever the width is. All heads see the same. With padding it becomes (b, t, t), and then mind the axes: scores are (b, h, t, t), and broadcasting lines up
-# axes *from the right*, so b would meet h.
+# The mask is for **positions**: (t, t), whatever the width is. All heads see the same. With padding it becomes (b, t,
+# t), and then mind the axes: scores are (b, h, t, t), and broadcasting lines up axes *from the right*, so b would meet
+# h.
 #
 # Use `finished_masks.causal_mask` and `finished_masks.masked_softmax` in this exercise: an error above does not carry
 # over.
@@ -446,23 +489,26 @@ plt.show()
 #
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Write the middle of the layer: from q, k and v to the output, with a mask that hides the future and, where `padding` is given, padding as well.
+# Write the middle of the layer: from q, k and v to the output, with a mask that hides the future and, where `padding`
+# is given, padding as well.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
-# Make the mask. Join it with padding, if there is any. Scores, weights, averages: (b, h, t, t), (b, h, t, t), (b, h, t, d). Heads back side by side: (b, t, e). Then `self.unify`.
+# Make the mask. Join it with padding, if there is any. Scores, weights, averages: (b, h, t, t), (b, h, t, t), (b, h, t,
+# d). Heads back side by side: (b, t, e). Then `self.unify`.
 #
 # </details>
 # <details><summary>Hint 2: axes</summary>
 #
-# `mask.unsqueeze(1)` turns (b, t, t) into (b, 1, t, t), and the 1 is repeated for each head. To lay heads side by side, exchange axes 1 and 2 first, (b, t, h, d), then `reshape(b, t, e)`.
+# `mask.unsqueeze(1)` turns (b, t, t) into (b, 1, t, t), and the 1 is repeated for each head. To lay heads side by side,
+# exchange axes 1 and 2 first, (b, t, h, d), then `reshape(b, t, e)`.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "CausalSelfAttention", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class CausalSelfAttention(nn.Module):
-    """Multi-head self-attention in which nobody looks ahead.
+    """Multi-head self-attention in which no position looks ahead.
 
     e: width of the model. h: how many heads; each is d = e / h wide.
     """
@@ -499,58 +545,78 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Back to the guessing game, with the same noise and the same training. Only the attention differs.
+# Back to the guessing game, with the same noise and the same training. Only the attention differs. The loss is now
+# taken apart by position, on noise that neither model has met.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two loss curves against training step. Without a mask the loss falls far below the landmark of log 8, to about 0.2. With the causal mask it stays on the landmark from beginning to end."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and far above the landmark of log 8 at position 11. With the causal mask it lies on the landmark, 2.08, at every position."}}
+def loss_by_position(model):
+    """The loss at each of the twelve positions, over 2,000 fresh stretches of noise: (12,)."""
+    with torch.no_grad():
+        inputs, targets = next_token_pairs(torch.randint(8, (2000, 13)).to(device()))
+        losses = F.cross_entropy(model(inputs).transpose(1, 2), targets, reduction="none")
+    return losses.mean(dim=0).cpu()
+
 torch.manual_seed(1)
-masked = play(CausalSelfAttention(32, 1))
-curves = {"every position sees all": seeing, "causal": masked}
-plots.loss_curve(curves, landmarks={"an honest guess: log 8": math.log(8)})
+causal, _ = play(CausalSelfAttention(32, 1))
+places = range(12)
+by_position = {"every position sees all": loss_by_position(seeing), "causal": loss_by_position(causal)}
+series = {name: (places, losses) for name, losses in by_position.items()}
+plots.curves(series, "position", "loss", landmarks={"an honest guess: log 8": math.log(8)})
 plt.show()
-for name, losses in curves.items():
-    last = losses[-50:]
-    print(f"{name}: a loss of {sum(last) / len(last):.2f} over the last {len(last)} steps")
+for name, losses in by_position.items():
+    first, last = losses[:11].mean().item(), losses[11].item()
+    print(f"{name}: a loss of {first:.2f} over positions 0 to 10, {last:.2f} at position 11")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same model, data and optimiser twice. With the mask the loss lies on the dotted line: there is nothing in noise to learn, and the model learns nothing. That flat line is good news.
+# **How to read it.** Each point is the mean loss at one position; the dotted line is what an honest model can reach.
+# Without a mask the model knows all answers but the last, at which there is nothing to copy. With the mask every
+# position lies on the line: there is nothing in noise to learn, and the model learns nothing. That is good news.
 #
 # </div>
 #
-# And there is a second gain. Because position $i$ sees exactly what a model that had read $i + 1$ tokens would see, one pass answers all t questions at once, each as if the
-# text ended there. That is why transformers are trained on whole stretches of text and not on one token after the other.
+# And there is a second gain. Because position $i$ sees exactly what a model that had read $i + 1$ tokens would see, one
+# pass answers all t questions at once, each as if the text ended there. That is why transformers are trained on whole
+# stretches of text and not on one token after the other.
 
 # %% [markdown]
 # ## Two tests
 #
-# A flat curve on noise is evidence. How would you know on real text, where nobody can say what an honest loss is? Ask the model itself: **does output $i$ change when input $j$ does?** That is
-# a derivative, and autograd computes it. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
+# A flat curve on noise is evidence. How would you know on real text, where the best honest loss is not known? Ask the
+# model itself: **does output $i$ change when input $j$ does?** That is a derivative, and autograd computes it. For
+# outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
 #
-# $$\text{leak}_{ij} \;=\; \max_{k,\,c,\,a} \left| \frac{\partial\, y_{k i c}}{\partial\, x_{k j a}} \right| ,$$
+# $$\text{leak}_{ij} \;=\; \max_{r,\,c,\,a} \left| \frac{\partial\, y_{r i c}}{\partial\, x_{r j a}} \right| ,$$
 #
-# the largest over all sequences $k$ of the batch, all components $c$ of the output and all components $a$ of the input. It is one number for each pair of positions, a matrix (t, t). If the model is causal, every entry above
-# the diagonal is zero; and not small but **exactly** zero, because a weight of 0 multiplies all that could come through.
+# the largest over all sequences $r$ of the batch, all components $c$ of the output and all components $a$ of the input.
+# It is one number for each pair of positions, a matrix (t, t). If the model is causal, every entry above the diagonal
+# is zero; and not small but **exactly** zero, because a weight of 0 multiplies all that could come through.
 #
-# Why the largest and not the sum? Because derivatives have signs. If one component of the output rises with $x_j$ and another falls, their sum may not move at all, and the leak hides.
+# Why the largest and not the sum? Because derivatives have signs. If one component of the output rises with $x_j$ and
+# another falls, their sum may not move at all, and the leak hides.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `leak_map`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Measure how much output $i$ depends on input $j$, for any model, with autograd. You may take for granted that the model treats each sequence of the batch by itself.
+# Measure how much output $i$ depends on input $j$, for any model, with autograd. You may take for granted that the
+# model treats each sequence of the batch by itself.
 #
 # <details><summary>Hint 1: one number at a time</summary>
 #
-# Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`: sequences do not mix, so its gradient (b, t, e) holds for every sequence k the derivative of its own output. What is the
-# largest size at each position j?
+# Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`: sequences do
+# not mix, so its gradient (b, t, e) holds for every sequence r the derivative of its own output. What is the largest
+# size at each position j?
 #
 # </details>
 # <details><summary>Hint 2: the calls</summary>
 #
-# `x = x.detach().clone().requires_grad_()` makes an input to differentiate by. `torch.autograd.grad(number, x, retain_graph=True)[0]` is the gradient, and the graph stays for the next one. `.abs().amax(dim=(0, 2))` leaves (t,).
-# Two loops, over i and over c. There is a function in `torch.autograd.functional` that would do all derivatives at once; it is allowed.
+# `x = x.detach().clone().requires_grad_()` makes an input to differentiate by. `torch.autograd.grad(number, x,
+# retain_graph=True)[0]` is the gradient, and the graph stays for the next one. `.abs().amax(dim=(0, 2))` leaves (t,).
+# Two loops, over i and over c. There is a function in `torch.autograd.functional` that would do all derivatives at
+# once; it is allowed.
 #
 # </details>
 # </div>
@@ -561,7 +627,7 @@ def leak_map(model, x):
 
     model: a module or function from (b, t, e) to (b, t, f) that treats each sequence
     by itself. x: (b, t, e).
-    Returns (t, t): entry [i, j] is the largest |∂ y[k, i, c] / ∂ x[k, j, a]| over all k, c
+    Returns (t, t): entry [i, j] is the largest |∂ y[r, i, c] / ∂ x[r, j, a]| over all r, c
     and a, where y = model(x).
     """
     ### BEGIN SOLUTION
@@ -582,8 +648,8 @@ def leak_map(model, x):
 check(leak_map)
 
 # %% [markdown]
-# Three versions of the bare attention of lesson 1 go under the instrument: without a mask, masked after the softmax, and masked before it. In pictures of their *weights* the last two would be hard to tell apart: both are
-# triangles.
+# Three versions of the bare attention of lesson 1 go under the instrument: without a mask, masked after the softmax,
+# and masked before it. In pictures of their *weights* the last two would be hard to tell apart: both are triangles.
 
 # %% tags=["show"]
 def unmasked(x):
@@ -617,12 +683,15 @@ for name, leak in leaks.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: how fast output i moves when input j does. Above the diagonal is the future; hatched cells are exactly zero, 0.00 is only small. In the middle every forbidden *weight* is zero, and the future comes
-# through all the same, in places more strongly than without a mask: by way of the sum in the softmax, on which all the other weights depend. On the right nothing comes through.
+# **How to read it.** Row i, column j: how fast output i moves when input j does. Above the diagonal is the future;
+# hatched cells are exactly zero, 0.00 is only small. In the middle every forbidden *weight* is zero, and the future
+# comes through all the same, in places more strongly than without a mask: by way of the sum in the softmax, on which
+# all the other weights depend. On the right nothing comes through.
 #
 # </div>
 #
-# Now the layer that you have written, with random weights, over several heads, and the question put as strictly as it can be: not "nearly", but equal to zero.
+# Now the layer that you have written, with random weights, over several heads, and the question put as strictly as it
+# can be: not "nearly", but equal to zero.
 
 # %% tags=["show", "nbval-check-output"]
 torch.manual_seed(0)
@@ -634,38 +703,89 @@ print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] =
 print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
 
 # %% [markdown]
-# So no slope leads from the future into the past, for these weights and this input, whatever the layer does inside. But
-# a derivative sees slopes and no jumps. The function `jumping` below looks at the *sign* of the input that comes next:
-# as that input moves, the output jumps by 1 or stays as it is; its slope is zero, and the leak map is clean. A second
-# test finds what the first one cannot see: change input $j$, and look whether any output $i < j$ changes, by however
-# little.
-
-# %% tags=["show", "nbval-check-output"]
-def reads_ahead(model, x):
-    """Whether turning the sign of one input changes any output before it."""
-    for j in range(1, x.shape[1]):
-        changed = x.clone()
-        changed[:, j] = -x[:, j]
-        if not torch.equal(model(changed)[:, :j], model(x)[:, :j]):
-            return True
-    return False
-
-def jumping(x):
-    return x.cumsum(1) + (x.roll(-1, 1) > 0)
-
-print("leak map of jumping, above the diagonal:", leak_map(jumping, x).triu(1).max().item())
-for name, model in {"jumping": jumping, "your layer": layer}.items():
-    print(f"{name} reads ahead: {reads_ahead(model, x)}")
+# So no slope leads from the future into the past, for these weights and this input, whatever the layer does inside.
+# But a derivative is what autograd knows, and autograd can be kept in the dark.
 
 # %% [markdown]
-# Each test sees what the other may miss: the derivative finds the slightest dependence where it is smooth, the change
-# finds jumps, but only those that this one change sets off. Passing both is good evidence, and no proof. The proof is
-# the triangle in the code.
+# <div class="card">
+#
+# **Prediction · `leak_of_detached`** &nbsp; 1 minute · no points
+#
+# `peeking`, in the next cell but one, adds up the inputs so far, and to that the input that comes **next**, which it
+# takes through `detach`. What does its leak map hold just above the diagonal?
+#
+# - **A.** 1, for the next input enters the output as it is.
+# - **B.** Exactly 0.
+# - **C.** Nothing: `leak_map` raises an error, since a detached tensor cannot be differentiated.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "leak_of_detached", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+leak_of_detached = "B"
+### STUDENT GETS
+# leak_of_detached = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show", "nbval-check-output"]
+def peeking(x):
+    return x.cumsum(dim=1) + x.detach().roll(-1, dims=1)
+
+print("just above the diagonal:", leak_map(peeking, x).diagonal(1).tolist())
+
+# %% nbgrader={"grade": true, "grade_id": "check_leak_of_detached", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("leak_of_detached", leak_of_detached)
+
+# %% [markdown]
+# `detach` is one way to hide from the leak map; a step is another. The function `jumping` below looks at the *sign* of
+# the next input: as that input moves, the output stays as it is or jumps by 1, and the slope is zero.
+#
+# A second instrument needs no derivative. Put other numbers in the place of input $j$, compute the outputs again, and
+# compare them with the first ones **bit by bit**. An output $i < j$ that differs, by however little, has read ahead.
+
+# %% tags=["show"]
+def changed_outputs(model, x, tries=8):
+    """Entry [i, j] is True where other numbers at input j changed output i: (t, t), booleans."""
+    t, before = x.shape[1], model(x)
+    changed = torch.zeros(t, t, dtype=torch.bool, device=x.device)
+    for j in range(t):
+        for _ in range(tries):
+            other = x.clone()
+            other[:, j] = 3 * torch.randn_like(other[:, j])
+            changed[:, j] |= (model(other) != before).any(dim=2).any(dim=0)
+    return changed
+
+def jumping(x):
+    return x.cumsum(dim=1) + (x.roll(-1, dims=1) > 0)
+
+# %% tags=["show", "nbval-check-output"] mystnb={"image": {"alt": "Three maps of 7 by 7 cells. For peeking and for jumping the lower triangle with its diagonal is filled, and the cells just above the diagonal too. For your layer the lower triangle with its diagonal is filled, and nothing above it."}}
+models = {"peeking": peeking, "jumping": jumping, "your layer": layer}
+with torch.no_grad():
+    maps = {name: changed_outputs(model, x) for name, model in models.items()}
+plots.mask_row(
+    list(maps.values()), titles=list(maps), row_label="output i", column_label="input j"
+)
+plt.show()
+for name, model in models.items():
+    slope, changes = leak_map(model, x).triu(1).max().item(), maps[name].triu(1).sum().item()
+    print(f"{name}: largest slope above the diagonal {slope}, outputs changed there {changes}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Filled: other numbers at input j changed output i. Above the diagonal is the future. Both
+# functions show a line of leaks there, of which the leak map saw nothing; the layer shows none.
+#
+# </div>
+#
+# Each test sees what the other may miss. The derivative finds the slightest dependence where it is smooth; the change
+# finds what autograd does not know of, but only where one of the numbers that were tried sets it off. Passing both is
+# good evidence, and no proof. The proof is the triangle in the code.
 #
 # Both take a model as a black box, from vectors to vectors. A whole language model reads token numbers, and there is no
 # derivative by a number of that kind: apply them to the part behind the embedding.
 #
-# As a last comparison, the layer beside PyTorch's own attention, which knows the causal mask under the name `is_causal`:
+# As a last comparison, the layer beside PyTorch's own attention, which knows the causal mask under the name
+# `is_causal`:
 
 # %% tags=["show", "nbval-check-output"]
 def heads_of(projection):
@@ -679,14 +799,37 @@ difference = (layer(x) - theirs).abs().max().item()
 print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 
 # %% [markdown]
-# ## Spot the bug
+# ## A layer that was written in a hurry
 #
-# Code like this is in circulation, in programs that rebuild GPT-2. The layer runs, its output has the right shape, its
-# training loss goes down very nicely, and its weights could be loaded from a file. Read it before you read what the
-# last line prints.
+# Code like this is in circulation, in programs that rebuild GPT-2. The layer runs, its output has the right shape, and
+# in training its loss goes down very nicely. It stores two linear layers and a triangle, and files of weights that were
+# saved from it hold all three.
 
-# %% tags=["show", "nbval-check-output"]
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `HurriedAttention`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Something in this layer is wrong. Find it, with the instruments of this lesson where they help, and mend it: output
+# $i$ may depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. Change as little as you can, and
+# leave the names and shapes of what the layer stores.
+#
+# <details><summary>Hint 1: measure before you read</summary>
+#
+# Make a small one, `HurriedAttention(12, 3, t_max=32)`, in a cell of your own, and put it under `leak_map`.
+#
+# </details>
+# <details><summary>Hint 2: follow one thing through</summary>
+#
+# Take each thing that the constructor makes, and find the line in which it is used.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "HurriedAttention", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class HurriedAttention(nn.Module):
+    """Causal self-attention with h heads, for texts of t_max positions at most."""
+
     def __init__(self, e, h, t_max):
         super().__init__()
         self.h = h
@@ -694,48 +837,48 @@ class HurriedAttention(nn.Module):
         self.register_buffer("triangle", torch.ones(t_max, t_max, dtype=torch.bool).tril())
 
     def attend(self, q, k, v, mask=None):
-        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        """q, k, v: (b, h, t, d). mask: booleans (t, t). Returns (b, h, t, d)."""
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         if mask is not None:
             scores = scores.masked_fill(~mask, -math.inf)
         return torch.softmax(scores, dim=-1) @ v
 
     def forward(self, x):
+        """x: (b, t, e). Returns (b, t, e)."""
         b, t, e = x.shape
         parts = self.to_qkv(x).chunk(3, dim=-1)
         q, k, v = (part.view(b, t, self.h, e // self.h).transpose(1, 2) for part in parts)
-        return self.unify(self.attend(q, k, v).transpose(1, 2).reshape(b, t, e))
+        ### BEGIN SOLUTION
+        heads = self.attend(q, k, v, self.triangle[:t, :t])
+        ### STUDENT GETS
+        # heads = self.attend(q, k, v)
+        ### END SOLUTION
+        return self.unify(heads.transpose(1, 2).reshape(b, t, e))
 
-hurried = HurriedAttention(12, 3, t_max=32).to(device())
-print("no output depends on a later input:", bool((leak_map(hurried, x).triu(1) == 0).all()))
-
-# %% [markdown]
-# <details><summary>The answer, once you have one</summary>
-#
-# The triangle is built, stored and moved to the right device. `attend` knows what to do with a mask. And `forward` never hands it over: `self.attend(q, k, v)` leaves `mask` at None. The default
-# is what makes the slip possible: a mask that may be left out will be left out. `self.attend(q, k, v, self.triangle[:t, :t])` mends it.
-# Trained from scratch, such a model has a splendid loss, like the one that guessed noise; given weights that were trained with a mask, each of its layers meets inputs that it has never seen. A leak map finds the slip
-# in a second.
-#
-# </details>
+# %% nbgrader={"grade": true, "grade_id": "check_HurriedAttention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(HurriedAttention)
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can set up the guessing game on which language models are trained; say with booleans who may look at whom; write a softmax that obeys, in any precision, in both directions, and for rows that have nothing to
-# see; build the self-attention of a language model; and find out of any model whether it reads ahead.
+# You can set up the guessing game on which language models are trained; say with booleans who may look at whom; write a
+# softmax that obeys, in any precision, in both directions, and for rows that have nothing to see; build the
+# self-attention of a language model; and find out of any model whether it reads ahead.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. Each layer by itself is causal. Can the future get through two of them, one after the other?</summary>
 #
-# No. Output i of the second layer depends on outputs j ≤ i of the first, and each of those on inputs no later than j. In matrices: the product of two lower triangles is a lower triangle. What does grow with depth is the reach backwards: if
-# each layer looked only one position back, two layers would see two back.
+# No. Output i of the second layer depends on outputs j ≤ i of the first, and each of those on inputs no later than j.
+# In matrices: the product of two lower triangles is a lower triangle. What does grow with depth is the reach backwards:
+# if each layer looked only one position back, two layers would see two back.
 #
 # </details>
 # <details><summary>2. With padding at the end and a causal mask, do you need the padding mask at all?</summary>
 #
-# For the outputs at real positions, no: padding lies in their future, and the triangle hides it already. The picture of the three masks shows it. Outputs at padding positions are rubbish either way, so the loss must leave them out. With padding in front, or
-# without the triangle as in an encoder, you need it.
+# For the outputs at real positions, no: padding lies in their future, and the triangle hides it already. The picture of
+# the three masks shows it. Outputs at padding positions are rubbish either way, so the loss must leave them out. With
+# padding in front, or without the triangle as in an encoder, you need it.
 #
 # </details>
 # <details><summary>3. Attention is masked correctly, and the leak map still shows entries above the diagonal. Where else would you look?</summary>
@@ -746,11 +889,17 @@ print("no output depends on a later input:", bool((leak_map(hurried, x).triu(1) 
 #
 # </details>
 #
-# **Where it goes next.** Lesson 6, *Positions*. The triangle tells a position what came before, but not in which order.
+# **Further reading**
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, sections 3.1 and 3.2.3, on
-# masking and on outputs that are offset by one position. M. Germain, K. Gregor, I. Murray and H. Larochelle, "MADE:
-# Masked autoencoder for distribution estimation", *ICML* 2015, section 4, where masks make an ordinary network
-# autoregressive. P. Micikevicius et al., "Mixed precision training", *ICLR* 2018, section 3, on what float16 can hold.
-# A. Karpathy, "A recipe for training neural networks", 2019, under "use backprop to chart dependencies", for the idea
-# of finding leaks with gradients.
+# - **A. Vaswani et al., [Attention is all you need](https://arxiv.org/abs/1706.03762), *NeurIPS* 2017**, sections 3.1
+#   and 3.2.3: the mask, and outputs that are offset by one position. The one to read first.
+# - M. Germain, K. Gregor, I. Murray and H. Larochelle,
+#   [MADE: Masked autoencoder for distribution estimation](https://arxiv.org/abs/1502.03509), *ICML* 2015, section 4:
+#   masks make an ordinary network autoregressive.
+# - P. Micikevicius et al., [Mixed precision training](https://arxiv.org/abs/1710.03740), *ICLR* 2018, section 3: what
+#   float16 can hold.
+# - A. Karpathy, [A recipe for training neural networks](https://karpathy.github.io/2019/04/25/recipe/), 2019, under
+#   "use backprop to chart dependencies": the idea of finding leaks with gradients.
+#
+# **Where it goes next.** The triangle tells a position what came before, but not in which order. Lesson 6:
+# [Positions](../06_positions/06_positions.ipynb).

@@ -2,13 +2,14 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-PAIRS, CAUSAL, PADDING, SOFTMAX, ATTENTION, LEAK = (
+PAIRS, CAUSAL, PADDING, SOFTMAX, ATTENTION, LEAK, HURRIED = (
     "next_token_pairs",
     "causal_mask",
     "padding_mask",
     "masked_softmax",
     "CausalSelfAttention",
     "leak_map",
+    "HurriedAttention",
 )
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
@@ -84,26 +85,26 @@ VARIANTS = [
         return next_token_pairs(tokens)
     """),
     # ---------------------------------------------------------------------------------------- causal_mask
-    Mistake(CAUSAL, "diagonal-too", edit=("everybody.tril()", "everybody.tril(-1)"), title="the diagonal hidden too",
-            says="In your mask no position may look at itself, and the first one at nobody: its row will be NaN in a "
+    Mistake(CAUSAL, "diagonal-too", edit=("all_pairs.tril()", "all_pairs.tril(-1)"), title="the diagonal hidden too",
+            says="In your mask no position may look at itself, and the first one at none at all: its row will be NaN in a "
                  "plain softmax. Input i is what was read last, not the answer; j = i is allowed."),
     # the published form of it: hide the upper triangle, with an offset of 0
-    Alias(CAUSAL, "triu-offset-zero", of="diagonal-too", edit=("everybody.tril()", "~everybody.triu(0)")),
-    Mistake(CAUSAL, "upside-down", edit=("everybody.tril()", "everybody.triu()"), title="the triangle upside down",
-            says="In your mask everybody looks at the future and nobody at the past. Rows are who looks, columns who "
+    Alias(CAUSAL, "triu-offset-zero", of="diagonal-too", edit=("all_pairs.tril()", "~all_pairs.triu(0)")),
+    Mistake(CAUSAL, "upside-down", edit=("all_pairs.tril()", "all_pairs.triu()"), title="the triangle upside down",
+            says="In your mask every position looks at the future and none at the past. Rows are who looks, columns who "
                  "is looked at: row i has to be True up to column i."),
     # a symmetric grid: to exchange the axes is to turn the triangle over
-    Alias(CAUSAL, "transposed", of="upside-down", edit=("everybody.tril()", "everybody.tril().T")),
-    Mistake(CAUSAL, "swapped", edit=("everybody.tril()", "~everybody.tril()"), title="True and False swapped",
+    Alias(CAUSAL, "transposed", of="upside-down", edit=("all_pairs.tril()", "all_pairs.tril().T")),
+    Mistake(CAUSAL, "swapped", edit=("all_pairs.tril()", "~all_pairs.tril()"), title="True and False swapped",
             says="Your mask is True where something has to be hidden. In this course True means that i may look at j."),
-    Alias(CAUSAL, "what-to-hide", of="swapped", edit=("everybody.tril()", "everybody.triu(1)")),
-    Mistake(CAUSAL, "one-ahead", edit=("everybody.tril()", "everybody.tril(1)"), title="one position too many",
+    Alias(CAUSAL, "what-to-hide", of="swapped", edit=("all_pairs.tril()", "all_pairs.triu(1)")),
+    Mistake(CAUSAL, "one-ahead", edit=("all_pairs.tril()", "all_pairs.tril(1)"), title="one position too many",
             says="Each position may look at the one after it, and that is exactly where its answer stands."),
     Mistake(CAUSAL, "numbers", edit=("dtype=torch.bool, ", ""), title="zeros and ones that are not booleans",
             says="The pattern is right, but these are numbers. `~mask` and `masked_fill` want booleans."),
     Mistake(CAUSAL, "scores-to-add",
-            edit=("return everybody.tril()",
-                  "return torch.zeros(t, t, device=device).masked_fill(~everybody.tril(), -math.inf)"),
+            edit=("return all_pairs.tril()",
+                  "return torch.zeros(t, t, device=device).masked_fill(~all_pairs.tril(), -math.inf)"),
             title="a mask of 0 and −∞",
             says="You return numbers to add to the scores. Other libraries do it like that; here a mask is made of "
                  "booleans, True where i may look."),
@@ -111,13 +112,13 @@ VARIANTS = [
             title="made on the CPU, whatever device was asked for",
             says="Your function takes `device` and does not use it, so the mask stays on the CPU and will not meet "
                  "scores on a GPU. Hand it on to the function that makes the tensor."),
-    Mistake(CAUSAL, "everything", edit=("everybody.tril()", "everybody"), title="everybody may look everywhere",
+    Mistake(CAUSAL, "everything", edit=("all_pairs.tril()", "everybody"), title="everybody may look everywhere",
             says="Every entry of your mask is True, so it hides nothing. The entries with j > i have to be False."),
-    Mistake(CAUSAL, "diagonal-only", edit=("everybody.tril()", "everybody.tril().triu()"), title="only the diagonal",
-            says="Your mask lets each position look at itself and at nobody else. What came before may be seen as "
+    Mistake(CAUSAL, "diagonal-only", edit=("all_pairs.tril()", "all_pairs.tril().triu()"), title="only the diagonal",
+            says="Your mask lets each position look at itself and at no other. What came before may be seen as "
                  "well: "
                  "j ≤ i."),
-    Mistake(CAUSAL, "mirrored", edit=("everybody.tril()", "everybody.tril().flip(1)"), title="the triangle mirrored",
+    Mistake(CAUSAL, "mirrored", edit=("all_pairs.tril()", "all_pairs.tril().flip(1)"), title="the triangle mirrored",
             says="Your triangle has its right angle in the wrong corner: position 0 sees the last position only. Row i "
                  "is True from column 0 up to column i."),
     Mistake(CAUSAL, "one-larger", edit=("torch.ones(t, t,", "torch.ones(t + 1, t + 1,"),
@@ -159,7 +160,7 @@ VARIANTS = [
     Mistake(PADDING, "both-sides", edit=("return real.unsqueeze(1) ", "return real.unsqueeze(1) & real.unsqueeze(2) "),
             title="the rows of the padding masked as well",
             says="Your mask is (b, t, t) and leaves the rows of the padding with nothing to see. What padding looks at "
-                 "is nobody's concern; the mask depends on who is looked at only, (b, 1, t)."),
+                 "does not matter; the mask depends on who is looked at only, (b, 1, t)."),
     Mistake(PADDING, "longest", edit=("torch.arange(t, ", "torch.arange(int(lengths.max()), "),
             title="as long as the longest sentence, not t",
             says="The last axis of your mask is as long as the longest sentence. The batch was padded to t, which may "
@@ -206,7 +207,7 @@ VARIANTS = [
                  "on have to be False."),
     Mistake(PADDING, "axis-too-many", edit=("return real.unsqueeze(1) ", "return real.unsqueeze(1).unsqueeze(1) "),
             title="an axis too many",
-            says="Your mask is (b, 1, 1, t), with an axis for heads. Here it is (b, 1, t); whoever has heads puts in "
+            says="Your mask is (b, 1, 1, t), with an axis for heads. Here it is (b, 1, t); a layer with heads puts in "
                  "one "
                  "more."),
     Mistake(PADDING, "squeezed", edit=("return real.unsqueeze(1) ", "return real.unsqueeze(1).squeeze() "),
@@ -457,7 +458,7 @@ VARIANTS = [
                  "have to allow it: `&`."),
     Mistake(ATTENTION, "padding-query-side", edit=("mask & padding", "mask & padding.transpose(1, 2)"),
             title="padding masked on the query side",
-            says="You blank the rows of the padding: padding looks at nobody. But real tokens still look at the "
+            says="You blank the rows of the padding: padding looks at nothing. But real tokens still look at the "
                  "padding. It is the columns that have to be hidden; padding comes as (b, 1, t), and that is how it is "
                  "joined."),
     Mistake(ATTENTION, "heads-meet-the-batch", edit=("(mask & padding).unsqueeze(1) ", "mask & padding "),
@@ -480,7 +481,7 @@ VARIANTS = [
     Mistake(ATTENTION, "diagonal-too",
             edit=("finished_masks.causal_mask(t, device=x.device) ",
                   "finished_masks.causal_mask(t, device=x.device).tril(-1) "), title="the diagonal hidden too",
-            says="No position may look at itself in your layer, and the first one may look at nobody. Input i was read "
+            says="No position may look at itself in your layer, and the first one may look at none. Input i was read "
                  "last and is not the answer: j = i is allowed."),
     Mistake(ATTENTION, "upside-down",
             edit=("finished_masks.causal_mask(t, device=x.device) ",
@@ -536,7 +537,7 @@ VARIANTS = [
             title="the rows of the padding masked as well",
             says="Your mask hides the padding's columns, which is right, and blanks its rows as well. What padding "
                  "looks "
-                 "at is nobody's concern: only who is *looked at* is masked."),
+                 "at does not matter: only who is *looked at* is masked."),
     Mistake(ATTENTION, "padding-swapped", edit=("mask & padding", "mask & ~padding"),
             title="padding the wrong way round",
             says="You let positions look at the padding and at nothing else. `padding` is True where a token is real."),
@@ -584,7 +585,7 @@ VARIANTS = [
             says="You average the keys. What is averaged are the values."),
     Mistake(ATTENTION, "roles-exchanged", edit=("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
             title="queries and keys exchanged",
-            says="Row i of your scores compares position i's *key* with everybody's queries. Row i is asked by "
+            says="Row i of your scores compares position i's *key* with the queries of all positions. Row i is asked by "
                  "position "
                  "i: its query meets the keys."),
     Mistake(ATTENTION, "softmax-twice", edit=("(scores, mask)", "(scores, mask).softmax(dim=-1)"),
@@ -860,7 +861,7 @@ VARIANTS = [
     """),
     # ------------------------------------------------------------- mutants that are right all the same
     *(Equal(exercise, f"return {result}", f"return {result}.detach()", "booleans have no gradient")
-      for exercise, result in ((CAUSAL, "everybody.tril()"), (PADDING, "real.unsqueeze(1)"))),
+      for exercise, result in ((CAUSAL, "all_pairs.tril()"), (PADDING, "real.unsqueeze(1)"))),
     Equal(PADDING, "real.unsqueeze(1)", "real.unsqueeze(-2)", "real has two axes: 1 and −2 put the new one at the same "
                  "place"),
     Equal(PADDING, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)", "lengths have one axis: 1 and −1 are the same "
@@ -871,9 +872,63 @@ VARIANTS = [
     Equal(LEAK, "torch.maximum(row, slopes.abs().amax(dim=(0, 2)))", "torch.maximum(slopes.abs().amax(dim=(0, 2)), "
                  "row)",
           "the larger of two is the same in either order"),
-    Equal(LEAK, "slopes.abs()", "slopes.abs_()", "the gradient is a new tensor that nobody else holds"),
+    Equal(LEAK, "slopes.abs()", "slopes.abs_()", "the gradient is a new tensor that no other name holds"),
     Equal(LEAK, "torch.autograd.grad(number, x, retain_graph=True)[0]",
           "torch.autograd.grad(number, x, retain_graph=True)[-1]", "one input gives one gradient, the first and the "
                  "last"),
     Equal(LEAK, "x.detach()", "x", "a copy inside a graph can be differentiated by as well"),
+
+    Mistake(HURRIED, "unchanged", instead="heads = self.attend(q, k, v)", title="the bug is still there",
+            says="The layer computes what it computed before. Put it under your leak map, and follow what is built in "
+                 "the constructor to the line that needs it."),
+    Mistake(HURRIED, "whole-triangle", edit=("self.triangle[:t, :t]", "self.triangle"),
+            title="the whole triangle, whatever the length",
+            says="You hand over all of the triangle, (t_max, t_max). The scores are (b, h, t, t), and a text is seldom "
+                 "as long as the longest: take the part that belongs to the t positions at hand."),
+    Mistake(HURRIED, "rows-only", edit=("self.triangle[:t, :t]", "self.triangle[:t]"),
+            title="the triangle cut on one side",
+            says="You cut the rows of the triangle to t and leave its columns at t_max. Both who looks and who is "
+                 "looked at are t positions."),
+    Mistake(HURRIED, "upside-down", edit=("self.triangle[:t, :t]", "self.triangle[:t, :t].T"),
+            title="the triangle upside down",
+            says="A mask arrives now, and it is transposed: positions look at the future and not at the past. Rows are "
+                 "who looks."),
+    Mistake(HURRIED, "swapped",
+            edit=("masked_fill(~mask", "masked_fill(mask"),
+            title="True and False swapped",
+            says="A mask arrives now, and you also changed what it means: the past is hidden and the future shown. In "
+                 "this layer, as in the course, True means that i may look at j."),
+    Mistake(HURRIED, "diagonal-too", edit=("dtype=torch.bool).tril()", "dtype=torch.bool).tril(-1)"),
+            title="the diagonal hidden too",
+            says="Your triangle lacks its diagonal: no position may look at itself, and the first one sees nothing at "
+                 "all. Input i was read last and is not the answer: j = i is allowed."),
+    Mistake(HURRIED, "after-softmax",
+            edit=("scores = scores.masked_fill(~mask, -math.inf)", "return torch.softmax(scores, -1) * mask @ v"),
+            title="masked after the softmax",
+            says="You clear the hidden weights after the softmax, where the hidden scores have had their share in the "
+                 "sum: the future still comes through. `attend` masked at the right place before."),
+    Mistake(HURRIED, "made-on-the-cpu",
+            edit=("self.triangle[:t, :t]", "torch.ones(t, t, dtype=torch.bool).tril()"),
+            title="a new triangle, always on the CPU",
+            says="You make a new triangle in `forward`, on the CPU whatever device the scores are on. The layer keeps one "
+                 "that moves with it."),
+    Mistake(HURRIED, "no-buffer",
+            edit=(('self.register_buffer("triangle", torch.ones(t_max, t_max, dtype=torch.bool).tril())',
+                   "pass"),
+                  ("self.triangle[:t, :t]", "torch.ones(t, t, dtype=torch.bool, device=x.device).tril()")),
+            title="the stored triangle was removed",
+            says="The outputs are right, and the layer no longer stores its triangle: a file of weights that holds one "
+                 "does not fit any more."),
+    Alias(HURRIED, "last-row", of="unchanged", edit=("self.triangle[:t, :t]", "self.triangle[t - 1, :t]")),
+    Alias(HURRIED, "not-asked-for", of="unchanged", edit=("self.triangle[:t, :t]", "mask=None")),
+    Same(HURRIED, "by-name", edit=("k, v, self.triangle[:t, :t]", "k, v, mask=self.triangle[:t, :t]")),
+    Same(HURRIED, "in-attend", edit=(("if mask is not None:", "t = q.shape[-2]\n        if True:"),
+                                     ("masked_fill(~mask,", "masked_fill(~self.triangle[:t, :t],"),
+                                     ("k, v, self.triangle[:t, :t]", "k, v"))),
+    Same(HURRIED, "made-anew", edit=("self.triangle[:t, :t]",
+                                     "torch.ones(t, t, dtype=torch.bool, device=x.device).tril()")),
+    Same(HURRIED, "torchs-own", edit=("self.attend(q, k, v, self.triangle[:t, :t])",
+                                      "F.scaled_dot_product_attention(q, k, v, is_causal=True)")),
+    Equal(HURRIED, "self.triangle", "self.triangle.detach()", "booleans have no gradient to be cut off from"),
+    Same(HURRIED, "last-corner", edit=("self.triangle[:t, :t]", "self.triangle[-t:, -t:]")),
 ]
