@@ -31,7 +31,7 @@ NAME = "05_masking"
 (SOURCE,) = sources([NAME])
 LESSON = load_lesson(NAME)
 ASKED = Prediction("noise", "C", {"A": "a is `tempting`", "B": "b <b>bold</b>", "C": "c is so"})
-ONE = Lesson("99_one", "One", 60, LESSON.exercises[:1], (ASKED,))
+ONE = Lesson("99_one", "One", LESSON.exercises[:1], (ASKED,))
 
 # --------------------------------------------------------------------------------------- what students get
 
@@ -56,7 +56,7 @@ def test_students_get_the_commented_lines_where_they_stand():
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
-        (BUG.replace("    # return q\n", "    return q\n"), "line 8: .* has to be comments"),
+        (BUG.replace("    # return q\n", "    return q\n"), "line 8: .* is written as comments"),
         ("### BEGIN SOLUTION\nx = 1\n### STUDENT GETS\n\n### END SOLUTION", "followed by no lines"),
         ("### STUDENT GETS\n# x = 2", "line 1: .* outside of a solution"),
         ("### BEGIN SOLUTION\n### STUDENT GETS\n# a\n### STUDENT GETS\n# b\n### END SOLUTION", "twice"),
@@ -161,13 +161,15 @@ class Sly(str):
     __hash__ = str.__hash__
 
 
-@pytest.mark.parametrize("value", ["C", " c", "c\n", Sly("C")])
+@pytest.mark.parametrize("value", ["C", " c", "c\n", Sly("C")], ids=["plain", "space", "line", "sly"])
 def test_case_and_spaces_are_forgiven(value):
     assert (predicted(ASKED, value).state, predicted(ASKED, value).chosen) == (MADE, "C")
 
 
 @pytest.mark.parametrize(
-    "value", ["D", "", "C" * 10**7, "<script>alert(1)</script>", 3, None, ["C"], Angry(), str, "C" + " " * 50]
+    "value",
+    ["D", "", "C" * 10**7, "<script>alert(1)</script>", 3, None, ["C"], Angry(), str, "C" + " " * 50],
+    ids=[f"value {place}" for place in range(10)],
 )
 def test_what_is_no_choice_is_none_and_is_not_asked_for_anything(value):
     made = predicted(ASKED, value)
@@ -221,7 +223,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("sent", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("sent", HOSTILE, ids=lambda sent: "")
 def test_of_whatever_else_is_sent_nothing_is_believed_and_nothing_costs(sent):
     made = judge_predictions(ONE, {"noise": CheckRun(sent)})["noise"]
     assert (made.state, made.chosen) == (NOT_YET, "")
@@ -296,7 +298,7 @@ def test_feedback_shows_a_students_own_prediction_and_no_points_for_it():
 
 
 def test_a_lesson_without_predictions_says_nothing_of_them():
-    plain = Lesson("99_one", "One", 60, LESSON.exercises[:1])
+    plain = Lesson("99_one", "One", LESSON.exercises[:1])
     assert predictions_text(plain, CLASS[-1:]) == "" and "What they predicted" not in report_page(plain, CLASS[-1:])
 
 
@@ -322,7 +324,7 @@ def changed(tmp_path, old="", new="", asked=None, mistakes=None):
     (tmp_path / "mistakes.py").write_text(told.replace(*mistakes) if mistakes else told, encoding="utf-8")
     made = Changed(NAME, tmp_path)
     if asked is not None:
-        made.__dict__["asked"] = Lesson(NAME, LESSON.title, LESSON.minutes, LESSON.exercises, asked)
+        made.__dict__["asked"] = Lesson(NAME, LESSON.title, LESSON.exercises, asked)
     return made
 
 
@@ -390,7 +392,7 @@ def test_an_author_is_told_when_a_prediction_is_checked_first_or_shown_by_nothin
             "solution",
         ),
         ("# heads = self.attend(q, k, v)\n", "# heads = self.attend(q, k, q)\n", None, "another program"),
-        ("# heads = self.attend(q, k, v)\n", "heads = self.attend(q, k, v)\n", None, "has to be comments"),
+        ("# heads = self.attend(q, k, v)\n", "heads = self.attend(q, k, v)\n", None, "is written as comments"),
         ("", "", ('HURRIED, "unchanged"', 'HURRIED, "left"'), "has no Mistake 'unchanged'"),
         (
             "    return all_pairs.tril()\n",

@@ -2,7 +2,9 @@
 
 import inspect
 import math
+import re
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -260,3 +262,48 @@ def test_the_attention_has_the_parameters_of_multi_head_attention():
     names = {name: tuple(p.shape) for name, p in masks.CausalSelfAttention(6, 2).named_parameters()}
     square = dict.fromkeys(["to_queries.weight", "to_keys.weight", "to_values.weight", "unify.weight"], (6, 6))
     assert names == {**square, "unify.bias": (6,)}
+
+
+# ------------------------------------------------------------------------------------- what the lesson says
+
+
+def printed(words):
+    """What the cell whose source holds these words printed in the executed lesson."""
+    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
+    (cell,) = [cell for cell in cells if cell.cell_type == "code" and words in cell.source]
+    return "".join(output.text for output in cell.outputs if output.output_type == "stream")
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
+
+
+def truth(name):
+    return LESSON.prediction(name).truth
+
+
+def test_the_model_without_a_mask_ends_where_the_prediction_says():
+    start, end = numbers(printed("class AllSeeing"))
+    assert truth("loss_without_mask") == "C" and abs(start - math.log(8)) < 0.1
+    assert math.log(8) / 12 < end < 0.3  # about 0.2, and neither 0, 1 nor 2.1
+
+
+def test_without_a_mask_every_position_but_the_last_knows_its_answer_and_with_it_none_does():
+    seeing, last, causal, causal_last = numbers(printed("def loss_by_position"))
+    assert seeing < 0.05 and last > math.log(8)
+    assert abs(causal - math.log(8)) < 0.02 and abs(causal_last - math.log(8)) < 0.02
+
+
+def test_the_leak_map_of_what_goes_through_detach_is_as_the_prediction_says():
+    assert truth("leak_of_detached") == "B" and set(numbers(printed("def peeking"))) == {0.0}
+    lines = printed("models = {").splitlines()
+    assert [line.split()[-1] for line in lines] == ["6", "6", "0"] and all("diagonal 0.0," in line for line in lines)
+
+
+@pytest.mark.parametrize("b,t,e,h", SIZES)
+def test_the_mended_layer_is_pytorchs_own(b, t, e, h):
+    layer, x = ANSWERS.make("HurriedAttention")(e, h, t + 3), torch.randn(b, t, e)
+    q, k, v = (part.view(b, t, h, e // h).transpose(1, 2) for part in layer.to_qkv(x).chunk(3, dim=-1))
+    heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    near(layer(x), layer.unify(heads.transpose(1, 2).reshape(b, t, e)))
+    assert set(layer.state_dict()) == {"to_qkv.weight", "to_qkv.bias", "unify.weight", "unify.bias", "triangle"}

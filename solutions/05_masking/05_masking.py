@@ -23,7 +23,7 @@
 # |---|---|
 # | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and an instrument that finds leaks; and you mend a layer that has one wrong line |
 # | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
-# | **It takes** | about 95 minutes: seven exercises, 25 points, and two predictions |
+# | **It takes** | about 115 minutes: seven exercises, 25 points, and two predictions |
 # | **It computes** | in seconds, on any laptop |
 #
 # Sizes are b for the batch, t for the positions that look, s for the positions that are looked at, e for the width, and
@@ -263,7 +263,17 @@ for name, weights in [("after", after), ("before", before)]:
     rounded = [round(weight, 3) for weight in weights.tolist()]
     print(f"{name:>6}: {rounded}, sum {weights.sum().item():.3f}")
 
+# %% tags=["show"]
+plots.diagrams.mask_flow()
+
 # %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above: the scores of four positions, and the mask. Below: the scores with −∞ wherever the mask says
+# no, and their softmax. Each row of weights adds up to 1 over what it may see.
+#
+# </div>
+#
 # Masked afterwards, two thirds of the weight are missing. The hidden score took its share of the sum, and then its
 # weight was thrown away. Raise that score and the other two weights shrink: they still *tell* something about what they
 # must not see. We will measure this leak at the end of the lesson. Masked before, the hidden score does not enter at
@@ -548,7 +558,7 @@ check(CausalSelfAttention)
 # Back to the guessing game, with the same noise and the same training. Only the attention differs. The loss is now
 # taken apart by position, on noise that neither model has met.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and far above the landmark of log 8 at position 11. With the causal mask it lies on the landmark, 2.08, at every position."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the landmark of log 8, at position 11. With the causal mask it lies on the landmark, 2.08, at every position."}}
 def loss_by_position(model):
     """The loss at each of the twelve positions, over 2,000 fresh stretches of noise: (12,)."""
     with torch.no_grad():
@@ -561,7 +571,8 @@ causal, _ = play(CausalSelfAttention(32, 1))
 places = range(12)
 by_position = {"every position sees all": loss_by_position(seeing), "causal": loss_by_position(causal)}
 series = {name: (places, losses) for name, losses in by_position.items()}
-plots.curves(series, "position", "loss", landmarks={"an honest guess: log 8": math.log(8)})
+plots.curves(series, "position", "loss", landmarks={"log 8": math.log(8)})
+plt.ylim(0, 3)
 plt.show()
 for name, losses in by_position.items():
     first, last = losses[:11].mean().item(), losses[11].item()
