@@ -560,7 +560,7 @@ check(CausalSelfAttention)
 
 # %% tags=["show"] mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the landmark of log 8, at position 11. With the causal mask it lies on the landmark, 2.08, at every position."}}
 def loss_by_position(model):
-    """The loss at each of the twelve positions, over 2,000 fresh stretches of noise: (12,)."""
+    """The loss at each of the twelve positions, on 2,000 fresh pieces of noise: (12,)."""
     with torch.no_grad():
         inputs, targets = next_token_pairs(torch.randint(8, (2000, 13)).to(device()))
         losses = F.cross_entropy(model(inputs).transpose(1, 2), targets, reduction="none")
@@ -569,7 +569,10 @@ def loss_by_position(model):
 torch.manual_seed(1)
 causal, _ = play(CausalSelfAttention(32, 1))
 places = range(12)
-by_position = {"every position sees all": loss_by_position(seeing), "causal": loss_by_position(causal)}
+by_position = {
+    "every position sees all": loss_by_position(seeing),
+    "causal": loss_by_position(causal),
+}
 series = {name: (places, losses) for name, losses in by_position.items()}
 plots.curves(series, "position", "loss", landmarks={"log 8": math.log(8)})
 plt.ylim(0, 3)
@@ -755,7 +758,7 @@ check.prediction("leak_of_detached", leak_of_detached)
 
 # %% tags=["show"]
 def changed_outputs(model, x, tries=8):
-    """Entry [i, j] is True where other numbers at input j changed output i: (t, t), booleans."""
+    """[i, j] is True where other numbers at input j changed output i: (t, t), booleans."""
     t, before = x.shape[1], model(x)
     changed = torch.zeros(t, t, dtype=torch.bool, device=x.device)
     for j in range(t):
@@ -777,8 +780,10 @@ plots.mask_row(
 )
 plt.show()
 for name, model in models.items():
-    slope, changes = leak_map(model, x).triu(1).max().item(), maps[name].triu(1).sum().item()
-    print(f"{name}: largest slope above the diagonal {slope}, outputs changed there {changes}")
+    slope = leak_map(model, x).triu(1).max().item()
+    changes = maps[name].triu(1).sum().item()
+    print(f"{name}: largest slope above the diagonal {slope}, "
+          f"outputs changed there {changes}")
 
 # %% [markdown]
 # <div class="figure-caption">
