@@ -106,7 +106,7 @@ LIST = "**Further reading**\n\n- **[One](https://a.org)**, first.\n- [Two](https
         (
             "early_words",
             "The **cross-entropy** is a loss. Cross-entropy again.",
-            "Cross-entropy is a loss. **Cross-entropy**.",
+            "Cross-entropy is a loss.\n\n**Cross-entropy** it is.",
         ),
         ("early_words", "`perplexity(x)` and a softmax.", "The perplexity\nof it."),
         (

@@ -25,8 +25,8 @@ HOME = re.compile(r"\[lesson (\d+)\]")
 ROLE = re.compile(r"\{(?:term|doc|ref|numref)\}`")
 
 
-# The terms that no lesson may use before their own without a link, each with the forms in which prose says it. Words that
-# also mean something else (head, key, value, rank, mask) are left to the author.
+# The terms that no lesson may use before their own without a link, each with the forms in which prose says it. Words
+# that also mean something else (head, key, value, rank, mask) are left to the author.
 FIRST_USES = {
     "adam": ("Adam",),
     "adamw": ("AdamW",),
@@ -110,7 +110,7 @@ def places(markdown: str) -> set[str]:
 
 
 def broken_links(source: Source) -> list[str]:
-    """Links of a lesson that do not hold in the repository, in a student's copy and on the site; the missing next one."""
+    """Links of a lesson that do not hold in the repository, in a student's copy or on the site; the next one, if missing."""
     texts = [cell.source for cell in source.cells_as_written() if cell.cell_type == "markdown"]
     found = []
     for text in texts:

@@ -5,8 +5,8 @@ A number in prose is held where
 - it stands in the lesson's code, or in a formula or a code span of the same paragraph;
 - its paragraph cites a source, by a link;
 - the lesson's tests, tests/test_lesson_NN.py, say it;
-- it is of a kind that claims nothing: up to twelve, a year, a shape, the number of a lesson, section or exercise, what a
-  card or the head of the lesson gives in minutes and points.
+- it is of a kind that claims nothing: up to twelve, a year, a shape, the number of a lesson, section or exercise, what
+  a card or the head of the lesson gives in minutes and points.
 """
 
 from __future__ import annotations
