@@ -110,7 +110,7 @@ def places(markdown: str) -> set[str]:
 
 
 def broken_links(source: Source) -> list[str]:
-    """Links of a lesson that do not hold in the repository, in a student's copy or on the site; the next one, if missing."""
+    """Links of a lesson that do not hold in the repository, in a student's copy or on the site."""
     texts = [cell.source for cell in source.cells_as_written() if cell.cell_type == "markdown"]
     found = []
     for text in texts:

@@ -60,7 +60,7 @@ class Minutes:
 def minutes(source: Source) -> Minutes:
     """How long that lesson takes."""
     cells, lesson = source.cells_as_written(), source.lesson
-    cards = sum(exercise.minutes for exercise in lesson) + A_PREDICTION * len(getattr(lesson, "predictions", ()))
+    cards = sum(exercise.minutes for exercise in lesson) + A_PREDICTION * len(lesson.predictions)
     return Minutes(
         words=sum(count_words(cell.source) for cell in cells if cell.cell_type == "markdown"),
         lines=sum(count_lines(cell.source) for cell in cells if is_read(cell)),
