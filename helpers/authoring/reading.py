@@ -17,7 +17,7 @@ Rule = Callable[[Source], list[str]]
 
 LONGEST_LINE = 120  # characters of the .py
 LONGEST_CAPTION = 69  # words
-LONGEST_PARAGRAPH = 100  # words: half of a phone's screen, 390 by 844 pixels, holds so many of the site's
+LONGEST_PARAGRAPH = 100  # words: a phone, 390 by 844 pixels, shows about 250 of the site's at a time
 
 # The words that the house does not use, and what it writes.
 ANTIQUE = {
@@ -77,7 +77,7 @@ def long_captions(source: Source) -> list[str]:
 
 
 def long_paragraphs(source: Source) -> list[str]:
-    """Paragraphs that fill more than half of a phone's screen, captions aside."""
+    """Paragraphs that fill more than two fifths of a phone's screen, captions aside."""
     return [
         f"{count_words(paragraph)} words: {_beginning(paragraph)}"
         for paragraph in paragraphs(source)
