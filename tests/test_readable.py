@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from helpers.authoring.lesson_source import sources
+from helpers.authoring.lesson_source import ROOT, Source, sources
+from helpers.authoring.linking import FIRST_USES, GLOSSARY, glossary, places, slug, trouble_with
 from helpers.authoring.minutes import Minutes, count_lines, count_words
+from helpers.authoring.numbers import claims, is_held, numbers_of
 from helpers.authoring.reading import RULES
+from helpers.authoring.site import pages_for_site
 
 LESSONS = sources()
 TABLE = Path(__file__).parent / "not_yet.toml"
@@ -54,3 +58,120 @@ def test_words_are_those_that_are_read():
     assert count_words("A formula, $w_{ij} = q_i^T k_j$, is one word.") == 6
     assert count_words("<div class='card'>one</div>") == 1
     assert count_lines("x = 1\n\n\ny = 2\n") == 2
+
+
+# --------------------------------------------------------------------------------------------------- prose
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A function from the Markdown of one cell to a lesson 5 that holds it and no more."""
+
+    def write(markdown: str) -> Source:
+        lines = "".join(f"# {line}".rstrip() + "\n" for line in markdown.split("\n"))
+        (tmp_path / "05_masking.py").write_text(f"# %% [markdown]\n{lines}", encoding="utf-8")
+        return Source("05_masking", tmp_path)
+
+    return write
+
+
+LIST = "**Further reading**\n\n- **[One](https://a.org)**, first.\n- [Two](https://b.org), then."
+
+
+@pytest.mark.parametrize(
+    "rule, kept, broken",
+    [
+        ("old_words", "No position knows.", "Nobody knows."),
+        ("old_words", "A slippery slope; the whole.", "A slip\nof the pen."),
+        ("long_lines", "x" * 118, "x" * 119),
+        ("long_lines", "| " + "x" * 200 + " |", "- " + "x" * 200),
+        ("long_lines", f"[a](https://{'x' * 200})", f"[{'x' * 200}](https://a)"),
+        (
+            "long_captions",
+            '<div class="figure-caption">\n' + "word " * 69 + "</div>",
+            '<div class="figure-caption">\n' + "word " * 70 + "</div>",
+        ),
+        ("long_paragraphs", "word " * 100 + "\n\n" + "word " * 100, "word " * 101),
+        ("further_reading", LIST, LIST.replace("**[One](https://a.org)**", "[One](https://a.org)")),
+        ("further_reading", LIST, LIST.replace("[Two](https://b.org)", "Two")),
+        ("further_reading", LIST, "**Further reading.** One, 2017. Two, 2018."),
+        ("further_reading", LIST, "Nothing."),
+        ("papers", "As [Ba et al., 2016](https://arxiv.org/abs/1607.06450) say.", "As Ba et al. say."),
+        ("papers", f"Nothing.\n\n{LIST}", "It helps (Press and Wolf, 2017)."),
+        (
+            "early_words",
+            "A [perplexity](../../site/glossary.md#perplexity) of 2. Its perplexity.",
+            "A perplexity of 2.",
+        ),
+        (
+            "early_words",
+            "The **cross-entropy** is a loss. Cross-entropy again.",
+            "Cross-entropy is a loss.\n\n**Cross-entropy** it is.",
+        ),
+        ("early_words", "`perplexity(x)` and a softmax.", "The perplexity\nof it."),
+        (
+            "numbers",
+            "Lesson 14 has 12 rows, (32, 64), in 2017: `8192` is $2^{13}$ or 8192.",
+            "It is 3.217 times as fast.",
+        ),
+        ("numbers", "It is [3.217](https://a.org) times as fast.", "It is 3.217 times as fast, [as said](../a.ipynb)."),
+    ],
+)
+def test_a_rule_finds_what_breaks_it_and_nothing_else(written, rule, kept, broken):
+    assert RULES[rule](written(kept)) == []
+    assert len(RULES[rule](written(broken))) == 1
+
+
+def test_a_number_is_held_by_what_is_printed_near_by_to_its_own_digits():
+    near = numbers_of(["loss 0.1734 after 1,400 steps", "share 0.256"])
+    assert all(is_held(number, set(), near) for number in ("0.17", "0.173", "1,400", "25.6", "26"))
+    assert not any(is_held(number, set(), near) for number in ("0.18", "0.172", "1,401", "27", "2.6"))
+    assert [number for number, _ in claims("From 20 to 3.5 of GPT-2 in 32-bit floats, section 14.2.")] == ["20", "3.5"]
+
+
+# --------------------------------------------------------------------------------------- links and glossary
+
+
+@pytest.mark.parametrize(
+    "address, holds",
+    [
+        ("../../site/glossary.md#cross-entropy", True),
+        ("../../site/glossary.md#adamw", True),
+        ("../../site/glossary.md#AdamW", False),
+        ("../../site/glossary.md#term-adamw", False),
+        ("../../site/notation.md", True),
+        ("../../site/notation.md#in-code", True),
+        ("../../site/authors.md", False),
+        ("../../solutions/01_dot_product_attention/01_dot_product_attention.ipynb", False),
+        ("../01_dot_product_attention/01_dot_product_attention.ipynb", True),
+        ("../01_dot_product_attention/01_dot_product_attention.ipynb#first", False),
+        ("../99_nowhere/99_nowhere.ipynb", False),
+        ("#the-end", False),
+        ("https://arxiv.org/abs/1706.03762", True),
+    ],
+)
+def test_a_link_holds_where_every_reader_is_or_is_named(address, holds):
+    assert bool(trouble_with(address, LESSONS[4])) != holds
+
+
+def test_every_entry_of_the_glossary_can_be_linked_to_and_says_where_it_is_explained():
+    text, terms = GLOSSARY.read_text(encoding="utf-8"), glossary()
+    names = [term.name for term in terms]
+    assert len(names) >= 70 and names == sorted(names, key=str.lower) and len(set(names)) == len(names)
+    assert {term.anchor for term in terms} <= places(text) and set(FIRST_USES) <= {term.anchor for term in terms}
+    assert all(term.anchor == slug(term.name) for term in terms)
+    there = {source.lesson.number for source in LESSONS}
+    assert {term.lesson for term in terms} <= there
+
+
+@pytest.mark.parametrize("page", ["glossary.md", "notation.md"])
+def test_the_pages_that_students_get_link_to_what_students_have(page):
+    text = (ROOT / "site" / page).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)|^\[[^\]]+\]: (\S+)$", text, re.MULTILINE)
+    local = [target for pair in targets for target in pair if target and not target.startswith("https://")]
+    assert local and all((ROOT / "site" / target).is_file() for target in local)
+    assert all(target.startswith("../notebooks/") or target in ("glossary.md", "notation.md") for target in local)
+    turned = pages_for_site(text)
+    assert "../notebooks" not in turned and "<a id" not in turned and "](lessons/01_" in turned
+    defined = set(re.findall(r"^\[([^\]]+)\]:", text, re.MULTILINE))
+    assert not [name for name in re.findall(r"\[(lesson \d+)\](?![(:])", turned) if name not in defined]

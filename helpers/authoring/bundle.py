@@ -31,6 +31,7 @@ HOLDS = (
     "nbgrader_config.py",
     "helpers",
     "notebooks",
+    "site/glossary.md",
     "site/notation.md",
 )
 KEEPS_BACK = (*(f"helpers/{room}/" for room in INSTRUCTORS_ROOMS), "solutions/", "exam/", "tests/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import os
@@ -63,6 +64,10 @@ class Source:
         _name_cells(notebook)
         return notebook
 
+    def cells_as_written(self) -> list[nbformat.NotebookNode]:
+        """All cells, read once for as long as the .py is the same: to look at, and not to change."""
+        return _cells_as_written(self, self.script.stat().st_mtime_ns)
+
     def cells(self) -> dict[str, str]:
         """The sources of the cells that have a grade_id, by that id, as solved: what students get is left out."""
         return {name: as_solved(text) for name, text in sources_of(self.read()).items()}
@@ -86,6 +91,11 @@ def sources(names: list[str] | None = None) -> list[Source]:
         if name not in there:
             raise SystemExit(f"There is no lesson called {name!r} in solutions/. There is: {', '.join(there)}.")
     return [Source(name, SOLUTIONS / name) for name in (names or there)]
+
+
+@functools.cache
+def _cells_as_written(source: Source, changed: int) -> list[nbformat.NotebookNode]:
+    return source.read().cells
 
 
 def _style_cards(notebook: nbformat.NotebookNode) -> None:

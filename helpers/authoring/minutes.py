@@ -59,8 +59,8 @@ class Minutes:
 
 def minutes(source: Source) -> Minutes:
     """How long that lesson takes."""
-    cells, lesson = source.read().cells, source.lesson
-    cards = sum(exercise.minutes for exercise in lesson) + A_PREDICTION * len(getattr(lesson, "predictions", ()))
+    cells, lesson = source.cells_as_written(), source.lesson
+    cards = sum(exercise.minutes for exercise in lesson) + A_PREDICTION * len(lesson.predictions)
     return Minutes(
         words=sum(count_words(cell.source) for cell in cells if cell.cell_type == "markdown"),
         lines=sum(count_lines(cell.source) for cell in cells if is_read(cell)),
@@ -70,7 +70,7 @@ def minutes(source: Source) -> Minutes:
 
 def said_at_the_head(source: Source) -> int | None:
     """The minutes that the lesson's first cell gives; None where it gives none."""
-    found = HEAD.search(source.read().cells[0].source)
+    found = HEAD.search(source.cells_as_written()[0].source)
     return int(found[1]) if found else None
 
 

@@ -107,6 +107,12 @@ check(doubled)
 # ## What you can do now
 #
 # ...
+#
+# **Further reading**
+#
+# - **[Who, *Title*, year](https://...)**, section ...: the one to read first.
+#
+# **Next:** [lesson ..., *Title*](../NN_topic/NN_topic.ipynb)
 '''  # noqa: E501 - jupytext keeps a cell's metadata on one line
 
 MISTAKES = '''"""What students get wrong in lesson {number}, and what to tell them."""

@@ -49,6 +49,8 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDS = {"hide-input", "hide-output", "hide-cell"}
 
 MARKDOWN_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^()\s]+)\)")
+DEFINED_LINK = re.compile(r"^\[([^\]]+)\]: (\S+)\n?", re.MULTILINE)
+LAB_ANCHOR = re.compile(r"^(#+ )<a id=\"[^\"]+\"></a>", re.MULTILINE)
 MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(")
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 HTML_ALT = re.compile(r"""\balt\s*=\s*(?:"\s*[^"\s]|'\s*[^'\s])""", re.IGNORECASE)
@@ -143,10 +145,11 @@ def stage(source: Path, *, site: Path, solutions: Path) -> list[Part]:
     (source / "_static").mkdir(exist_ok=True)
     (source / "_static" / "drawn.css").write_text(drawn_colours(), encoding="utf-8")
     for page in sorted(site.glob("*.md")):
-        text = without_dead_lessons(page.read_text(encoding="utf-8"), known)
+        text = without_dead_lessons(pages_for_site(page.read_text(encoding="utf-8")), known)
         if page.name == "index.md":
             others = sorted(
-                (p.stem for p in site.glob("*.md") if p.name != "index.md"), key=lambda n: (n != "notation", n)
+                (p.stem for p in site.glob("*.md") if p.name != "index.md"),
+                key=lambda n: (n != "notation", n != "glossary", n),
             )
             text = text.replace(LISTED_HERE, landing_list(parts)) + toctrees(parts, others)
         (source / page.name).write_text(text, encoding="utf-8")
@@ -266,6 +269,22 @@ def links_for_site(markdown: str) -> str:
     """Links as a page in lessons/ needs them, from links as a notebook in solutions/NN_topic/ has them."""
     markdown = re.sub(r"\]\(\.\./\.\./site/", "](../", markdown)
     return re.sub(r"\]\(\.\./(\d\d_\w+)/\1\.ipynb", r"](\1.ipynb", markdown)
+
+
+def pages_for_site(markdown: str) -> str:
+    """A page of site/ as Sphinx needs it, from the same page as a student's copy has it.
+
+    There it lies two folders from the lessons, JupyterLab needs anchors where a heading has capitals, and links that
+    come again and again are defined once, at the end.
+    """
+    markdown = re.sub(r"\.\./notebooks/(\d\d_\w+)/\1\.ipynb", r"lessons/\1.ipynb", LAB_ANCHOR.sub(r"\1", markdown))
+    addresses = dict(DEFINED_LINK.findall(markdown))
+    markdown = DEFINED_LINK.sub("", markdown)
+    return re.sub(
+        r"\[([^\[\]]+)\](?![\[(:])",
+        lambda match: f"{match[0]}({addresses[match[1]]})" if match[1] in addresses else match[0],
+        markdown,
+    )
 
 
 def without_dead_lessons(markdown: str, known: set[str]) -> str:

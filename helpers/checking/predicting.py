@@ -24,6 +24,7 @@ class Predicted:
 
     @property
     def right(self) -> bool:
+        """Is the choice the true one?"""
         return self.chosen == self.prediction.truth
 
 
