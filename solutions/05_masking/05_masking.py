@@ -102,8 +102,9 @@ check(next_token_pairs)
 # Now let a small model play. To make the game as hard as it can be, the text is pure noise: each token is one of eight
 # letters, drawn at random. No model can guess such a letter from the ones before. Call a model **honest** if it uses
 # only the past. The best that an honest model can do is to give each of the eight a probability of 1/8. Its loss is the
-# **cross-entropy**, minus the logarithm of the probability that it gave to the right letter, on average; that is then
-# $\log 8 \approx 2.08$. In the long run no honest loss is lower.
+# **cross-entropy**, minus the logarithm of the probability that it gave to the right letter, on average.
+#
+# That is then $\log 8 \approx 2.08$. In the long run no honest loss is lower.
 #
 # The model has one layer of attention. A vector for the letter plus a vector for its place goes in, and scores
 # for the eight letters come out, at every position.
@@ -269,8 +270,8 @@ plots.diagrams.mask_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: the scores of four positions, and the mask. Below: the scores with −∞ wherever the mask says
-# no, and their softmax. Each row of weights adds up to 1 over what it may see.
+# **How to read it.** Above: the scores of four positions, and the mask. Below: the scores with −∞ wherever the mask
+# says no, and their softmax. Each row of weights adds up to 1 over what it may see.
 #
 # </div>
 #
@@ -344,11 +345,12 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Row i is the position that looks, column j the one that is looked at; a filled cell means that i
-# may look at j, a hatched one that it may not. The causal mask hides a triangle, padding hides whole **columns**. On
-# the right, compare with the left: padding at the end of a sentence takes nothing from rows 0 to 3, whose triangle ends
-# before it. What it takes away is in rows 4 and 5, and they are padding themselves.
+# may look at j, a hatched one that it may not. The causal mask hides a triangle, padding hides whole **columns**.
 #
 # </div>
+#
+# Compare the right picture with the left: padding at the end of a sentence takes nothing from rows 0 to 3, whose
+# triangle ends before it. What it takes away is in rows 4 and 5, and they are padding themselves.
 
 # %% [markdown]
 # ## A row with nothing to see
@@ -390,7 +392,7 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
     print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
 
 # %% [markdown]
-# Half precision, float16, ends at −65,504. There −1e20 *is* −∞, and the NaN is back; or PyTorch refuses to fill it in
+# Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is back; or PyTorch refuses to fill it in
 # at all. `torch.finfo(scores.dtype).min` is the lowest number of whatever type the scores have. But think of what it
 # does to a row with nothing to see: all scores are equal, so all weights are 1/s, and the position attends evenly to
 # everything that was hidden from it. No NaN, and no mask either. What we want is a row of zeros: nothing to see,
@@ -471,11 +473,13 @@ plt.show()
 #
 # **How to read it.** A hatched cell is exactly 0. The columns of padding are hatched, and so is everything above a
 # diagonal. Each row adds up to 1, with one exception: the first row on the right is padding that could only have looked
-# at itself, and is all zeros. The first real word of every sentence has no other position to look at and gives itself
-# the weight 1. The two rows of padding on the left look evenly at the three words, because the vector of padding is
-# zero; that does no harm, for no position looks back at them.
+# at itself, and is all zeros.
 #
 # </div>
+#
+# The first real word of every sentence has no other position to look at and gives itself the weight 1. The two rows of
+# padding on the left look evenly at the three words, because the vector of padding is zero; that does no harm, for no
+# position looks back at them.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -485,7 +489,8 @@ plt.show()
 # builds, has an encoder and a decoder.) Projections and heads are those of lesson 4 and are written for you: queries,
 # keys and values come as (b, h, t, d), where d = e/h is the width of one head. What remains is the middle:
 #
-# $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
+# $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad
+# w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
 # The mask is for **positions**: (t, t), whatever the width is. All heads see the same. With padding it becomes (b, t,
 # t), and then mind the axes: scores are (b, h, t, t), and broadcasting lines up axes *from the right*, so b would meet
@@ -698,11 +703,13 @@ for name, leak in leaks.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Row i, column j: how fast output i moves when input j does. Above the diagonal is the future;
-# hatched cells are exactly zero, 0.00 is only small. In the middle every forbidden *weight* is zero, and the future
-# comes through all the same, in places more strongly than without a mask: by way of the sum in the softmax, on which
-# all the other weights depend. On the right nothing comes through.
+# hatched cells are exactly zero, 0.00 is only small.
 #
 # </div>
+#
+# In the middle every forbidden *weight* is zero, and the future comes through all the same, in places more strongly
+# than without a mask: by way of the sum in the softmax, on which all the other weights depend. On the right nothing
+# comes through.
 #
 # Now the layer that you have written, with random weights, over several heads, and the question put as strictly as it
 # can be: not "nearly", but equal to zero.
@@ -798,10 +805,11 @@ for name, model in models.items():
 # good evidence, and no proof. The proof is the triangle in the code.
 #
 # Both take a model as a black box, from vectors to vectors. A whole language model reads token numbers, and there is no
-# derivative by a number of that kind: apply them to the part behind the embedding.
+# derivative by a number of that kind: apply them to the part behind the
+# [embedding](../../site/glossary.md#embedding).
 #
-# As a last comparison, the layer beside PyTorch's own attention, which knows the causal mask under the name
-# `is_causal`:
+# As a last comparison, the layer beside PyTorch's own attention, which knows the
+# [causal mask](../../site/glossary.md#causal-mask) under the name `is_causal`:
 
 # %% tags=["show", "nbval-check-output"]
 def heads_of(projection):
@@ -877,13 +885,14 @@ check(HurriedAttention)
 # %% [markdown]
 # ## What you can do now
 #
-# You can set up the guessing game on which language models are trained; say with booleans who may look at whom; write a
-# softmax that obeys, in any precision, in both directions, and for rows that have nothing to see; build the
-# self-attention of a language model; and find out of any model whether it reads ahead.
+# You can set up the guessing game on which language models are trained; say with booleans which position may look at
+# which; write a softmax that obeys, in any precision, in both directions, and for rows that have nothing to see;
+# build the self-attention of a language model; and find out of any model whether it reads ahead.
 #
 # **Three questions to think about**
 #
-# <details><summary>1. Each layer by itself is causal. Can the future get through two of them, one after the other?</summary>
+# <details><summary>1. Each layer by itself is causal. Can the future get through two of them, one after the
+# other?</summary>
 #
 # No. Output i of the second layer depends on outputs j ≤ i of the first, and each of those on inputs no later than j.
 # In matrices: the product of two lower triangles is a lower triangle. What does grow with depth is the reach backwards:
@@ -897,7 +906,8 @@ check(HurriedAttention)
 # padding in front, or without the triangle as in an encoder, you need it.
 #
 # </details>
-# <details><summary>3. Attention is masked correctly, and the leak map still shows entries above the diagonal. Where else would you look?</summary>
+# <details><summary>3. Attention is masked correctly, and the leak map still shows entries above the diagonal. Where
+# else would you look?</summary>
 #
 # At everything that mixes positions. A normalisation whose mean runs over the positions (or over the batch and the
 # positions, in training mode), a convolution that is centred on its position, a maximum over the sentence, a reversed
@@ -908,7 +918,7 @@ check(HurriedAttention)
 # **Further reading**
 #
 # - **A. Vaswani et al., [Attention is all you need](https://arxiv.org/abs/1706.03762), *NeurIPS* 2017**, sections 3.1
-#   and 3.2.3: the mask, and outputs that are offset by one position. The one to read first.
+#   and 3.2.3: the mask, and outputs that are offset by one position.
 # - M. Germain, K. Gregor, I. Murray and H. Larochelle,
 #   [MADE: Masked autoencoder for distribution estimation](https://arxiv.org/abs/1502.03509), *ICML* 2015, section 4:
 #   masks make an ordinary network autoregressive.
@@ -917,5 +927,6 @@ check(HurriedAttention)
 # - A. Karpathy, [A recipe for training neural networks](https://karpathy.github.io/2019/04/25/recipe/), 2019, under
 #   "use backprop to chart dependencies": the idea of finding leaks with gradients.
 #
-# **Where it goes next.** The triangle tells a position what came before, but not in which order. Lesson 6:
-# [Positions](../06_positions/06_positions.ipynb).
+# The triangle tells a position what came before, but not in which order.
+#
+# **Next:** [lesson 6, *Positions*](../06_positions/06_positions.ipynb)
