@@ -3,7 +3,9 @@
 import base64
 import io
 import itertools
+import re
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import matplotlib
@@ -16,6 +18,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from helpers import plots  # noqa: E402
 from helpers.data.toy.films import film_ratings  # noqa: E402
+from helpers.plots import style, themed  # noqa: E402
 from helpers.plots.style import lightness  # noqa: E402
 
 WORDS = ["the", "loop", "terminates", "when", "the", "function", "raises", "an", "exception"]
@@ -107,6 +110,38 @@ def test_notebook_stores_the_same_bytes(tmp_path):
     assert [len(outputs) for outputs in runs[0]] == [0, 1, 1], "one picture a cell, no text beside it"
     plots.heat(torch.eye(4))
     assert base64.b64decode(runs[0][1][0]["image/png"]) == plots.png(), "png() is what a notebook stores"
+    assert runs[0][1][0]["image/svg+xml"] == themed.svg(plt.gcf()), "and the same as SVG beside it"
+    assert "image/svg+xml" in runs[0][2][0]
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_figure_follows_the_theme_of_its_page(name):
+    """As SVG: whole, small, the same bytes twice; what the style draws in black, white or grey is left to the page."""
+
+    def draw():
+        plt.close("all")
+        return PICTURES[name]() or themed.svg(plt.gcf())
+
+    figure = draw()
+    assert figure == draw()
+    root = ET.fromstring(figure)
+    assert len(figure) < 100_000
+    assert all(word not in figure for word in ("matplotlib", "<style", "<metadata", "<!--"))
+    assert set(re.findall(r"var\(--drawn-(\w+),", figure)) <= set(plots.diagrams.COLOURS)
+    fixed = set(re.findall("#[0-9a-f]{6}", re.sub(r"var\([^)]*\)|href=\"[^\"]*\"", "", figure)))
+    assert not fixed & {"#ffffff", "#000000", "#444444", "#dddddd"}, "these would not follow"
+    ids = {element.get("id") for element in root.iter() if element.get("id")}
+    used = set(re.findall(r'href="#([^"]+)"', figure)) | set(re.findall(r"url\(#([^)]+)\)", figure))
+    assert used == ids
+
+
+def test_a_large_figure_is_stored_as_dots_alone_and_sharp(monkeypatch):
+    monkeypatch.setattr(themed, "LARGEST", 10)
+    plots.heat(torch.eye(4))
+    assert style._stored_svg(plt.gcf()) is None
+    stored, size = style._stored_png(plt.gcf())
+    dots = plt.imread(io.BytesIO(base64.b64decode(stored)))
+    assert dots.shape[1] == 1728 and size["width"] == 672
 
 
 def test_maps_survive_grey():

@@ -8,9 +8,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
 
-from .style import COLOURS, WIDTH, Numbers, as_array
+from .style import COLOURS, HALO, WIDTH, Numbers, as_array
+from .themed import IN_CELLS
 from .weights import COLUMNS, ROWS, _fit_numbers, _trim_height, heat
 
 # Apart in lightness as well as in hue, so that grey print keeps them apart. With each, the colour of the writing on it.
@@ -18,7 +18,7 @@ _HEADS = [
     ("#cfe6f5", "black"),
     ("#E69F00", "black"),
     ("#005B8F", "white"),
-    ("#ffffff", "black"),
+    ("#fdfdfd", "black"),
     ("#7a3b69", "white"),
     ("#9fd4b8", "black"),
 ]
@@ -107,7 +107,7 @@ def fold(panels: Sequence[Numbers], e: int, d: int, titles: Sequence[str] | None
                     ha="center",
                     va="center",
                     fontsize=8.5,
-                    color=ink,
+                    color=IN_CELLS[ink],
                 )
             if len(panel) > 1:
                 ax.text(
@@ -152,7 +152,7 @@ def arrow_chain(steps: Numbers, names: Sequence[str], title: str | None = None, 
             va="center",
             fontsize=9,
             color=colour,
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            bbox=HALO,
         )
     ax.plot(*ends.T, alpha=0)  # the arrows' ends settle the limits of the axes
     ax.plot(*ends[-1], marker="x", color="black", markersize=9, markeredgewidth=2, linestyle="none")

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
 
-from .style import COLOURS, MARKERS, WIDTH, Numbers, as_array
+from .style import COLOURS, HALO, MARKERS, WIDTH, Numbers, as_array
 
 
 def plane(
@@ -76,7 +75,7 @@ def label_points(
             zorder=4,
             va="center",
             ha="center",
-            path_effects=[withStroke(linewidth=2, foreground="white")],
+            bbox=HALO,
         )
         for name in names
     ]

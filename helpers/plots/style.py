@@ -1,8 +1,9 @@
 """One look for the whole course.
 
-Every figure is six inches wide at 144 dots an inch: 864 dots, sharp in a column of 700 px, and its
-10-point type is still readable on a phone. Nothing is cropped after drawing, so type has one
-size on every page. The background is white and opaque: on a dark page a figure is a white card.
+Every figure is six inches wide, and its 10-point type is still readable on a phone. Nothing is cropped after drawing:
+type has one size on every page. A notebook stores a figure twice: as SVG (`themed`), sharp on every screen, which the
+site puts into its page, where it follows the theme; and as PNG, 864 dots wide, white and opaque, for where SVG is not
+shown. A figure whose SVG would be large is stored as PNG alone, with twice the dots.
 """
 
 from __future__ import annotations
@@ -20,11 +21,16 @@ from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
 from PIL import Image
 
+from . import themed
+
 # Okabe and Ito's palette (2008), made for colour-blind readers. Its yellow is left out: it vanishes
 # on white. In grey several of these look alike, so every line has a dash pattern and a marker too.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00"]
 DASHES = ["-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2))]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+
+# Behind words that lie on lines: a rectangle, since an outline would have each letter drawn anew in an SVG.
+HALO = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
 
 WIDTH = 6.0  # inches: one column
 DPI = 144
@@ -119,7 +125,7 @@ def use_course_style() -> None:
 
 
 def _set_up_notebook():
-    """Let a running notebook store figures as `png` makes them. Does nothing outside IPython."""
+    """Let a running notebook store figures as `png` and `themed.svg` make them. Does nothing outside IPython."""
     try:
         from IPython import get_ipython
         from matplotlib_inline.backend_inline import set_matplotlib_formats
@@ -127,21 +133,37 @@ def _set_up_notebook():
         return
     shell = get_ipython()
     if shell is not None:
-        set_matplotlib_formats("png")  # no other format (svg, retina) that a student's settings may ask for
-        shell.display_formatter.formatters["image/png"].for_type(
-            matplotlib.figure.Figure, lambda f: base64.b64encode(png(f)).decode()
-        )
+        set_matplotlib_formats("png", "svg")  # no other format (pdf, retina) that a student's settings may ask for
+        formatters = shell.display_formatter.formatters
+        formatters["image/svg+xml"].for_type(Figure, _stored_svg)
+        formatters["image/png"].for_type(Figure, _stored_png)
 
 
-def png(figure: Figure | None = None) -> bytes:
+def _stored_svg(figure):
+    """For a notebook, which asks for this form first; None where the SVG would be large."""
+    text = themed.svg(figure)
+    figure.png_alone = text is None
+    return text
+
+
+def _stored_png(figure):
+    """For a notebook: with twice the dots where there is no SVG beside it."""
+    if not getattr(figure, "png_alone", False):
+        return base64.b64encode(png(figure)).decode()
+    wide, high = (round(themed.PIXELS * inches) for inches in figure.get_size_inches())
+    return base64.b64encode(png(figure, scale=2)).decode(), {"width": wide, "height": high}
+
+
+def png(figure: Figure | None = None, scale: int = 1) -> bytes:
     """The bytes that a notebook stores for a figure (the current one by default).
 
     The same picture gives the same bytes: the file says neither when nor by which version of matplotlib it was made. It
     keeps 256 colours, which the eye does not miss, and takes a third of the space: a lesson must stay under a megabyte.
+    scale: 2 for twice the dots.
     """
     figure = figure or plt.gcf()
     whole = io.BytesIO()
-    figure.savefig(whole, format="png", dpi=figure.dpi, bbox_inches=None, facecolor="white")
+    figure.savefig(whole, format="png", dpi=scale * figure.dpi, bbox_inches=None, facecolor="white")
     small = io.BytesIO()
     Image.open(whole).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
     return small.getvalue()

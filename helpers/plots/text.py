@@ -9,6 +9,7 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
 from .style import WEIGHTS, WIDTH, Numbers, as_array, lightness
+from .themed import IN_CELLS
 
 
 def surprise(
@@ -32,7 +33,7 @@ def surprise(
     figure, ax = plt.subplots(figsize=(WIDTH, 0.24 * down + 0.75), layout="constrained")
     paint = ScalarMappable(Normalize(0, scale), WEIGHTS)
     colours = paint.to_rgba(values)
-    ink = np.where(lightness(colours) < 55, "white", "black")
+    ink = np.where(lightness(colours) < 55, IN_CELLS["white"], IN_CELLS["black"])
     for place, character in enumerate(characters):
         i, j = divmod(place, across)
         ax.add_patch(Rectangle((j, i), 1, 1, facecolor=colours[place], linewidth=0))

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
 
 from .style import SIGNED, WEIGHTS, WIDTH, Numbers, as_array, lightness
+from .themed import IN_CELLS
 
 ROWS, COLUMNS = "position i (output)", "position j (input)"
 _SHORTER = {"0.0": "0", "0.00": "0", "1.00": "1.0"}
@@ -76,8 +76,8 @@ def heat(
                 text,
                 ha="center",
                 va="center",
-                color="white" if dark[i, j] else "black",
-                path_effects=None if finite[i, j] else [withStroke(linewidth=2.5, foreground="white")],
+                color=IN_CELLS["white" if dark[i, j] else "black"] if finite[i, j] else "black",
+                bbox=None if finite[i, j] else {"facecolor": "white", "edgecolor": "none", "pad": 1},
             )
 
     if columns is None and values.shape[0] == values.shape[1]:

@@ -37,6 +37,10 @@ COLOURS = {
     "purple-line": ("#a8568a", "#dd9cc0"),
     "red": ("#fbdfd0", "#5a2608"),
     "red-line": ("#c64f00", "#f28a45"),
+    # of figures alone
+    "grid": ("#dddddd", "#33393f"),
+    "hatch": ("#c8c8c8", "#4a5157"),
+    "curve": ("#0072b2", "#4ba3dc"),
 }
 FAMILY = "Helvetica,Arial,'Liberation Sans',sans-serif"
 LETTERS = "'STIX Two Text','Times New Roman','Liberation Serif',Georgia,serif"  # for x, q, W: as in a formula
