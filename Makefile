@@ -147,7 +147,7 @@ ifeq (,$(FULL))
 	@echo "This copy holds the lessons only. Their tests are in the course's repository."
 else
 	@test -d solutions || { echo "solutions/ is missing: no lesson can be tested."; exit 1; }
-	$(PYTEST) --nbval-lax --nbval-current-env tests solutions $(ARGS)
+	$(PYTEST) --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval.cfg tests solutions $(ARGS)
 endif
 
 quick: .full env lint ## Run what a change is likeliest to break: lint, and the tests that are not slow

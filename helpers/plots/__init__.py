@@ -15,10 +15,11 @@ from .curves import curves, loss_curve
 from .heads import arrow_chain, fold, head_grid
 from .masks import mask_row
 from .paths import path_row
-from .points import convex_hull, hull_picture, label_points, plane
+from .points import convex_hull, hull_picture, label_points, plane, planes
+from .runs import distributions, spread
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, in_grey, png, use_course_style
 from .text import surprise
-from .weights import heat, heat_pair
+from .weights import colour_scale, heat, heat_pair
 
 __all__ = [
     "COLOURS",
@@ -29,9 +30,11 @@ __all__ = [
     "alignment",
     "arrow_chain",
     "bars",
+    "colour_scale",
     "convex_hull",
     "curves",
     "diagrams",
+    "distributions",
     "fold",
     "head_grid",
     "heat",
@@ -43,7 +46,9 @@ __all__ = [
     "mask_row",
     "path_row",
     "plane",
+    "planes",
     "png",
+    "spread",
     "surprise",
     "use_course_style",
 ]

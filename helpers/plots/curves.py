@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
+from .runs import banded_line
 from .style import COLOURS, DASHES, MARKERS, WIDTH, Numbers, as_array
 
 
@@ -21,7 +22,8 @@ def loss_curve(
 ) -> None:
     """Loss against training step. Lower is better; a curve that has gone flat has learned what it can.
 
-    losses     a list of numbers, one a step, or {name: list} for several curves.
+    losses     a list of numbers, one a step, or {name: list} for several curves. Runs of one curve, (runs, steps),
+               are drawn as their mean with a band from the lowest to the highest.
     landmarks  {name: value}: horizontal lines to compare with, such as {"always the mean": 1.2}.
     log        a logarithmic loss axis: a straight line is then a constant rate of improvement.
     smooth     average over this many steps, drawn over the raw curve, which stays visible behind it.
@@ -31,10 +33,11 @@ def loss_curve(
     series = {}
     for k, (name, values) in enumerate(losses.items()):
         values = as_array(values)
-        steps = np.arange(1, len(values) + 1)
+        steps = np.arange(1, values.shape[-1] + 1)
         if smooth > 1:
-            ax.plot(steps, values, color=COLOURS[k % 7], linewidth=0.7, alpha=0.35, linestyle="-")
-            values, steps = np.convolve(values, np.ones(smooth) / smooth, "valid"), steps[smooth - 1 :]
+            ax.plot(steps, values.T, color=COLOURS[k % 7], linewidth=0.7, alpha=0.35, linestyle="-")
+            values = np.apply_along_axis(np.convolve, -1, values, np.ones(smooth) / smooth, "valid")
+            steps = steps[smooth - 1 :]
         series[name] = (steps, values)
     curves(series, xlabel, ylabel, landmarks=landmarks, log="y" if log else "", title=title, ax=ax)
     if not log:
@@ -52,24 +55,26 @@ def curves(
 ) -> None:
     """Lines, each with its own colour, dashes and marker, so that they can be told apart in grey too.
 
-    series     {name: (x, y)}, x and y of equal length; with one unnamed line ("") there is no legend.
+    series     {name: (x, y)}, x and y of equal length; with one unnamed line ("") there is no legend. Where y has shape
+               (runs, n), the line is the mean of the runs and a band reaches from the lowest to the highest.
     landmarks  {name: value}: horizontal lines, named where they meet the right edge.
     log        "x", "y" or "xy": which axes are logarithmic.
     """
     ax = ax or plt.subplots(figsize=(WIDTH, 3.6))[1]
     for k, (name, (x, y)) in enumerate(series.items()):
         x, y = as_array(x), as_array(y)
-        ax.plot(
-            x,
-            y,
-            color=COLOURS[k % 7],
-            linestyle=DASHES[k % 7],
-            label=name or None,
-            marker=MARKERS[k % 7] if len(series) > 1 or len(x) <= 20 else None,
-            markevery=max(1, len(x) // 8),
-            markersize=5,
-            markerfacecolor="white",
-        )
+        look = {
+            "color": COLOURS[k % 7],
+            "linestyle": DASHES[k % 7],
+            "marker": MARKERS[k % 7] if len(series) > 1 or len(x) <= 20 else None,
+            "markevery": max(1, len(x) // 8),
+            "markersize": 5,
+            "markerfacecolor": "white",
+        }
+        if y.ndim == 2:
+            banded_line(ax, x, y, name or None, look)
+        else:
+            ax.plot(x, y, label=name or None, **look)
     for name, value in (landmarks or {}).items():
         ax.axhline(value, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
         ax.annotate(

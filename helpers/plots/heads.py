@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from .style import COLOURS, HALO, WIDTH, Numbers, as_array
 from .themed import IN_CELLS
-from .weights import COLUMNS, ROWS, _fit_numbers, _trim_height, heat
+from .weights import COLUMNS, CROWDED, ROWS, _fit_numbers, _trim_height, colour_scale, heat
 
 # Apart in lightness as well as in hue, so that grey print keeps them apart. With each, the colour of the writing on it.
 _HEADS = [
@@ -40,7 +40,7 @@ def head_grid(
     rows, columns  names of the t and the s positions; with rows alone, both are named by them.
     titles         one for each head; by default "head 1" and so on.
     across         so many maps beside each other, then a new line.
-    options        anything else that `heat` takes.
+    options        anything else that `heat` takes. Cells without numbers get one colour scale, at the right.
     """
     weights = as_array(weights)
     if weights.ndim != 3:
@@ -71,6 +71,8 @@ def head_grid(
             ax.set_yticklabels([])
         if k + across < h:
             ax.set_xticklabels([])
+    if not options.get("annotate", max(weights.shape[1:]) <= CROWDED):
+        colour_scale(axes.flat[0], axes.ravel().tolist())
     figure.supxlabel(column_label, fontsize=10)
     figure.supylabel(row_label, fontsize=10)
     _trim_height(figure)

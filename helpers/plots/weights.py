@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import ConnectionPatch
 
 from .style import SIGNED, WEIGHTS, WIDTH, Numbers, as_array, lightness
 from .themed import IN_CELLS
 
 ROWS, COLUMNS = "position i (output)", "position j (input)"
 _SHORTER = {"0.0": "0", "0.00": "0", "1.00": "1.0"}
-_CROWDED = 10  # more rows or columns than this, and numbers no longer fit
+CROWDED = 10  # more rows or columns than this, and numbers no longer fit
 
 
 def heat(
@@ -29,7 +30,7 @@ def heat(
     column_label: str = COLUMNS,
     digits: int | None = None,
     blank_zeros: bool = False,
-    bar: bool = False,
+    bar: bool | None = None,
     ax: Axes | None = None,
 ) -> None:
     """One matrix. Darker is larger; blue is positive, orange is negative.
@@ -43,7 +44,7 @@ def heat(
     scale         the size with the darkest colour; by default the largest size in the matrix.
     digits        after the point; by default 2 up to size 1, else 1.
     blank_zeros   hatch the cells that are exactly 0 and write nothing into them: 0.001 and 0 look different then.
-    bar           draw the colour scale beside the map.
+    bar           draw the colour scale beside the map; by default in a figure of its own whose cells hold no numbers.
 
     Cells that hold no number are hatched: NaN says so; infinities do where cells are annotated (a mask is full of
     them).
@@ -55,7 +56,7 @@ def heat(
     finite = np.isfinite(values) & ~blank
     largest = np.abs(values[finite]).max(initial=0)
     signed = bool((values[finite] < 0).any()) if signed is None else signed
-    annotate = max(values.shape) <= _CROWDED if annotate is None else annotate
+    annotate = max(values.shape) <= CROWDED if annotate is None else annotate
     scale = float(largest if scale is None else scale) or 1.0
     digits = (2 if largest <= 1.005 else 1) if digits is None else digits
 
@@ -91,8 +92,8 @@ def heat(
     ax.grid(False)
     ax.tick_params(length=0)
     ax.spines[:].set(visible=True, color="#999999", linewidth=0.8)
-    if bar:
-        ax.figure.colorbar(image, ax=ax, shrink=0.8, aspect=18, pad=0.02).outline.set_visible(False)
+    if own and not annotate if bar is None else bar:
+        colour_scale(ax)
     if own:
         _trim_height(ax.figure)
     _fit_numbers(ax, values.shape[1])
@@ -106,6 +107,7 @@ def heat_pair(
     titles: Sequence[str | None] = (None, None),
     same_scale: bool = False,
     axes: Sequence[Axes] | None = None,
+    joined: Sequence[int] | None = None,
     **options: object,
 ) -> None:
     """Two matrices beside each other: raw weights and softmaxed weights; outputs before and after a permutation.
@@ -115,7 +117,11 @@ def heat_pair(
     titles        one for each side.
     same_scale    True: one colour scale, so that equal colours are equal numbers. False: each has its own.
     axes          two axes to draw on; by default a new figure.
+    joined        for two orders of the same rows: the places, on the left, of the rows on the right. A line then joins
+                  each row to itself, and the names of the right side stand at its right.
     options       anything else that `heat` takes, for both sides.
+
+    Where the cells hold no numbers, a colour scale stands beside the right map, or under each if they have their own.
     """
     pair = _matrix(left), _matrix(right)
     row_names, column_names = _for_both(rows), _for_both(columns)
@@ -130,10 +136,37 @@ def heat_pair(
         axes[1].set_ylabel("")
         if row_names[0] == row_names[1]:
             axes[1].set_yticklabels([])
+    if joined is not None:
+        _join_rows(axes, joined)
+    if own and not options.get("annotate", max(max(matrix.shape) for matrix in pair) <= CROWDED):
+        same_scale = same_scale or options.get("scale") is not None
+        for ax in axes[1:] if same_scale else axes:
+            colour_scale(ax, list(axes) if same_scale else [ax], "right" if same_scale else "bottom")
     if own:
         _trim_height(axes[0].figure)
     for ax, matrix in zip(axes, pair, strict=True):
         _fit_numbers(ax, matrix.shape[1])
+
+
+def colour_scale(ax: Axes, beside: Sequence[Axes] | None = None, side: str = "right") -> None:
+    """Which colour is which number, for the map on these axes, beside them or beside several: "right" or "bottom"."""
+    beside = [ax] if beside is None else beside
+    look = {"shrink": 0.8, "aspect": 22, "pad": 0.02 if side == "right" else 0.12, "location": side}
+    ax.figure.colorbar(ax.images[0], ax=beside, **look).outline.set_visible(False)
+
+
+def _join_rows(axes, joined):
+    """A thin line from each row of the left map to where it stands on the right."""
+    if (layout := axes[0].figure.get_layout_engine()) is not None:
+        layout.set(wspace=0.2)
+    axes[1].yaxis.tick_right()
+    axes[1].tick_params(length=0)
+    edges = axes[0].get_xlim()[1], axes[1].get_xlim()[0]
+    for right, left in enumerate(joined):
+        line = ConnectionPatch((edges[0], int(left)), (edges[1], right), "data", "data", axesA=axes[0], axesB=axes[1])
+        line.set(color="#888888", linewidth=1)
+        line.set_in_layout(False)
+        axes[0].figure.add_artist(line)
 
 
 def _matrix(matrix):
