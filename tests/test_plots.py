@@ -23,6 +23,8 @@ from helpers.plots.style import lightness  # noqa: E402
 
 WORDS = ["the", "loop", "terminates", "when", "the", "function", "raises", "an", "exception"]
 
+ORDER = [4, 0, 6, 2, 8, 1, 3, 7, 5]
+ONES = torch.ones(3)
 FALL = (-torch.arange(300) / 60).exp()
 
 
@@ -61,6 +63,21 @@ PICTURES = {
         {"train": 0.1 * numbers(300).abs() + FALL, "test": 0.1 * numbers(300, seed=1).abs() + 1.2 * FALL},
         smooth=20,
         landmarks={"chance": 1.0},
+    ),
+    "runs": lambda: plots.loss_curve(
+        {"one": FALL + 0.1 * numbers(3, 300).abs(), "two": FALL + 0.1 * numbers(3, 1).abs()}, smooth=20
+    ),
+    "spread": lambda: plots.spread(
+        {"one head": [0.4, 0.3, 0.7], "three heads": [0.02, 0.03, 0.01]}, "loss", "heads", {"chance": 0.88}
+    ),
+    "distributions": lambda: plots.distributions(
+        {"four": 2 * numbers(4000), "nine": 3 * numbers(4000)}, "score", {"four": (ONES, ONES), "nine": (ONES, ONES)}
+    ),
+    "planes": lambda: plots.planes(
+        {"queries": numbers(9, 2), "keys": 3 * numbers(9, 2), "values": numbers(9, 2)}, WORDS, list("aaabbbccc")
+    ),
+    "joined": lambda: plots.heat_pair(
+        numbers(9, 12), numbers(9, 12)[ORDER], (WORDS, [WORDS[i] for i in ORDER]), same_scale=True, joined=ORDER
     ),
     "curves": lambda: plots.curves(
         {name: (range(1, 41), torch.arange(1, 41) ** (i / 7)) for i, name in enumerate("abcdefg")}, "x", "y", log="x"
@@ -203,6 +220,75 @@ def test_text_contrast():
 def test_heat_pair_shares_its_scale():
     plots.heat_pair(torch.eye(3), -2 * torch.eye(3), same_scale=True)
     assert {ax.images[0].get_clim() for ax in plt.gcf().axes} == {(-2.0, 2.0)}
+
+
+def test_a_band_reaches_from_the_lowest_run_to_the_highest():
+    runs = numbers(4, 30)
+    plots.curves({"four runs": (range(30), runs), "one run": (range(30), runs[0])}, "x", "y")
+    ax = plt.gca()
+    (band,) = ax.collections
+    corners = band.get_paths()[0].vertices
+    for x in (0, 7, 29):
+        here = corners[np.isclose(corners[:, 0], x), 1]
+        assert (here.min(), here.max()) == pytest.approx((runs[:, x].min().item(), runs[:, x].max().item()))
+    assert ax.get_lines()[0].get_ydata() == pytest.approx(runs.mean(0).numpy(), abs=1e-6)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["four runs", "one run"]
+
+
+def test_every_run_is_a_dot():
+    plots.spread({"a": [1.0, 2.0, 4.0], "b": [3.0, 5.0]}, "loss")
+    dots = [tuple(dot) for cloud in plt.gca().collections for dot in np.asarray(cloud.get_offsets())]
+    assert sorted(dots) == [(1, 0), (2, 0), (3, 1), (4, 0), (5, 1)]
+    assert [line.get_xdata()[0] for line in plt.gca().get_lines()] == pytest.approx([7 / 3, 4])
+    assert [tick.get_text() for tick in plt.gca().get_yticklabels()] == ["a", "b"]
+
+
+def test_planes_share_their_scale():
+    plots.planes({"small": numbers(5, 2), "large": 9 * numbers(5, 2), "third": numbers(5, 2)})
+    axes = plt.gcf().axes[:3]
+    assert len({ax.get_xlim() for ax in axes} | {ax.get_ylim() for ax in axes}) == 1
+    assert axes[0].get_xlim()[1] > (9 * numbers(5, 2)).abs().max()
+    numbered = [ax.xaxis.get_tick_params()["labelbottom"] for ax in axes]
+    assert numbered == [False, True, True], "the lowest of each column"
+
+
+def test_joined_rows_lead_to_themselves():
+    plots.heat_pair(numbers(3, 4), numbers(3, 4)[[2, 0, 1]], rows=(list("abc"), list("cab")), joined=[2, 0, 1])
+    left, right = plt.gcf().axes
+    lines = [(line.xy1[1], line.xy2[1]) for line in plt.gcf().artists]
+    names = [[tick.get_text() for tick in ax.get_yticklabels()] for ax in (left, right)]
+    assert [names[0][int(start)] for start, _ in lines] == [names[1][int(end)] for _, end in lines] == list("cab")
+
+
+def test_cells_without_numbers_get_a_colour_scale():
+    def scales():
+        return sum(ax.get_label() == "<colorbar>" for ax in plt.gcf().axes)
+
+    for draw, count in (
+        (lambda: plots.heat(numbers(12, 12)), 1),
+        (lambda: plots.heat(numbers(9, 9)), 0),
+        (lambda: plots.heat(numbers(12, 12), bar=False), 0),
+        (lambda: plots.heat_pair(numbers(12, 12), numbers(12, 12)), 2),
+        (lambda: plots.heat_pair(numbers(12, 12), numbers(12, 12), same_scale=True), 1),
+        (lambda: plots.head_grid(numbers(3, 12, 12).softmax(-1), list("abcdefghijkl")), 1),
+        (lambda: plots.head_grid(numbers(3, 4, 4).softmax(-1), list("abcd")), 0),
+    ):
+        plt.close("all")
+        draw()
+        assert scales() == count
+    ax = plt.subplots()[1]
+    plots.heat(numbers(12, 12), ax=ax)
+    assert scales() == 0, "on axes of somebody else's there is one when it is asked for"
+
+
+def test_what_nbval_leaves_out_of_a_comparison():
+    plugin = pytest.importorskip("nbval.plugin")
+    patterns = plugin.get_sanitize_patterns((Path(__file__).parent / "nbval.cfg").read_text(encoding="utf-8"))
+    plots.heat(torch.eye(3))
+    picture = themed.svg(plt.gcf())
+    for pattern, instead in dict(patterns).items():
+        picture = re.sub(pattern, instead, picture)
+    assert picture == "a picture"
 
 
 def test_heat_pair_names_each_side():

@@ -25,6 +25,7 @@ from helpers.authoring.site import (
     ROOT,
     Page,
     build,
+    choose_outputs,
     landing_list,
     links_for_site,
     page_problems,
@@ -205,6 +206,14 @@ def test_pages_load_nothing_from_elsewhere_and_links_lead_somewhere(site):
             continue  # its licence and help texts name hosts; the browser below sees what it loads
         text = script.read_text(encoding="utf-8", errors="replace")
         assert not re.search(r"""(?:src\s*=|import|fetch\(|importScripts\()\s*["'`](?:https?:)?//""", text), script
+
+
+def test_a_figure_in_the_page_takes_its_words_from_its_cell():
+    figure = shown({"image/svg+xml": '<?xml version="1.0"?><svg width="9"></svg>', "image/png": png()})
+    cell = code("show(x)", figure, mystnb={"image": {"alt": 'a "rising" line'}})
+    assert choose_outputs(cell) == 0
+    inside = cell.outputs[0].data["text/html"]
+    assert inside.startswith('<div class="in-page"><svg role="img" aria-label="a &quot;rising&quot; line" width="9">')
 
 
 def test_math_is_there_and_is_ours(sample):

@@ -52,13 +52,14 @@ def planes(
     groups: Sequence[str] | None = None,
     labels: tuple[str, str] = ("first component", "second component"),
     across: int = 2,
-) -> Sequence[Axes]:
+) -> None:
     """The same points on several planes, all to one scale, so that lengths and places can be compared.
 
     panels  {title: (n, 2)}. names, groups, labels: as `plane` takes them; one legend serves all panels.
     across  planes beside each other: at two, names of 8.5 points can still be read on a phone.
 
-    Returns the axes, to add arrows to; names of points are best given last, by `label_points`, where arrows are added.
+    To add arrows, leave out the names, draw on `plt.gcf().axes`, in the order of the panels, and name the points last,
+    by `label_points`.
     """
     points = [_points(xy) for xy in panels.values()]
     reach = 1.15 * max(np.abs(xy).max() for xy in points)
@@ -72,18 +73,19 @@ def planes(
         plane(xy, groups=groups, labels=labels, title=title, ax=ax)
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach), box_aspect=1)
         ax.set_xticks([tick for tick in ax.get_yticks() if abs(tick) <= reach])
+        ax.set(xlabel="", ylabel="")
         ax.label_outer()
         if k + across >= len(points):  # the lowest of its column, with or without an empty place below
             ax.tick_params(labelbottom=True)
-            ax.set_xlabel(labels[0], visible=True)
         if groups is not None:
             ax.get_legend().remove()
+    figure.supxlabel(labels[0], fontsize=10)
+    figure.supylabel(labels[1], fontsize=10)
     if groups is not None:
         figure.legend(*used[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     if names is not None:
         for ax, xy in zip(used, points, strict=True):
             label_points(ax, xy, names)
-    return used
 
 
 def label_points(
