@@ -82,7 +82,7 @@ def planes(
     figure.supxlabel(labels[0], fontsize=10)
     figure.supylabel(labels[1], fontsize=10)
     if groups is not None:
-        figure.legend(*used[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        figure.legend(*used[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     if names is not None:
         for ax, xy in zip(used, points, strict=True):
             label_points(ax, xy, names)
