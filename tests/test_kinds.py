@@ -234,7 +234,7 @@ def test_of_whatever_else_is_sent_nothing_is_believed_and_nothing_costs(sent):
 def test_a_choice_is_recorded_with_no_points_whatever_stood_under_the_cell():
     assert from_wire(to_wire(predicted(ASKED, "b")), ASKED) == predicted(ASKED, "B")
     notebook = judged({"noise": CheckRun((to_wire(predicted(ASKED, "B")),))}, forged=True)
-    (cell, record), (output,) = next(recorded(notebook)), notebook.cells[0].outputs
+    (_, record), (output,) = next(recorded(notebook)), notebook.cells[0].outputs
     assert record["prediction"] == {"chosen": "B", "right": "C", "choices": ["A", "B", "C"]}
     assert (record["points"], record["out_of"], record["earned"]) == (0, 0, 0)
     assert output.data["text/plain"] == "0" and "You said B. It is C." in output.data["text/html"]

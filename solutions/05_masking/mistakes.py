@@ -86,13 +86,13 @@ VARIANTS = [
     """),
     # ---------------------------------------------------------------------------------------- causal_mask
     Mistake(CAUSAL, "diagonal-too", edit=("all_pairs.tril()", "all_pairs.tril(-1)"), title="the diagonal hidden too",
-            says="In your mask no position may look at itself, and the first one at none at all: its row will be NaN in a "
-                 "plain softmax. Input i is what was read last, not the answer; j = i is allowed."),
+            says="In your mask no position may look at itself, and the first one at none at all: its row will be NaN in "
+                 "a plain softmax. Input i is what was read last, not the answer; j = i is allowed."),
     # the published form of it: hide the upper triangle, with an offset of 0
     Alias(CAUSAL, "triu-offset-zero", of="diagonal-too", edit=("all_pairs.tril()", "~all_pairs.triu(0)")),
     Mistake(CAUSAL, "upside-down", edit=("all_pairs.tril()", "all_pairs.triu()"), title="the triangle upside down",
-            says="In your mask every position looks at the future and none at the past. Rows are who looks, columns who "
-                 "is looked at: row i has to be True up to column i."),
+            says="In your mask every position looks at the future and none at the past. Rows are who looks, columns "
+                 "who is looked at: row i has to be True up to column i."),
     # a symmetric grid: to exchange the axes is to turn the triangle over
     Alias(CAUSAL, "transposed", of="upside-down", edit=("all_pairs.tril()", "all_pairs.tril().T")),
     Mistake(CAUSAL, "swapped", edit=("all_pairs.tril()", "~all_pairs.tril()"), title="True and False swapped",
@@ -585,8 +585,8 @@ VARIANTS = [
             says="You average the keys. What is averaged are the values."),
     Mistake(ATTENTION, "roles-exchanged", edit=("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
             title="queries and keys exchanged",
-            says="Row i of your scores compares position i's *key* with the queries of all positions. Row i is asked by "
-                 "position "
+            says="Row i of your scores compares position i's *key* with the queries of all positions. Row i is asked "
+                 "by position "
                  "i: its query meets the keys."),
     Mistake(ATTENTION, "softmax-twice", edit=("(scores, mask)", "(scores, mask).softmax(dim=-1)"),
             title="softmax of a softmax",
@@ -910,8 +910,8 @@ VARIANTS = [
     Mistake(HURRIED, "made-on-the-cpu",
             edit=("self.triangle[:t, :t]", "torch.ones(t, t, dtype=torch.bool).tril()"),
             title="a new triangle, always on the CPU",
-            says="You make a new triangle in `forward`, on the CPU whatever device the scores are on. The layer keeps one "
-                 "that moves with it."),
+            says="You make a new triangle in `forward`, on the CPU whatever device the scores are on. The layer keeps "
+                 "one that moves with it."),
     Mistake(HURRIED, "no-buffer",
             edit=(('self.register_buffer("triangle", torch.ones(t_max, t_max, dtype=torch.bool).tril())',
                    "pass"),
