@@ -86,8 +86,8 @@ VARIANTS = [
     """),
     # ---------------------------------------------------------------------------------------- causal_mask
     Mistake(CAUSAL, "diagonal-too", edit=("all_pairs.tril()", "all_pairs.tril(-1)"), title="the diagonal hidden too",
-            says="In your mask no position may look at itself, and the first one at none at all: its row will be NaN in "
-                 "a plain softmax. Input i is what was read last, not the answer; j = i is allowed."),
+            says="In your mask no position may look at itself, and the first one at none at all: its row will be NaN "
+                 "in a plain softmax. Input i is what was read last, not the answer; j = i is allowed."),
     # the published form of it: hide the upper triangle, with an offset of 0
     Alias(CAUSAL, "triu-offset-zero", of="diagonal-too", edit=("all_pairs.tril()", "~all_pairs.triu(0)")),
     Mistake(CAUSAL, "upside-down", edit=("all_pairs.tril()", "all_pairs.triu()"), title="the triangle upside down",
