@@ -1,10 +1,12 @@
 """Lesson 4: heads, against PyTorch's own attention and against a loop over single heads."""
 
 import math
+import re
 
 import pytest
 import torch
 import torch.nn.functional as F
+from stored import printed
 from torch import nn
 
 from helpers.authoring.lesson_source import Answers, sources
@@ -17,12 +19,13 @@ from helpers.parts import multi_head as parts
 from helpers.parts.attention import SingleHeadAttention
 
 LESSON_4 = "04_multi_head"
+SOURCE = sources([LESSON_4])[0]
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
 
 @pytest.fixture(scope="module")
 def answers():
-    return Answers(sources([LESSON_4])[0])
+    return Answers(SOURCE)
 
 
 @pytest.fixture(params=["the solution", "the part"])
@@ -129,8 +132,8 @@ def test_gradients_of_the_weights_are_pytorchs_too(made):
 
 
 @pytest.mark.parametrize("b, t, h, e, dtype", sizes(seed=5))
-def test_wide_heads_are_a_loop_over_attentions_of_full_width(made, b, t, h, e, dtype):
-    module = seeded(made("WideMultiHeadAttention")(e, h).to(dtype))
+def test_wide_heads_are_a_loop_over_attentions_of_full_width(b, t, h, e, dtype):
+    module = seeded(parts.WideMultiHeadAttention(e, h).to(dtype))
     x = numbers(b, t, e, dtype=dtype)
     blocks = zip(*(to.weight.split(e) for to in (module.to_queries, module.to_keys, module.to_values)), strict=True)
     outputs = [F.scaled_dot_product_attention(*(x @ w.T for w in block)) for block in blocks]
@@ -139,7 +142,7 @@ def test_wide_heads_are_a_loop_over_attentions_of_full_width(made, b, t, h, e, d
 
 
 def test_one_wide_head_is_one_narrow_head(made):
-    narrow, wide = made("MultiHeadAttention")(6, 1), made("WideMultiHeadAttention")(6, 1)
+    narrow, wide = made("MultiHeadAttention")(6, 1), parts.WideMultiHeadAttention(6, 1)
     wide.load_state_dict(narrow.state_dict())
     x = torch.randn(2, 5, 6)
     torch.testing.assert_close(narrow(x), wide(x))
@@ -162,11 +165,11 @@ def test_fused_weights_give_what_a_loop_over_the_heads_gives(answers, b, t, h, d
 
 
 @pytest.mark.parametrize("b, t, h, d, dtype", sizes(seed=9))
-def test_the_block_diagonal_matrix_is_one_small_map_on_every_head(answers, b, t, h, d, dtype):
-    x, w = numbers(b, t, h * d, dtype=dtype), numbers(d, d, dtype=dtype, seed=4)
-    large = answers.make("shared_head_weight")(w, h)
-    piece_by_piece = torch.cat([F.linear(piece, w) for piece in x.split(d, dim=-1)], dim=-1)
-    alike(F.linear(x, large), piece_by_piece, [x, w], dtype)
+def test_heads_folded_into_the_batch_are_pytorchs_attention_in_every_head(answers, b, t, h, d, dtype):
+    q, k, v = (numbers(b, t, h * d, dtype=dtype, seed=seed) for seed in (4, 5, 6))
+    pieces = zip(*(x.split(d, dim=-1) for x in (q, k, v)), strict=True)
+    theirs = torch.cat([F.scaled_dot_product_attention(*piece) for piece in pieces], dim=-1)
+    alike(answers.make("folded_heads")(q, k, v, h), theirs, [q, k, v], dtype)
 
 
 @pytest.mark.parametrize("e, h", [(1, 1), (6, 1), (6, 2), (6, 6), (12, 4), (512, 8)])
@@ -175,16 +178,17 @@ def test_counts_are_those_of_the_modules(answers, e, h):
         return sum(parameter.numel() for module in modules for parameter in module.parameters())
 
     counted = answers.make("count_parameters")
-    small = [nn.Linear(e // h, e // h, bias=False) for _ in range(3)]
+    d = e // h
+    shared = [nn.Linear(e, e, bias=False), nn.Linear(e, d, bias=False), nn.Linear(e, d, bias=False)]
     assert counted(e, h, "narrow") == count(parts.MultiHeadAttention(e, h)) == 4 * e**2 + e
     assert counted(e, h, "wide") == count(parts.WideMultiHeadAttention(e, h)) == 4 * h * e**2 + e
-    assert counted(e, h, "shared") == count(*small, nn.Linear(e, e))
+    assert counted(e, h, "multi-query") == count(*shared, nn.Linear(e, e))
 
 
 # ------------------------------------------------------------------------------------------------- the verdicts
 
 
-@pytest.mark.parametrize("name", ["split_heads", "merge_heads", "MultiHeadAttention", "WideMultiHeadAttention"])
+@pytest.mark.parametrize("name", ["split_heads", "merge_heads", "MultiHeadAttention"])
 def test_a_finished_part_gets_every_point_of_its_exercise(name):
     verdict = start(LESSON_4).verdict(name, getattr(parts, name))
     assert (verdict.state, verdict.points) == (RIGHT, LESSON[name].points)
@@ -234,3 +238,47 @@ def test_sentences_say_who_gave_what_to_whom():
 
 def test_the_lessons_sentence_can_be_said():
     assert [WORDS[i] for i in word_ids("mary gave roses to susan")[0]] == ["mary", "gave", "roses", "to", "susan"]
+
+
+# ------------------------------------------------------------------------------------------------- what is said
+
+
+def shares(text):
+    """Of each line of right answers: the percentages for who, what and whom, by what stands in front."""
+    found = re.findall(r"^(.*)right answers: who (\d+)%, what (\d+)%, whom (\d+)%", text, re.MULTILINE)
+    return {front.strip(" ,"): [int(share) for share in three] for front, *three in found}
+
+
+def test_one_head_answers_most_and_lets_one_question_suffer_and_three_heads_hardly_err():
+    """The prediction `one_head_reads`, its words and the caption under the curves."""
+    told = shares(printed(SOURCE, "runs = {h: [train(MultiHeadAttention"))
+    one = [told[f"h = 1, run {run}"] for run in (1, 2, 3)]
+    three = [told[f"h = 3, run {run}"] for run in (1, 2, 3)]
+    assert LESSON.prediction("one_head_reads").truth == "C"
+    assert all(who < 90 and min(what, whom) >= 94 for who, what, whom in one) and min(one)[0] <= 8
+    assert min(map(min, three)) >= 99
+
+
+def test_scrambled_heads_answer_nearly_without_an_error():
+    (right,) = shares(printed(SOURCE, "class ScrambledAttention")).values()
+    assert min(right) >= 99 and LESSON.prediction("scrambled_answers").truth == "C"
+
+
+def test_the_row_of_gave_is_made_of_the_pieces_that_the_prose_names():
+    """Numbers 24 to 47 of (3, 5, 8): what head 0 found for positions 3 and 4, and what head 1 found for position 0."""
+    row = torch.arange(3 * 5 * 8).view(3, 5, 8).reshape(5, 24)[GAVE]
+    assert row.tolist() == list(range(24, 48))
+    assert [(n // 40, n // 8 % 5) for n in row[::8].tolist()] == [(0, 3), (0, 4), (1, 0)]
+
+
+def test_a_reader_is_trained_on_as_many_sentences_as_the_head_says():
+    train = next(c for c in SOURCE.read().cells if "def train(" in c.source).source
+    assert "steps=300" in train and "giving_sentences(64," in train and 300 * 64 == 19_200
+
+
+def test_the_code_to_mend_is_off_in_nearly_every_number():
+    namespace = {"torch": torch, "math": math}
+    exec(SOURCE.given()["folded_heads"], namespace)
+    q, k, v = (torch.randn(2, 5, 12) for _ in range(3))
+    unify, right = torch.randn(12, 12), Answers(SOURCE).make("folded_heads")(q, k, v, 3)
+    assert ((namespace["folded_heads"](q, k, v, 3) - right) @ unify).abs().gt(1e-3).float().mean() > 0.95

@@ -320,7 +320,7 @@ def test_heads_share_their_scale_and_unused_places_are_empty():
 def test_a_fold_says_whose_number_stands_where():
     plots.fold([torch.arange(12).view(2, 6).reshape(2, 2, 3)], e=6, d=3)
     cells = [text.get_text() for text in plt.gca().texts if not text.get_text().startswith("head")]
-    assert cells == ["1a", "1b", "1c", "1d", "1e", "1f", "2a", "2b", "2c", "2d", "2e", "2f"]
+    assert cells == ["0a", "0b", "0c", "0d", "0e", "0f", "1a", "1b", "1c", "1d", "1e", "1f"]
 
 
 def test_heads_are_told_apart_in_grey():

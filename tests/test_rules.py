@@ -286,7 +286,7 @@ def test_a_finished_part_in_another_cell_concerns_what_it_answers(right):
     text = "from helpers.parts.multi_head import merge_heads as m"
     assert held_up(with_cell(right, text)) == {"merge_heads": {REACHES}}
     assert held_up(with_cell(right, "from helpers.parts.masks import causal_mask")) == {}
-    every = {"split_heads", "merge_heads", "MultiHeadAttention", "WideMultiHeadAttention"}
+    every = {"split_heads", "merge_heads", "MultiHeadAttention"}
     assert set(held_up(with_cell(right, "from helpers.parts import multi_head"))) == every
     assert set(held_up(with_cell(right, "import helpers.parts.multi_head as m"))) == every
     assert set(held_up(with_cell(right, "from helpers.parts.multi_head import *"))) == every

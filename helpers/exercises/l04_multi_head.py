@@ -9,7 +9,7 @@ import torch
 
 from helpers.exercises.aspects import Inputs, Unmet, any_device, built, gradient, parameters, raises, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 from helpers.parts.attention import SingleHeadAttention
 from helpers.parts.multi_head import merge_heads, split_heads
 
@@ -50,16 +50,6 @@ def sentences(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.normal(2, 5, 12),)
 
 
-def narrow_sentences(draw: Draw) -> tuple[torch.Tensor]:
-    """Two sentences of 5 positions: (2, 5, 7), a width that is odd."""
-    return (draw.normal(2, 5, 7),)
-
-
-def with_wide_heads(draw: Draw) -> tuple[torch.Tensor, int]:
-    """The same, and 3 heads of width 7."""
-    return narrow_sentences(draw)[0], 3
-
-
 def of_any_size(answer: Answer, draw: Draw) -> Callable:
     """The student's class, called as a function of the vectors and the number of heads: another module for each."""
     return lambda x, h: built(x.shape[-1], h)(answer, draw)(x)
@@ -71,29 +61,18 @@ OTHER_NARROW = {
     "for e = 10 and h = 5": lambda draw: (draw.normal(2, 4, 10), 5),
     "with a single head": lambda draw: (draw.normal(2, 4, 6), 1),
 }
-OTHER_WIDE = {
-    "with a batch of one": lambda draw: (draw.normal(1, 5, 7), 3),
-    "with a single position": lambda draw: (draw.normal(2, 1, 7), 3),
-    "for e = 4 and h = 5": lambda draw: (draw.normal(2, 6, 4), 5),
-    "with a single head": lambda draw: (draw.normal(2, 4, 6), 1),
-}
 
 
-def one_head(draw: Draw) -> tuple[torch.Tensor]:
-    """A weight (3, 3) for vectors of width 3."""
-    return (draw.normal(3, 3),)
+def projections(draw: Draw, b: int = 2, t: int = 5, e: int = 12, h: int = 3) -> tuple[torch.Tensor, ...]:
+    """Queries, keys and values of two sentences of 5 positions, each (2, 5, 12), and 3 heads."""
+    return draw.normal(b, t, e), draw.normal(b, t, e), draw.normal(b, t, e), h
 
 
-def with_heads(draw: Draw) -> tuple[torch.Tensor, int]:
-    """A weight (3, 3), and 4 heads that share it."""
-    return one_head(draw)[0], 4
-
-
-OTHER_SHARED = {
-    "for two heads of width 5": lambda draw: (draw.normal(5, 5), 2),
-    "for a single head": lambda draw: (draw.normal(3, 3), 1),
-    "for heads of width 1": lambda draw: (draw.normal(1, 1), 3),
-    "for a single head of width 1": lambda draw: (draw.normal(1, 1), 1),
+OTHER_PROJECTIONS = {
+    "with a batch of one": lambda draw: projections(draw, b=1),
+    "with a single position": lambda draw: projections(draw, t=1),
+    "with a single head": lambda draw: projections(draw, t=4, e=6, h=1),
+    "for e = 10 and h = 5": lambda draw: projections(draw, b=3, t=4, e=10, h=5),
 }
 
 
@@ -133,7 +112,7 @@ def counted(kind: str) -> Probe:
     return probe
 
 
-KINDS = ("narrow", "wide", "shared")
+KINDS = ("narrow", "wide", "multi-query")
 
 
 def whole_numbers(count: Answer, draw: Draw) -> torch.Tensor:
@@ -265,7 +244,6 @@ LIBRARY = (
     " unify."
 )
 NARROW = built(12, 3)
-WIDE = built(7, 3)  # 7 is not divisible by 3, and need not be
 
 LESSON = Lesson(
     "04_multi_head",
@@ -308,8 +286,19 @@ LESSON = Lesson(
             forbidden={"MultiheadAttention": LIBRARY, "multi_head_attention_forward": LIBRARY, "multi_head": BY_HAND},
         ),
         Exercise(
+            "folded_heads",
+            stars=2,
+            minutes=8,
+            mend=True,
+            aspects=(
+                values(2, projections, also=OTHER_PROJECTIONS, axes="b t e", picture=True),
+                gradient(0.5, projections),
+                any_device(0.5, projections),
+            ),
+        ),
+        Exercise(
             "fuse_heads",
-            stars=3,
+            stars=2,
             minutes=10,
             aspects=(
                 Aspect("queries", 1, weights_of(0), axes="h·d e", picture=True),
@@ -330,37 +319,50 @@ LESSON = Lesson(
             ),
         ),
         Exercise(
-            "WideMultiHeadAttention",
-            stars=3,
-            minutes=12,
-            aspects=(
-                parameters(0.5, via=WIDE),
-                values(2.5, with_wide_heads, via=of_any_size, also=OTHER_WIDE, axes="b t e", picture=True),
-                gradient(0.5, narrow_sentences, via=WIDE, weights=True),
-                any_device(0.5, narrow_sentences, via=WIDE),
-            ),
-            forbidden={"MultiheadAttention": LIBRARY, "multi_head_attention_forward": LIBRARY, "multi_head": BY_HAND},
-        ),
-        Exercise(
-            "shared_head_weight",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(2, with_heads, also=OTHER_SHARED, axes="e e", picture=True),
-                gradient(0.5, with_heads),
-                any_device(0.5, with_heads),
-            ),
-        ),
-        Exercise(
             "count_parameters",
             stars=1,
             minutes=8,
             aspects=(
                 Aspect("narrow", 1, counted("narrow"), accepts="number", rtol=0, atol=1e-9),
                 Aspect("wide", 1, counted("wide"), accepts="number", rtol=0, atol=1e-9),
-                Aspect("shared", 0.5, counted("shared"), accepts="number", rtol=0, atol=1e-9),
+                Aspect("multi-query", 0.5, counted("multi-query"), accepts="number", rtol=0, atol=1e-9),
                 Aspect("an integer", 0.5, whole_numbers, side=True),
             ),
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "one_head_reads",
+            truth="C",
+            says={
+                "A": (
+                    "One sum for three answers looks hopeless, and it is not: the words come in different amounts, and "
+                    "amounts can be read off a sum, to a degree. Look at the printed shares of h = 1."
+                ),
+                "B": (
+                    "As many parameters are not as much use. Three answers have to share one average; look at the "
+                    "lowest share in each run of h = 1, beside the runs of h = 3."
+                ),
+                "C": (
+                    "What and whom come out nearly right, and who suffers in every run: in one of them it is hardly "
+                    "better than a guess. How the one sum is shared out is up to the start."
+                ),
+            },
+        ),
+        Prediction(
+            "scrambled_answers",
+            truth="C",
+            says={
+                "A": (
+                    "The pieces do come from other rows. But those rows are trained, too: they learn to put there what "
+                    "the row of gave is asked for."
+                ),
+                "B": (
+                    "One piece does come from another head. Training does not mind: whatever ends in the row of gave "
+                    "learns to answer for it."
+                ),
+                "C": "Training finds a way around the mistake, and no number of the training shows it.",
+            },
         ),
     ),
 )

@@ -82,6 +82,7 @@ def head_grid(
 
 def fold(panels: Sequence[Numbers], e: int, d: int, titles: Sequence[str] | None = None) -> None:
     """How the numbers of a tensor are cut into heads. Each cell says whose it is: "2c" is component c of position 2.
+    Positions and heads count from 0.
 
     panels  a list of tensors (rows, columns) or (h, rows, columns), drawn one below the other; the h blocks of a panel
             stand beside each other. Entries are position·e + component: torch.arange(t * e).view(t, e), and what
@@ -105,7 +106,7 @@ def fold(panels: Sequence[Numbers], e: int, d: int, titles: Sequence[str] | None
                 ax.text(
                     left + j + 0.5,
                     i + 0.52,
-                    f"{position + 1}{chr(97 + component)}",
+                    f"{position}{chr(97 + component)}",
                     ha="center",
                     va="center",
                     fontsize=8.5,
@@ -115,7 +116,7 @@ def fold(panels: Sequence[Numbers], e: int, d: int, titles: Sequence[str] | None
                 ax.text(
                     left + block.shape[1] / 2,
                     block.shape[0] + 0.12,
-                    f"head {head + 1}",
+                    f"head {head}",
                     ha="center",
                     va="top",
                     fontsize=8.5,

@@ -14,19 +14,20 @@
 # %% [markdown]
 # # 4 · Several questions at once
 #
-# *mary gave roses to susan.* Whoever wants to understand the word *gave* has three questions: who gave, what, and to whom? Attention, as
-# the last two lessons left it, lets a word ask one question and hands it one average in reply. This lesson gives every word several
-# questions, and then shows that asking them all costs no more than asking one.
+# *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what, and who
+# received it? Attention, as the last two lessons left it, lets a word ask one question and returns one average. This
+# lesson gives every word several questions, and shows that asking them all costs no more than asking one.
 #
 # | | |
 # |---|---|
-# | **You will build** | multi-head attention: as the paper has it, in a wide form, and in a thrifty one |
-# | **You need** | queries, keys and values (lesson 2), and why scores are divided by $\sqrt d$ (lesson 3) |
-# | **It takes** | about 90 minutes: seven exercises, 26 points |
+# | **You will build** | multi-head attention as the paper has it, in one matrix product, and a count of what it costs |
+# | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
+# | **It takes** | about 100 minutes: six exercises, one of them to mend, and two predictions; 22 points |
 # | **It computes** | in seconds: a few little models are trained, each on 19,200 made-up sentences |
 #
-# As before, b counts sentences, t positions, and e is the width of the model. Two letters move to the centre: **h** is the number of
-# heads, and **d** is the width of *one* head. All letters are in [the table](../../site/notation.md).
+# As before, b counts sentences, t positions, and e is the width of the model. Two letters move to the centre: **h** is
+# the number of heads, and **d** is the width of *one* head. Heads, positions and components are counted from 0, as in
+# the code. All letters are in [the table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -48,48 +49,54 @@ check = start("04_multi_head")
 # %% [markdown]
 # ## One sum for three answers
 #
-# Take one head of lesson 2. What the word *gave* receives from it is
+# Take one head of lesson 2. The word *gave* receives from it
 #
 # $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; v_j ,$$
 #
-# five arrows laid end to end, one for each word, each as long as its weight makes it. Now let mary and susan change places: *susan gave roses to mary*. It is
-# another event altogether. Look at what *gave* receives.
+# a sum with one term for each word. Now let mary and susan change places: *susan gave roses to mary*. It is another
+# event. But if nothing says where a word stands, *gave* receives the same five terms in another order, and a sum has no
+# order. So the place has to be said: to the vector $x_j$ of each word a learned vector $p_j$ for its place is added.
+# [Lesson 6](../06_positions/06_positions.ipynb) is about that; here it is one line of code. Values are then
+# $(x_j + p_j)\,W_v$, and the sum falls into two:
+#
+# $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; x_j W_v \;+\; \sum_j w_{\text{gave},j}\; p_j W_v .$$
+#
+# Now the weights can depend on places, too. To keep the picture simple, let them depend on nothing else: 0.4 for the
+# first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. With that, the second sum is the same for both events; it
+# cannot tell them apart. The first sum is drawn here.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word of mary gave roses to susan. In the left chain mary comes first and susan last, in the right chain the other way round. Both chains end at the same cross."}}
-torch.manual_seed(106)
+# %% tags=["show"] mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The chains end at two different crosses."}}
+torch.manual_seed(390)
 words = "mary gave roses to susan".split()
-x = torch.randn(1, 5, 6, device=device())
-head = SingleHeadAttention(6, 2).to(device())
+x = torch.randn(5, 6, device=device())
+values = SingleHeadAttention(6, 2).to(device()).to_values(x)           # (t, d), one for each word
+weights = torch.tensor([0.4, 0.1, 0.2, 0.1, 0.2], device=device())    # (t,), one for each place
 
 _, axes = plt.subplots(1, 2, sharex=True, sharey=True, figsize=(6, 3.4))
 for ax, order in zip(axes, ([0, 1, 2, 3, 4], [4, 1, 2, 3, 0])):
-    z, names = x[:, order], [words[i] for i in order]
-    q, k, v = head.to_queries(z), head.to_keys(z), head.to_values(z)
-    weights = torch.softmax(q @ k.transpose(1, 2), dim=-1)    # (1, t, t)
-    plots.arrow_chain(weights[0, GAVE, :, None] * v[0], names, title=" ".join(names), ax=ax)
+    names = [words[i] for i in order]
+    plots.arrow_chain(weights[:, None] * values[order], names, title=" ".join(names), ax=ax)
 axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow is one term of the sum, a word's value times its weight, for a head of width 2 with random matrices. On the right, the arrows of mary
-# and susan are the same two arrows at other places in the chain. Both chains lead to the same cross: a sum forgets its order.
+# **How to read it.** Each arrow is one term of the first sum: a word's value times the weight of its place, for a head
+# of width 2 with random matrices. The cross is what *gave* receives. From left to right mary's arrow is halved and
+# susan's is doubled. Both keep their directions.
 #
 # </div>
 #
-# Two things are missing, and it is worth telling them apart. The first is that nothing says *where* a word stands. Lesson 6 is about that; until
-# then we add to every word a learned vector for its place, and leave it at one line of code.
-#
-# The second is what this lesson is about. A larger weight makes an arrow longer. It cannot **turn** it. Her place adds
-# a part to her value, the same part for whoever stands there; but the part that says *mary* keeps its direction,
-# whether she gives or receives, and only the amount can tell the difference. Three answers, blurred into one vector.
+# **A weight makes an arrow longer or shorter. It cannot turn it.** Whether mary gives or receives is told by an amount
+# only: how much *mary* there is in the sum, beside so much *susan* and so much *roses*. Amounts can be read off a sum,
+# to a degree, and later in this lesson one head will have to do it. A better way is a direction for each question.
 
 # %% [markdown]
 # ## Heads
 #
-# So let $h$ attentions look at the same sentence, each with three matrices of its own. Call them **heads**. Head $r$
-# computes
+# So let $h$ attentions look at the same sentence, each with three matrices of its own. They are called
+# **[heads](../../site/glossary.md#head)**. Head $r$ computes
 #
 # $$y^{(r)} \;=\; \operatorname{softmax}\!\Big(\tfrac{1}{\sqrt d}\; q^{(r)} k^{(r)\top}\Big)\, v^{(r)}
 # \qquad\text{of shape } (t, d),$$
@@ -97,46 +104,51 @@ plt.show()
 # where $q^{(r)} = x\,W_q^{(r)}$, and $k^{(r)}$ and $v^{(r)}$ alike, with matrices of shape $(e, d)$. The root is that
 # of $d$, the width in which the dot products are taken: lesson 3's argument counts their terms, and there are $d$ of
 # them. Then lay the $h$ results side by side, $(t, h\,d)$, and mix them with one more matrix, of shape $(h\,d, e)$,
-# that brings the width back to $e$. We call that last map `unify`.
+# that brings the width back to $e$. We call that last map `unify`; the paper calls its matrix $W^O$.
 #
-# Mary now enters the result once for each head, $\sum_r w^{(r)} v^{(r)}_{\text{mary}} W_u^{(r)}$ with $W_u^{(r)}$ the
-# $d$ rows of `unify` that belong to head $r$, and every head has a direction of its own to put her in. A head that
-# looks for givers can say *mary* in one direction, a head that looks for receivers in another.
+# Mary now enters the result once for each head, as $\sum_r w^{(r)} v^{(r)}_{\text{mary}} W_u^{(r)}$, where $W_u^{(r)}$
+# are the $d$ rows of `unify` that belong to head $r$. Every head has a direction of its own to put her in. A head that
+# looks for givers can write *mary* in one direction, a head that looks for receivers in another.
 #
-# How wide should a head be? Two conventions are in use. In the **narrow** one, the paper's, the heads share the width: $d = e/h$. The paper has $e = 512$, $h = 8$, and so $d = 64$ (section
-# 3.2.2). In the **wide** one every head has the whole width, $d = e$. We begin with the narrow one.
+# How wide should a head be? In the paper the heads share the width: $d = e/h$. It has $e = 512$ and $h = 8$, and so
+# $d = 64$ ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2). That is the **narrow** convention,
+# and the one of this course. What else is in use comes at the end of the lesson.
 
 # %% [markdown]
 # ## All heads in one product
 #
-# A loop over $h$ little attentions would do, and be slow: many small products keep a processor waiting. But look at the queries. $x W_q^{(1)}$, $x W_q^{(2)}$ and so on are products of *the
-# same* $x$. Put the matrices beside each other, and one product with an $(e, h\,d)$ matrix makes the queries of all heads. Head 1 finds its own in components $0$ to
-# $d-1$ of the result, head 2 in the next $d$, and so on.
+# A loop over $h$ little attentions would do, and be slow: many small products keep a processor waiting. But look at the
+# queries. $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are products of *the same* $x$. Put the matrices beside each other,
+# and one product with an $(e, h\,d)$ matrix makes the queries of all heads. Head 0 finds its own in components $0$ to
+# $d-1$ of the result, head 1 in the next $d$, and so on.
 #
 # Now the $h$ heads have to be taken apart without a loop. It takes two steps:
 #
 # 1. (b, t, e) → (b, t, h, d). Name the parts of the last axis. No number moves.
 # 2. (b, t, h, d) → (b, h, t, d). Exchange two axes, so that **t and d are the last two**.
 #
-# The second step is for the matrix product. `@` multiplies along the last two axes and carries all axes before them along: (b, h, t, d) @ (b, h, d, t) is (b, h, t, t), a matrix of
-# scores for every head of every sentence. (Some programs fold h into the batch instead, (b·h, t, d), and use a product with one batch axis. The numbers are the same.)
+# The second step is for the matrix product. `@` multiplies along the last two axes and carries all axes before them
+# along: (b, h, t, d) @ (b, h, d, t) is (b, h, t, t), a matrix of scores for every head of every sentence.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `split_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Cut the width of every position into h heads. When e is not divisible by h, no equal cut exists: raise a `ValueError` whose message says so and names both numbers, e and h.
+# Cut the width of every position into h heads. When e is not divisible by h, no equal cut exists: raise a `ValueError`
+# whose message says so and names both numbers, e and h.
 #
 # <details><summary>Hint 1: two steps, in this order</summary>
 #
-# Give the last axis two names before you exchange anything: (b, t, e) → (b, t, h, d). A single `view` or `reshape` straight to (b, h, t, d) has the right shape too, and something else in
-# it: the picture after this exercise shows what.
+# Give the last axis two names before you exchange anything: (b, t, e) → (b, t, h, d). A single `view` or `reshape`
+# straight to (b, h, t, d) has the right shape too, and something else in it: the picture after this exercise shows
+# what.
 #
 # </details>
 # <details><summary>Hint 2: the functions</summary>
 #
-# `x.reshape(b, t, h, d)`, then `.transpose(1, 2)`. For the error: `raise ValueError(f"...")` with `{e}` and `{h}` in the text, before anything else happens; `e % h` is the remainder.
+# `x.reshape(b, t, h, d)`, then `.transpose(1, 2)`. For the error: `raise ValueError(f"...")` with `{e}` and `{h}` in
+# the text, before anything else happens; `e % h` is the remainder.
 #
 # </details>
 # </div>
@@ -163,7 +175,7 @@ check(split_heads)
 # %% [markdown]
 # Look at what it did. Here the numbers of x are labels, so that each can be followed: 2c is component c of position 2.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour, row i still holding position i. Bottom: reshaped straight away, each block mixes the three colours, and its rows are pieces of positions: block one holds positions 1 and 2 only."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour, row i still holding position i. Bottom: reshaped straight away, each block mixes the three colours, and its rows are pieces of positions: block 0 holds pieces of positions 0 and 1 only."}}
 labels = torch.arange(5 * 6, device=device()).view(1, 5, 6)    # t = 5, e = 6
 right = split_heads(labels, 3)[0]
 scrambled = labels.reshape(1, 3, 5, 2)[0]
@@ -175,11 +187,13 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Top: five positions, six components, one colour for each future head. Middle: each head has one colour, and its row i still belongs to position i. Bottom: the same shape, reached
-# in one step. A reshape moves nothing; it reads the numbers in the order in which they lie in memory, 1a 1b 1c … 2a 2b, and cuts anew. *Head 1* now holds all of position 1,
-# most of position 2, and nothing of the others: it would compare pieces of one word with other pieces of the same word.
+# **How to read it.** Top: five positions, six components, one colour for each future head. Middle: each head has one
+# colour, and its row i still belongs to position i. Bottom: the same shape, reached in one step. A reshape moves
+# nothing; it reads the numbers as they lie in memory, 0a 0b 0c … 1a 1b, and cuts anew.
 #
 # </div>
+#
+# In the scrambled split, *head 0* would compare pieces of one word with other pieces of the same word.
 
 # %% [markdown]
 # And back. After the heads have done their averaging, each position's h pieces have to lie beside each other again.
@@ -189,7 +203,7 @@ plt.show()
 #
 # **Exercise 2 · `merge_heads`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# Undo the split: lay the heads of every position side by side, head 1 first.
+# Undo the split: lay the heads of every position side by side, head 0 first.
 #
 # <details><summary>Hint 1: the way back</summary>
 #
@@ -198,7 +212,8 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: "view size is not compatible"</summary>
 #
-# After a transpose the numbers no longer lie in memory in the order of their axes, and `view` refuses to copy. `reshape` copies when it has to; `.contiguous().view(...)` does it in two steps.
+# After a transpose the numbers no longer lie in memory in the order of their axes, and `view` refuses to copy.
+# `reshape` copies when it has to; `.contiguous().view(...)` does it in two steps.
 #
 # </details>
 # </div>
@@ -224,7 +239,21 @@ print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), la
 # %% [markdown]
 # ## Multi-head attention
 #
-# Everything is there. Written out with shapes, for the narrow convention:
+# Everything is there. This is the way from x to the output:
+
+# %% tags=["show"]
+plots.diagrams.heads_flow()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From top to bottom, for three heads. One colour is one head; beside the arrows are the shapes.
+# What is drawn for q is done with k and v, too. Between the two rows of colours no head sees another.
+#
+# </div>
+
+# %% [markdown]
+# The same in steps:
 #
 # | step | shape |
 # |---|---|
@@ -235,18 +264,19 @@ print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), la
 # | average of the values | (b, h, t, d) |
 # | merge, then `unify`, a map with bias | (b, t, e) |
 #
-# The heads stay apart from the second line to the fifth. `unify` is where they meet: without it, what head 1 found would stay in the first d components for good.
+# The heads stay apart from the second line to the fifth. `unify` is where they meet: without it, what head 0 found
+# would stay in the first d components for good.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `MultiHeadAttention`** &nbsp; ★★★ · 20 minutes · 5 points
 #
-# Write the module in the narrow convention. Name its layers `to_queries`, `to_keys`, `to_values` (each
-# `nn.Linear(e, e, bias=False)`) and `unify` (`nn.Linear(e, e)`). Its constructor refuses an e that h does not divide,
-# with a `ValueError` that names both: better to fail when the model is built than when it is first used. Call
-# `finished_split(x, h)` and `finished_merge(x)`, which the first cell imported: they do what exercises 1 and 2 ask for,
-# so an error there does not carry over.
+# Write the module. Name its layers `to_queries`, `to_keys`, `to_values` (each `nn.Linear(e, e, bias=False)`) and
+# `unify` (`nn.Linear(e, e)`). Its constructor refuses an e that h does not divide, with a `ValueError` that names both:
+# better to fail when the model is built than when it is first used. Call `finished_split(x, h)` and
+# `finished_merge(x)`, which the first cell imported: they do what exercises 1 and 2 ask for, so an error there does not
+# carry over.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
@@ -255,7 +285,8 @@ print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), la
 # </details>
 # <details><summary>Hint 2: which width, which axis</summary>
 #
-# Once the heads are split, `q.shape[-1]` is d. Scores are `q @ k.transpose(-2, -1)`: the last two axes, not axes 1 and 2, which are heads and positions now. The softmax runs over the last axis.
+# Once the heads are split, `q.shape[-1]` is d. Scores are `q @ k.transpose(-2, -1)`: the last two axes, not axes 1 and
+# 2, which are heads and positions now. The softmax runs over the last axis.
 #
 # </details>
 # </div>
@@ -311,13 +342,92 @@ agree = torch.allclose(mine(x), theirs(x, x, x)[0], atol=1e-5)
 print("same as nn.MultiheadAttention to within 0.00001:", agree)
 
 # %% [markdown]
+# ## Heads in the batch
+#
+# Many programs do not carry an axis for the heads. They fold it into the batch: queries, keys and values become (b·h,
+# t, d), as if there were b·h sentences, and `torch.bmm`, the product for exactly one batch axis, does the rest. The
+# numbers are the same as before, if the fold is undone as it was made.
+#
+# The code of the next exercise is such a program. It runs, the shape of its result is right, and models can be trained
+# with it. Yet held against `nn.MultiheadAttention`, it would be off in nearly every number.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `folded_heads`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
+#
+# Code like this is in circulation. One step of it is wrong: find it, and mend it. h divides e here.
+#
+# <details><summary>Hint 1: a small case on paper</summary>
+#
+# Take b = 1, h = 2, t = 3, d = 1, and follow each number by a label of two digits, position and head. Write down what
+# every line makes of the labels, axis by axis. After which line do they stand where the docstring does not want them?
+#
+# </details>
+# <details><summary>Hint 2: what a reshape may do</summary>
+#
+# `view` and `reshape` split an axis or join neighbouring ones. They never carry one axis past another. Compare the
+# order of the axes at the beginning of each line with the order at its end.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "folded_heads", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def folded_heads(q, k, v, h):
+    """Attention in h heads, with the heads folded into the batch.
+
+    q, k, v: (b, t, e), the projections of all heads. Returns (b, t, e), what the heads found,
+    side by side, for `unify` to mix: components r·d to (r+1)·d − 1 come from head r.
+    """
+    ### BEGIN SOLUTION
+    b, t, e = q.shape
+    d = e // h
+    q, k, v = (x.reshape(b, t, h, d).transpose(1, 2).reshape(b * h, t, d) for x in (q, k, v))
+    scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d)    # (b·h, t, t)
+    weights = torch.softmax(scores, dim=-1)
+    y = torch.bmm(weights, v).reshape(b, h, t, d)
+    return y.transpose(1, 2).reshape(b, t, e)
+    ### STUDENT GETS
+    # b, t, e = q.shape
+    # d = e // h
+    # q, k, v = (x.reshape(b, t, h, d).transpose(1, 2).reshape(b * h, t, d) for x in (q, k, v))
+    # scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d)    # (b·h, t, t)
+    # weights = torch.softmax(scores, dim=-1)
+    # y = torch.bmm(weights, v)
+    # return y.reshape(b, t, e)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_folded_heads", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(folded_heads)
+
+# %% [markdown]
 # ## Three questions, answered
 #
-# Does it help? Make sentences by rule, *NAME gave THING to NAME*, from 16 names and 16 things. A reader gets the five
-# words, one layer of attention, and must then say who, what and whom **from the one vector at the word *gave***, with a
-# linear map. The loss is the **cross-entropy**: minus the logarithm of the probability that the right answer was given,
-# on average. Compare h = 1 with h = 3. Both have the same number of parameters, as exercise 7 will count: what differs
-# is only how the width is used.
+# Do heads help? Make sentences by rule, *NAME gave THING to NAME*, from 16 names and 16 things. A reader gets the five
+# words, one layer of attention, and must then name giver, thing and receiver **from the one vector at the word
+# *gave***, with a linear map. The loss is the **[cross-entropy](../../site/glossary.md#cross-entropy)**: minus the
+# logarithm of the probability that the right answer was given, on average. Compare h = 1 with h = 3. Both have the same
+# number of parameters, as exercise 6 will count: what differs is only how the width is used.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `one_head_reads`** &nbsp; 1 minute · no points
+#
+# The reader with one head is trained three times, from three random starts. How will it do on new sentences? (With 16
+# names, a guess is right about 6 times in 100.)
+#
+# - **A.** It answers one of the three questions, and guesses the other two.
+# - **B.** As well as with three heads, for it has as many parameters: hardly an error in any run.
+# - **C.** It answers most of what it is asked. One question suffers, and how much depends on the start.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "one_head_reads", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+one_head_reads = "C"
+### STUDENT GETS
+# one_head_reads = ...    # "A", "B" or "C"
+### END SOLUTION
 
 # %% tags=["show"]
 class Reader(nn.Module):
@@ -332,9 +442,7 @@ class Reader(nn.Module):
         y = self.attention(self.words(ids) + self.places.weight)    # (b, 5, e)
         return self.answers(y[:, GAVE]).view(-1, 3, len(WORDS))
 
-
 torch.set_num_threads(1)    # models as small as these are faster on one core than on two
-
 
 def train(attention, h, seed=1, steps=300):
     """Train a reader whose attention has h heads, on 64 new sentences in every step.
@@ -373,12 +481,18 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Three runs each, with the same seeds on both sides; both models hold as many numbers. The loss axis is logarithmic. One head is not helpless: giver and receiver may get different *amounts* of the sum, and word vectors can be
-# trained so that amounts can be told, to a degree. How far it gets is luck, and in some runs a whole question goes unanswered (with 16 names, a guess is right about 6 times in 100). Three heads leave hardly an error in any run.
+# **How to read it.** Cross-entropy against step, on a logarithmic axis; lower is better. Three runs each, with the same
+# seeds on both sides; both models hold as many numbers. Three heads leave hardly an error in any run. With one head the
+# curves level off early, at heights that depend on the start.
 #
 # </div>
-#
-# What did the three heads do? Their weights can be computed from the trained model's queries and keys, for our sentence.
+
+# %% nbgrader={"grade": true, "grade_id": "check_one_head_reads", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("one_head_reads", one_head_reads)
+
+# %% [markdown]
+# What did the three heads do? Their weights can be computed from the trained model's queries and keys, for our
+# sentence.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of weights over mary gave roses to susan, one for each head, with numbers. In the row of gave, one head puts its weight on roses, one on susan, and one on mary and gave."}}
 reader, *_ = train(MultiHeadAttention, 3, seed=2)    # run 2 again: train fixes its seeds
@@ -388,64 +502,93 @@ q = finished_split(reader.attention.to_queries(x), 3)
 k = finished_split(reader.attention.to_keys(x), 3)
 weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(8), dim=-1)    # (1, 3, 5, 5)
 
-plots.head_grid(weights[0], words, digits=1)
+plots.head_grid(weights[0], words, titles=[f"head {r}" for r in range(3)], digits=1)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One map for each head of run 2, the one with the lowest loss: a model that has seen nothing but made-up sentences of this one form. Look at the row *gave* only: it is the one row that had to answer, and
-# nobody ever asked for the others. Where in that row does each head put its weight, and which of who, what and whom is read from it? The numbers of the heads mean nothing;
-# another seed deals the questions out in another order, and may share one question between two heads.
+# **How to read it.** One map for each head of run 2, the one with the lowest loss. Only the row *gave* had to answer;
+# no loss asked anything of the other rows. Where in that row does each head put its weight, and which of the three
+# answers is read from it?
 #
 # </div>
+#
+# The numbers of the heads mean nothing: another seed deals the questions out in another order, and may share one
+# question between two heads.
 
 # %% [markdown]
-# ## Spot the bug
+# ## A loss that does not notice
 #
-# Code like this is in circulation. Trained on our task, this `forward` passes: see the numbers. What is wrong?
+# Exercise 4 came with a line that was wrong: `y.reshape(b, t, e)`, a merge without its transpose. Put it back, into a
+# module with three heads, and train a reader with it as above. The row *gave*, the second of five rows of 24 numbers,
+# is then made of the numbers 24 to 47 of the sentence's (3, 5, 8): what head 0 found for *to* and for *susan*, and what
+# head 1 found for *mary*.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `scrambled_answers`** &nbsp; 1 minute · no points
+#
+# What will this reader answer on new sentences?
+#
+# - **A.** About as well as a guess, for all three roles: its rows are stuck together from pieces of other rows.
+# - **B.** Two roles well, and one no better than a guess: one of its three pieces comes from another head than the
+#   others.
+# - **C.** All three roles nearly without an error, like the correct module.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "scrambled_answers", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+scrambled_answers = "C"
+### STUDENT GETS
+# scrambled_answers = ...    # "A", "B" or "C"
+### END SOLUTION
 
 # %% tags=["show"]
-class HurriedAttention(MultiHeadAttention):
+class ScrambledAttention(MultiHeadAttention):
     def forward(self, x):
         b, t, e = x.shape
         projections = self.to_queries, self.to_keys, self.to_values
         q, k, v = (finished_split(project(x), self.h) for project in projections)
         weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(e // self.h), dim=-1)
-        y = weights @ v
-        return self.unify(y.reshape(b, t, e))
+        return self.unify((weights @ v).reshape(b, t, e))
 
-*_, right = train(HurriedAttention, 3)
+*_, right = train(ScrambledAttention, 3)
 print("right answers:", right)
 
+# %% nbgrader={"grade": true, "grade_id": "check_scrambled_answers", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("scrambled_answers", scrambled_answers)
+
 # %% [markdown]
-# <details><summary>The answer, once you have one</summary>
+# In training, the rows of *to*, *susan* and *mary* learn to do the work of *gave*. It works as long as every sentence
+# has five words; with six, each row is stuck together from other pieces. And once a model must not look ahead, the
+# business of [lesson 5](../05_masking/05_masking.ipynb), it is a leak: the first position gets what head 0 found for
+# later ones.
 #
-# `y` is (b, h, t, d), and `reshape(b, t, e)` is a merge without its transpose. The number of entries fits, so nothing complains; but row *gave*, the second of five rows of 24, is now made of numbers 25 to
-# 48 of the sentence: outputs that head 1 made for *to* and *susan*, and one that head 2 made for *mary*. In training, those rows learn to do the work of *gave*. It works as long as every sentence has five words; with six, each
-# row is stuck together from other pieces. And once a model must not look ahead, lesson 5's business, it is a leak: the first position gets what head 1 made for later ones.
-#
-# A falling loss does not prove that the code does what it says. A comparison with known numbers does: this module and `nn.MultiheadAttention`, with the same weights, differ at once. So does
-# `merge_heads(split_heads(x)) == x`.
-#
-# </details>
+# A falling loss does not prove that the code does what it says. A comparison with known numbers does: this module and
+# `nn.MultiheadAttention`, with the same weights, differ at once. So does a round trip,
+# `merge_heads(split_heads(x, h)) == x`.
 
 # %% [markdown]
 # ## The product and the loop are the same
 #
-# We said that one product with a wide matrix does the work of $h$ heads. Prove it, with weights. Take $h$ separate heads of lesson 2, each a `SingleHeadAttention(e, d)`, run them in a loop and lay their outputs
-# side by side; then put their matrices into three fused ones, and compute all of it at once.
+# We said that one product with a wide matrix does the work of $h$ heads. Show it, with weights. Take $h$ separate heads
+# of lesson 2, each a `SingleHeadAttention(e, d)`, run them in a loop and lay their outputs side by side; then put their
+# matrices into three fused ones, and compute all of it at once.
 #
-# Mind how `nn.Linear` stores things: its weight is (outputs, inputs), the transpose of the $(e, d)$ in our formulas. So the components that a head produces are the *rows* of its weight, and stacking heads
-# means stacking rows: three times (h·d, e).
+# Mind how `nn.Linear` stores things: its weight is (outputs, inputs), the transpose of the $(e, d)$ in our formulas. So
+# the components that a head produces are the *rows* of its weight, and stacking heads means stacking rows: three times
+# (h·d, e).
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `fuse_heads`** &nbsp; ★★★ · 10 minutes · 4 points
+# **Exercise 5 · `fuse_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Copy a list of single heads into one triple of weights, in `nn.Linear`'s layout. Head 1 comes first. Copy the numbers as they are: lesson 2's heads do not scale their scores, and whether scores are divided by $\sqrt d$ is for whoever
-# computes with the weights to decide.
+# Copy a list of single heads into one triple of weights, in `nn.Linear`'s layout. Head 0 comes first. Copy the numbers
+# as they are: lesson 2's heads do not scale their scores, and dividing by $\sqrt d$ is left to the code that computes
+# with the weights.
 #
 # <details><summary>Hint 1: one of the three</summary>
 #
@@ -499,149 +642,43 @@ whole.load_state_dict({
 print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, atol=1e-5))
 
 # %% [markdown]
-# So the loop is what multi-head attention *means*, and the fused product is how it is computed. Whenever a shape puzzles you, go back to the loop.
+# So the loop is what multi-head attention *means*, and the fused product is how it is computed. Whenever a shape
+# puzzles you, go back to the loop.
 
 # %% [markdown]
-# ## Wide heads
+# ## Other conventions, and what they cost
 #
-# A narrow head works in $d = e/h$ dimensions, and with many heads that is little: at $e = 512$ and $h = 32$, sixteen numbers have to say what a word asks for. The wide convention gives each head all $e$. Its projections lead from e to $h\,e$, the
-# merged heads are $h\,e$ wide, and `unify` leads back. In our formulas only one thing changes: $d = e$. Any h will do, because nothing is divided among the heads.
-
-# %% [markdown]
-# <div class="card">
+# **Wide heads.** A narrow head works in $d = e/h$ dimensions, and with many heads that is little: at $e = 512$ and
+# $h = 32$, sixteen numbers have to say what a word asks for. Wide heads have all $e$ each. Their projections lead from
+# e to $h\,e$, the merged heads are $h\,e$ wide, and `unify` leads back to e. In our formulas only one thing changes:
+# $d = e$. Your exercise 3 with other sizes is the module.
 #
-# **Exercise 5 · `WideMultiHeadAttention`** &nbsp; ★★★ · 12 minutes · 4 points
+# **Shared keys and values.** A model that writes word by word keeps the keys and values of all words so far
+# ([lesson 11](../11_gpt2/11_gpt2.ipynb)), and at great length that memory is what it runs out of. So let heads share
+# them. In **[multi-query attention](../../site/glossary.md#multi-query-attention)**
+# ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)) each head has queries of its own, and all read the same keys and
+# values, of width d: the scores are (b, h, t, d) @ (b, 1, d, t).
 #
-# The same module with heads of width e. The layers have the same names and the same biases as in exercise 3; their sizes are for you to work out. e need **not** be divisible by h.
+# **Grouped-query attention**
+# ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) lies between: a few groups of heads, each with one set of
+# keys and values. Several of today's large models have it.
 #
-# <details><summary>Hint 1: what changes</summary>
-#
-# The sizes of all four layers, and nothing in `forward`, if you wrote it with `q.shape[-1]`.
-#
-# </details>
-# <details><summary>Hint 2: the sizes</summary>
-#
-# `nn.Linear(e, h * e, bias=False)` three times, `nn.Linear(h * e, e)` once. `finished_split` cuts h·e into h pieces of e. Dot products have e terms now, so the root is that of e.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "WideMultiHeadAttention", "locked": false, "schema_version": 3, "solution": true, "task": false}
-class WideMultiHeadAttention(nn.Module):
-    """h heads of width e each: to_queries, to_keys, to_values (no bias), unify (with bias).
-
-    Any h will do.
-    """
-
-    def __init__(self, e, h):
-        super().__init__()
-        ### BEGIN SOLUTION
-        self.h = h
-        self.to_queries = nn.Linear(e, h * e, bias=False)
-        self.to_keys = nn.Linear(e, h * e, bias=False)
-        self.to_values = nn.Linear(e, h * e, bias=False)
-        self.unify = nn.Linear(h * e, e)
-        ### END SOLUTION
-
-    def forward(self, x):
-        """x: (b, t, e). Returns (b, t, e)."""
-        ### BEGIN SOLUTION
-        q = finished_split(self.to_queries(x), self.h)    # (b, h, t, e)
-        k = finished_split(self.to_keys(x), self.h)
-        v = finished_split(self.to_values(x), self.h)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])    # (b, h, t, t)
-        weights = torch.softmax(scores, dim=-1)
-        y = finished_merge(weights @ v)    # (b, t, h·e)
-        return self.unify(y)
-        ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_WideMultiHeadAttention", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(WideMultiHeadAttention)
-
-# %% [markdown]
-# ## One small matrix for all heads
-#
-# You may meet a third convention. It cuts $x$ into heads *first*, and then sends every piece, $d$ wide, through **one and the same** $d \times d$ matrix: `nn.Linear(d, d)` on a tensor of shape (b, h, t, d). It looks
-# much like the narrow one. Is it?
-#
-# There is a way to find out. Applying $W$, of shape (d, d), to each piece of a vector is applying one large $(e, e)$ matrix to the whole vector: the one with $W$ repeated down its diagonal, and zeros everywhere else,
-#
-# $$\begin{pmatrix} W & & \\ & W & \\ & & W \end{pmatrix} .$$
+# For each kind, count every number that is trained: three projections without bias, and `unify` with its bias of e
+# numbers.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `shared_head_weight`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 6 · `count_parameters`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
-# Build that matrix from w and h. (Whether w is meant for `x @ w` or stored the way `nn.Linear` does makes no difference: the transpose of this matrix is the same matrix made from the transpose of w.)
-#
-# <details><summary>Hint 1: by hand</summary>
-#
-# A matrix of zeros, on w's device and of w's type, and h assignments: block k fills rows **and** columns k·d to
-# (k+1)·d.
-#
-# </details>
-# <details><summary>Hint 2: in one line</summary>
-#
-# `torch.block_diag(a, b, c)` takes any number of matrices; `*[w] * h` hands it h times the same.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "shared_head_weight", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def shared_head_weight(w, h):
-    """The large matrix that one small matrix, shared by all heads, amounts to.
-
-    w: (d, d). Returns (e, e) with e = h·d: w in the h blocks on the diagonal, 0 elsewhere.
-    """
-    ### BEGIN SOLUTION
-    return torch.block_diag(*[w] * h)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_shared_head_weight", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(shared_head_weight)
-
-# %% tags=["show"] mystnb={"image": {"alt": "Two nine by nine matrices. Left, the projection of the narrow convention: all 81 cells are filled. Right, the shared convention: three equal three by three blocks on the diagonal, the rest empty."}}
-narrow = nn.Linear(9, 9, bias=False).to(device()).weight    # e = 9, h = 3
-w = nn.Linear(3, 3, bias=False).to(device()).weight
-x = torch.randn(2, 5, 9, device=device())
-
-piece_by_piece = finished_merge(finished_split(x, 3) @ w.T)
-large = shared_head_weight(w, 3)
-agree = torch.allclose(x @ large.T, piece_by_piece, atol=1e-5)
-print("one large product = piece by piece:", agree)
-plots.heat_pair(narrow, large, titles=("narrow: (e, e)", "shared: w three times"),
-                row_label="component of the query", column_label="component of x",
-                same_scale=True)
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Row i says which components of x make component i of the queries; the first three rows are head 1's, the next three head 2's. On the left, head 1 draws on all nine components. On the right, it sees the first three and no others, and its block is the
-# same as its neighbours'.
-#
-# </div>
-#
-# So it is *not* the narrow convention, although the shapes agree everywhere. It saves: three projections of $d^2$ numbers instead of $e^2$, a factor of $h^2$. It loses: no head can look at the whole vector, and all heads put the same question to
-# different slices of it. Whatever the vectors before it learn has to be arranged in slices to suit. Only `unify` still mixes.
-
-# %% [markdown]
-# ## What it costs
-#
-# Three conventions, then. For all of them, count every number that is trained: three projections without bias, and `unify` with its bias of e numbers.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 7 · `count_parameters`** &nbsp; ★☆☆ · 8 minutes · 3 points
-#
-# Return the number of parameters for width e, h heads and one of three kinds. `"narrow"` and `"wide"` are your modules of exercises 3 and 5. `"shared"` has three d × d matrices, d = e/h, one for all queries, one for
-# all keys, one for all values, and the same `unify` as `"narrow"`.
+# Return the number of parameters for width e, h heads and one of three kinds: `"narrow"`, your module of exercise 3;
+# `"wide"`, the same with heads of width e; `"multi-query"`, narrow heads of width d = e/h that share one d-wide set of
+# keys and one of values.
 #
 # <details><summary>Hint 1: layer by layer</summary>
 #
-# An `nn.Linear(m, n)` has m·n weights, and n more numbers if it has a bias. Write down m and n for all four layers of each kind.
+# An `nn.Linear(m, n)` has m·n weights, and n more numbers if it has a bias. Write down m and n for all four layers of
+# each kind.
 #
 # </details>
 # <details><summary>Hint 2: ask the module</summary>
@@ -655,9 +692,9 @@ plt.show()
 def count_parameters(e, h, kind):
     """How many numbers are trained, the bias of unify included.
 
-    e: width of the model. h: heads. kind: "narrow" (heads of width e/h), "wide" (heads of
-    width e) or "shared" (heads of width d = e/h, one d × d matrix for the queries of all,
-    one for their keys, one for their values; unify as in "narrow"). Returns an integer.
+    e: width of the model. h: heads; it divides e. kind: "narrow" (heads of width e/h), "wide"
+    (heads of width e) or "multi-query" (h queries of width d = e/h; one projection to keys of
+    width d and one to values of width d, for all heads; unify as in "narrow"). Returns an integer.
     """
     ### BEGIN SOLUTION
     if kind == "narrow":
@@ -665,71 +702,87 @@ def count_parameters(e, h, kind):
     elif kind == "wide":
         projections, unify = 3 * e * (h * e), (h * e) * e + e
     else:
-        projections, unify = 3 * (e // h) ** 2, e * e + e
+        projections, unify = e * e + 2 * e * (e // h), e * e + e
     return projections + unify
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_count_parameters", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(count_parameters)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Parameters against heads from 1 to 32 at width 256, both axes logarithmic. Wide rises in proportion to the heads, narrow is a level line, shared falls towards the level of unify alone. All three start at the same point."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Parameters against heads from 1 to 32 at width 256, both axes logarithmic. Wide rises in proportion to the heads, narrow is a level line, multi-query falls to a little above half of the narrow line, towards the level of the queries and unify alone. All three start at the same point."}}
 h = [1, 2, 4, 8, 16, 32]
-lines = {kind: (h, [count_parameters(256, k, kind) for k in h])
-         for kind in ("wide", "narrow", "shared")}
-landmarks = {"unify alone": 256 * 256 + 256}
+lines = {kind: (h, [count_parameters(256, heads, kind) for heads in h])
+         for kind in ("wide", "narrow", "multi-query")}
+landmarks = {"queries and unify alone": 2 * 256 * 256 + 256}
 plots.curves(lines, "heads h", "parameters", log="xy", landmarks=landmarks)
 plt.gca().set_xticks(h, labels=h)
 plt.minorticks_off()
 plt.show()
 
-for kind in ("narrow", "wide", "shared"):
-    print(f"{kind:>6}: {count_parameters(512, 8, kind):>9,} parameters at e = 512, h = 8")
+for kind in ("narrow", "wide", "multi-query"):
+    print(f"{kind:>11}: {count_parameters(512, 8, kind):>9,} parameters at e = 512, h = 8")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Width e = 256, both axes logarithmic. With one head all three are the same thing, $4e^2 + e$. From there the wide convention grows with h; the narrow one does not grow at all, so that the number of heads is
-# free to choose; the shared one soon consists of `unify` and little else.
+# **How to read it.** Width e = 256, both axes logarithmic. With one head all three are the same thing, $4e^2 + e$. From
+# there wide heads grow with h; narrow heads do not grow at all, so that the number of heads is free to choose; with
+# shared keys and values hardly more than the queries and `unify` is left.
 #
 # </div>
 #
-# The level line is the paper's argument for its choice (section 3.2.2): because each head is narrower, all of them together cost about what one head of full width would. Eight questions for the price of one.
+# The level line is the paper's argument for its choice (section 3.2.2): because each head is narrower, all of them
+# together cost about what one head of full width would. Eight questions for the price of one.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can cut a tensor into heads and put it together again, and say why a reshape alone does neither; write multi-head attention as one product and prove that a loop over heads gives the same; tell the three
-# conventions apart in other people's code, by their shapes and by their block-diagonal reading; and count what each costs.
+# You can cut a tensor into heads and put it together again, and say why a reshape alone does neither; write multi-head
+# attention as one product and show that a loop over heads gives the same; find a merge that scrambles, though the loss
+# falls; and tell narrow, wide, multi-query and grouped-query heads apart by the shapes of their layers, and count what
+# they cost.
 #
 # **Three questions to think about**
 #
-# <details><summary>1. Exchange head 1 and head 2 of a trained model: their rows in all three projections. What else has to be exchanged so that the model's outputs stay as they were?</summary>
+# <details><summary>1. Exchange head 0 and head 1 of a trained model: their rows in all three projections. What else has
+# to be exchanged so that the model's outputs stay as they were?</summary>
 #
-# The columns of `unify` that read them: with heads counted from 0, columns r·d to (r+1)·d − 1 belong to head r. Then
-# nothing changes, because a sum over heads has no order. So *the third head* is a name without a meaning: two training
-# runs that learn the same thing will deal it out differently.
+# The columns of `unify` that read them: columns r·d to (r+1)·d − 1 belong to head r. Then nothing changes, because a
+# sum over heads has no order. So *the third head* is a name without a meaning: two training runs that learn the same
+# thing will deal it out differently.
 #
 # </details>
 # <details><summary>2. What is left of a head of width d = 1?</summary>
 #
-# Its queries and keys are single numbers, and its scores are products q_i·k_j. Every query ranks all positions in the same order, that of their keys, or in exactly the reverse order where q_i is negative; its size only says how sharply. It can look
-# for *more* or *less* of one thing. In general the (t, t) scores of a head are the product of a (t, d) and a (d, t) matrix, so their rank is at most d.
+# Its queries and keys are single numbers, and its scores are products $q_i\,k_j$. Every query ranks all positions in
+# the same order, that of their keys, or in exactly the reverse order where $q_i$ is negative; its size only says how
+# sharply. It can look for *more* or *less* of one thing. In general the (t, t) scores of a head are the product of a
+# (t, d) and a (d, t) matrix, so their rank is at most d.
 #
 # </details>
-# <details><summary>3. Wide heads with one more rule, that `unify` adds the heads up instead of mixing them: is anything lost?</summary>
+# <details><summary>3. Wide heads with one more rule, that `unify` adds the heads up instead of mixing them: is anything
+# lost?</summary>
 #
-# No. A wide head's values are x W_v with an (e, e) matrix of its own; then its part of `unify` multiplies with another (e, e) matrix. Two linear maps in a row are one, and the first can hold the product of both. In the narrow convention it is different: W_v leads down to
-# d = e/h numbers and W_u back up to e. That pair is a matrix of rank d, which one (d-wide) map cannot hold. The mixing is what lets a narrow head write anywhere in the vector.
+# No. A wide head's values are $x W_v$ with an (e, e) matrix of its own; then its part of `unify` multiplies with
+# another (e, e) matrix. Two linear maps in a row are one, and the first can hold the product of both. With narrow heads
+# it is different: $W_v$ leads down to d = e/h numbers and $W_u$ back up to e. That pair is a matrix of rank at most d,
+# which one map to d numbers cannot hold. The mixing is what lets a narrow head write anywhere in the vector.
 #
 # </details>
 #
-# **Where it goes next.** Every position still looks at every other, later ones included. A model that is to predict the next word must not. Lesson 5, *Masking*.
+# **Where it goes next.** Every position still looks at every other, later ones included. A model that is to predict the
+# next word must not.
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.2.2: half a page, all
-# of it in this lesson. E. Voita et al., "Analyzing multi-head self-attention: specialized heads do the heavy lifting,
-# the rest can be pruned", *ACL* 2019, section 5, on what trained heads look at. P. Michel, O. Levy and G. Neubig, "Are
-# sixteen heads really better than one?", *NeurIPS* 2019, section 3, where most heads are taken away after training.
-# N. Shazeer, "Fast transformer decoding: one write-head is all you need", 2019, section 3: heads that share keys and
-# values and keep queries of their own (**multi-query attention**), another way of sharing than the one above.
-# J. Ainslie et al., "GQA: training generalized multi-query transformer models from multi-head checkpoints", *EMNLP*
-# 2023: a few groups of heads, each with keys and values of its own (**grouped-query attention**).
+# **Further reading**
+#
+# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2.2: half a
+#   page, all of it in this lesson.
+# - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5: what
+#   trained heads look at.
+# - [Michel, Levy and Neubig, *Are sixteen heads really better than one?*, 2019](https://arxiv.org/abs/1905.10650),
+#   section 3, where most heads are taken away after training.
+# - [Shazeer, *Fast transformer decoding: one write-head is all you need*, 2019](https://arxiv.org/abs/1911.02150),
+#   section 3: multi-query attention.
+# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245), section 2: grouped-query attention.
+#
+# **Next:** [lesson 5, *Masking*](../05_masking/05_masking.ipynb)

@@ -2,13 +2,12 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-SPLIT, MERGE, NARROW, FUSE, WIDE, SHARED, COUNT = (
+SPLIT, MERGE, NARROW, FOLDED, FUSE, COUNT = (
     "split_heads",
     "merge_heads",
     "MultiHeadAttention",
+    "folded_heads",
     "fuse_heads",
-    "WideMultiHeadAttention",
-    "shared_head_weight",
     "count_parameters",
 )
 
@@ -41,9 +40,28 @@ SCORES, WEIGHTS, UNIFIED = (
 AVERAGED = "y = finished_merge(weights @ v)"
 
 
-def in_both(slug, edit, title, says):
-    """A mistake that can be made in either module."""
-    return [Mistake(exercise, slug, edit=edit, title=title, says=says) for exercise in (NARROW, WIDE)]
+def mistaken(slug, edit, title, says):
+    """A mistake in the module, its fields by place."""
+    return Mistake(NARROW, slug, edit=edit, title=title, says=says)
+
+
+FOLD = "x.reshape(b, t, h, d).transpose(1, 2).reshape(b * h, t, d)"
+
+
+def folded(ending, fold=FOLD, root="math.sqrt(d)", over=-1):
+    """The body of folded_heads with that ending, or folded, scaled or softmaxed in another way."""
+    return f"""
+        b, t, e = q.shape
+        d = e // h
+        q, k, v = ({fold} for x in (q, k, v))
+        scores = torch.bmm(q, k.transpose(1, 2)) / {root}
+        weights = torch.softmax(scores, dim={over})
+        y = torch.bmm(weights, v)
+        {ending}
+    """
+
+
+UNFOLDED = "return y.reshape(b, h, t, d).transpose(1, 2).reshape(b, t, e)"
 
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
@@ -323,51 +341,51 @@ VARIANTS = [
             says="You cut x into heads first and send each piece through the same (d, d) matrix. That is another "
                  "convention, which this lesson comes to in exercise 6. Here each projection is (e, e): every head "
                  "sees the whole vector, through a matrix of its own. Project first, then split."),
-    *in_both("residual", (UNIFIED, "return x + self.unify(y)"), "the input added to the output",
+    mistaken("residual", (UNIFIED, "return x + self.unify(y)"), "the input added to the output",
              "You add x to what unify gives. Many models do so around the attention, and this course will in lesson 7; "
              "the module itself returns what unify gives and nothing else."),
-    *in_both("softmax-twice", (WEIGHTS, WEIGHTS + ".softmax(dim=-1)"), "softmax of a softmax",
+    mistaken("softmax-twice", (WEIGHTS, WEIGHTS + ".softmax(dim=-1)"), "softmax of a softmax",
              "The softmax runs twice. The second one makes the rows nearly even: its inputs are weights between 0 and "
              "1 "
              "already. Once is right."),
-    *in_both("no-softmax", (WEIGHTS, "weights = scores"), "no softmax",
+    mistaken("no-softmax", (WEIGHTS, "weights = scores"), "no softmax",
              "You average with the scores as they are. They have to become weights first: rows of positive numbers "
              "that "
              "sum to 1."),
-    *in_both("multiplied", (SCORES, SCORES.replace("/", "*")), "multiplied by the root instead of divided",
+    mistaken("multiplied", (SCORES, SCORES.replace("/", "*")), "multiplied by the root instead of divided",
              "You multiply the scores by the root of the width. They have to get smaller: divide."),
-    *in_both("keys-are-queries", (KEY, KEY.replace("keys", "queries")), "the keys made by to_queries",
+    mistaken("keys-are-queries", (KEY, KEY.replace("keys", "queries")), "the keys made by to_queries",
              "Your keys come from to_queries, so that every position is compared with the others' questions. Keys have "
              "a projection of their own, to_keys."),
-    *in_both("queries-are-keys", (QUERY, QUERY.replace("queries", "keys")), "the queries made by to_keys",
+    mistaken("queries-are-keys", (QUERY, QUERY.replace("queries", "keys")), "the queries made by to_keys",
              "Your queries come from to_keys. Queries have a projection of their own, to_queries."),
-    *in_both("causal", (WEIGHTS, "weights = torch.softmax(scores + torch.full_like(scores, -math.inf).triu(1), "
+    mistaken("causal", (WEIGHTS, "weights = torch.softmax(scores + torch.full_like(scores, -math.inf).triu(1), "
                                  "dim=-1)"),
              "the future hidden",
              "Your positions look at none that come after them. Hiding the future is lesson 5's business; here every "
              "position looks at every other."),
-    *in_both("merge-interleaved", (AVERAGED, "y = (weights @ v).permute(0, 2, 3, 1).flatten(2)"),
+    mistaken("merge-interleaved", (AVERAGED, "y = (weights @ v).permute(0, 2, 3, 1).flatten(2)"),
              "merged with the heads dealt out like cards",
              "When you merge, the first components of all heads come to stand side by side, then the second ones. Each "
              "head's components stay together; finished_merge lays them so."),
-    *in_both("bias-not-added", (UNIFIED, "return y @ self.unify.weight.T"), "unify's bias not added",
+    mistaken("bias-not-added", (UNIFIED, "return y @ self.unify.weight.T"), "unify's bias not added",
              "Your outputs lack unify's bias: you multiply with its weight only. Call the layer, `self.unify(...)`."),
-    *in_both("unify-cut-off", (UNIFIED, "return nn.functional.linear(y, self.unify.weight.data, self.unify.bias.data)"),
+    mistaken("unify-cut-off", (UNIFIED, "return nn.functional.linear(y, self.unify.weight.data, self.unify.bias.data)"),
              "unify cut off from the gradient",
              "Your numbers are right, but no gradient reaches unify's weight and bias: .data or detach() cuts them "
              "off, "
              "and they would never learn. Call the layer as it is."),
-    *in_both("projections-cut-off",
+    mistaken("projections-cut-off",
              tuple((line, line.replace(f"self.to_{role}(x)", f"nn.functional.linear(x, self.to_{role}.weight.data)"))
                    for line, role in ((QUERY, "queries"), (KEY, "keys"), (VALUE, "values"))),
              "the projections cut off from the gradient",
              "Your numbers are right, but no gradient reaches the weights of the three projections: .data or detach() "
              "cuts them off, and they would never learn. Call the layers as they are."),
-    *in_both("squeezed", (UNIFIED, UNIFIED + ".squeeze()"), "axes of length 1 squeezed out",
+    mistaken("squeezed", (UNIFIED, UNIFIED + ".squeeze()"), "axes of length 1 squeezed out",
              "Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single position, "
              "the "
              "result has too few axes. All three axes stay, whatever their lengths."),
-    *in_both("first-batch", (UNIFIED, "return self.unify(y)[:1].expand(x.shape)"), "the first sentence for all",
+    mistaken("first-batch", (UNIFIED, "return self.unify(y)[:1].expand(x.shape)"), "the first sentence for all",
              "Every sentence of the batch gets the result of the first one. Is there an index [0] or [:1] too many?"),
     Mistake(NARROW, "any-h", edit=(REFUSAL_IN_CLASS, ""), title="e not divisible by h accepted in silence",
             says="MultiHeadAttention(22, 6) comes into being without a word, although no head could have a width: it "
@@ -437,6 +455,80 @@ VARIANTS = [
                                                           self.unify.weight, self.unify.bias)
         return y.transpose(0, 1)
     """)),
+    # ------------------------------------------------------------------------------------- folded_heads
+    Mistake(FOLDED, "unchanged", instead=folded("return y.reshape(b, t, e)"), title="the code as it came",
+            says="Your numbers are those of the code as it came. Follow one of them through it, by its sentence, its "
+                 "head and its position: one line puts it where the docstring does not want it."),
+    Mistake(FOLDED, "positions-before-heads",
+            instead=folded("return y.reshape(b, t, h, d).transpose(1, 2).reshape(b, t, e)"),
+            title="the product's result read as (b, t, h, d)",
+            says="You unfold as if the positions came before the heads. What the product returns is (b·h, t, d): in "
+                 "memory all positions of one head come before those of the next."),
+    Mistake(FOLDED, "heads-before-sentences",
+            instead=folded("return y.reshape(h, b, t, d).permute(1, 2, 0, 3).reshape(b, t, e)"),
+            title="the folded axis taken apart as (h, b)",
+            says="You take the first axis apart with the heads in front. It was folded with the sentences in front: "
+                 "first all heads of sentence 0, then those of sentence 1. With a batch of one the two are the same."),
+    Alias(FOLDED, "chunks", of="heads-before-sentences", instead=folded("return torch.cat(y.chunk(h), dim=-1)")),
+    Mistake(FOLDED, "interleaved",
+            instead=folded("return y.reshape(b, h, t, d).permute(0, 2, 3, 1).reshape(b, t, e)"),
+            title="heads dealt out like cards",
+            says="The positions are in their places. Within a position, the first components of all heads come first, "
+                 "then the second ones; each head's components should stay together."),
+    Mistake(FOLDED, "width-and-positions", instead=folded("return y.transpose(1, 2).reshape(b, t, e)"),
+            title="positions and width exchanged",
+            says="You exchange the positions with the width of a head, and the heads stay where they were. Which "
+                 "axis has to pass which?"),
+    Mistake(FOLDED, "folded-without-transpose", instead=folded("return y.reshape(b, t, e)", "x.reshape(b * h, t, d)"),
+            title="fold and unfold agree, on the wrong numbers",
+            says="Your fold and your unfold undo each other now, but what goes into the product is wrong: each of its "
+                 "b·h *sentences* holds pieces of a few positions with their whole width, and not one head of all of "
+                 "them. The fold was right as it came."),
+    Mistake(FOLDED, "fold-broken", instead=folded(UNFOLDED, "x.reshape(b * h, t, d)"),
+            title="a fold that scrambles the heads",
+            says="Your last lines are fine. The fold was right as it came, and is not any more: reshaped straight to "
+                 "(b·h, t, d), each of the b·h rows holds a few positions with their whole width."),
+    Mistake(FOLDED, "root-of-e", instead=folded(UNFOLDED, root="math.sqrt(e)"), title="divided by √e",
+            says="The heads are in their places now. But the scores were divided by the right root before: a head's "
+                 "dot products have d terms, and you divide by √e."),
+    Mistake(FOLDED, "not-scaled", instead=folded(UNFOLDED, root="1"), title="not scaled",
+            says="The heads are in their places now, but your scores are not divided by √d any more."),
+    Mistake(FOLDED, "softmax-over-queries", instead=folded(UNFOLDED, over=1), title="softmax over the queries",
+            says="The heads are in their places now, but the softmax runs over the queries. It ran over the keys, the "
+                 "last axis, and that was right."),
+    Mistake(FOLDED, "positions-first",
+            instead=folded("return y.reshape(b, h, t, d).permute(2, 0, 1, 3).reshape(b, t, e)"),
+            title="positions before the batch",
+            says="You carry the positions past the heads and past the batch as well. The sentences stay in front."),
+    Mistake(FOLDED, "not-joined", instead=folded("return y.reshape(b, h, t, d).transpose(1, 2)"),
+            title="two axes left where one is asked",
+            says="Your result is (b, t, h, d), with everything in its place. What is missing is the last step: one "
+                 "name for the last two axes."),
+    Mistake(FOLDED, "summed", instead=folded("return y.reshape(b, h, t, d).sum(dim=1).repeat(1, 1, h)"),
+            title="the heads added up",
+            says="You add the heads up. They stay apart here, side by side; mixing them is the business of unify."),
+    Mistake(FOLDED, "detached",
+            instead=folded("return y.detach().reshape(b, h, t, d).transpose(1, 2).reshape(b, t, e)"),
+            title="cut off from the gradient",
+            says="The numbers are right, but no gradient flows back: detach() or .data cuts the graph."),
+    Mistake(FOLDED, "squeezed", instead=folded(UNFOLDED + ".squeeze()"), title="axes of length 1 squeezed out",
+            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single "
+                 "position, the result has too few axes."),
+    Same(FOLDED, "finished-merge", instead=folded("return finished_merge(y.reshape(b, h, t, d))")),
+    Same(FOLDED, "cat", instead=folded("return torch.cat(y.reshape(b, h, t, d).unbind(1), dim=-1)")),
+    Same(FOLDED, "not-folded-at-all", instead="""
+        q, k, v = finished_split(q, h), finished_split(k, h), finished_split(v, h)
+        weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+        return finished_merge(weights @ v)
+    """),
+    Same(FOLDED, "heads-in-front-both-ways", instead="""
+        b, t, e = q.shape
+        q, k, v = (torch.cat(x.chunk(h, dim=-1)) for x in (q, k, v))
+        y = torch.softmax(q @ k.mT / math.sqrt(e // h), dim=-1) @ v
+        return torch.cat(y.split(b), dim=-1)
+    """),
+    Same(FOLDED, "scaled-dot-product", instead=folded(
+        "return nn.functional.scaled_dot_product_attention(q, k, v).unflatten(0, (b, h)).transpose(1, 2).flatten(2)")),
     # ----------------------------------------------------------------------------------------- fuse_heads
     Mistake(FUSE, "side-by-side",
             edit=(("w_q = torch.cat([head.to_queries.weight for head in heads])",
@@ -566,250 +658,16 @@ VARIANTS = [
             rows = [nn.Parameter(torch.cat(list(layers), 0)) for layers in alike]
         return rows
     """),
-    # ----------------------------------------------------------------------------- WideMultiHeadAttention
-    Mistake(WIDE, "root-of-all-heads", edit=("math.sqrt(q.shape[-1])", "math.sqrt(self.h * x.shape[-1])"),
-            title="divided by √(h·e)",
-            says="You divide by the root of all heads' widths together. A dot product is taken inside one head, and a "
-                 "wide head has e terms: √e."),
-    Mistake(WIDE, "root-of-narrow", edit=("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1] / self.h)"),
-            title="divided by √(e/h)",
-            says="e/h was the width of a narrow head. A wide head is e wide, and its dot products have e terms: √e."),
-    Mistake(WIDE, "not-scaled", edit=(" / math.sqrt(q.shape[-1])", ""), title="not scaled",
-            says="Your scores are plain dot products. Divide them by the root of one head's width, which is e here."),
-    Mistake(WIDE, "scrambled", edit=cut("{}.reshape(x.shape[0], self.h, x.shape[1], -1)"),
-            title="reshaped straight to (b, h, t, e): heads scrambled over positions",
-            says="Your heads are cut out of memory as it lies: a head holds a few positions with the width of all "
-                 "heads. Split the last axis first, then exchange axes; finished_split does both."),
-    Mistake(WIDE, "merge-scrambled", edit=("finished_merge(weights @ v)", "(weights @ v).reshape(*x.shape[:2], -1)"),
-            title="merged without exchanging axes",
-            says="(b, h, t, e) reshaped straight to (b, t, h·e) puts one head's outputs for several positions into one "
-                 "row. Exchange axes 1 and 2 first; finished_merge does."),
-    Mistake(WIDE, "interleaved", edit=cut("{}.reshape(*x.shape[:2], -1, self.h).permute(0, 3, 1, 2)"),
-            title="components dealt out like cards",
-            says="Your head 0 has components 0, h, 2h and so on. Heads are blocks of e neighbours."),
-    Mistake(WIDE, "softmax-over-heads", edit=("dim=-1", "dim=1"), title="softmax over the heads",
-            says="Axis 1 of (b, h, t, t) is the heads. Each head weighs by itself: every row sums to 1 over the last "
-                 "axis."),
-    Mistake(WIDE, "softmax-over-queries", edit=("dim=-1", "dim=-2"), title="softmax over the queries",
-            says="In your weights the columns add up to 1. Row i makes output i, so the sum runs over the last axis."),
-    Mistake(WIDE, "averaged", edit=("return self.unify(y)", "return y.reshape(*x.shape[:2], self.h, -1).mean(dim=2)"),
-            title="heads averaged instead of unified",
-            says="You average the heads, and unify is not used. The heads are laid side by side, h·e wide, and unify "
-                 "leads back to e with a weight for each."),
-    Mistake(WIDE, "no-mixing", edit=("return self.unify(y)", "return y"), title="no output mixing",
-            says="You return the merged heads, h·e wide. unify has to bring them back to e."),
-    Mistake(WIDE, "roles-exchanged",
-            edit=((QUERY, QUERY.replace("queries", "keys")), (KEY, KEY.replace("keys", "queries"))),
-            title="queries and keys exchanged",
-            says="Your queries come from to_keys and your keys from to_queries."),
-    Mistake(WIDE, "heads-attend-to-heads",
-            edit=cut("{}.reshape(*x.shape[:2], self.h, -1)")
-                 + (("finished_merge(weights @ v)", "(weights @ v).reshape(*x.shape[:2], -1)"),),
-            title="heads compared with heads, positions never",
-            says="Your tensors are (b, t, h, e) when they are multiplied, so within every position its heads look at "
-                 "each other, and no position ever sees another. Positions have to be on the last axis but one."),
-    Mistake(WIDE, "biased-projections",
-            edit=(("self.to_queries = nn.Linear(e, h * e, bias=False)", "self.to_queries = nn.Linear(e, h * e)"),
-                  ("self.to_keys = nn.Linear(e, h * e, bias=False)", "self.to_keys = nn.Linear(e, h * e)"),
-                  ("self.to_values = nn.Linear(e, h * e, bias=False)", "self.to_values = nn.Linear(e, h * e)")),
-            title="projections with a bias",
-            says="Your three projections have a bias. As in exercise 3, only unify has one."),
-    Mistake(WIDE, "one-head-for-all",
-            edit=tuple((f"self.to_{role} = nn.Linear(e, h * e, bias=False)",
-                        f"self.to_{role} = nn.Linear(e, e, bias=False)") for role in ("queries", "keys", "values"))
-                 + cut("{}.unsqueeze(1).expand(-1, self.h, -1, -1)"), title="one wide head, h times",
-            says="Your projections lead from e to e, and all heads get the same queries, keys and values. h heads of "
-                 "width e need h·e outputs."),
-    Mistake(WIDE, "refuses",
-            edit=("self.h = h",
-                  'if e % h != 0:\n            raise ValueError(f"e = {e} is not divisible by h = {h}")\n        '
-                  "self.h = h"), title="refuses what it need not",
-            says="Your constructor refuses an e that h does not divide. In the wide convention nothing is divided "
-                 "among the heads: every head is e wide, and any h will do."),
-    Mistake(WIDE, "heads-of-width-h", edit=cut("finished_split({}, x.shape[-1])"), title="e heads of width h",
-            says="You split into e heads of width h: the two sizes are exchanged. finished_split wants to know how "
-                 "many "
-                 "heads there are, which is h."),
-    Mistake(WIDE, "heads-of-width-h-by-e",
-            edit=(*cut("finished_split({}, x.shape[-1])"), ("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])")),
-            title="e heads, scaled by √e",
-            says="You split into e heads of width h: the two sizes are exchanged. finished_split wants to know how "
-                 "many "
-                 "heads there are, which is h."),
-    Mistake(WIDE, "never-split", edit=(*cut("{}"), ("finished_merge(weights @ v)", "weights @ v")),
-            title="one head, h·e wide",
-            says="Your queries, keys and values are never split, so there is a single head, h·e wide. Split all three "
-                 "before the scores, and merge after the average."),
-    Mistake(WIDE, "never-split-by-e",
-            edit=(*cut("{}"), ("finished_merge(weights @ v)", "weights @ v"),
-                  ("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])")), title="one head, h·e wide, divided by √e",
-            says="Your queries, keys and values are never split, so there is a single head, h·e wide. Split all three "
-                 "before the scores, and merge after the average."),
-    Mistake(WIDE, "divided-by-e", edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"), title="divided by e, not by its root",
-            says="You divide the scores by e, or twice by √e. It is their standard deviation that has to come down to "
-                 "1, and that is √e."),
-    Mistake(WIDE, "root-of-h", edit=("math.sqrt(q.shape[-1])", "math.sqrt(self.h)"), title="divided by √h",
-            says="You divide by the root of the number of heads. How many heads there are does not change a dot "
-                 "product; how many terms it has does, and that is e."),
-    Mistake(WIDE, "scaled-too-late",
-            edit=((" / math.sqrt(q.shape[-1])", ""), ("dim=-1)", "dim=-1) / math.sqrt(q.shape[-1])")),
-            title="scaled after the softmax",
-            says="You divide the finished weights by √e, so that a row no longer adds up to 1, and the softmax has "
-                 "seen the large scores all the same. It is the scores that are divided."),
-    Mistake(WIDE, "weights-transposed", edit=("weights @ v", "weights.mT @ v"),
-            title="weights transposed before the average",
-            says="You average with the columns of the weights. Row i of the weights makes output i."),
-    Mistake(WIDE, "values-are-keys", edit=(VALUE, VALUE.replace("values", "keys")),
-            title="the keys averaged instead of the values",
-            says="Your values come from to_keys. What is summed has a projection of its own: to_values."),
-    Mistake(WIDE, "first-head-everywhere", edit=("finished_merge(weights @ v)", "finished_merge(weights[:, :1] @ v)"),
-            title="the first head's weights used by all",
-            says="All your heads average with the weights of head 1. Every head has its own."),
-    Mistake(WIDE, "unify-without-bias",
-            edit=("self.unify = nn.Linear(h * e, e)", "self.unify = nn.Linear(h * e, e, bias=False)"),
-            title="unify without its bias",
-            says="Your unify has no bias. The three projections go without; unify has one."),
-    Mistake(WIDE, "scrambled-both-ways",
-            edit=cut("{}.reshape(x.shape[0], self.h, x.shape[1], -1)")
-                 + (("finished_merge(weights @ v)", "(weights @ v).reshape(*x.shape[:2], -1)"),),
-            title="split and merged without exchanging axes",
-            says="Both on the way in and on the way out you reshape straight between (b, t, h·e) and (b, h, t, e). In "
-                 "between, a head sees a few positions with the width of all heads. finished_split and finished_merge "
-                 "exchange axes as well."),
-    Mistake(WIDE, "narrow-sizes",
-            edit=tuple((f"self.to_{role} = nn.Linear(e, h * e, bias=False)",
-                        f"self.to_{role} = nn.Linear(e, e, bias=False)") for role in ("queries", "keys", "values"))
-                 + (("self.unify = nn.Linear(h * e, e)", "self.unify = nn.Linear(e, e)"),), title="the narrow sizes",
-            says="Your layers have the sizes of exercise 3, e to e. Each of h heads is e wide now: work out how wide "
-                 "all of them are together."),
-    Mistake(WIDE, "added-up",
-            edit=(("self.unify = nn.Linear(h * e, e)", "self.unify = nn.Linear(e, e)"),
-                  ("finished_merge(weights @ v)", "(weights @ v).sum(dim=1)")), title="heads added up before unify",
-            says="You add the heads up, and unify leads from e to e. The heads are laid side by side, h·e wide, and "
-                 "unify leads back to e."),
-    Same(WIDE, "by-hand", instead=("", """
-        b, t, e = x.shape
-        layers = self.to_queries, self.to_keys, self.to_values
-        q, k, v = (to(x).view(b, t, self.h, e).transpose(1, 2) for to in layers)
-        y = torch.nn.functional.softmax(q.matmul(k.mT) / e ** 0.5, dim=3).matmul(v)
-        return self.unify(y.permute(0, 2, 1, 3).reshape(b, t, self.h * e))
-    """)),
-    Same(WIDE, "folded", instead=("", """
-        b, t, e = x.shape
-        h = self.h
-        q = self.to_queries(x).view(b, t, h, e).transpose(1, 2).contiguous().view(b * h, t, e) / e ** (1 / 4)
-        k = self.to_keys(x).view(b, t, h, e).transpose(1, 2).contiguous().view(b * h, t, e) / e ** (1 / 4)
-        v = self.to_values(x).view(b, t, h, e).transpose(1, 2).contiguous().view(b * h, t, e)
-        out = torch.bmm(torch.softmax(torch.bmm(q, k.transpose(1, 2)), dim=2), v).view(b, h, t, e)
-        return self.unify(out.transpose(1, 2).contiguous().view(b, t, h * e))
-    """)),
-    Same(WIDE, "summed-in-a-loop", instead=("", """
-        e, y = x.shape[-1], self.unify.bias
-        for k in range(self.h):
-            rows = slice(k * e, (k + 1) * e)
-            q, s, v = (x @ to.weight[rows].T for to in (self.to_queries, self.to_keys, self.to_values))
-            y = y + torch.softmax(q @ s.mT / e ** 0.5, -1) @ v @ self.unify.weight[:, rows].T
-        return y
-    """)),
-    Shortcut(WIDE, "library", instead=("self.whole = nn.MultiheadAttention(h * e, h, batch_first=True)", """
-        y = self.whole(x.repeat(1, 1, self.whole.num_heads), x, x)[0]
-        return y
-    """)),
-    # --------------------------------------------------------------------------------- shared_head_weight
-    Mistake(SHARED, "every-block", edit=("torch.block_diag(*[w] * h)", "w.repeat(h, h)"), title="w in every block",
-            says="w stands in all h × h blocks, so every head would read the pieces of all others, summed. Only the "
-                 "blocks on the diagonal are filled; the rest is 0."),
-    Mistake(SHARED, "interleaved",
-            edit=("torch.block_diag(*[w] * h)", "torch.kron(w, torch.eye(h, device=w.device, dtype=w.dtype))"),
-            title="the Kronecker product the other way round",
-            says="Every entry of your w became a small diagonal matrix. That belongs to heads whose components "
-                 "alternate; ours are blocks of d neighbours, so w stays in one piece, h times."),
-    Mistake(SHARED, "transposed", edit=("*[w] * h", "*[w.T] * h"), title="the transpose of w in the blocks",
-            says="Your blocks hold w transposed. They hold w as it comes."),
-    Mistake(SHARED, "stacked", edit=("torch.block_diag(*[w] * h)", "w.repeat(h, 1)"), title="copies below each other",
-            says="Your result is (e, d): h copies below each other, which would read one piece only. Block k fills "
-                 "rows *and* columns k·d to (k+1)·d."),
-    Mistake(SHARED, "anti-diagonal",
-            edit=("torch.block_diag(*[w] * h)",
-                  "torch.block_diag(*[w] * h).reshape(h, len(w), -1).flip(0).flatten(0, 1)"),
-            title="on the wrong diagonal",
-            says="Your blocks run from the lower left to the upper right: head 1 would read the last piece. Block k "
-                 "stands in rows and columns k·d to (k+1)·d."),
-    Mistake(SHARED, "one-block",
-            edit=("torch.block_diag(*[w] * h)",
-                  "torch.nn.functional.pad(w, (0, (h - 1) * len(w), 0, (h - 1) * len(w)))"),
-            title="only the first block filled",
-            says="w stands in the first block, and the others are empty: all heads but the first would get zeros."),
-    Mistake(SHARED, "detached", edit=("*[w] * h", "*[w.detach()] * h"), title="cut off from the gradient",
-            says="No gradient flows back to w: detach(), .data or a trip through lists cuts the graph."),
-    Mistake(SHARED, "made-on-the-cpu", instead="""
-        d = len(w)
-        large = torch.zeros(h * d, h * d)
-        for k in range(h):
-            large[k * d:(k + 1) * d, k * d:(k + 1) * d] = w
-        return large
-    """, title="a tensor made on the CPU",
-            says="Your result is on the CPU, wherever w is. The matrix of zeros has to be made where w is: "
-                 "torch.zeros(..., device=w.device), or w.new_zeros(...)."),
-    Mistake(SHARED, "always-three", edit=("*[w] * h", "w, w, w"), title="three blocks, whatever h is",
-            says="Your matrix has three blocks, and h was not three. How many heads there are comes as an argument."),
-    Mistake(SHARED, "new-axis", edit=("torch.block_diag(*[w] * h)", "torch.stack([w] * h)"),
-            title="copies on an axis of their own",
-            says="Your result is (h, d, d): h copies behind one another. What is asked for is one matrix, (e, e), with "
-                 "the copies on its diagonal."),
-    Mistake(SHARED, "side-by-side", edit=("torch.block_diag(*[w] * h)", "w.repeat(1, h)"), title="copies side by side",
-            says="Your result is (d, e): h copies in one row of blocks. Block k fills rows *and* columns k·d to "
-                 "(k+1)·d."),
-    Mistake(SHARED, "last-missing",
-            edit=("torch.block_diag(*[w] * h)", "torch.block_diag(*[w] * (h - 1), torch.zeros_like(w))"),
-            title="the last block missing",
-            says="The last block of your matrix is empty: the last head would get zeros. There are h blocks."),
-    Mistake(SHARED, "blocks-overlap", instead="""
-        d = len(w)
-        large = w.new_zeros(h * d, h * d)
-        for k in range(h):
-            large[k:k + d, k:k + d] = w
-        return large
-    """, title="blocks that overlap",
-            says="Each of your blocks begins one row after the one before, so that they overlap. Block k begins at row "
-                 "and column k·d."),
-    Mistake(SHARED, "diagonal-only",
-            edit=("return torch.block_diag(*[w] * h)", "return torch.block_diag(*[torch.diag(w.diagonal())] * h)"),
-            title="only the diagonal of w",
-            says="Of w only the diagonal is left: everything off your matrix's diagonal is 0. The whole of w stands in "
-                 "every block."),
-    Mistake(SHARED, "divided-by-h", edit=("*[w] * h", "*[w / h] * h"), title="divided by the number of heads",
-            says="Your blocks hold w divided by h. They hold w as it comes."),
-    Mistake(SHARED, "squeezed", edit=("torch.block_diag(*[w] * h)", "torch.block_diag(*[w] * h).squeeze()"),
-            title="axes of length 1 squeezed out",
-            says="Your numbers are right, but a matrix of size 1 × 1 loses its axes. The result is a matrix, (e, e), "
-                 "also for e = 1."),
-    Same(SHARED, "filled-in", instead="""
-        d = w.shape[0]
-        large = w.new_zeros(h * d, h * d)
-        for k in range(h):
-            large[k * d:(k + 1) * d, k * d:(k + 1) * d] = w
-        return large
-    """),
-    Same(SHARED, "kron", instead="return torch.kron(torch.eye(h, device=w.device, dtype=w.dtype), w)"),
-    Same(SHARED, "einsum", instead="""
-        d = w.shape[0]
-        return torch.einsum("kl,ij->kilj", torch.eye(h).to(w), w).reshape(h * d, h * d)
-    """),
-    Same(SHARED, "masked", instead="""
-        head = torch.arange(h * len(w), device=w.device) // len(w)
-        return w.tile(h, h) * (head[:, None] == head[None, :])
-    """),
     # ----------------------------------------------------------------------------------- count_parameters
     Mistake(COUNT, "bias-forgotten",
             edit=(("projections, unify = 3 * e * e, e * e + e", "projections, unify = 3 * e * e, e * e"),
                   ("(h * e) * e + e", "(h * e) * e"),
-                  ("3 * (e // h) ** 2, e * e + e", "3 * (e // h) ** 2, e * e")), title="the bias of unify forgotten",
+                  ("e * (e // h), e * e + e", "e * (e // h), e * e")), title="the bias of unify forgotten",
             says="Your number is e too small: unify has a bias, one number for each of its e outputs."),
     Mistake(COUNT, "biases-everywhere",
             edit=(("3 * e * e, e", "3 * (e * e + e), e"),
                   ("3 * e * (h * e)", "3 * (e * (h * e) + h * e)"),
-                  ("3 * (e // h) ** 2", "3 * ((e // h) ** 2 + e // h)")), title="biases counted that are not there",
+                  ("2 * e * (e // h)", "e + 2 * (e + 1) * (e // h)")), title="biases counted that are not there",
             says="You count a bias for the three projections as well. They have none; only unify has."),
     Mistake(COUNT, "unify-forgotten", edit=("return projections + unify", "return projections"),
             title="unify forgotten",
@@ -828,29 +686,32 @@ VARIANTS = [
     Mistake(COUNT, "wide-bias", edit=("(h * e) * e + e", "(h * e) * e + h * e"),
             title="a bias for every input of unify",
             says="A bias has one number for each *output*. unify leads from h·e back to e, so its bias has e numbers."),
-    Mistake(COUNT, "shared-per-head", edit=("3 * (e // h) ** 2", "3 * h * (e // h) ** 2"),
-            title="the shared matrix counted once a head",
-            says="You count a d × d matrix for every head. In the shared kind all heads use the same one: it is "
-                 "trained, stored and counted once, for queries, keys and values each."),
-    Mistake(COUNT, "shared-block-diagonal", edit=("3 * (e // h) ** 2", "3 * e * e"), title="the zeros counted too",
-            says="You count the whole (e, e) matrix. The block-diagonal matrix is a way of reading; what is trained is "
-                 "one d × d matrix for the queries, one for the keys, one for the values."),
-    Mistake(COUNT, "shared-small-unify",
-            edit=("3 * (e // h) ** 2, e * e + e", "3 * (e // h) ** 2, (e // h) ** 2 + e // h"),
-            title="unify shared as well",
-            says="Your unify for the shared kind is d × d. Only the three projections are shared; unify is the same as "
-                 "in the narrow kind, e × e with its bias, or the heads would never meet."),
-    Mistake(COUNT, "shared-one-for-all", edit=("3 * (e // h) ** 2", "(e // h) ** 2"),
-            title="one matrix for queries, keys and values",
-            says="You count one d × d matrix. It is shared among the heads, not among the roles: queries, keys and "
-                 "values have one each."),
-    Mistake(COUNT, "as-a-float", edit=("3 * (e // h) ** 2", "3 * (e / h) ** 2"),
+    Mistake(COUNT, "multi-query-per-head", edit=("2 * e * (e // h)", "2 * e * e"),
+            title="keys and values counted once a head",
+            says="For the kind \"multi-query\" you count keys and values for every head. All heads read the same: one "
+                 "projection to keys of width d, one to values of width d."),
+    Mistake(COUNT, "multi-query-shared-queries", edit=("e * e + 2 * e * (e // h)", "3 * e * (e // h)"),
+            title="the queries shared as well",
+            says="For the kind \"multi-query\" you count one query of width d for all heads. Keys and values are "
+                 "shared; every head has queries of its own."),
+    Mistake(COUNT, "multi-query-from-d", edit=("2 * e * (e // h)", "2 * (e // h) ** 2"),
+            title="keys and values from d numbers",
+            says="Your shared projections lead from d to d. They read x, which is e wide, and make d numbers of it."),
+    Mistake(COUNT, "multi-query-one-for-both", edit=("2 * e * (e // h)", "e * (e // h)"),
+            title="one projection for keys and values",
+            says="For the kind \"multi-query\" you count one projection for keys and values together. They are shared "
+                 "among the heads, not with each other: there is one for the keys and one for the values."),
+    Mistake(COUNT, "multi-query-small-unify",
+            edit=("e * (e // h), e * e + e", "e * (e // h), (e // h) * e + e"), title="unify too small for h heads",
+            says="Your unify of the kind \"multi-query\" reads d numbers. Every head still has an output of its own, "
+                 "so it reads h·d = e of them."),
+    Mistake(COUNT, "as-a-float", edit=("2 * e * (e // h)", "2 * e * (e / h)"),
             title="a float where a count is asked for",
             says="Your number is right, but it is a float: `/` makes one even of 6 / 3. A count is an integer; `//` "
                  "divides whole numbers and stays whole."),
     Mistake(COUNT, "kind-ignored", edit=("if kind == \"narrow\":", "if True:"), title="the same count for every kind",
             says="Your function returns the same number for every kind. Projections of the wide kind are h times as "
-                 "large as those of the narrow one, and those of the shared kind smaller."),
+                 "large as those of the narrow one, and multi-query needs fewer for its keys and values."),
     Mistake(COUNT, "wide-projections-narrow", edit=("3 * e * (h * e)", "3 * e * e"),
             title="the wide kind's projections too small",
             says="Your projections for the wide kind are e × e. They make h heads, each e wide."),
@@ -863,27 +724,29 @@ VARIANTS = [
             title="wide projections from h·e to h·e",
             says="Your wide projections lead from h·e to h·e. They read x, which is e wide, and make h·e numbers of "
                  "it."),
-    Mistake(COUNT, "shared-without-unify", edit=("3 * (e // h) ** 2, e * e + e", "3 * (e // h) ** 2, 0"),
-            title="the shared kind without unify",
-            says="For the shared kind you count the three small matrices only. It has the same unify as the narrow "
+    Mistake(COUNT, "multi-query-without-unify", edit=("e * (e // h), e * e + e", "e * (e // h), 0"),
+            title="multi-query without unify",
+            says="For the kind \"multi-query\" you count the projections only. It has the same unify as the narrow "
                  "kind, e × e with its bias."),
     Same(COUNT, "closed-form",
-         instead='return {"narrow": 4 * e**2 + e, "wide": 4 * h * e**2 + e, "shared": 3 * (e // h) ** 2 + e**2 + '
-                 "e}[kind]"),
+         instead='return {"narrow": 4 * e**2 + e, "wide": 4 * h * e**2 + e, "multi-query": 2 * e**2 + 2 * e * (e // h) '
+                 "+ e}[kind]"),
     Same(COUNT, "layers", instead="""
         d = e if kind == "wide" else e // h
-        small = nn.Linear(d, d, bias=False) if kind == "shared" else nn.Linear(e, h * d, bias=False)
-        return 3 * sum(p.numel() for p in small.parameters()) + sum(p.numel() for p in nn.Linear(h * d, e).parameters())
+        shared = d if kind == "multi-query" else h * d
+        layers = [nn.Linear(e, n, bias=False) for n in (h * d, shared, shared)] + [nn.Linear(h * d, e)]
+        return sum(p.numel() for layer in layers for p in layer.parameters())
     """),
     Same(COUNT, "as-a-tensor", instead="""
         d = e if kind == "wide" else e // h
-        inputs, outputs = (d, d) if kind == "shared" else (e, h * d)
-        return torch.tensor(3 * inputs * outputs + h * d * e + e)
+        shared = d if kind == "multi-query" else h * d
+        return torch.tensor(e * (h * d + 2 * shared) + h * d * e + e)
     """),
     # ------------------------------------------------------------- mutants that are right all the same
-    *(Equal(exercise, "q", other, "math.sqrt(q.shape[-1]): queries, keys and values of a head are equally wide")
-      for exercise in (NARROW, WIDE) for other in ("k", "v")),
-    *(Equal(exercise, "-2", "2", "axis 2 of four is axis −2") for exercise in (NARROW, WIDE)),
+    *(Equal(NARROW, "q", other, "math.sqrt(q.shape[-1]): queries, keys and values of a head are equally wide")
+      for other in ("k", "v")),
+    Equal(NARROW, "-2", "2", "axis 2 of four is axis −2"),
+    *(Equal(FOLDED, "q", other, "q.shape: queries, keys and values have the same") for other in ("k", "v")),
     *(Equal(FUSE, f"head.to_{role}.weight", f"head.to_{role}.weight.detach()",
             "copied numbers are asked for, not gradients: a student who writes detach().clone() is right")
       for role in ("queries", "keys", "values")),
