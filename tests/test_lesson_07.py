@@ -2,10 +2,12 @@
 
 import functools
 import inspect
+import re
 
 import pytest
 import torch
 import torch.nn.functional as F
+from stored import printed
 from torch import nn
 
 from helpers import plots
@@ -283,6 +285,47 @@ def test_the_count_is_that_of_the_modules(written, e, h):
     assert count == sum(p.numel() for p in written("TransformerBlock")(e, h).parameters())
     theirs = sum(p.numel() for p in nn.TransformerEncoderLayer(e, h, 4 * e).parameters())
     assert count == theirs - 3 * e  # PyTorch's three projections have biases
+
+
+# --------------------------------------------------------------------------------------------- what is said
+
+
+def test_the_pull_at_the_bottom_of_the_bare_tower_is_less_than_a_billionth_of_that_at_the_top():
+    lines = re.findall(r"block +(\d+): gradient (\S+)", printed(SOURCE, "pull = gradient_by_depth(bare, x)"))
+    pull = {int(block): float(size) for block, size in lines}
+    assert 0.03 < pull[23] < 0.07 and pull[0] < 1e-9 * pull[23]
+    assert 0.25 < (pull[0] / pull[23]) ** (1 / 23) < 0.4, "each block leaves about a third"
+    assert LESSON.prediction("pull_at_the_bottom").truth == "C"
+
+
+def test_norms_without_shortcuts_keep_the_size_and_lose_the_difference_after_three_blocks():
+    told = printed(SOURCE, "class NormsOnly")
+    assert "nothing added: one vector after 2 blocks" in told and "norms only: one vector after 3 blocks" in told
+    assert told.count("positions differ to the top") == 3
+    assert LESSON.prediction("norms_without_shortcuts").truth == "C"
+
+
+def test_with_weights_twice_as_large_the_vectors_explode_and_a_norm_keeps_them():
+    grown = re.findall(
+        r"weights times (\d).*, (\S+) after 24", printed(SOURCE, "for factor in (1, 2):\n    sizes, _ = by_depth(tower")
+    )
+    sizes = {factor: float(size) for factor, size in grown}
+    assert sizes["1"] < 10 and sizes["2"] > 1e6
+    assert printed(SOURCE, "normed = Tower").count("1 after 24") == 2
+
+
+def test_the_norm_as_it_came_is_smaller_by_an_eighth_and_larger_for_small_vectors():
+    lines = re.findall(r"e = +(\d+), vector times (\S+): (\S+) times", printed(SOURCE, "def as_it_came"))
+    ratio = {(int(e), scale): float(value) for e, scale, value in lines}
+    assert [round(ratio[e, "1"], 3) for e in (4, 512)] == [round((1 - 1 / e) ** 0.5, 3) for e in (4, 512)]
+    assert 1 - ratio[4, "1"] > 1 / 8 and 0.0005 < 1 - ratio[512, "1"] < 0.0015
+    assert ratio[4, "1e-05"] > 10
+
+
+def test_the_last_block_is_pulled_several_times_as_hard_with_norm_last():
+    ratios = re.findall(r"last block (\S+) times", printed(SOURCE, "pulls = {name: gradient_by_depth"))
+    last, first = map(float, ratios)
+    assert 2 < last < 6 and 0.5 < first < 1.1
 
 
 # --------------------------------------------------------------------------------------------- the checks

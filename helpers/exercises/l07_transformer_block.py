@@ -17,7 +17,7 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 ORDERS = {"norm last": False, "norm first": True}
 PYTORCHS = "It is PyTorch's own, and the lesson holds yours against it. Write out what it does."
@@ -305,9 +305,25 @@ LESSON = Lesson(
             ),
         ),
         Exercise(
+            "FeedForward",
+            stars=1,
+            minutes=7,
+            aspects=(
+                values(1, narrow_vectors, via=built(6), also=OTHER_NARROW, axes="b t e", picture=True),
+                values(0.5, narrow_vectors, name="another hidden width", via=built(6, hidden=11), axes="b t e"),
+                gradient(0.5, narrow_vectors, via=built(6), weights=("widen.weight", "narrow.bias")),
+                parameters(0.5, via=built(6)),
+                any_device(0.5, narrow_vectors, via=built(6)),
+            ),
+            forbidden={
+                "FinishedFeedForward": "The finished network is there for the exercises that build on this one."
+            },
+        ),
+        Exercise(
             "LayerNorm",
             stars=2,
-            minutes=12,
+            minutes=10,
+            mend=True,
             aspects=(
                 values(1, vectors, via=NORM, also=OTHER_VECTORS, axes="b t e", picture=True),
                 Aspect("small inputs", 1, where_epsilon_matters, axes="b t e", picture=True),
@@ -326,21 +342,6 @@ LESSON = Lesson(
             ),
             forbidden=dict.fromkeys(("LayerNorm", "layer_norm", "native_layer_norm"), PYTORCHS)
             | {"FinishedNorm": "The finished norm is there for the exercises that build on this one."},
-        ),
-        Exercise(
-            "FeedForward",
-            stars=1,
-            minutes=7,
-            aspects=(
-                values(1, narrow_vectors, via=built(6), also=OTHER_NARROW, axes="b t e", picture=True),
-                values(0.5, narrow_vectors, name="another hidden width", via=built(6, hidden=11), axes="b t e"),
-                gradient(0.5, narrow_vectors, via=built(6), weights=("widen.weight", "narrow.bias")),
-                parameters(0.5, via=built(6)),
-                any_device(0.5, narrow_vectors, via=built(6)),
-            ),
-            forbidden={
-                "FinishedFeedForward": "The finished network is there for the exercises that build on this one."
-            },
         ),
         Exercise(
             "TransformerBlock",
@@ -392,6 +393,41 @@ LESSON = Lesson(
                 "Count on paper, layer by layer, and return a formula in e and h; the cell below holds it against a"
                 " real block.",
             ),
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "pull_at_the_bottom",
+            truth="C",
+            says={
+                "A": (
+                    "All blocks take part, but the loss speaks to the lower ones only through those above, and each of "
+                    "those averages over the positions."
+                ),
+                "B": (
+                    "One factor of a half or so a block would be a natural guess for a few blocks. Here every block "
+                    "takes a larger share, and 24 factors multiply."
+                ),
+                "C": "Each block leaves about a third of what comes down to it, and there are 23 above block 0.",
+            },
+        ),
+        Prediction(
+            "norms_without_shortcuts",
+            truth="C",
+            says={
+                "A": (
+                    "The size is what a norm restores. That the positions become alike is another matter: a norm looks "
+                    "at one vector at a time, and equal vectors stay equal."
+                ),
+                "B": (
+                    "Without norms it takes two blocks. A norm makes small vectors large again, what they have in "
+                    "common and what they differ in alike, so that it gains next to nothing."
+                ),
+                "C": (
+                    "One block later than with nothing added. A norm looks at one vector at a time, and cannot tell "
+                    "apart what the averages have made alike; the shortcuts can."
+                ),
+            },
         ),
     ),
 )

@@ -14,19 +14,21 @@
 # %% [markdown]
 # # 7 · Attention, a little network, two shortcuts
 #
-# One layer of attention is a weighted average. A model that reads needs many layers, one on top of the other, and a tower of bare attentions falls down: three storeys
-# up, all positions are the same vector, and no gradient reaches the ground. This lesson watches it fall, adds what is missing piece by piece, and measures after each piece. What stands at
-# the end is the transformer block.
+# One layer of attention is a weighted average. A model that reads needs many layers, one on top of the other, and a
+# tower of bare attentions falls down: three layers up, all positions are the same vector, and hardly any gradient
+# reaches the bottom. This lesson watches it fall, adds what is missing piece by piece, and measures after each piece.
+# What stands at the end is the transformer block.
 #
 # | | |
 # |---|---|
-# | **You will build** | an instrument that measures gradients by depth, a layer norm, the feed-forward network, the block in both of its orders, and the stack |
-# | **You need** | lessons 4 and 5; writing an `nn.Module` |
-# | **It takes** | about 85 minutes: six exercises, 23 points |
+# | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, and the stack |
+# | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) and [5](../05_masking/05_masking.ipynb); writing an `nn.Module` |
+# | **It takes** | about 110 minutes: six exercises, one of them to mend, and two predictions; 23 points |
 # | **It computes** | for a few seconds a cell, on any laptop |
 #
-# The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of one head. The masked multi-head attention of lessons 4 and 5 comes finished, as
-# `SelfAttention`.
+# The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the
+# width of one head. The masked multi-head attention of lessons 4 and 5 comes finished, as `SelfAttention`. Layers,
+# blocks and positions are counted from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -47,11 +49,13 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## What makes it a transformer
 #
-# Here is a working definition. A **transformer** is any architecture for a set of connected units (the words of a sentence, the pixels of an image) in which
-# the units interact **only through self-attention**. Everything else in it treats each unit by itself.
+# Here is a working definition. A **transformer** is any architecture for a set of connected units (the words of a
+# sentence, the patches of an image) in which the units interact **only through self-attention**. Everything else in it
+# treats each unit by itself.
 #
-# There are older ways to let positions interact. A **recurrent** network walks along the sequence and carries a state. A **convolution** lets each position see a few neighbours, and needs a stack of layers to
-# see far. What differs is how long a signal travels from one position to another:
+# There are older ways to let positions interact. A **recurrent** network walks along the sequence and carries a state.
+# A **convolution** lets each position see a few neighbours, and needs a stack of layers to see far. What differs is how
+# long a signal travels from one position to another:
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three drawings of seven positions. Recurrent: one arrow up from the first input, then six arrows along the row of states to the last output. Convolution: three layers of arrows to near neighbours; the path climbs in three steps. Self-attention: every input has an arrow to every output; the path is a single arrow from the first to the last."}}
 plots.path_row(t=7, reach=2)
@@ -60,12 +64,16 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Inputs are at the bottom, outputs at the top. Faint arrows are all the connections there are; the dark ones are the shortest path from the first position to the last. The recurrent path has one step for every position between. The convolution sees
-# two neighbours on either side, so its path is as long as the stack is high. Attention connects everybody with everybody, in one step.
+# **How to read it.** Inputs are at the bottom, outputs at the top. Faint arrows are all the connections there are; the
+# dark ones are the shortest path from the first position to the last. The recurrent path has one step for every
+# position between. The convolution sees two neighbours on either side, so its path is as long as the stack is high.
 #
 # </div>
 #
-# For t positions of width e, and convolutions that see k positions, Vaswani et al. (2017, table 1) put it like this:
+# Attention connects every position with every other, in one step.
+#
+# For t positions of width e, and convolutions that see k positions,
+# [Vaswani et al. (2017, table 1)](https://arxiv.org/abs/1706.03762) put it like this:
 #
 # | | longest path between two positions | steps that must wait for each other | operations in a layer |
 # |---|---|---|---|
@@ -80,10 +88,12 @@ plt.show()
 # %% [markdown]
 # ## A tower that falls down
 #
-# Take 24 self-attentions, each with weights of its own, and put one on top of the other. Send 16 random vectors through and look at two numbers after every layer: how large the
-# vectors are (root of the mean square of their components), and how much the positions still differ from one another,
+# Take 24 self-attentions, each with weights of its own, and put one on top of the other. Send 16 random vectors through
+# and look at two numbers after every layer: how large the vectors are (root of the mean square of their components),
+# and how much the positions still differ from one another,
 #
-# $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert}, \qquad \bar x = \text{the mean over the positions of each sequence}.$$
+# $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert},
+# \qquad \bar x = \text{the mean over the positions of each sequence}.$$
 #
 # It is 0 when all positions hold the same vector, and near 1 for random vectors.
 
@@ -101,7 +111,7 @@ class Tower(nn.Module):
         return x
 
 @torch.no_grad()
-def storeys(model, x):
+def by_depth(model, x):
     """Size of the vectors, and difference of the positions, before and after each block."""
     sizes, differences = [], []
     for block in [nn.Identity(), *model.blocks]:
@@ -111,10 +121,10 @@ def storeys(model, x):
     return sizes, differences
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two panels against depth from 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first layer and stays there. Right, the difference of the positions drops from 1 to one ten-millionth within a few layers and stays there."}}
-def draw_storeys(towers):
+def draw_by_depth(towers):
     height = 3 if len(towers) == 1 else 4.2
     figure, axes = plt.subplots(1, 2, figsize=(6, height))
-    measured = {name: storeys(tower, x) for name, tower in towers.items()}
+    measured = {name: by_depth(tower, x) for name, tower in towers.items()}
     for k, title in enumerate(["size of the vectors", "difference of positions"]):
         lines = {name: (range(len(m[k])), m[k]) for name, m in measured.items()}
         plots.curves(lines, "after block", "", log="y", title=title, ax=axes[k])
@@ -127,31 +137,40 @@ def draw_storeys(towers):
 torch.manual_seed(1)
 x = torch.randn(8, 16, 32).to(device())    # (b, t, e)
 bare = Tower(SelfAttention(32, 4) for _ in range(24)).to(device())
-draw_storeys({"": bare})
+draw_by_depth({"": bare})
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left to right is bottom to top of the tower. The axes are logarithmic. The left curve has lost most of the vectors' size after one layer. The right one is worse: within a few layers the positions differ by less than a
-# millionth, and then the line runs level only because float32 holds no smaller difference. All 16 positions of a sequence hold the same vector.
+# **How to read it.** Left to right is bottom to top of the tower. The axes are logarithmic. The left curve has lost
+# most of the vectors' size after one layer. On the right, within a few layers the positions differ by less than a
+# millionth, and then the line runs level only because float32 holds no smaller difference.
 #
 # </div>
 #
-# It is no accident of these weights. Each output is an average of the same values, and an average of averages is more average still: without anything else, attention forgets which position is which, and doubly exponentially fast in the depth
-# (Dong, Cordonnier and Loukas, 2021).
+# All 16 positions of a sequence hold the same vector. It is no accident of these weights. Each output is an average of
+# the same values, and an average of averages is more average still: without anything else, attention forgets which
+# position is which, and doubly exponentially fast in the depth
+# ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
 #
 # How does *learning* look in such a tower? We need an instrument.
 
 # %% [markdown]
 # ## An instrument: gradient by depth
 #
-# Give the model a task that has nothing to do with what it happens to compute: put out the sequence **backwards**. The loss is the mean over all b·t·e numbers
+# Give the model a task that has nothing to do with what it happens to compute: put out the sequence **backwards**. The
+# loss is the mean over all b·t·e numbers: over the rows of the batch, the positions i and the components a,
 #
-# $$L \;=\; \operatorname{mean}\big(y_{k,i,a} - x_{k,\,t-1-i,\,a}\big)^2, \qquad y = \text{model}(x).$$
+# $$L
+# \;=\; \operatorname*{mean}_{\text{row},\,i,\,a}\;\big(y_{\text{row},\,i,\,a} - x_{\text{row},\,t-1-i,\,a}\big)^2,
+# \qquad y = \text{model}(x).$$
 #
-# Block $m$ has parameters $\theta_m$: all its weights and biases, thought of as one long vector. How strongly the loss pulls at the block is the length of its gradient,
+# Block $m$ has parameters $\theta_m$: all its weights and biases, thought of as one long vector. How strongly the loss
+# pulls at the block is the length of its gradient,
 #
-# $$g_m \;=\; \left\lVert \frac{\partial L}{\partial \theta_m} \right\rVert \;=\; \sqrt{\sum_{p\,\in\,\text{parameters of block } m} \;\; \sum_{\text{entries}} \left(\frac{\partial L}{\partial p}\right)^{\!2}} .$$
+# $$g_m \;=\; \left\lVert \frac{\partial L}{\partial \theta_m} \right\rVert
+# \;=\; \sqrt{\sum_{\theta\,\in\,\text{parameters of block } m} \;\;
+# \sum_{\text{entries}} \left(\frac{\partial L}{\partial \theta}\right)^{\!2}} .$$
 #
 # One number a block. No root inside the sum, no average: two models can be compared only if both are measured alike.
 
@@ -160,17 +179,20 @@ draw_storeys({"": bare})
 #
 # **Exercise 1 · `gradient_by_depth`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Return $g_m$ for every block of a model. The loss is written for you. The model may come from a training and hold gradients from before: they must not get into the numbers.
+# Return $g_m$ for every block of a model. The loss is written for you. The model may come from a training and hold
+# gradients from before: they must not get into the numbers.
 #
 # <details><summary>Hint 1: two ways to gradients</summary>
 #
-# `torch.autograd.grad(loss, list_of_parameters)` returns one gradient for each parameter and stores nothing. `loss.backward()` adds to the `.grad` of every parameter, so clear those first: `model.zero_grad()`.
+# `torch.autograd.grad(loss, list_of_parameters)` returns one gradient for each parameter and stores nothing.
+# `loss.backward()` adds to the `.grad` of every parameter, so clear those first: `model.zero_grad()`.
 #
 # </details>
 # <details><summary>Hint 2: one block</summary>
 #
-# `block.parameters()` goes through all parameters of a block. Square all entries of all their gradients, sum, and take the root once. When you ask autograd several times about one loss, it needs
-# `retain_graph=True`. `torch.stack` makes one tensor of a list of numbers that are tensors.
+# `block.parameters()` goes through all parameters of a block. Square all entries of all their gradients, sum, and take
+# the root once. When you ask autograd several times about one loss, it needs `retain_graph=True`. `torch.stack` makes
+# one tensor of a list of numbers that are tensors.
 #
 # </details>
 # </div>
@@ -197,23 +219,50 @@ def gradient_by_depth(model, x):
 # %% nbgrader={"grade": true, "grade_id": "check_gradient_by_depth", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(gradient_by_depth)
 
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `pull_at_the_bottom`** &nbsp; 1 minute · no points
+#
+# In the bare tower, the gradient of the last block, next to the loss, has a length of about 0.05. How long is that of
+# block 0, at the bottom?
+#
+# - **A.** About as long: all 24 blocks take part in the same result.
+# - **B.** Between a tenth and a thousandth of it.
+# - **C.** Less than a billionth of it.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "pull_at_the_bottom", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+pull_at_the_bottom = "C"
+### STUDENT GETS
+# pull_at_the_bottom = ...    # "A", "B" or "C"
+### END SOLUTION
+
 # %% tags=["show"]
 pull = gradient_by_depth(bare, x)
 for block in (0, 8, 16, 20, 22, 23):
     print(f"block {block:>2}: gradient {pull[block].item():.1e}")
 
-# %% [markdown]
-# The last block is told what to do. With every block further down the message is fainter, and what reaches the first ones is more than ten powers of ten smaller. The way back runs through the same averages as the way forward.
+# %% nbgrader={"grade": true, "grade_id": "check_pull_at_the_bottom", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 
 # %% [markdown]
-# ## A shortcut
+# The last block is told what to do. With every block further down the message is fainter. The way back runs through the
+# same averages as the way forward.
+
+# %% [markdown]
+# ## A residual connection
 #
 # Let a layer *add* to its input instead of replacing it:
 #
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
-# The identity is the point. Whatever the layer does, each vector reaches the top of the tower whole, so positions stay different; and on the way back, the gradient comes down the same shortcut undiminished, with something added at each layer. He et al. (2016, section 3) named it a
-# **residual** connection: the layer learns what is missing, the residue.
+# The identity is the point. Whatever the layer does, each vector reaches the top of the tower whole, so positions stay
+# different; and on the way back, the gradient comes down the same way undiminished, with something added at each layer.
+# [He et al. (2016, section 3)](https://arxiv.org/abs/1512.03385) named it a
+# **[residual connection](../../site/glossary.md#residual-connection)**: the layer learns what is missing, the residue.
+# Another word for it is **shortcut**, because it leads around the layer.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Gradient norm against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to nearly a tenth at the top. With shortcuts it is nearly level, of the same size at the bottom as at the top."}}
 class Shortcut(nn.Module):
@@ -234,129 +283,34 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point a block, input on the left, output on the right; each line on the axis is a power of ten. Without shortcuts the points lie on a straight line: on its way to the left the gradient loses about the same factor with every block. With shortcuts it passes all 24.
+# **How to read it.** One point a block, input on the left, output on the right; each line on the axis is a power of
+# ten. Without shortcuts the points lie on a straight line: on its way to the left the gradient loses about the same
+# factor with every block. With shortcuts it passes all 24.
 #
 # </div>
-
-# %% [markdown]
-# ## Keeping vectors sized
-#
-# Shortcuts solve one problem and leave another. Every layer adds something, so the sum grows; how fast depends on the weights. Below are the same towers, attention and network with shortcuts, with the weights that PyTorch gives them and with weights twice as large.
-# (`FinishedFeedForward` is the little network that you will write soon.)
-
-# %% tags=["show"]
-def pair():
-    return Shortcut(SelfAttention(32, 4)), Shortcut(FinishedFeedForward(32))
-
-def tower_of_pairs(factor):
-    torch.manual_seed(1)
-    tower = Tower(nn.Sequential(*pair()) for _ in range(24))
-    with torch.no_grad():
-        for parameter in tower.parameters():
-            parameter *= factor
-    return tower.to(device())
-
-for factor in (1, 2):
-    sizes, _ = storeys(tower_of_pairs(factor), x)
-    told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 6, 12, 18, 24))
-    print(f"weights times {factor}: size {told}")
-
-# %% [markdown]
-# Each block multiplies the size by something; twenty-four factors in a row are a power. With weights a little too large
-# the vectors explode, and the softmax with them: lesson 3 divided by √d under the assumption that the components of
-# queries and keys have variance 1. Something has to keep that assumption true.
-#
-# **Layer normalisation** (Ba, Kiros and Hinton, 2016, section 3) does it for every vector $v$ of width e by itself.
-# Take off the mean, divide by the standard deviation:
-#
-# $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2, \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; w_a + \beta_a .$$
-#
-# Three things to get right. The variance divides by e, **not e − 1**: nothing is being estimated, it is the mean square
-# of these e numbers. The small $\varepsilon$ stands **under the root**, added to the variance; it keeps a vector of
-# equal components, whose variance is 0, from becoming 0/0. And each vector is normalised by itself, without the other
-# positions and the rest of the batch; otherwise the norm, too, would mix positions. The learned $w$ and $\beta$, one
-# number for each component, let the model choose another scale where it wants one.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `LayerNorm`** &nbsp; ★★☆ · 12 minutes · 4 points
-#
-# Write the norm's `forward`. The parameters are there: `weight` is $w$ and begins at 1, `bias` is $\beta$ and begins at 0. Write the formula out: PyTorch's own norm (`nn.LayerNorm`, `F.layer_norm`) and the finished one are what the next cells hold yours against.
-#
-# <details><summary>Hint 1: an axis of length 1</summary>
-#
-# Mean and variance are one number for each vector, but a subtraction needs shapes that fit: `keepdim=True` turns (b, t, e) into (b, t, 1), which broadcasts.
-#
-# </details>
-# <details><summary>Hint 2: what `var` and `std` do</summary>
-#
-# By default they divide by e − 1; `unbiased=False` makes them divide by e. Or take the mean of the squared differences, as the formula does. Add epsilon to the *variance*, then take the root.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "LayerNorm", "locked": false, "schema_version": 3, "solution": true, "task": false}
-class LayerNorm(nn.Module):
-    """Normalises every vector by itself, then scales and shifts its components."""
-
-    def __init__(self, e, epsilon=1e-5):
-        super().__init__()
-        self.epsilon = epsilon
-        self.weight = nn.Parameter(torch.ones(e))
-        self.bias = nn.Parameter(torch.zeros(e))
-
-    def forward(self, x):
-        """x: (b, t, e). Returns (b, t, e): each vector shifted to mean 0 and divided by the
-        root of its variance plus epsilon, then times weight, plus bias.
-        """
-        ### BEGIN SOLUTION
-        centred = x - x.mean(dim=-1, keepdim=True)
-        variance = centred.square().mean(dim=-1, keepdim=True)    # (b, t, 1)
-        return centred / torch.sqrt(variance + self.epsilon) * self.weight + self.bias
-        ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_LayerNorm", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(LayerNorm)
-
-# %% [markdown]
-# PyTorch has one too. Hold yours beside it on three kinds of vectors, and then see what a norm does for the growing tower, put after each sum:
-
-# %% tags=["show", "nbval-check-output"]
-mine, theirs = LayerNorm(32).to(device()), nn.LayerNorm(32).to(device())
-samples = {"ordinary": x, "tiny": 0.001 * x, "constant": torch.full_like(x, 3.5)}
-for name, sample in samples.items():
-    agree = torch.allclose(mine(sample), theirs(sample), atol=1e-5)
-    print(f"{name}: the same as PyTorch's: {agree}")
-
-# %% tags=["show"]
-for factor in (1, 2):
-    tower = tower_of_pairs(factor)
-    normed = Tower(nn.Sequential(block, LayerNorm(32)) for block in tower.blocks)
-    sizes, _ = storeys(normed.to(device()), x)
-    told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 6, 12, 18, 24))
-    print(f"weights times {factor}: size {told}")
 
 # %% [markdown]
 # ## A little network
 #
 # What have we stacked so far? Once its weights are chosen, attention is linear in the values: it moves vectors about
 # and averages them. A stack that should compute something *about* a vector, rather than pass it on, needs a place to
-# compute: a network of two layers with a ReLU between them, **the same for every position, and seeing one position at a
-# time**,
+# compute: the **[feed-forward network](../../site/glossary.md#feed-forward-network)**, two layers with a ReLU between
+# them, **the same for every position, and seeing one position at a time**,
 #
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 ,$$
 #
-# with a hidden layer that is 4e wide by convention (Vaswani et al., section 3.3: e = 512, hidden 2048). Besides the
-# attention's softmax and its two products, of queries with keys and of weights with values, ReLU is the only function
-# in the whole block that is not linear or a rescaling. Attention gathers, the network digests.
+# with a hidden layer that is 4e wide by convention ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e
+# = 512, hidden 2048). Besides the attention's softmax and its two products, of queries with keys and of weights with
+# values, ReLU is the only function in the whole block that is not linear or a rescaling. Attention gathers, the network
+# digests.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `FeedForward`** &nbsp; ★☆☆ · 7 minutes · 3 points
+# **Exercise 2 · `FeedForward`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
-# Write both methods. The check fills your layers with weights by their names, so call them `widen` and `narrow`; both have biases.
+# Write both methods. The check fills your layers with weights by their names, so call them `widen` and `narrow`; both
+# have biases.
 #
 # <details><summary>Hint 1: nothing special about positions</summary>
 #
@@ -365,7 +319,8 @@ for factor in (1, 2):
 # </details>
 # <details><summary>Hint 2: a default that depends on e</summary>
 #
-# A default value in the first line of a function cannot mention another argument. So it is None there, and `if hidden is None` inside.
+# A default value in the first line of a function cannot mention another argument. So it is None there, and
+# `if hidden is None` inside.
 #
 # </details>
 # </div>
@@ -395,32 +350,190 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
+# ## Keeping vectors sized
+#
+# Shortcuts solve one problem and leave another. Every layer adds something, so the sum grows; how fast depends on the
+# weights. Below are the same towers, attention and network with a shortcut each, with the weights that PyTorch gives
+# them and with weights twice as large. (`FinishedFeedForward` does what exercise 2 asks for.)
+
+# %% tags=["show"]
+def pair():
+    return Shortcut(SelfAttention(32, 4)), Shortcut(FinishedFeedForward(32))
+
+def tower_of_pairs(factor):
+    torch.manual_seed(1)
+    tower = Tower(nn.Sequential(*pair()) for _ in range(24))
+    with torch.no_grad():
+        for parameter in tower.parameters():
+            parameter *= factor
+    return tower.to(device())
+
+for factor in (1, 2):
+    sizes, _ = by_depth(tower_of_pairs(factor), x)
+    told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 6, 12, 18, 24))
+    print(f"weights times {factor}: size {told}")
+
+# %% [markdown]
+# Each block multiplies the size by something; twenty-four factors in a row are a power. With weights a little too large
+# the vectors explode, and the softmax with them: [lesson 3](../03_scaling/03_scaling.ipynb) divided by √d under the
+# assumption that the components of queries and keys have variance 1. Something has to keep that assumption true.
+#
+# **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
+# ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) does it for every vector $v$ of width e by
+# itself. Take off the mean, divide by the standard deviation:
+#
+# $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2,
+# \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \varepsilon}}\; \gamma_a + \beta_a .$$
+#
+# Each vector is normalised by itself, without the other positions and the rest of the batch; otherwise the norm, too,
+# would mix positions. The small $\varepsilon$ keeps a vector of equal components, whose variance is 0, from becoming
+# 0/0. The learned $\gamma$ and $\beta$, one number for each component, let the model choose another scale where it
+# wants one. In PyTorch they are called `weight` and `bias`.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `LayerNorm`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
+#
+# Code like this is in circulation. It runs, and models train with it. Yet it differs from the formula in **two**
+# places. Mend both, in `forward`. (PyTorch's own norm, `nn.LayerNorm` and `F.layer_norm`, and the finished one are what
+# the next cells hold yours against.)
+#
+# <details><summary>Hint 1: line by line</summary>
+#
+# Write the formula's pieces on the left and the code's on the right: μ, σ², the denominator, γ and β. Which piece is
+# computed by a function of PyTorch, and what does its documentation say that it computes?
+#
+# </details>
+# <details><summary>Hint 2: two small experiments</summary>
+#
+# What should the norm make of the vector (0, 2), by hand, with ε = 0? What does the code make of it? And what is the
+# denominator of a vector whose variance is far smaller than ε, in the formula and in the code?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "LayerNorm", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class LayerNorm(nn.Module):
+    """Normalises every vector by itself, then scales and shifts its components."""
+
+    def __init__(self, e, epsilon=1e-5):
+        super().__init__()
+        self.epsilon = epsilon
+        self.weight = nn.Parameter(torch.ones(e))
+        self.bias = nn.Parameter(torch.zeros(e))
+
+    def forward(self, x):
+        """x: (b, t, e). Returns (b, t, e): each vector shifted to mean 0 and divided by the
+        root of its variance plus epsilon, then times weight, plus bias.
+        """
+        ### BEGIN SOLUTION
+        centred = x - x.mean(dim=-1, keepdim=True)
+        variance = centred.square().mean(dim=-1, keepdim=True)    # (b, t, 1)
+        return centred / torch.sqrt(variance + self.epsilon) * self.weight + self.bias
+        ### STUDENT GETS
+        # mean = x.mean(dim=-1, keepdim=True)
+        # std = x.std(dim=-1, keepdim=True)
+        # return (x - mean) / (std + self.epsilon) * self.weight + self.bias
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_LayerNorm", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(LayerNorm)
+
+# %% [markdown]
+# Hold yours beside PyTorch's on three kinds of vectors:
+
+# %% tags=["show", "nbval-check-output"]
+mine, theirs = LayerNorm(32).to(device()), nn.LayerNorm(32).to(device())
+samples = {"ordinary": x, "tiny": 0.001 * x, "constant": torch.full_like(x, 3.5)}
+for name, sample in samples.items():
+    agree = torch.allclose(mine(sample), theirs(sample), atol=1e-5)
+    print(f"{name}: the same as PyTorch's: {agree}")
+
+# %% [markdown]
+# And this is what the code as it came does to a vector, beside the norm:
+
+# %% tags=["show", "nbval-check-output"]
+def as_it_came(v, epsilon=1e-5):
+    return (v - v.mean(-1, keepdim=True)) / (v.std(-1, keepdim=True) + epsilon)
+
+for e in (4, 32, 512):
+    v = torch.arange(float(e), device=device())
+    for scale in (1.0, 1e-5):
+        norm = nn.LayerNorm(e, eps=1e-5).to(device())
+        ratio = (as_it_came(scale * v)[0] / norm(scale * v)[0]).item()
+        print(f"e = {e:>3}, vector times {scale:g}: {ratio:.3g} times PyTorch's norm")
+
+# %% [markdown]
+# `x.std()` divides by e − 1, as one does to *estimate* a variance from a sample; here nothing is estimated. It makes
+# every output smaller by √((e − 1)/e): by an eighth for e = 4, by a tenth of a percent for e = 512. And ε stood beside
+# the root instead of under it. That shows for vectors that are small to begin with: there √(σ² + ε) is about √ε and
+# damps the vector; σ + ε does not, and blows it up to full size, noise and all.
+#
+# A model that is trained with such a norm learns around it. The harm comes when weights meet the other norm: a
+# published model loaded into this code computes something slightly else in each of its layers, and nothing raises.
+#
+# Now see what a norm does for the growing tower, put after each sum:
+
+# %% tags=["show"]
+for factor in (1, 2):
+    tower = tower_of_pairs(factor)
+    normed = Tower(nn.Sequential(block, LayerNorm(32)) for block in tower.blocks)
+    sizes, _ = by_depth(normed.to(device()), x)
+    told = ", ".join(f"{sizes[k]:.3g} after {k}" for k in (0, 6, 12, 18, 24))
+    print(f"weights times {factor}: size {told}")
+
+# %% [markdown]
 # ## The block
 #
-# Now put the pieces together. A block is attention and a feed-forward network, each with a shortcut around it, and a norm for each. Where does the norm go? There are two answers, and both are in use.
+# Now put the pieces together. A block is attention and a feed-forward network, each with a shortcut around it, and a
+# norm for each. Where does the norm go? There are two answers, and both are in use.
+
+# %% tags=["show"]
+plots.diagrams.block_norms()
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# **Norm last** (post-norm: Vaswani et al., 2017, section 3.1). Add, then normalise the sum:
+# **How to read it.** From top to bottom. The thick line is the residual connection; what branches off it is computed,
+# and added back. On the left a norm stands on the line itself, on the right the norms stand in the branches.
 #
-# $$x \;\leftarrow\; \operatorname{norm}_1\big(x + \operatorname{attention}(x)\big), \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{ff}(x)\big) .$$
+# </div>
+
+# %% [markdown]
+# **Norm last** (post-norm: [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1). Add, then normalise
+# the sum:
 #
-# **Norm first** (pre-norm: GPT-2 and most models since; Radford et al., 2019, section 2.3). Normalise what goes *into* a layer, and leave the shortcut alone:
+# $$x \;\leftarrow\; \operatorname{norm}_1\big(x + \operatorname{attention}(x)\big),
+# \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{ff}(x)\big) .$$
 #
-# $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}_1(x)\big), \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
+# **Norm first** (pre-norm: GPT-2 and most models since;
+# [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+# section 2.3). Normalise what goes *into* a layer, and leave the shortcut alone:
 #
-# The difference looks small. With norm last, every shortcut runs *through* a norm. With norm first, a straight line leads from the bottom of the tower to the top, and nothing on it but sums.
+# $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}_1(x)\big),
+# \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
-# **Dropout** (Vaswani et al., section 5.4): in training, each component of what a *layer* gives is set to 0 with a
-# given chance p before it is added, and the components that stay are multiplied by 1/(1 − p), so that the mean stays
-# what it was. The shortcut itself is never dropped. In evaluation nothing is.
+# The difference looks small. With norm last, every shortcut runs *through* a norm. With norm first, a straight line
+# leads from the bottom of the tower to the top, and nothing on it but sums. It is often called the **residual stream**.
+#
+# **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4): in
+# training, each component of what a *layer* gives is set to 0 with a given chance p before it is added, and the
+# components that stay are multiplied by 1/(1 − p), so that the mean stays what it was. The shortcut itself is never
+# dropped. In evaluation nothing is.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `TransformerBlock`** &nbsp; ★★★ · 18 minutes · 6 points
 #
-# Write the block in both orders. The pieces are finished: `SelfAttention(e, h)`, called as `attention(x, mask)`, `FinishedNorm(e)` and `FinishedFeedForward(e)`; a slip above will not follow you. Store them under the names in the docstring. Whole blocks, `FinishedBlock` and PyTorch's `nn.TransformerEncoderLayer`, are for later.
+# Write the block in both orders. The pieces are finished, so that an error above does not carry over:
+# `SelfAttention(e, h)`, called as `attention(x, mask)`, `FinishedNorm(e)` and `FinishedFeedForward(e)`. Store them
+# under the names in the docstring. Whole blocks, `FinishedBlock` and PyTorch's `nn.TransformerEncoderLayer`, are for
+# later.
 #
-# A mask may be given, as in lesson 5: hand it on, None or not. A dropout of 1 is allowed: then nothing is left in training but shortcuts and norms.
+# A mask may be given, as in lesson 5: hand it on, None or not. A dropout of 1 is allowed: then nothing is left in
+# training but shortcuts and norms.
 #
 # <details><summary>Hint 1: four lines</summary>
 #
@@ -429,7 +542,8 @@ check(FeedForward)
 # </details>
 # <details><summary>Hint 2: dropout that knows when to stop</summary>
 #
-# `nn.Dropout(p)` is a module: it drops with chance p after `.train()` and does nothing after `.eval()`, because it is told with all the others. It has no parameters. One can serve both layers.
+# `nn.Dropout(p)` is a module: it drops with chance p after `.train()` and does nothing after `.eval()`, because it is
+# told with all the others. It has no parameters. One can serve both layers.
 #
 # </details>
 # </div>
@@ -502,25 +616,30 @@ for pre_norm in (False, True):
 #
 # A transformer is a stack of blocks, and two things can go wrong in so short a program.
 #
-# Every block needs **weights of its own**. In Python, `[block] * 24` is a list with one block in it, 24 times. It runs, the output has the right shape, and the model has a twenty-fourth of the parameters that you think it has.
+# Every block needs **weights of its own**. In Python, `[block] * 24` is a list with one block in it, 24 times. It runs,
+# the output has the right shape, and the model has a twenty-fourth of the parameters that you think it has.
 #
-# And with norm first, **one more norm at the end**. The last block's sum has been normalised by nobody, and it has grown with every block. With norm last there is nothing to add: the last thing that a block does is to normalise.
+# And with norm first, **one more norm at the end**. No norm follows the last block's sum, and it has grown with every
+# block. With norm last there is nothing to add: the last thing that a block does is to normalise.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `Transformer`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. All of them get the same mask.
+# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. All of
+# them get the same mask.
 #
 # <details><summary>Hint 1: a list that PyTorch can see</summary>
 #
-# PyTorch finds parameters in attributes that are modules. A Python list is not one; `nn.ModuleList` is. Fill it with a comprehension that makes a new block each time round.
+# PyTorch finds parameters in attributes that are modules. A Python list is not one; `nn.ModuleList` is. Fill it with a
+# comprehension that makes a new block each time round.
 #
 # </details>
 # <details><summary>Hint 2: the norm at the end</summary>
 #
-# `FinishedNorm(e)` as `self.norm`, if pre_norm is True. If it is not, there must be no such parameters: None or `nn.Identity()` will do.
+# `FinishedNorm(e)` as `self.norm`, if pre_norm is True. If it is not, there must be no such parameters: None or
+# `nn.Identity()` will do.
 #
 # </details>
 # </div>
@@ -554,7 +673,29 @@ check(Transformer)
 # %% [markdown]
 # ## What each piece was good for
 #
-# Back to the tower of the beginning, with attention and network in every block, in four versions: nothing added; norms only; shortcuts only; and both, as a transformer with norm first and one with norm last have them.
+# Back to the tower of the beginning, with attention and network in every block, in five versions: nothing added; norms
+# only; shortcuts only; and both, as a transformer with norm last and one with norm first have them. With nothing added,
+# the positions are one vector after two blocks.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `norms_without_shortcuts`** &nbsp; 1 minute · no points
+#
+# *Norms only* keeps every vector at size 1, at any depth. When do its positions become one vector, to the precision of
+# float32?
+#
+# - **A.** Not within 24 blocks: what kept falling was the size, and the norm restores it.
+# - **B.** Near the top: the norms slow the fall down a good deal.
+# - **C.** After three blocks.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "norms_without_shortcuts", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+norms_without_shortcuts = "C"
+### STUDENT GETS
+# norms_without_shortcuts = ...    # "A", "B" or "C"
+### END SOLUTION
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two panels against depth, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference of positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts stay near 1."}}
 class NormsOnly(nn.Module):
@@ -576,17 +717,29 @@ stacks = {
     "both, norm first": Transformer(32, 4, 24, pre_norm=True),
 }
 stacks = {name: stack.to(device()) for name, stack in stacks.items()}
-draw_storeys(stacks)
+draw_by_depth(stacks)
+for name, stack in stacks.items():
+    differences = by_depth(stack, x)[1]
+    one_vector = [depth for depth, difference in enumerate(differences) if difference < 1e-6]
+    told = f"one vector after {one_vector[0]} blocks" if one_vector else "positions differ to the top"
+    print(f"{name}: {told}; difference {differences[-1]:.1e}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** As before: left the size, right how much the positions differ. Shortcuts decide the right panel: with them positions stay apart, without them all positions become one within a few blocks, **norms or not**. Norms decide the left one: *norms only* and *norm last* lie on each other, at 1. With norm first the sum on the shortcut still
-# grows, because nobody normalises it before the end; it grows slowly, since each layer adds a piece of about the same size.
+# **How to read it.** As before: left the size, right how much the positions differ. Shortcuts decide the right panel:
+# with them positions stay apart, without them all become one within a few blocks, **norms or not**. Norms decide the
+# left one: *norms only* and *norm last* lie on each other, at 1. With norm first the sum on the shortcut still grows,
+# slowly.
 #
 # </div>
-#
-# Look at *norms only* once more. Its vectors have a perfect size at every depth, and they say nothing: all positions are alike. A healthy-looking number can come from a dead model.
+
+# %% nbgrader={"grade": true, "grade_id": "check_norms_without_shortcuts", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("norms_without_shortcuts", norms_without_shortcuts)
+
+# %% [markdown]
+# Look at *norms only* once more. Its vectors have a perfect size at every depth, and they say nothing: all positions
+# are alike. A healthy-looking number can come from a dead model.
 #
 # Now the gradients of the two orders, with the instrument:
 
@@ -604,30 +757,36 @@ for name, pull in pulls.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same axes as in the figure with and without shortcuts, and a far smaller range: nothing vanishes any more in either order. With norm first all blocks are pulled about equally. With norm last the pull grows towards the output, and the last block is pulled several times as hard as the lower ones.
+# **How to read it.** The same axes as in the figure with and without shortcuts, and a far smaller range: nothing
+# vanishes any more in either order. With norm first all blocks are pulled about equally. With norm last the pull grows
+# towards the output, and the last block is pulled several times as hard as the lower ones.
 #
 # </div>
 #
-# This is what Xiong et al. (2020, section 3) prove for the beginning of training: with norm last, gradients near the
-# output are large, and a learning rate that suits the lower blocks is too high for the upper ones. The remedy of 2017
-# was to begin with a tiny learning rate and raise it over some thousand steps, the *warm-up* that lesson 8 uses too.
-# With norm first it matters much less; most models of that kind still use a short one.
+# This is what [Xiong et al. (2020, section 3)](https://arxiv.org/abs/2002.04745) prove for the beginning of training:
+# with norm last, gradients near the output are large, and a learning rate that suits the lower blocks is too high for
+# the upper ones. The remedy of 2017 was to begin with a tiny learning rate and raise it over some thousand steps, the
+# [*warm-up*](../../site/glossary.md#warm-up) that [lesson 8](../08_classifier/08_classifier.ipynb) uses too. With norm
+# first it matters much less; most models of that kind still use a short one.
 
 # %% [markdown]
 # ## What it costs
 #
-# How many numbers does a block learn? Count them on paper: no bias in the three projections of the attention, one in everything else, and a norm has two numbers for each component.
+# How many numbers does a block learn? Count them on paper: no bias in the three projections of the attention, one in
+# everything else, and a norm has two numbers for each component.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `block_parameters`** &nbsp; ★☆☆ · 6 minutes · 2 points
 #
-# Return the number of parameters of `TransformerBlock(e, h)`, as a formula in e and h: counted on paper, without making a block.
+# Return the number of parameters of `TransformerBlock(e, h)`, as a formula in e and h: counted on paper, without making
+# a block.
 #
-# <details><summary>Hint 1: what there is</summary>
+# <details><summary>Hint 1: a table</summary>
 #
-# Four e × e matrices and one bias; a matrix from e to 4e with its bias; a matrix from 4e to e with its bias; two norms.
+# One line for each layer that the block holds, those inside the attention and the network included. Columns: how many
+# numbers it reads, how many it gives, whether it has a bias.
 #
 # </details>
 # <details><summary>Hint 2: does h matter?</summary>
@@ -661,49 +820,15 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # %% [markdown]
 # Remember **12e² a block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two
 # thirds of a transformer's blocks are feed-forward. Multiply by the depth, and two numbers on its card, width and
-# depth, tell you how large a published model's blocks are. Its tables of tokens and positions come on top; lesson 11
-# counts them.
-
-# %% [markdown]
-# ## Spot the bug
-#
-# Code like the norm below is in circulation. It trains. Find two differences from the formula before you look at what
-# is printed.
-
-# %% tags=["show", "nbval-check-output"]
-class TutorialNorm(nn.Module):
-    def __init__(self, e, epsilon=1e-6):
-        super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.ones(e)), nn.Parameter(torch.zeros(e))
-        self.epsilon = epsilon
-
-    def forward(self, x):
-        mean = x.mean(-1, keepdim=True)
-        std = x.std(-1, keepdim=True)
-        return self.weight * (x - mean) / (std + self.epsilon) + self.bias
-
-for e in (4, 32, 512):
-    v = torch.arange(float(e), device=device())
-    for scale in (1.0, 1e-5):
-        norms = TutorialNorm(e).to(device()), nn.LayerNorm(e, eps=1e-6).to(device())
-        tutorials, pytorchs = (norm(scale * v)[0].item() for norm in norms)
-        ratio = tutorials / pytorchs
-        print(f"e = {e:>3}, vector times {scale:g}: {ratio:.3g} times PyTorch's norm")
-
-# %% [markdown]
-# <details><summary>The answer, once you have one</summary>
-#
-# `x.std()` divides by e − 1, and epsilon is added to the standard deviation instead of the variance. The first slip makes every output smaller by √((e − 1)/e): by an eighth for e = 4, by a tenth of a percent for e = 512. The second shows for vectors that are small to begin with. There √(σ² + ε) is about √ε and damps the vector;
-# σ + ε does not, and blows it up to full size, noise and all.
-# A model that is trained with this norm learns around it. The harm comes when weights meet the other norm: a published model loaded into this code computes something slightly else in each of its layers, and nothing raises.
-#
-# </details>
+# depth, tell you how large a published model's blocks are. Its tables of tokens and positions come on top;
+# [lesson 11](../11_gpt2/11_gpt2.ipynb) counts them.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say what makes an architecture a transformer; measure how activations and gradients fare through any stack; write a layer norm that agrees with everybody else's; build the block in both orders and say what each order does to the gradient; stack blocks that do not share their weights by accident; and
-# count their parameters in your head.
+# You can say what makes an architecture a transformer; measure how activations and gradients fare through any stack;
+# find out where a norm differs from PyTorch's, and mend it; build the block in both orders and say what each order does
+# to the gradient; stack blocks that do not share their weights by accident; and count their parameters in your head.
 #
 # **Three questions to think about**
 #
@@ -716,18 +841,37 @@ for e in (4, 32, 512):
 # </details>
 # <details><summary>2. With norm last, can you scale the input of a block by 10 without changing its output?</summary>
 #
-# No: x + attention(x) is not ten times as large when x is, because the softmax gets scores that are a hundred times as large. The *sum* may be scaled freely, for the norm undoes it (but for ε). With norm first it is the other way round: the layers see a normalised x whatever its scale is, but the shortcut carries the factor on, and what the layers
-# add counts for a tenth as much.
+# No: x + attention(x) is not ten times as large when x is, because the softmax gets scores that are a hundred times as
+# large. The *sum* may be scaled freely, for the norm undoes it (but for ε). With norm first it is the other way round:
+# the layers see a normalised x whatever its scale is, but the shortcut carries the factor on, and what the layers add
+# counts for a tenth as much.
 #
 # </details>
-# <details><summary>3. A stack in which all blocks share their weights runs, and has 1/depth of the parameters. Could anybody want that?</summary>
+# <details><summary>3. A stack in which all blocks share their weights runs, and has 1/depth of the parameters. Is it
+# ever wanted?</summary>
 #
-# Yes, on purpose. It applies one function again and again, as a recurrent network does, but over depth instead of time (Dehghani et al., "Universal transformers", 2019; Lan et al., "ALBERT", 2020, shares to save memory). The trouble with `[block] * depth` is not that it is absurd. It is that it happens without being meant, and that nothing tells you.
+# Yes, on purpose. It applies one function again and again, as a recurrent network does, but over depth instead of time
+# ([Dehghani et al., "Universal transformers", 2019](https://arxiv.org/abs/1807.03819);
+# [Lan et al., "ALBERT", 2020](https://arxiv.org/abs/1909.11942), shares to save memory). The trouble with
+# `[block] * depth` is that it happens without being meant, and that nothing tells you.
 #
 # </details>
 #
-# **Where it goes next.** A stack takes vectors and gives vectors. Lesson 8, *A classifier*, puts words in front of it and a decision behind it, and trains it on reviews that a bag of words cannot read.
+# **Where it goes next.** A stack takes vectors and gives vectors. The next lesson puts words in front of it and a
+# decision behind it, and trains it on reviews that a bag of words cannot read.
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, sections 3.1, 3.3 and 5.4 for the block, section 4 and table 1 for the comparison. K. He, X. Zhang, S. Ren and J. Sun, "Deep residual learning for image recognition", *CVPR* 2016, section 3. J. Ba, J. Kiros and G. Hinton, "Layer
-# normalization", 2016, section 3. A. Radford et al., "Language models are unsupervised multitask learners", 2019, section 2.3, one paragraph on the order that has won. R. Xiong et al., "On layer normalization in the transformer architecture", *ICML* 2020, section 3. Y. Dong, J.-B. Cordonnier and A. Loukas, "Attention is not all you
-# need: pure attention loses rank doubly exponentially with depth", *ICML* 2021, section 2.
+# **Further reading**
+#
+# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**: sections 3.1, 3.3 and
+#   5.4 for the block, section 4 and table 1 for the comparison.
+# - [He et al., *Deep residual learning for image recognition*, 2016](https://arxiv.org/abs/1512.03385), section 3:
+#   residual connections.
+# - [Ba, Kiros and Hinton, *Layer normalization*, 2016](https://arxiv.org/abs/1607.06450), section 3.
+# - [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+#   section 2.3: one paragraph on the order that has won.
+# - [Xiong et al., *On layer normalization in the transformer architecture*, 2020](https://arxiv.org/abs/2002.04745),
+#   section 3: gradients at the start, in both orders.
+# - [Dong, Cordonnier and Loukas, *Attention is not all you need*, 2021](https://arxiv.org/abs/2103.03404), section 2:
+#   the fall of the bare tower.
+#
+# **Next:** [lesson 8, *A classifier*](../08_classifier/08_classifier.ipynb)

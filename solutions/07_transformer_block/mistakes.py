@@ -219,14 +219,25 @@ VARIANTS = [
                  "NaN; it has to come out as zeros (times `weight`, plus `bias`)."),
     Mistake(NORM, "unbiased", edit=("centred.square().mean(dim=-1, keepdim=True)", "x.var(dim=-1, keepdim=True)"),
             title="divided by e − 1 instead of e",
-            says="Your variance is the unbiased one, a sum divided by e − 1: that is what `var` and `std` do if nobody "
-                 "tells them otherwise. The norm uses the plain mean of the squares, divided by e."),
-    # the form that a widely read tutorial gives: both slips at once
-    Mistake(NORM, "unbiased-and-outside",
+            says="Your variance is the unbiased one, a sum divided by e − 1: that is what `var` and `std` do by "
+                 "default. The norm uses the plain mean of the squares, divided by e."),
+    Mistake(NORM, "unchanged",
             edit=("torch.sqrt(variance + self.epsilon)", "(x.std(dim=-1, keepdim=True) + self.epsilon)"),
-            title="divided by e − 1 instead of e, and epsilon outside the root",
-            says="`x.std()` divides by e − 1 where the norm divides by e; and epsilon, added to the standard "
-                 "deviation, stands outside the root. Two things to mend."),
+            title="the code as it came",
+            says="Your numbers are those of the code as it came: two pieces of it are not those of the formula. Work "
+                 "out by hand what the norm makes of (0, 2), and what it divides by where the variance is far below "
+                 "epsilon."),
+    Mistake(NORM, "root-of-the-deviation",
+            edit=("torch.sqrt(variance + self.epsilon)",
+                  "torch.sqrt(x.std(dim=-1, keepdim=True, unbiased=False) + self.epsilon)"),
+            title="the root of the standard deviation",
+            says="You take the root of the standard deviation, which is a root already. Under the root stand the "
+                 "variance and epsilon."),
+    Mistake(NORM, "root-of-the-unbiased-deviation",
+            edit=("torch.sqrt(variance + self.epsilon)", "torch.sqrt(x.std(dim=-1, keepdim=True) + self.epsilon)"),
+            title="the root of the standard deviation, divided by e − 1",
+            says="You take the root of what `std` returns. Two things about it: it is a root already, and by default "
+                 "it divides by e − 1."),
     Mistake(NORM, "larger-of-the-two",
             edit=("torch.sqrt(variance + self.epsilon)", "torch.sqrt(variance.clamp_min(self.epsilon))"),
             title="the larger of variance and epsilon",
