@@ -3,10 +3,11 @@
 import inspect
 import itertools
 import math
+import re
 
 import pytest
 import torch
-import torch.nn.functional as F
+from stored import printed
 from torch import nn
 
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
@@ -235,31 +236,52 @@ def test_the_parts_refuse_odd_widths(wrong):
         wrong()
 
 
-@BOTH
-@pytest.mark.parametrize("b,h,t,d", SIZES)
-def test_rotary_attention_is_pytorchs_attention_on_turned_queries_and_keys(kind, b, h, t, d):
-    q, k, v = (torch.randn(b, h, t, d, requires_grad=True) for _ in range(3))
-    places = torch.randint(0, 12, (t,))
-    ours = ANSWERS.make("rotary_attention")(q, k, v, places)
-    theirs = F.scaled_dot_product_attention(turned_as_complex(q, places), turned_as_complex(k, places), v)
-    near(ours, theirs)
-    cotangent = torch.randn_like(ours)
-    for mine, other in zip(
-        *(torch.autograd.grad((y * cotangent).sum(), [q, k, v]) for y in (ours, theirs)), strict=True
-    ):
-        near(mine, other)
-
-
-@pytest.mark.parametrize("kind", [torch.float64], indirect=True)
-def test_rotary_attention_does_not_notice_that_the_text_moves(kind):
-    q, k, v = (torch.randn(2, 3, 5, 8) for _ in range(3))
-    attention = ANSWERS.make("rotary_attention")
-    torch.testing.assert_close(
-        attention(q, k, v, torch.arange(5)), attention(q, k, v, torch.arange(5) + 100), rtol=0, atol=1e-10
-    )
-
-
 # --------------------------------------------------------------------------------------------- what is said
+
+
+def test_the_match_falls_at_first_and_then_goes_up_and_down():
+    """The prediction `match_by_distance`; a farther position may match better than a nearer one."""
+    lines = re.findall(r"distance +(\d+): match +([\d.]+)", printed(SOURCE, "PE(p) · PE(p + Δ)"))
+    match = {int(distance): float(value) for distance, value in lines}
+    assert (
+        match[0] == 16 and match[0] > match[4] > match[10] < match[12] > match[16] < match[20] > match[28] < match[44]
+    )
+    assert LESSON.prediction("match_by_distance").truth == "B"
+
+
+def shares_of_right_answers():
+    """{way: [at length 16, at 64 up to 15, at 64 beyond]}, three runs of each."""
+    text = printed(SOURCE, "three runs of each")
+    rows = re.findall(r"^ *(learned|sinusoidal|relative bias|rotary) +([\d. ]+)$", text, re.MULTILINE)
+    return {way: torch.tensor([float(share) for share in row.split()]).view(3, 3) for way, row in rows}
+
+
+def test_four_ways_agree_in_training_and_tell_four_stories_beyond():
+    shares = shares_of_right_answers()
+    assert all(runs[0].min() >= 0.99 for runs in shares.values())
+    assert shares["learned"][1].min() >= 0.99 and (shares["learned"][2] - 1 / 8).abs().max() < 0.03
+    assert shares["sinusoidal"][1].min() >= 0.99
+    assert 0.2 < shares["sinusoidal"][2].min() <= shares["sinusoidal"][2].max() < 0.3
+    assert 0.3 < shares["relative bias"][1:].min() <= shares["relative bias"][1:].max() < 0.5
+    assert shares["rotary"][2].mean() > 0.9 and shares["rotary"][2].min() > 0.7 and shares["rotary"][1:].min() < 0.99
+    for name in ("sinusoids_beyond", "relative_beyond"):
+        assert LESSON.prediction(name).truth == "C"
+
+
+def test_distances_that_were_not_trained_stand_at_zero_above_the_others():
+    entries = re.findall(r"(\d+): (-?\d\.\d+)", printed(SOURCE, "three runs of each"))
+    by_distance = {
+        distance: [float(v) for d, v in entries if d == distance] for distance in ("1", "2", "3", "16", "40")
+    }
+    assert set(by_distance["16"] + by_distance["40"]) == {0.0}
+    assert min(by_distance["2"]) > 0.9 and max(by_distance["1"] + by_distance["3"]) < -0.9
+
+
+def test_the_head_made_by_hand_is_right_at_6000_too():
+    place = positions.sinusoidal_encoding(6000, 32)
+    moved = place @ ANSWERS.make("shift_matrix")(-2, 32).T
+    some = torch.arange(2, 6000, 97)
+    assert ((moved[some] @ place.T).argmax(dim=-1) == some - 2).all()
 
 
 def test_a_head_made_by_hand_from_the_shift_matrix_finds_two_places_back_at_any_length():

@@ -6,7 +6,7 @@ import torch
 
 from helpers.exercises.aspects import any_device, built, gradient, input_left_alone, parameters, raises, renamed, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction
 from helpers.parts.positions import sinusoidal_encoding
 
 # ------------------------------------------------------------------------------------------- PositionEmbedding
@@ -80,8 +80,8 @@ def backwards(draw: Draw) -> tuple[int, int, torch.device]:
 
 
 OTHER_SHIFTS = {
-    "for k = 0": lambda draw: (0, 6, draw.device),
-    "for k = 1 and e = 2": lambda draw: (1, 2, draw.device),
+    "for a shift of 0": lambda draw: (0, 6, draw.device),
+    "for a shift of 1 and e = 2": lambda draw: (1, 2, draw.device),
 }
 
 
@@ -156,30 +156,6 @@ def moved_products(rotate: Answer, draw: Draw) -> torch.Tensor:
     return products(positions + draw.number(3, 9)) - products(positions)
 
 
-def queries_keys_values(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """q, k and v, each (2, 3, 5, 8), at five positions below 9, in a drawn order."""
-    return _triple(draw, 2, 3, 5, 8)
-
-
-def _triple(draw: Draw, *shape: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """q, k and v of a shape (b, h, t, d), at positions below 9, in a drawn order."""
-    return draw.normal(*shape), draw.normal(*shape), draw.normal(*shape), draw.permutation(9)[: shape[2]]
-
-
-OTHER_TRIPLES = {
-    "with a batch of one": lambda draw: _triple(draw, 1, 3, 5, 8),
-    "with a single head": lambda draw: _triple(draw, 2, 1, 5, 4),
-    "with a single position": lambda draw: _triple(draw, 2, 3, 1, 8),
-}
-
-
-def moved_attention(attention: Answer, draw: Draw) -> torch.Tensor:
-    """By how much the output changes when all positions move alike: (2, 3, 5, 8)."""
-    q, k, v, positions = queries_keys_values(draw)
-    before = attention(q.clone(), k.clone(), v.clone(), positions)
-    return attention(q, k, v, positions + draw.number(3, 9)) - before
-
-
 FINISHED = (
     "The finished parts are there for the exercises that build on them. This one is there to write it: a few lines of"
     " torch are enough."
@@ -236,7 +212,7 @@ LESSON = Lesson(
                 # wide enough for a matrix that was found by least squares
                 values(2.5, forwards, also=OTHER_SHIFTS, axes="e e", picture=True, rtol=1e-3, atol=1e-3),
                 values(1, backwards, name="a step back", axes="e e", rtol=1e-3, atol=1e-3),
-                Aspect("carried from p to p + k", 1, carried, rtol=1e-3, atol=1e-3),
+                Aspect("carried along", 1, carried, rtol=1e-3, atol=1e-3),
                 renamed(any_device(0.5, no_numbers), "any device", missed=ELSEWHERE),
             ),
         ),
@@ -244,6 +220,7 @@ LESSON = Lesson(
             "relative_bias",
             stars=2,
             minutes=10,
+            mend=True,
             aspects=(
                 values(2, short_table, also=OTHER_TABLES, axes="t t", picture=True),
                 values(1, whole_table, name="as long as the table allows", axes="t t", picture=True),
@@ -278,28 +255,58 @@ LESSON = Lesson(
             ),
             forbidden=NO_PARTS,
         ),
-        Exercise(
-            "rotary_attention",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(1, queries_keys_values, also=OTHER_TRIPLES, axes="b h t d", picture=True),
-                gradient(0.5, queries_keys_values),
-                Aspect(
-                    "only i − j counts",
-                    0.5,
-                    moved_attention,
-                    side=True,
-                    rtol=1e-3,
-                    atol=1e-3,
-                    missed=(
-                        "When all positions move along by the same amount, your outputs change. Something in them still"
-                        " knows an absolute position: look at everything that was turned."
-                    ),
+    ),
+    predictions=(
+        Prediction(
+            "match_by_distance",
+            truth="B",
+            says={
+                "A": (
+                    "A steady fall is what one would design. But each hand comes round again, and where several do so "
+                    "together the match rises."
                 ),
-                input_left_alone(0.5, queries_keys_values),
-                any_device(0.5, queries_keys_values),
-            ),
+                "B": (
+                    "The match is a sum of cosines of different speeds. They agree at distance 0 only, and near it; "
+                    "farther away it goes up and down."
+                ),
+                "C": (
+                    "Equal lengths do not make equal products: the angle between two encodings counts as well, and it "
+                    "changes with the distance."
+                ),
+            },
+        ),
+        Prediction(
+            "sinusoids_beyond",
+            truth="C",
+            says={
+                "A": (
+                    "A linear map that does it exists, and training did not find it: on 16 positions many other maps "
+                    "do as well."
+                ),
+                "B": (
+                    "There is no slow decline. The accuracy drops right after the last position of the training, and "
+                    "what is left comes from a few lucky places."
+                ),
+                "C": "That is about twice chance, thanks to a few places at which a model happens to be right.",
+            },
+        ),
+        Prediction(
+            "relative_beyond",
+            truth="C",
+            says={
+                "A": (
+                    "It does treat all places alike. But in a sequence of 64 there are distances beyond 15, whose "
+                    "numbers were never trained, and together they draw much of the weight."
+                ),
+                "B": (
+                    "There is no line for it at position 15: it knows no places, only distances, and every position of "
+                    "a sequence of 64 sees some that are new."
+                ),
+                "C": (
+                    "Every position sees letters at distances that were never trained, and their numbers still stand "
+                    "at 0, above those that training has pushed down."
+                ),
+            },
         ),
     ),
 )

@@ -14,19 +14,21 @@
 # %% [markdown]
 # # 6 · Putting order back
 #
-# Attention compares vectors, and nothing in a comparison says which of the two stood first. For language that will not do. This
-# lesson shows how much is missing, and then four ways to say where a word stands: a vector learned for each place, a clock with many hands, a number
-# for each distance, and a turn of queries and keys. At the end they have to work on sequences four times as long as any they were trained on.
+# Attention compares vectors, and nothing in a comparison says which of the two stood first. For language that is too
+# little. This lesson shows how much is missing, and then four ways to say where a word stands: a vector learned for
+# each place, a clock with many hands, a number for each distance, and a turn of queries and keys. At the end they have
+# to work on sequences four times as long as any they were trained on.
 #
 # | | |
 # |---|---|
-# | **You will build** | learned and sinusoidal encodings, the matrix that moves a position along, a relative bias, and rotary attention |
-# | **You need** | lessons 1 to 4; sine, cosine and their addition formulas |
-# | **It takes** | about 85 minutes: six exercises, 24 points |
+# | **You will build** | learned and sinusoidal encodings, the matrix that moves a position along, a relative bias, and rotary encoding |
+# | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [4](../04_multi_head/04_multi_head.ipynb); sine, cosine and their addition formulas |
+# | **It takes** | about 110 minutes: five exercises, one of them to mend, and three predictions; 21 points |
 # | **It computes** | in seconds, on any laptop |
 #
-# b is the batch, t the number of positions, e the width of the model, h the number of heads and d the width of one head, as in
-# [the table](../../site/notation.md). A position is called p when it stands alone, i and j when two of them meet. Positions count from 0.
+# b is the batch, t the number of positions, e the width of the model, h the number of heads and d the width of one
+# head, as in [the table](../../site/notation.md). A position is called p when it stands alone, i and j when two of them
+# meet; m counts pairs of components. All of them count from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -45,10 +47,10 @@ from helpers.parts.multi_head import MultiHeadAttention
 check = start("06_positions")
 
 # %% [markdown]
-# ## Who bites whom
+# ## The dog and the man
 #
-# Take three words, give each a vector, send them through four layers of multi-head attention, and average what comes out into one vector for the whole
-# sentence, as a classifier would. Then do the same with the words in another order.
+# Take three words, give each a vector, send them through four layers of multi-head attention, and average what comes
+# out into one vector for the whole sentence, as a classifier would. Then do the same with the words in another order.
 
 # %% tags=["show"]
 torch.manual_seed(0)
@@ -67,42 +69,62 @@ for sentence in ("dog bites man", "man bites dog"):
     print(sentence, [round(y, 3) for y in read(sentence).tolist()])
 
 # %% [markdown]
-# Equal, number for number. This is not bad luck with the weights: no training can change it. Attention is permutation equivariant, as lesson 1
-# measured, and so is a stack of such layers: permuted inputs give the same outputs, permuted alike. The mean then adds them up, and a sum has no order. The model knows *which* words are there and cannot know
-# *where*. So the place has to be put into the vectors before attention sees them, or into the comparison itself. We do the first before the second.
+# Equal, number for number. This is not bad luck with the weights: no training can change it. Attention is
+# **[permutation equivariant](../../site/glossary.md#permutation-equivariance)**, as lesson 1 measured, and so is a
+# stack of such layers: permuted inputs give the same outputs, permuted alike. The mean then adds them up, and a sum has
+# no order. The model knows *which* words are there and cannot know *where*. So the place has to be put into the vectors
+# before attention sees them, or into the comparison itself. We do the first before the second.
+
+# %% tags=["show"]
+plots.diagrams.positions_flow()
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# The crudest way: append to each vector a one-hot vector of its position, t numbers of which one is 1. It works, and shows what more there is to
-# want. The first thing that a layer does with its input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for the one-hot vector $o_p$:
+# **How to read it.** From top to bottom: how the weights of one attention come about. The boxes at the side hold the
+# four ways of this lesson: two of them add to the vectors, one turns queries and keys, one adds to the scores.
+#
+# </div>
+#
+# The crudest way: append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its position, t
+# numbers of which one is 1. It works, and shows what more there is to want. The first thing that a layer does with its
+# input is a linear map. Split its matrix into a part $W$ for the word's vector $x$ and a part $V$, of shape (t, e), for
+# the one-hot vector $o_p$:
 #
 # $$[\,x,\; o_p\,] \begin{bmatrix} W \\ V \end{bmatrix} \;=\; x\,W + o_p V \;=\; x\,W + V_p ,$$
 #
-# and $V_p$ is just row $p$ of $V$. Appending a one-hot vector **is adding a learned vector for each position**. So add it right away, and the width stays e.
+# and $V_p$ is just row $p$ of $V$. Appending a one-hot vector **is adding a learned vector for each position**. So add
+# it right away, and the width stays e.
 
 # %% [markdown]
 # ## A learned vector for every place
 #
-# That is what GPT-2 and BERT do: a table with one row for each position, t_max of them, trained like all other parameters. `nn.Embedding(rows, width)` is such a
-# table; called with integers it returns the rows of these numbers.
+# That is what GPT-2 and BERT do: a table with one row for each position, t_max of them, trained like all other
+# parameters. `nn.Embedding(rows, width)` is such a table; called with integers it returns the rows of these numbers.
 #
-# One thing has to be decided: what happens at position t_max? There is no such row. On the CPU, PyTorch says *index out of range in self*, which tells the reader nothing. On a GPU the read
-# fails inside a kernel, with an error that may surface several lines later and leaves the whole session unusable. A module that knows its limit should state it.
+# One thing has to be decided: what happens at position t_max? There is no such row. On the CPU, PyTorch says *index out
+# of range in self*, which tells the reader nothing. On a GPU the read fails inside a kernel, with an error that may
+# surface several lines later and leaves the whole session unusable. A module that knows its limit should state it.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `PositionEmbedding`** &nbsp; ★☆☆ · 10 minutes · 3 points
 #
-# Write a module that adds to every vector the learned vector of its position. Its only parameter is an `nn.Embedding` called `self.table`. For a sequence longer than t_max, raise
-# a `ValueError` whose message says how long the sequence is and how long it may be.
+# Write a module that adds to every vector the learned vector of its position. Its only parameter is an `nn.Embedding`
+# called `self.table`. For a sequence longer than t_max, raise a `ValueError` whose message says how long the sequence
+# is and how long it may be.
 #
 # <details><summary>Hint 1: which rows</summary>
 #
-# Positions 0, 1, …, t − 1, the same for every sequence of the batch. The rows of the table for these are (t, e), and (b, t, e) + (t, e) broadcasts as it should.
+# Positions 0, 1, …, t − 1, the same for every sequence of the batch. The rows of the table for these are (t, e), and
+# (b, t, e) + (t, e) broadcasts as it should.
 #
 # </details>
 # <details><summary>Hint 2: the pieces</summary>
 #
-# `torch.arange(t, device=x.device)` counts on the device of x. `raise ValueError(f"... {t} ... {t_max} ...")` puts numbers into a message; you will have to keep t_max, or ask the table: `self.table.num_embeddings`.
+# `torch.arange(t, device=x.device)` counts on the device of x. `raise ValueError(f"... {t} ... {t_max} ...")` puts
+# numbers into a message; you will have to keep t_max, or ask the table: `self.table.num_embeddings`.
 #
 # </details>
 # </div>
@@ -145,26 +167,32 @@ for sentence in ("dog bites man", "man bites dog"):
     print(sentence, [round(y, 3) for y in read(sentence, embed).tolist()])
 
 # %% [markdown]
-# Two sentences, two vectors. Nothing is trained yet; it is enough that *dog* at position 0 and *dog* at position 2 are no longer the same input.
+# Two sentences, two vectors. Nothing is trained yet; it is enough that *dog* at position 0 and *dog* at position 2 are
+# no longer the same input.
 #
-# What does a table of free vectors lack? Row 7 has nothing to do with row 8 until training has made it so. Each row learns only from sequences that reach it. And past the last row there is nothing at all. Could a
-# **formula** give a vector for every position, such that near positions get similar vectors, and all of them different ones?
+# What does a table of free vectors lack? Row 7 has nothing to do with row 8 until training has made it so. Each row
+# learns only from sequences that reach it. And past the last row there is nothing at all. Could a **formula** give a
+# vector for every position, such that near positions get similar vectors, and all of them different ones?
 
 # %% [markdown]
 # ## A clock with many hands
 #
-# A clock solves that problem with three hands. The second hand tells near moments apart and repeats itself every minute; the hour hand is slow, and says which
-# part of the day it is. Together they name every second of twelve hours.
+# A clock solves that problem with three hands. The second hand tells near moments apart and repeats itself every
+# minute; the hour hand is slow, and says which part of the day it is. Together they name every second of twelve hours.
 #
-# "Attention is all you need" (section 3.5) builds such a clock with e/2 hands. Hand $j$ turns by $\omega_j$ radians for each position, and a hand is written down as the sine and the cosine of its angle:
+# ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) builds such a clock with e/2 hands. Hand
+# $m$ turns by $\omega_m$ radians for each position, and a hand is written down as the sine and the cosine of its angle:
 #
-# $$\mathrm{PE}(p)_{2j} = \sin(p\,\omega_j), \qquad \mathrm{PE}(p)_{2j+1} = \cos(p\,\omega_j), \qquad \omega_j = \frac{1}{10000^{\,2j/e}}, \qquad j = 0, \dots, \tfrac e2 - 1 .$$
+# $$\mathrm{PE}(p)_{2m} = \sin(p\,\omega_m), \qquad \mathrm{PE}(p)_{2m+1} = \cos(p\,\omega_m),
+# \qquad \omega_m = \frac{1}{10000^{\,2m/e}}, \qquad m = 0, \dots, \tfrac e2 - 1 .$$
 #
 # The first hand, $\omega_0 = 1$, is round after $2\pi \approx 6.3$ positions. Each next one is slower by the same
-# factor, and the last needs $10000^{1 - 2/e} \cdot 2\pi$, which is nearly $10000 \cdot 2\pi$ when e is large. Sine and
-# cosine of one hand stand **side by side**, at $2j$ and $2j+1$. (Some drawings and programs put all sines first and all
-# cosines behind them. The network is indifferent: its first matrix can reorder the components. But the two do not mix:
-# weights trained with one are of no use with the other, and a check has to settle on one. Ours is the paper's.)
+# factor, and the last needs $10000^{1 - 2/e} \cdot 2\pi$, which is nearly $10000 \cdot 2\pi$ when e is large.
+#
+# Sine and cosine of one hand stand **side by side**, at $2m$ and $2m+1$. (Some drawings and programs put all sines
+# first and all cosines behind them. The network is indifferent: its first matrix can reorder the components. But the
+# two do not mix: weights trained with one are of no use with the other, and a check has to settle on one. Ours is the
+# paper's.)
 
 # %% [markdown]
 # <div class="card">
@@ -175,12 +203,14 @@ for sentence in ("dog bites man", "man bites dog"):
 #
 # <details><summary>Hint 1: the angles first</summary>
 #
-# There are t · e/2 angles: position times speed. Positions standing, (t, 1), and speeds lying, (e/2,), broadcast to (t, e/2). `torch.arange(0, e, 2)` gives the numbers $2j$.
+# There are t · e/2 angles: position times speed. Positions standing, (t, 1), and speeds lying, (e/2,), broadcast to (t,
+# e/2). `torch.arange(0, e, 2)` gives the numbers $2m$.
 #
 # </details>
 # <details><summary>Hint 2: side by side</summary>
 #
-# `torch.stack([a, b], dim=-1)` of two (t, e/2) is (t, e/2, 2): each sine beside its cosine. `.flatten(-2)` joins the last two axes. Or fill an empty (t, e) through slices with a step, `encoding[:, 0::2]`.
+# `torch.stack([a, b], dim=-1)` of two (t, e/2) is (t, e/2, 2): each sine beside its cosine. `.flatten(-2)` joins the
+# last two axes. Or fill an empty (t, e) through slices with a step, `encoding[:, 0::2]`.
 #
 # </details>
 # </div>
@@ -190,12 +220,12 @@ def sinusoidal_encoding(t, e, device=None):
     """The fixed encodings of "Attention is all you need", section 3.5.
 
     t: how many positions. e: width, even. device: where the result is needed.
-    Returns (t, e): entry [p, 2j] is sin(p / 10000^(2j/e)), and entry [p, 2j + 1] is the
+    Returns (t, e): entry [p, 2m] is sin(p / 10000^(2m/e)), and entry [p, 2m + 1] is the
     cosine of the same angle.
     """
     ### BEGIN SOLUTION
     positions = torch.arange(t, device=device).unsqueeze(1)    # (t, 1)
-    pairs = torch.arange(0, e, 2, device=device)               # (e/2,), the numbers 2j
+    pairs = torch.arange(0, e, 2, device=device)               # (e/2,), the numbers 2m
     angles = positions / 10000 ** (pairs / e)                  # (t, e/2)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
     ### END SOLUTION
@@ -203,11 +233,12 @@ def sinusoidal_encoding(t, e, device=None):
 # %% nbgrader={"grade": true, "grade_id": "check_sinusoidal_encoding", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(sinusoidal_encoding)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Left, a heat map of the encodings: 64 positions down, 32 components across. The first columns alternate quickly between light and dark, later ones ever more slowly, and the last are even from top to bottom. Right, four of the sines as curves against position, the first with ten waves, the last nearly a straight line."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Left, a heat map of the encodings with a colour scale from minus 1 to 1: 64 positions down, 32 components across. The first columns alternate quickly between light and dark, later ones ever more slowly, and the last are even from top to bottom. Right, four of the sines as curves against position, the first with ten waves, the last nearly a straight line."}}
 place = sinusoidal_encoding(64, 32, device())    # (t, e)
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), width_ratios=[2, 3])
-axes[0].imshow(place.cpu(), cmap=plots.WEIGHTS, vmin=-1, vmax=1, aspect="auto")
+image = axes[0].imshow(place.cpu(), cmap=plots.WEIGHTS, vmin=-1, vmax=1, aspect="auto")
+figure.colorbar(image, ax=axes[0], ticks=[-1, 0, 1])
 axes[0].set(xlabel="component", ylabel="position p", title="all components")
 axes[0].grid(False)
 sines = {f"{c}": (range(64), place[:, c]) for c in (0, 4, 8, 12)}
@@ -218,54 +249,64 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: a row is the vector of one position; white is −1, darkest 1. Follow a column downwards to watch one hand go round: quickly at the left edge, hardly at all at the right. Columns come in pairs, sine and cosine. Right: some
-# columns as curves. Two positions next to each other differ mainly in the quick hands, positions far apart in the slow ones too.
+# **How to read it.** Left: a row is the vector of one position. Follow a column downwards to watch one hand go round:
+# quickly at the left edge, hardly at all at the right. Columns come in pairs, sine and cosine. Right: some columns as
+# curves. Two positions next to each other differ mainly in the quick hands, positions far apart in the slow ones too.
 #
 # </div>
 
 # %% [markdown]
 # ## Moving along is turning
 #
-# Why both sine and cosine, where a sine would do to tell positions apart? Because of what happens when the position changes by k. The addition formulas say
+# Why both sine and cosine, where a sine would do to tell positions apart? Because of what happens when the position
+# moves along by a shift $\Delta$. The addition formulas say
 #
-# $$\sin(p\omega + k\omega) = \cos(k\omega)\,\sin(p\omega) + \sin(k\omega)\,\cos(p\omega),$$
-# $$\cos(p\omega + k\omega) = -\sin(k\omega)\,\sin(p\omega) + \cos(k\omega)\,\cos(p\omega).$$
+# $$\sin(p\omega + \Delta\omega) = \cos(\Delta\omega)\,\sin(p\omega) + \sin(\Delta\omega)\,\cos(p\omega),$$
+# $$\cos(p\omega + \Delta\omega) = -\sin(\Delta\omega)\,\sin(p\omega) + \cos(\Delta\omega)\,\cos(p\omega).$$
 #
-# Read the right-hand sides again. The new pair is the old pair times four numbers, and these numbers know $k$ and $\omega$ but **not p**. As a matrix, for one hand,
+# Read the right-hand sides again. The new pair is the old pair times four numbers, and these numbers know $\Delta$ and
+# $\omega$ but **not p**. As a matrix, for one hand,
 #
-# $$\begin{bmatrix} \sin((p+k)\,\omega) \\ \cos((p+k)\,\omega) \end{bmatrix} \;=\; \begin{bmatrix} \cos k\omega & \sin k\omega \\ -\sin k\omega & \cos k\omega \end{bmatrix} \begin{bmatrix} \sin p\,\omega \\ \cos p\,\omega \end{bmatrix} .$$
+# $$\begin{bmatrix} \sin((p+\Delta)\,\omega) \\ \cos((p+\Delta)\,\omega) \end{bmatrix} \;=\;
+# \begin{bmatrix} \cos \Delta\omega & \sin \Delta\omega \\ -\sin \Delta\omega & \cos \Delta\omega \end{bmatrix}
+# \begin{bmatrix} \sin p\,\omega \\ \cos p\,\omega \end{bmatrix} .$$
 #
-# Put one such block for each hand on the diagonal of an (e, e) matrix $M$, and $\mathrm{PE}(p + k) = M\,\mathrm{PE}(p)$ with one and the same $M$ for every p. "The word two places back" has become a linear map, and a linear map is what
-# $W_q$ and $W_k$ are. The paper chose sinusoids in the hope that a model would find this easy to learn.
+# Put one such block for each hand on the diagonal of an (e, e) matrix $M$, and
+# $\mathrm{PE}(p + \Delta) = M\,\mathrm{PE}(p)$ with one and the same $M$ for every p. "The word two places back" has
+# become a linear map, and a linear map is what $W_q$ and $W_k$ are. The paper chose sinusoids in the hope that a model
+# would find this easy to learn.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `shift_matrix`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Build M for a given shift k, which may be negative: to go back is also a shift. Encodings are columns here, $M\,\mathrm{PE}(p)$.
+# Build M for a given shift, which may be negative: to go back is also a shift. Encodings are columns here,
+# $M\,\mathrm{PE}(p)$.
 #
 # <details><summary>Hint 1: what stands where</summary>
 #
-# e/2 angles $k\,\omega_j$. Hand j owns rows and columns 2j and 2j + 1. Everything outside these blocks is 0. For k = 0 the matrix is the identity.
+# e/2 angles $\Delta\,\omega_m$. Hand m owns rows and columns 2m and 2m + 1. Everything outside these blocks is 0. For a
+# shift of 0 the matrix is the identity.
 #
 # </details>
 # <details><summary>Hint 2: filling the blocks</summary>
 #
-# A loop over j is fine. Without one: `matrix[0::2, 1::2]` is an (e/2, e/2) piece of the matrix, rows 2j and columns 2j + 1, and what it needs is a diagonal; `torch.diag(vector)` makes one.
+# A loop over m is fine. Without one: `matrix[0::2, 1::2]` is an (e/2, e/2) piece of the matrix, rows 2m and columns 2m
+# + 1, and what it needs is a diagonal; `torch.diag(vector)` makes one.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "shift_matrix", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def shift_matrix(k, e, device=None):
-    """The matrix that moves sinusoidal encodings along by k positions.
+def shift_matrix(shift, e, device=None):
+    """The matrix that moves sinusoidal encodings along by `shift` positions.
 
-    k: an integer, of either sign. e: width, even. device: where the result is needed.
-    Returns M, (e, e), with PE(p + k) = M PE(p) for every position p.
+    shift: an integer, of either sign. e: width, even. device: where the result is needed.
+    Returns M, (e, e), with PE(p + shift) = M PE(p) for every position p.
     """
     ### BEGIN SOLUTION
-    angles = k / 10000 ** (torch.arange(0, e, 2, device=device) / e)    # (e/2,)
+    angles = shift / 10000 ** (torch.arange(0, e, 2, device=device) / e)    # (e/2,)
     cos, sin = torch.diag(angles.cos()), torch.diag(angles.sin())       # (e/2, e/2)
     matrix = torch.zeros(e, e, device=device)
     matrix[0::2, 0::2], matrix[0::2, 1::2] = cos, sin
@@ -286,13 +327,37 @@ for p in (0, 20, 60):
     print(f"from {p} to {p + 3}: right to within 0.0001:", apart.item() < 1e-4)
 
 # %% [markdown]
-# A rotation keeps lengths and angles. So the dot product of two encodings cannot change when both are moved along, and multiplying out says what it is:
+# A rotation keeps lengths and angles. So the dot product of two encodings cannot change when both are moved along, and
+# multiplying out says what it is:
 #
-# $$\mathrm{PE}(i) \cdot \mathrm{PE}(j) \;=\; \sum_{j'} \sin(i\omega_{j'})\sin(j\omega_{j'}) + \cos(i\omega_{j'})\cos(j\omega_{j'}) \;=\; \sum_{j'} \cos\big((i - j)\,\omega_{j'}\big) .$$
+# $$\mathrm{PE}(i) \cdot \mathrm{PE}(j)
+# \;=\; \sum_m \sin(i\omega_m)\sin(j\omega_m) + \cos(i\omega_m)\cos(j\omega_m)
+# \;=\; \sum_m \cos\big((i - j)\,\omega_m\big) .$$
 #
-# It depends on the distance alone. At distance 0 each hand contributes 1, e/2 in all: every encoding has the same length, $\sqrt{e/2}$.
+# It depends on the distance alone. At distance 0 each hand contributes 1, e/2 in all: every encoding has the same
+# length, $\sqrt{e/2}$.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, falling off to both sides alike with ripples. For an untrained learned table the curve is noise around 0 with one spike at distance 0."}}
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `match_by_distance`** &nbsp; 1 minute · no points
+#
+# We wanted near positions to get similar vectors. How does the match $\mathrm{PE}(p) \cdot \mathrm{PE}(p + \Delta)$
+# change as the distance Δ grows from 0 to 48, for e = 32?
+#
+# - **A.** It falls steadily, the farther the less.
+# - **B.** It falls at first, and then goes up and down: some positions match better than nearer ones.
+# - **C.** It stays about the same: all encodings have the same length.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "match_by_distance", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+match_by_distance = "B"
+### STUDENT GETS
+# match_by_distance = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"] mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower on both sides alike, in waves between 5 and 12. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
 fixed = sinusoidal_encoding(200, 32, device())
 torch.manual_seed(0)
 free = torch.randn(200, 32).to(device()) / 2**0.5    # as long, on average, as the fixed ones
@@ -302,30 +367,39 @@ lines = {}
 for name, table, p in [("sinusoids, p = 50", fixed, 50), ("sinusoids, p = 150", fixed, 150),
                        ("untrained table, p = 50", free, 50)]:
     lines[name] = (distances, table[p - 48:p + 49] @ table[p])
-plots.curves(lines, "distance k", "PE(p) · PE(p + k)")
+plots.curves(lines, "distance Δ", "PE(p) · PE(p + Δ)")
 plt.show()
+for distance in (0, 4, 10, 12, 16, 20, 28, 44):
+    print(f"distance {distance:>2}: match {(fixed[50] @ fixed[50 + distance]).item():4.1f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** How well position p matches a position k places away. The two curves of the sinusoids lie on each
-# other, because p makes no difference. They are highest at k = 0 and lower on either side, though they do not fall
-# steadily: near positions get similar vectors, as we wanted, and left is not told from right. A table begins as noise
-# and has to learn that 7 is near 8.
+# **How to read it.** How well position p matches a position Δ places away. The two curves of the sinusoids lie on each
+# other, because p makes no difference. Near positions match best, and left is not told from right. A table begins as
+# noise and has to learn that 7 is near 8.
 #
 # </div>
-#
-# That is the match *without* projections. With $W_q$ and $W_k$ between them, a head can put a shift in and have its peak at another distance. At the end of the lesson we do that by hand.
+
+# %% nbgrader={"grade": true, "grade_id": "check_match_by_distance", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("match_by_distance", match_by_distance)
+
+# %% [markdown]
+# That is the match *without* projections. With $W_q$ and $W_k$ between them, a head can put a shift in and have its
+# peak at another distance. At the end of the lesson we do that by hand.
 
 # %% [markdown]
 # ## Say the distance itself
 #
-# What a word needs from another is mostly a matter of how far away it is and on which side, hardly ever of its number in the text. So leave the vectors alone and speak to the **scores**, where i and j meet anyway:
+# What a word needs from another is mostly a matter of how far away it is and on which side, hardly ever of its number
+# in the text. So leave the vectors alone and speak to the **scores**, where i and j meet anyway:
 #
-# $$w'_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
+# $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
 #
-# with a learned number for each distance. For t positions the distance $i - j$ runs from $-(t-1)$, the farthest ahead, to $t-1$, the farthest behind: $2t - 1$ different numbers. They are stored in a table that is made for the longest sequence, $(2 \cdot t_{max} - 1)$
-# numbers in a row, from distance $-(t_{max}-1)$ up to $t_{max}-1$, with distance 0 in the middle. A shorter sequence uses the inner part of it.
+# with a learned number for each distance. For t positions the distance $i - j$ runs from $-(t-1)$, the farthest ahead,
+# to $t-1$, the farthest behind: $2t - 1$ different numbers. They are stored in a table that is made for the longest
+# sequence, $2\,t_{max} - 1$ numbers in a row, from distance $-(t_{max}-1)$ up to $t_{max}-1$, with distance 0 in the
+# middle. A shorter sequence uses the inner part of it.
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -334,18 +408,22 @@ plt.show()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `relative_bias`** &nbsp; ★★☆ · 10 minutes · 4 points
+# **Exercise 4 · `relative_bias`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
-# From the table make the (t, t) matrix to add to the scores. t may be smaller than t_max, and t_max follows from the length of the table.
+# From the table make the (t, t) matrix to add to the scores. t may be smaller than t_max, and t_max follows from the
+# length of the table. Code like the one below is in circulation. It runs, no index leaves the table, gradients reach
+# it, and a model can be trained with it. But it does not do what the docstring says. Mend it.
 #
-# <details><summary>Hint 1: the matrix of distances</summary>
+# <details><summary>Hint 1: a table of labels</summary>
 #
-# Row i, column j: i − j. Positions standing minus positions lying. Write down t = 3 and see that each diagonal holds one number.
+# Call it on paper with the table above as labels, (−3, −2, …, 3), and t = 3: every entry should then be its own
+# distance. What stands in the matrix instead?
 #
 # </details>
-# <details><summary>Hint 2: from distances to places in the table</summary>
+# <details><summary>Hint 2: two things to get right</summary>
 #
-# Distance 0 has the index t_max − 1, whatever t is. A tensor of integers can be an index, `table[indices]`, and the result has the shape of the indices. A negative index raises nothing: it counts from the back.
+# Which number belongs to row i and column j, and where in the table it lies. Distance 0 lies in the middle of the
+# *table*, whatever t is. A negative index raises nothing: it counts from the back.
 #
 # </details>
 # </div>
@@ -363,13 +441,38 @@ def relative_bias(table, t):
     positions = torch.arange(t, device=table.device)
     distances = positions.unsqueeze(1) - positions    # (t, t)
     return table[distances + t_max - 1]
+    ### STUDENT GETS
+    # places = torch.arange(t, device=table.device)
+    # grid = places.reshape(1, -1) + places.reshape(-1, 1)    # (t, t)
+    # return table[grid]
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_relative_bias", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(relative_bias)
 
 # %% [markdown]
-# To see that it puts order back, take six copies of one word: equal vectors, equal scores. Without a bias all weights are 1/6. Below, the table prefers whatever stands one place behind.
+# There is a property test for such a bias: equal numbers along each diagonal, whatever the numbers are. Run it on
+# yours, and on the code as it came.
+
+# %% tags=["show", "nbval-check-output"]
+def as_it_came(table, t):
+    places = torch.arange(t, device=table.device)
+    return table[places.reshape(1, -1) + places.reshape(-1, 1)]
+
+table = torch.randn(15, device=device())
+for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
+    bias = function(table, 6)
+    print(f"{name}: equal along each diagonal: {torch.equal(bias[1:, 1:], bias[:-1, :-1])}")
+
+# %% [markdown]
+# It asked the table for $i + j$. The shape is right, $2\,t_{max} - 1$ is even the right number of entries, and every
+# index is in range. But *the word before me* gets another number at every place, while pairs such as (0, 4), (1, 3) and
+# (2, 2) share one, though their distances are −4, −2 and 0. What is learned about a neighbour at one place says nothing
+# about the neighbour one step farther. The loss goes down all the same, since any number that tells positions apart is
+# better than none.
+#
+# To see that the right one puts order back, take six copies of one word: equal vectors, equal scores. Without a bias
+# all weights are 1/6. Below, the table prefers whatever stands one place behind.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row lies just left of the diagonal; the first row, which has nothing behind it, lies mostly on it."}}
 distances = torch.arange(-7.0, 8.0, device=device())    # t_max = 8
@@ -382,76 +485,62 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is who looks. On the left each diagonal holds a single number: the bias knows i − j and
+# **How to read it.** Row i looks at column j. On the left each diagonal holds a single number: the bias knows i − j and
 # nothing else. On the right, the softmax of that bias alone. Every word gives about half of its weight to the one
-# before it; the first has none there and looks at itself. Move the sentence to another place in the text, and neither
-# map changes. Models that carry memories from one stretch of text to the next, such as Transformer-XL (Dai et al.,
-# 2019), could not do without that.
+# before it; the first has none there and looks mostly at itself.
 #
 # </div>
-
-# %% [markdown]
-# ## Spot the bug
 #
-# Code like this is in circulation. It runs, every index is in range, gradients reach the table, and a model can be
-# trained with it. But is it relative?
-
-# %% tags=["show", "nbval-check-output"]
-def hurried_bias(table, t):
-    places = torch.arange(t, device=table.device)
-    grid = places.reshape(1, -1) + places.reshape(-1, 1)
-    return table[grid]
-
-numbered = torch.arange(15.0)    # a table in which every number is its own index
-for name, function in (("yours", relative_bias), ("hurried", hurried_bias)):
-    before = [function(numbered, 6)[i, i - 1].item() for i in range(1, 6)]
-    print(f"{name}: the bias towards the word before, at i = 1 to 5: {before}")
-
-# %% [markdown]
-# <details><summary>The answer, once you have one</summary>
-#
-# It adds: the table is asked for $i + j$. The shape is right, $2 t_{max} - 1$ is even the right number of entries, and every index is in range. But *the word before me* gets another number at every place, while pairs such
-# as (0, 4), (1, 3) and (2, 2) share one, though their distances are 4, 2 and 0. The weights are constant along the wrong diagonals. What is learned about a neighbour at one place says nothing about the neighbour one step farther. Nobody notices, since any number that tells positions apart is better
-# than none, and the loss goes down all the same. A property test finds it: a bias that is relative has equal numbers along each diagonal, `bias[1:, 1:] == bias[:-1, :-1]`.
-#
-# </details>
+# Move the sentence to another place in the text, and neither map changes. Models that carry memories from one stretch
+# of text to the next, such as Transformer-XL ([Dai et al., 2019](https://arxiv.org/abs/1901.02860)), could not do
+# without that.
 
 # %% [markdown]
 # ## Turn the queries and the keys
 #
-# The last way takes up the clock once more. Sinusoids are *added* to the words, and then words and places are mixed up in every product. A bias keeps them apart but does not look at the words at all. What if the position **turned** the query
-# and the key, hand by hand?
+# The last way takes up the clock once more. Sinusoids are *added* to the words, and then words and places are mixed up
+# in every product. A bias keeps them apart but does not look at the words at all. What if the position **turned** the
+# query and the key, hand by hand?
 #
-# Cut a vector of width d into d/2 pairs. Turn pair j, of the vector at position p, by the angle $p\,\omega_j$, with $\omega_j = 1/10000^{2j/d}$ as before:
+# Cut a vector of width d into d/2 pairs. Turn pair m, of the vector at position p, by the angle $p\,\omega_m$, with
+# $\omega_m = 1/10000^{2m/d}$ as before:
 #
-# $$\begin{bmatrix} x'_{2j} \\ x'_{2j+1} \end{bmatrix} \;=\; \begin{bmatrix} \cos p\,\omega_j & -\sin p\,\omega_j \\ \sin p\,\omega_j & \cos p\,\omega_j \end{bmatrix} \begin{bmatrix} x_{2j} \\ x_{2j+1} \end{bmatrix} .$$
+# $$\begin{bmatrix} x'_{2m} \\ x'_{2m+1} \end{bmatrix} \;=\;
+# \begin{bmatrix} \cos p\,\omega_m & -\sin p\,\omega_m \\ \sin p\,\omega_m & \cos p\,\omega_m \end{bmatrix}
+# \begin{bmatrix} x_{2m} \\ x_{2m+1} \end{bmatrix} .$$
 #
-# Write $R_p$ for the whole (d, d) matrix of such blocks. Turning by $i$ one way and by $j$ the other is turning by the difference, and the transpose of a rotation turns back:
+# Write $R_p$ for the whole (d, d) matrix of such blocks. Turning by $i$ one way and by $j$ the other is turning by the
+# difference, and the transpose of a rotation turns back:
 #
 # $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
 #
-# Each is turned by its own position, without knowing the other's, and the product knows only how far they are apart. This is **rotary** encoding (Su et al., 2021), and many current language models use it. It has no parameters, it changes no length, and it needs no
-# table that could end.
+# Each is turned by its own position, without knowing the other's, and the product knows only how far they are apart.
+# This is **[rotary](../../site/glossary.md#rotary-positions)** encoding
+# ([Su et al., 2021](https://arxiv.org/abs/2104.09864)), and many current language models use it. It has no parameters,
+# it changes no length, and it needs no table that could end.
 #
-# (Here too there are two conventions. The paper pairs neighbours, 2j with 2j + 1; some well-known programs, GPT-NeoX
-# among them, pair j with j + d/2. Either is fine if it is the one that the weights were trained with. We pair
-# neighbours.)
+# (Here too there are two conventions. The paper pairs neighbours, 2m with 2m + 1; some well-known programs,
+# [GPT-NeoX](https://github.com/EleutherAI/gpt-neox) among them, pair m with m + d/2. Either is fine if it is the one
+# that the weights were trained with. We pair neighbours.)
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `rotate`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Turn every vector by its position. The positions come as an argument: they need not be 0, 1, 2, …, for later on a model will write one token at a time and keep the keys that it has turned already.
+# Turn every vector by its position. The positions come as an argument: they need not be 0, 1, 2, …, for later on a
+# model will write one token at a time and keep the keys that it has turned already.
 #
 # <details><summary>Hint 1: angles, and two halves</summary>
 #
-# Angles as in exercise 2, (t, d/2), but with the positions that you are given. `x[..., 0::2]` holds the first component of every pair, `x[..., 1::2]` the second: (b, h, t, d/2) each, and (t, d/2) broadcasts to them.
+# Angles as in exercise 2, (t, d/2), but with the positions that you are given. `x[..., 0::2]` holds the first component
+# of every pair, `x[..., 1::2]` the second: (b, h, t, d/2) each, and (t, d/2) broadcasts to them.
 #
 # </details>
 # <details><summary>Hint 2: from the formula to two lines, and back together</summary>
 #
-# New first component: first · cos − second · sin. New second: first · sin + second · cos, both with the *old* values. Then side by side again: `stack` on a new last axis, `flatten(-2)`.
+# New first component: first · cos − second · sin. New second: first · sin + second · cos, both with the *old* values.
+# Then side by side again: `stack` on a new last axis, `flatten(-2)`.
 #
 # </details>
 # </div>
@@ -461,12 +550,12 @@ def rotate(x, positions):
     """Rotary encoding: turns each pair of components by an angle that grows with position.
 
     x: (b, h, t, d), queries or keys; d is even. positions: (t,), integers, on x's device.
-    Returns (b, h, t, d): components 2j and 2j + 1 are turned together, from the first
-    towards the second, by positions[i] / 10000^(2j/d).
+    Returns (b, h, t, d): components 2m and 2m + 1 are turned together, from the first
+    towards the second, by positions[i] / 10000^(2m/d).
     """
     ### BEGIN SOLUTION
     d = x.shape[-1]
-    pairs = torch.arange(0, d, 2, device=x.device)              # (d/2,), the numbers 2j
+    pairs = torch.arange(0, d, 2, device=x.device)              # (d/2,), the numbers 2m
     angles = positions.unsqueeze(1) / 10000 ** (pairs / d)      # (t, d/2)
     cos, sin = angles.cos(), angles.sin()
     first, second = x[..., 0::2], x[..., 1::2]                  # (b, h, t, d/2)
@@ -497,8 +586,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One vector, d = 16, whose pairs are all (1, 0), as it is turned at the positions 0 to 6: the number at the tip is the position, and darker is later. Pair 0 goes round by one radian a step. Pair 1 is slower, pair 2 slower still; they are the hands of the
-# same clock. Lengths stay as they are.
+# **How to read it.** One vector, d = 16, whose pairs are all (1, 0), as it is turned at the positions 0 to 6: the
+# number at the tip is the position, and darker is later. Pair 0 goes round by one radian a step. Pair 1 is slower, pair
+# 2 slower still; they are the hands of the same clock. Lengths stay as they are.
 #
 # </div>
 #
@@ -518,45 +608,15 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the product depends on where they stand. Read along a diagonal, where i − j is the same, and it does not change. Compare a diagonal above the middle with the one as far below it: before and after
-# are told apart. Unlike a bias, which number belongs to which distance is decided by q and k, and so by the words.
+# **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the
+# product depends on where they stand. Read along a diagonal, where i − j is the same, and it does not change. Compare a
+# diagonal above the middle with the one as far below it: before and after are told apart.
 #
 # </div>
-
-# %% [markdown]
-# <div class="card">
 #
-# **Exercise 6 · `rotary_attention`** &nbsp; ★★☆ · 8 minutes · 3 points
-#
-# Write scaled attention with rotary encoding, for all heads at once. `finished.rotate` is there for you to use. The outputs must not change when all positions move along by the same amount.
-#
-# <details><summary>Hint 1: what is compared, and what is passed on</summary>
-#
-# Positions shall influence *whom* a query listens to. Which of q, k and v take part in the comparison?
-#
-# </details>
-# <details><summary>Hint 2: the rest is lesson 3</summary>
-#
-# Scores (b, h, t, t), divided by the root of one head's width; softmax over the last axis; weights times values.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "rotary_attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def rotary_attention(q, k, v, positions):
-    """Scaled dot-product attention with rotary encoding.
-
-    q, k, v: (b, h, t, d). positions: (t,), integers, for queries and keys alike.
-    Returns (b, h, t, d).
-    """
-    ### BEGIN SOLUTION
-    q, k = finished.rotate(q, positions), finished.rotate(k, positions)
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])    # (b, h, t, t)
-    return torch.softmax(scores, dim=-1) @ v
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_rotary_attention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(rotary_attention)
+# Unlike with a bias, which number belongs to which distance is decided by q and k, and so by the words. In an attention
+# layer only queries and keys are turned, for only they are compared; what is passed on, the values, stays as it is
+# (question 3 at the end asks why).
 
 # %% [markdown]
 # ## Longer than anything seen
@@ -624,6 +684,48 @@ models = {}
 for way in ("learned", "sinusoidal", "relative bias", "rotary"):
     models[way] = [trained(way, seed) for seed in range(3)]
 
+# %% [markdown]
+# At length 16 all four are right nearly everywhere. Before you look at 64, two predictions. Chance is one in eight.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `sinusoids_beyond`** &nbsp; 1 minute · no points
+#
+# At positions beyond 15, the **sinusoidal** model will be right …
+#
+# - **A.** nearly always: the formula goes on, and *two places back* is one linear map for all positions.
+# - **B.** about half of the time, less and less with the distance from 15.
+# - **C.** about a quarter of the time.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "sinusoids_beyond", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+sinusoids_beyond = "C"
+### STUDENT GETS
+# sinusoids_beyond = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `relative_beyond`** &nbsp; 1 minute · no points
+#
+# In a sequence of 64, the model with the **relative bias** will be right …
+#
+# - **A.** nearly always, everywhere: it knows distances only, and the distance of *two places back* is the same
+#   everywhere.
+# - **B.** nearly always up to position 15, and beyond it little more often than by chance.
+# - **C.** less than half of the time, at the first positions as at the last.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "relative_beyond", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+relative_beyond = "C"
+### STUDENT GETS
+# relative_beyond = ...    # "A", "B" or "C"
+### END SOLUTION
+
 # %% tags=["show"]
 def shown(shares):
     return " ".join(f"{share.mean():.2f}" for share in shares)
@@ -638,51 +740,68 @@ for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is
     entries = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
     print(f"relative bias, run {run + 1}, the number for distance", ", ".join(entries))
 
-# %% tags=["show"] mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16, each the mean of three runs, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then about a quarter, in waves. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere."}}
-lines = {way: (range(2, 64), torch.stack([right(model, 64) for model in runs]).mean(dim=0))
-         for way, runs in models.items()}
+# %% tags=["show"] mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then mostly between 0.15 and 0.35, with spikes near positions 34 and 59. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere, with a wide band, since one run is worse than the other two."}}
 figure, ax = plt.subplots(figsize=(6, 3.8))
+lines = {}
+for way, colour in zip(models, plots.COLOURS):
+    shares = torch.stack([right(model, 64) for model in models[way]])    # (runs, positions)
+    lines[way] = (range(2, 64), shares.mean(dim=0))
+    ax.fill_between(range(2, 64), shares.amin(dim=0), shares.amax(dim=0), color=colour, alpha=0.2, linewidth=0)
 labels = ("position in the sequence", "share of right answers")
 plots.curves(lines, *labels, landmarks={"chance": 1 / 8}, ax=ax)
 ax.axvline(15.5, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
 ax.text(15, 1.1, "trained up to here", ha="right", va="center", fontsize=8.5)
 ax.set(xlim=(0, 71), ylim=(0, 1.2))
 if models:
-    ax.legend(ncols=2, loc=(0.24, 0.6))
+    ax.legend(ncols=2, loc=(0.24, 0.49))
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each curve is the mean of three models that differ only in their random start, tested on sequences of 64. The table above the figure gives each run by itself: first tested at the length of the training, where all of them make hardly a mistake. Left of the vertical line lie positions that occurred in
-# training, right of it those that never did.
+# **How to read it.** Each line is the mean of three models that differ only in their random start, each band reaches
+# from the worst of the three to the best. Tested on sequences of 64. Left of the vertical line lie positions that
+# occurred in training, right of it those that never did.
 #
 # </div>
+
+# %% nbgrader={"grade": true, "grade_id": "check_sinusoids_beyond", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("sinusoids_beyond", sinusoids_beyond)
+
+# %% nbgrader={"grade": true, "grade_id": "check_relative_beyond", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("relative_beyond", relative_beyond)
+
+# %% [markdown]
+# At the length of the training the four cannot be told apart. Here they have four different stories:
 #
-# In training nobody could have told the four apart. Here they have four different stories:
-#
-# - **Learned.** Right up to the line, chance beyond it. Rows 16 to 63 of its table never took part in a training step;
-#   they are still at their random start. (Had its table had 16 rows, it would have raised your `ValueError` instead.)
-# - **Sinusoidal.** The formula goes on beyond the line; the accuracy does not. On average it is little better than
-#   chance there, with a few places at which a model happens to be right more often. The paper chose sinusoids partly
-#   because they "may allow the model to extrapolate" (section 3.5). Here they do not, and Press et al. (2022) report
-#   that they do not in language models either.
-# - **Relative bias.** The same everywhere, for it knows no places; and wrong more often than not everywhere, the first
-#   positions included, since they see the letters beyond the line too. Distances beyond 15 were never trained. The
-#   lines under the table show that their numbers are still 0, as they were at the start, while those of the distances
-#   that did occur have been pushed down, all but that of distance 2. One 0 is harmless; dozens of them draw much of the
-#   weight to letters far away. Published versions (Shaw et al., 2018; Raffel et al., 2020) let all far distances share
-#   one number, so that none goes untrained.
+# - **Learned.** Right up to the line, chance beyond it. Rows 16 to 63 of its table never took part in a training
+#   step; they are still at their random start. (Had its table had 16 rows, it would have raised your `ValueError`
+#   instead.)
+# - **Sinusoidal.** The formula goes on beyond the line; the accuracy does not. On average it is about twice chance,
+#   with a few places at which a model happens to be right more often. The paper chose sinusoids partly because they
+#   "may allow the model to extrapolate" (section 3.5). Here they do not, and
+#   [Press et al. (2022)](https://arxiv.org/abs/2108.12409) report that they do not in language models either.
+# - **Relative bias.** The same everywhere, for it knows no places; and wrong more often than not everywhere, the
+#   first positions included, since they see the letters beyond the line too. Distances beyond 15 were never trained.
+#   The lines under the table show that their numbers are still 0, as they were at the start, while those of the
+#   distances that did occur have been pushed down, all but that of distance 2. One 0 is harmless; dozens of them draw
+#   much of the weight to letters far away.
 # - **Rotary.** Best by far, and not perfect in every run. *Two places back* is the same turn at every place, so what
 #   was learned on the left holds on the right. What was never trained is, again, the far distances: here and there one
 #   of them happens to match, and since every position sees the whole sequence, a run that goes wrong does so at early
 #   positions too. In large language models rotary encodings, too, lose accuracy on texts much longer than in training.
 #
-# This is one small task with one layer, and three runs of each. Take from it that four models which agree on what they were trained for may differ on everything beyond, not the order in which they came in.
+# Published relative biases ([Shaw et al., 2018](https://arxiv.org/abs/1803.02155);
+# [Raffel et al., 2020](https://arxiv.org/abs/1910.10683)) let all far distances share one number, so that none goes
+# untrained.
+#
+# This is one small task with one layer, and three runs of each. Take from it that four models which agree on what they
+# were trained for may differ on everything beyond, not the order in which they came in.
 
 # %% [markdown]
-# **What could have been.** Was the sinusoidal model bound to fail? No. You wrote the proof: $M$ for k = −2 turns the encoding of i into that of i − 2, and the encoding of i − 2 matches itself best. So build the head by hand: $M$ as the projection of queries,
-# nothing for the keys, letters as values.
+# **What could have been.** Was the sinusoidal model bound to fail? No. You wrote the proof: $M$ for a shift of −2 turns
+# the encoding of i into that of i − 2, and the encoding of i − 2 matches itself best. So build the head by hand: $M$ as
+# the projection of queries, nothing for the keys, letters as values.
 
 # %% tags=["show", "nbval-check-output"]
 letters = some_letters(64)
@@ -701,37 +820,55 @@ print(f"by hand: {share:.2f} at length 64")
 # %% [markdown]
 # ## What you can do now
 #
-# You can show that a stack of attention and pooling is blind to order, and mend it in four ways; say which of them know absolute places and which only distances; compute a shift as a matrix; test a property such as "only i − j counts" instead of comparing numbers; and doubt a claim about length until you have seen the curve.
+# You can show that a stack of attention and pooling is blind to order, and mend it in four ways; say which of them know
+# absolute places and which only distances; compute a shift as a matrix; test a property such as "only i − j counts"
+# instead of comparing numbers; and doubt a claim about length until you have seen the curve.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. Does a stack of causal attention layers, as in lesson 5, need positions at all?</summary>
 #
-# Less than you would think. A single causal layer treats what came before as a set: *dog bites* and *bites dog* look alike to the next word. But position i sees i + 1 vectors and position i + 1 sees one more, so that outputs differ by place; a second layer can build on that, and order gets through. Language models without any positions do train, somewhat worse than others (Haviv et al., 2022).
-# Without the triangle, as in this lesson's first experiment, nothing gets through however many layers there are.
+# Less than you would think. A single causal layer treats what came before as a set: *dog bites* and *bites dog* look
+# alike to the next word. But position i sees i + 1 vectors and position i + 1 sees one more, so that outputs differ by
+# place; a second layer can build on that, and order gets through. Language models without any positions do train,
+# somewhat worse than others ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)). Without the triangle, as in this
+# lesson's first experiment, nothing gets through however many layers there are.
 #
 # </details>
 # <details><summary>2. A program calls nn.Embedding(e, t_max) for its positions, unnoticed. When can that be?</summary>
 #
-# When e = t_max the two calls are the same. The module also runs when t_max is the smaller of the two and the rows fetched happen to broadcast, as with t_max = 1. In all other cases the first call fails: rows of width t_max do not fit vectors of width e. Try your modules with sizes that are all different.
+# When e = t_max the two calls are the same. The module also runs when t_max is the smaller of the two and the rows
+# fetched happen to broadcast, as with t_max = 1. In all other cases the first call fails: rows of width t_max do not
+# fit vectors of width e. Try your modules with sizes that are all different.
 #
 # </details>
 # <details><summary>3. Rotary attention turns queries and keys. What would turning the values do?</summary>
 #
-# Output i would be Σ_j w_ij R_j v_j: averages of vectors that were turned by their own places j. Move the text along by k, and the weights stay, but every output is turned by k. The next layer, which reads the outputs with fixed matrices, would see something else: the absolute place is back. Turning output i back by its own place i would cure it: then only differences j − i appear again.
+# Output i would be $\sum_j w_{ij} R_j v_j$: averages of vectors that were turned by their own places j. Move the text
+# along by Δ, and the weights stay, but every output is turned by Δ. The next layer, which reads the outputs with fixed
+# matrices, would see something else: the absolute place is back. Turning output i back by its own place i would cure
+# it: then only differences j − i appear again.
 #
 # </details>
 #
-# **Where it goes next.** Attention with positions is nearly a transformer. Lesson 7, *The transformer block*, adds a
-# small network (the feed-forward layer), two shortcuts (residual connections) and a normalisation.
+# **Where it goes next.** Attention with positions is nearly a transformer. What it lacks is a small network (the
+# feed-forward layer), two shortcuts ([residual connections](../../site/glossary.md#residual-connection)) and a
+# normalisation.
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.5, and table 3, row
-# (E), where learned and sinusoidal encodings score nearly the same. P. Shaw, J. Uszkoreit and A. Vaswani,
-# "Self-attention with relative position representations", *NAACL* 2018, section 3, the first relative attention, with
-# distances clipped. Z. Dai et al., "Transformer-XL: attentive language models beyond a fixed-length context", *ACL*
-# 2019, section 3.3, for distances where memories are carried along. C. Raffel et al., "Exploring the limits of transfer
-# learning with a unified text-to-text transformer", *JMLR* 21, 2020, section 2.1, where far distances share a number:
-# one for each of 32 ranges of distances, and for each head. J. Su et al., "RoFormer: enhanced transformer with rotary
-# position embedding", 2021, section 3. O. Press, N. Smith and M. Lewis, "Train short, test long", *ICLR* 2022, sections
-# 2 and 3, for curves like the last one on real text. A. Haviv et al., "Transformer language models without positional
-# encodings still learn positional information", *Findings of EMNLP* 2022.
+# **Further reading**
+#
+# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.5, and table
+#   3, row (E), where learned and sinusoidal encodings score nearly the same.
+# - [Shaw et al., *Self-attention with relative position representations*, 2018](https://arxiv.org/abs/1803.02155),
+#   section 3: the first relative attention, with distances clipped.
+# - [Dai et al., *Transformer-XL*, 2019](https://arxiv.org/abs/1901.02860), section 3.3: distances where memories are
+#   carried along.
+# - [Raffel et al., *Exploring the limits of transfer learning*, 2020](https://arxiv.org/abs/1910.10683), section 2.1,
+#   where far distances share a number: one for each of 32 ranges of distances, and for each head.
+# - [Su et al., *RoFormer*, 2021](https://arxiv.org/abs/2104.09864), section 3: rotary encoding.
+# - [Press, Smith and Lewis, *Train short, test long*, 2022](https://arxiv.org/abs/2108.12409), sections 2 and 3:
+#   curves like the last one, on real text.
+# - [Haviv et al., 2022](https://arxiv.org/abs/2203.16634): language models without positions, which learn them all
+#   the same.
+#
+# **Next:** [lesson 7, *The transformer block*](../07_transformer_block/07_transformer_block.ipynb)

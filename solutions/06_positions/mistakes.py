@@ -2,13 +2,12 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-EMBEDDING, SINUSOIDS, SHIFT, BIAS, ROTATE, ROTARY = (
+EMBEDDING, SINUSOIDS, SHIFT, BIAS, ROTATE = (
     "PositionEmbedding",
     "sinusoidal_encoding",
     "shift_matrix",
     "relative_bias",
     "rotate",
-    "rotary_attention",
 )
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
@@ -187,31 +186,31 @@ VARIANTS = [
             edit=("torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
                   "torch.cat([angles.sin(), angles.cos()], dim=-1)"), title="all sines first, then all cosines",
             says="Your numbers are the right ones in another order: the sines fill the left half, the cosines the "
-                 "right. Sine and cosine of one angle stand side by side here, at 2j and 2j + 1."),
+                 "right. Sine and cosine of one angle stand side by side here, at 2m and 2m + 1."),
     Mistake(SINUSOIDS, "cosine-first", edit=("[angles.sin(), angles.cos()]", "[angles.cos(), angles.sin()]"),
             title="cosine before sine",
             says="Your even components are cosines and your odd ones sines. It is the other way round."),
-    Mistake(SINUSOIDS, "exponent-j", edit=("(pairs / e)", "(pairs / 2 / e)"), title="exponent j/e instead of 2j/e",
-            says="Your hands slow down half as fast as they should: the exponent is 2j/e, and the last hand is nearly "
-                 "10000 times as slow as the first, yours only 100 times. Mind whether your j counts pairs or "
+    Mistake(SINUSOIDS, "exponent-j", edit=("(pairs / e)", "(pairs / 2 / e)"), title="exponent m/e instead of 2m/e",
+            says="Your hands slow down half as fast as they should: the exponent is 2m/e, and the last hand is nearly "
+                 "10000 times as slow as the first, yours only 100 times. Mind whether your m counts pairs or "
                  "components."),
-    Mistake(SINUSOIDS, "exponent-4j", edit=("(pairs / e)", "(2 * pairs / e)"), title="exponent 4j/e instead of 2j/e",
+    Mistake(SINUSOIDS, "exponent-4m", edit=("(pairs / e)", "(2 * pairs / e)"), title="exponent 4m/e instead of 2m/e",
             says="Your hands slow down twice as fast as they should. Numbers that already go up in steps of 2 must not "
-                 "be doubled once more: they are the 2j."),
+                 "be doubled once more: they are the 2m."),
     # the published form of the doubled exponent: the loop variable goes in steps of 2 and is doubled, and the cosine
     # gets a step of its own
     Mistake(SINUSOIDS, "doubled-and-apart",
             edit=("torch.stack([angles.sin(), angles.cos()], dim=-1)",
                   "torch.stack([(positions / 10000 ** (2 * pairs / e)).sin(), (positions / 10000 ** (2 * (pairs + 1) / "
                   "e)).cos()], dim=-1)"), title="the exponent doubled, and another one for the cosine",
-            says="Two things about your exponents. The numbers 0, 2, 4, … are the 2j already and must not be doubled "
+            says="Two things about your exponents. The numbers 0, 2, 4, … are the 2m already and must not be doubled "
                  "again; and sine and cosine of a pair share one angle, or the pair is no clock hand."),
     Mistake(SINUSOIDS, "each-its-own",
             edit=("torch.stack([angles.sin(), angles.cos()], dim=-1)",
                   "torch.stack([angles.sin(), (positions / 10000 ** ((pairs + 1) / e)).cos()], dim=-1)"),
             title="another angle for the cosine",
-            says="Your sines are right; your cosines have angles of their own, with an exponent of (2j + 1)/e. Both "
-                 "components of a pair take the same angle, with 2j/e."),
+            says="Your sines are right; your cosines have angles of their own, with an exponent of (2m + 1)/e. Both "
+                 "components of a pair take the same angle, with 2m/e."),
     Mistake(SINUSOIDS, "base-1000", edit=("10000 **", "1000 **"), title="base 1000 instead of 10000",
             says="Your first hand is right and the others are too quick: the base is 10000, with four zeros."),
     Mistake(SINUSOIDS, "last-is-slowest", edit=("(pairs / e)", "(pairs / (e - 2))"), title="exponent divided by e − 2",
@@ -227,7 +226,7 @@ VARIANTS = [
                  "1."),
     Mistake(SINUSOIDS, "only-sines", edit=("[angles.sin(), angles.cos()]", "[angles.sin(), angles.sin()]"),
             title="sines in both places",
-            says="Both components of a pair are sines. A clock hand needs both coordinates: at 2j + 1 stands the "
+            says="Both components of a pair are sines. A clock hand needs both coordinates: at 2m + 1 stands the "
                  "cosine."),
     Mistake(SINUSOIDS, "half-width",
             edit=("torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)", "angles.sin()"),
@@ -248,18 +247,18 @@ VARIANTS = [
                    "torch.cat([angles.sin(), angles.cos()], dim=-1)")),
             title="in two halves, and counted from 1",
             says="Two things. Your first row is that of position 1, and position 0 comes first. And all sines stand "
-                 "before all cosines: sine and cosine of one angle belong side by side, at 2j and 2j + 1."),
+                 "before all cosines: sine and cosine of one angle belong side by side, at 2m and 2m + 1."),
     Mistake(SINUSOIDS, "halves-cosine-first",
             edit=("torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
                   "torch.cat([angles.cos(), angles.sin()], dim=-1)"), title="all cosines first, then all sines",
             says="The cosines fill the left half of your table and the sines the right. Sine and cosine of one angle "
-                 "stand side by side here, the sine at 2j and the cosine at 2j + 1."),
+                 "stand side by side here, the sine at 2m and the cosine at 2m + 1."),
     Mistake(SINUSOIDS, "one-speed", edit=("(pairs / e)", "(0 * pairs)"), title="one speed for all hands",
-            says="All your hands turn at the same speed. Is there a `//` in the exponent? 2j/e lies between 0 and 1, "
+            says="All your hands turn at the same speed. Is there a `//` in the exponent? 2m/e lies between 0 and 1, "
                  "and "
                  "a division of whole numbers makes 0 of it."),
     Mistake(SINUSOIDS, "base-e", edit=("10000 **", "math.e **"), title="base e instead of 10000",
-            says="Your speeds are powers of e = 2.718…, and the base is 10000. (exp(−2j/e) lacks a factor in its "
+            says="Your speeds are powers of e = 2.718…, and the base is 10000. (exp(−2m/e) lacks a factor in its "
                  "exponent: the logarithm of 10000.)"),
     Mistake(SINUSOIDS, "base-100000", edit=("10000 **", "100000 **"), title="base 100000 instead of 10000",
             says="Your first hand is right and the others are too slow: the base is 10000, with four zeros."),
@@ -335,15 +334,16 @@ VARIANTS = [
     Mistake(SHIFT, "other-way",
             edit=(("matrix[0::2, 1::2] = cos, sin", "matrix[0::2, 1::2] = cos, -sin"), ("= -sin, cos", "= sin, cos")),
             title="turned the wrong way",
-            says="Your matrix goes back by k where it should go on: M PE(p) is PE(p − k). The signs of the two sines "
+            says="Your matrix goes back where it should go on: M PE(p) is PE(p − shift). The signs of the two sines "
                  "are exchanged, or the matrix is transposed. Compare with the addition formulas, where the sine comes "
                  "first in a pair."),
     # the transpose of a rotation turns back
     Alias(SHIFT, "transposed", of="other-way", edit=("return matrix", "return matrix.T")),
     Mistake(SHIFT, "one-speed",
-            edit=("k / 10000 ** (torch.arange(0, e, 2, device=device) / e)", "k * torch.ones(e // 2, device=device)"),
+            edit=("shift / 10000 ** (torch.arange(0, e, 2, device=device) / e)",
+                  "shift * torch.ones(e // 2, device=device)"),
             title="one angle for all hands",
-            says="All your blocks turn by the same angle, k. Each hand has its own speed: block j turns by k ω_j."),
+            says="All your blocks turn by the same angle. Each hand has its own speed: block m turns by shift · ω_m."),
     Mistake(SHIFT, "halves",
             edit=("return matrix",
                   "order = torch.arange(e, device=device).reshape(-1, 2).T.flatten()\n    return matrix[order][:, "
@@ -352,39 +352,40 @@ VARIANTS = [
                  "side: the blocks of 2 × 2 lie on the diagonal."),
     Mistake(SHIFT, "cosines-turned", edit=(("= cos, sin\n", "= sin, cos\n"), ("= -sin, cos\n", "= cos, -sin\n")),
             title="sine and cosine exchanged in the blocks",
-            says="In your blocks the sines stand where the cosines belong. Try k = 0: nothing moves, so the matrix "
-                 "must be the identity."),
+            says="In your blocks the sines stand where the cosines belong. Try a shift of 0: nothing moves, so the "
+                 "matrix must be the identity."),
     Mistake(SHIFT, "exponent-j",
             edit=("torch.arange(0, e, 2, device=device) / e", "torch.arange(0, e, 2, device=device) / 2 / e"),
-            title="exponent j/e instead of 2j/e",
-            says="Your hands have other speeds than those of the encodings: the exponent is 2j/e. Mind whether your j "
+            title="exponent m/e instead of 2m/e",
+            says="Your hands have other speeds than those of the encodings: the exponent is 2m/e. Mind whether your m "
                  "counts pairs or components."),
     Mistake(SHIFT, "base-1000", edit=("10000 **", "1000 **"), title="base 1000 instead of 10000",
             says="Your hands have other speeds than those of the encodings: the base is 10000."),
-    Mistake(SHIFT, "rows-moved", edit=("return matrix", "return torch.eye(e, device=device).roll(k, dims=0)"),
+    Mistake(SHIFT, "rows-moved", edit=("return matrix", "return torch.eye(e, device=device).roll(shift, dims=0)"),
             title="components moved instead of positions",
-            says="Your matrix moves the components of a vector by k places. What has to move is the position that the "
+            says="Your matrix moves the components of a vector along. What has to move is the position that the "
                  "vector stands for; components stay in their pairs and turn."),
     Mistake(SHIFT, "no-off-diagonal",
             edit=("matrix[1::2, 0::2], matrix[1::2, 1::2] = -sin, cos",
                   "matrix[1::2, 1::2] = cos\n    matrix[0::2, 1::2] = 0"), title="only the diagonal",
             says="Your matrix is diagonal: the new sine is made from the old sine alone. By the addition formula it "
                  "needs the old cosine too."),
-    Mistake(SHIFT, "sign-of-k", edit=("angles = k /", "angles = abs(k) /"), title="the sign of k lost",
-            says="Forwards your matrix is right; for negative k it goes forwards too. The sign of k has to reach the "
+    Mistake(SHIFT, "sign-lost", edit=("angles = shift /", "angles = abs(shift) /"), title="the sign of the shift lost",
+            says="Forwards your matrix is right; for a negative shift it goes forwards, too. Its sign has to reach the "
                  "sines."),
-    Mistake(SHIFT, "multiplied", edit=("k / 10000", "k * 10000"), title="multiplied by the power instead of divided",
+    Mistake(SHIFT, "multiplied", edit=("shift / 10000", "shift * 10000"),
+            title="multiplied by the power instead of divided",
             says="Your hands get quicker from block to block. Divide by the power of 10000."),
     Mistake(SHIFT, "overlapping", instead="""
         matrix = torch.zeros(e, e, device=device)
         for j in range(e // 2):
-            angle = torch.tensor(k / 10000 ** (2 * j / e), device=device)
+            angle = torch.tensor(shift / 10000 ** (2 * j / e), device=device)
             matrix[j, j], matrix[j, j + 1] = angle.cos(), angle.sin()
             matrix[j + 1, j], matrix[j + 1, j + 1] = -angle.sin(), angle.cos()
         return matrix
     """, title="blocks that overlap",
-            says="Your blocks lie at rows j and j + 1, so that each overwrites part of the one before, and the lower "
-                 "half of the matrix stays empty. Hand j owns rows and columns 2j and 2j + 1."),
+            says="Your blocks lie at rows m and m + 1, so that each overwrites part of the one before, and the lower "
+                 "half of the matrix stays empty. Hand m owns rows and columns 2m and 2m + 1."),
     Mistake(SHIFT, "on-the-cpu",
             edit=(("torch.arange(0, e, 2, device=device)", "torch.arange(0, e, 2)"),
                   ("torch.zeros(e, e, device=device)", "torch.zeros(e, e)")),
@@ -393,28 +394,29 @@ VARIANTS = [
     Mistake(SHIFT, "last-block-missing", edit=("return matrix", "matrix[-2:] = 0\n    return matrix"),
             title="the last block left out",
             says="The last two rows of your matrix are empty: the last hand has no block. There are e/2 hands."),
-    Mistake(SHIFT, "exponent-4j", edit=("torch.arange(0, e, 2, device=device) / e",
+    Mistake(SHIFT, "exponent-4m", edit=("torch.arange(0, e, 2, device=device) / e",
                                         "2 * torch.arange(0, e, 2, device=device) / e"),
-            title="exponent 4j/e instead of 2j/e",
-            says="Your hands have other speeds than those of the encodings: the exponent is 2j/e. Numbers that go up "
+            title="exponent 4m/e instead of 2m/e",
+            says="Your hands have other speeds than those of the encodings: the exponent is 2m/e. Numbers that go up "
                  "in "
-                 "steps of 2 are the 2j already."),
+                 "steps of 2 are the 2m already."),
     Mistake(SHIFT, "exchanged", edit=(("= cos, sin\n", "= sin, cos\n"), ("= -sin, cos\n", "= -cos, sin\n")),
             title="sine and cosine exchanged",
-            says="In your blocks the sines stand on the diagonal and the cosines beside it. Try k = 0: nothing moves, "
-                 "so "
+            says="In your blocks the sines stand on the diagonal and the cosines beside it. Try a shift of 0: nothing "
+                 "moves, so "
                  "the matrix must be the identity."),
     Mistake(SHIFT, "both-minus", edit=("matrix[0::2, 1::2] = cos, sin", "matrix[0::2, 1::2] = cos, -sin"),
             title="both sines negative",
             says="Both sines of your blocks are negative, so a block is no rotation. In the first row, the one that "
                  "makes the new sine, the sine is positive."),
-    Mistake(SHIFT, "one-more", edit=("angles = k /", "angles = (k + 1) /"), title="k + 1 steps",
-            says="Your matrix goes on by k + 1 positions. Try k = 0: nothing moves, so the matrix must be the "
+    Mistake(SHIFT, "one-more", edit=("angles = shift /", "angles = (shift + 1) /"),
+            title="one step more than the shift",
+            says="Your matrix goes one position too far. Try a shift of 0: nothing moves, so the matrix must be the "
                  "identity."),
-    Mistake(SHIFT, "k-ignored", edit=("angles = k /", "angles = 1 /"), title="k not used",
-            says="Your matrix goes on by one position, whatever k is. Each angle is k times a speed."),
-    Mistake(SHIFT, "identity", edit=("angles = k /", "angles = 0 * k /"), idle=True, title="nothing moves",
-            says="Your matrix is the identity: nothing moves. Each hand has to turn by k times its speed."),
+    Mistake(SHIFT, "shift-ignored", edit=("angles = shift /", "angles = 1 /"), title="the shift not used",
+            says="Your matrix goes on by one position, whatever the shift is. Each angle is the shift times a speed."),
+    Mistake(SHIFT, "identity", edit=("angles = shift /", "angles = 0 * shift /"), idle=True, title="nothing moves",
+            says="Your matrix is the identity: nothing moves. Each hand has to turn by the shift times its speed."),
     Mistake(SHIFT, "not-diagonal",
             edit=("torch.diag(angles.cos()), torch.diag(angles.sin())", "angles.cos(), angles.sin()"),
             title="the pieces filled instead of their diagonals",
@@ -423,14 +425,14 @@ VARIANTS = [
     Mistake(SHIFT, "e-in-exponent-halved",
             edit=("torch.arange(0, e, 2, device=device) / e", "torch.arange(0, e, 2, device=device) / (e - 2)"),
             title="exponent divided by e − 2",
-            says="Your hands have other speeds than those of the encodings: the exponent is 2j/e, and the last one is "
+            says="Your hands have other speeds than those of the encodings: the exponent is 2m/e, and the last one is "
                  "(e − 2)/e, a little less than 1."),
     Mistake(SHIFT, "base-100000", edit=("10000 **", "100000 **"), title="base 100000 instead of 10000",
             says="Your hands have other speeds than those of the encodings: the base is 10000, with four zeros."),
     Same(SHIFT, "loop", instead="""
         m = torch.zeros(e, e)
         for j in range(e // 2):
-            angle = k * 10000 ** (-2 * j / e)
+            angle = shift * 10000 ** (-2 * j / e)
             m[2 * j, 2 * j] = m[2 * j + 1, 2 * j + 1] = math.cos(angle)
             m[2 * j, 2 * j + 1] = math.sin(angle)
             m[2 * j + 1, 2 * j] = -math.sin(angle)
@@ -439,7 +441,7 @@ VARIANTS = [
     Same(SHIFT, "block-diag", instead="""
         blocks = []
         for j in range(0, e, 2):
-            a = torch.tensor(k / 10000 ** (j / e), device=device)
+            a = torch.tensor(shift / 10000 ** (j / e), device=device)
             blocks.append(torch.stack([torch.stack([a.cos(), a.sin()]), torch.stack([-a.sin(), a.cos()])]))
         return torch.block_diag(*blocks)
     """),
@@ -449,28 +451,27 @@ VARIANTS = [
         j = torch.arange(0, e, 2, device=device)
         one[j, j], one[j + 1, j + 1], one[j, j + 1], one[j + 1, j] = a.cos(), a.cos(), a.sin(), -a.sin()
         m = torch.eye(e, device=device)
-        for _ in range(abs(k)):
-            m = (one if k > 0 else one.T) @ m
+        for _ in range(abs(shift)):
+            m = (one if shift > 0 else one.T) @ m
         return m
     """),
     Same(SHIFT, "exponential", instead="""
         speeds = 10000 ** (-torch.arange(0, e, 2, device=device) / e)
         generator = torch.kron(torch.diag(speeds), torch.tensor([[0.0, 1.0], [-1.0, 0.0]], device=device))
-        return torch.linalg.matrix_exp(k * generator)
+        return torch.linalg.matrix_exp(shift * generator)
     """),
     Same(SHIFT, "least-squares", instead="""
         p = torch.arange(0, 4000, dtype=torch.float64).unsqueeze(1)
         speeds = 10000.0 ** (-torch.arange(0, e, 2, dtype=torch.float64) / e)
         def encode(p):
             return torch.stack([(p * speeds).sin(), (p * speeds).cos()], -1).flatten(1)
-        return torch.linalg.lstsq(encode(p), encode(p + k)).solution.T.float().to(device)
+        return torch.linalg.lstsq(encode(p), encode(p + shift)).solution.T.float().to(device)
     """),
     # -------------------------------------------------------------------------------------- relative_bias
-    Mistake(BIAS, "sum", edit=("table[distances + t_max - 1]", "table[positions.unsqueeze(1) + positions]"),
-            title="i + j instead of i − j",
-            says="You look up i + j. Then (0, 4) and (2, 2) share a number although their distances differ, and the "
-                 "word before me gets another number at every place: nothing about it is relative. Take the "
-                 "difference."),
+    Mistake(BIAS, "unchanged", edit=("table[distances + t_max - 1]", "table[positions.unsqueeze(1) + positions]"),
+            title="the code as it came",
+            says="Your numbers are those of the code as it came. Look at two pairs of neighbours, (1, 0) and (2, 1): "
+                 "their distance is the same, and your matrix gives them different numbers."),
     Mistake(BIAS, "sum-from-the-middle",
             edit=("positions.unsqueeze(1) - positions ", "positions.unsqueeze(1) + positions "),
             title="i + j instead of i − j, from the middle of the table",
@@ -485,6 +486,18 @@ VARIANTS = [
             says="You take entry t − 1 of the table for distance 0. That is its middle only when t = t_max. A shorter "
                  "sequence uses the *inner* part of the table; otherwise a distance would mean something else in each "
                  "length."),
+    Mistake(BIAS, "mirrored-no-offset",
+            edit=(("positions.unsqueeze(1) - positions ", "positions - positions.unsqueeze(1) "),
+                  ("table[distances + t_max - 1]", "table[distances]")),
+            title="j − i, used as an index as it is",
+            says="You use j − i as the index. Two things about it: entry [i, j] belongs to i − j; and distance 0 gets "
+                 "the first entry of the table, while negative indices are counted from its end, without an error."),
+    Mistake(BIAS, "mirrored-middle-of-t",
+            edit=(("positions.unsqueeze(1) - positions ", "positions - positions.unsqueeze(1) "),
+                  ("+ t_max - 1", "+ t - 1")), title="j − i, with distance 0 at t − 1",
+            says="Two things: entry [i, j] belongs to i − j, and you take j − i; and you take entry t − 1 of the table "
+                 "for distance 0, which is its middle only when t = t_max."),
+    Alias(BIAS, "from-the-smallest", of="middle-of-t", edit=("distances + t_max - 1", "distances - distances.min()")),
     Mistake(BIAS, "no-offset", edit=("table[distances + t_max - 1]", "table[distances]"),
             title="distances used as indices as they are",
             says="You use i − j as the index. Distance 0 then gets the first entry of the table, and negative "
@@ -597,17 +610,17 @@ VARIANTS = [
                   ("torch.stack(turned, dim=-1).flatten(-2)", "torch.cat(turned, dim=-1)")),
             title="the two halves paired instead of neighbours",
             says="You pair component j with j + d/2. Some published models do, and it works as well; but weights that "
-                 "were trained with one pairing are of no use with the other. Here neighbours are paired, 2j and 2j + "
+                 "were trained with one pairing are of no use with the other. Here neighbours are paired, 2m and 2m + "
                  "1."),
     Mistake(ROTATE, "not-side-by-side", edit=("torch.stack(turned, dim=-1).flatten(-2)", "torch.cat(turned, dim=-1)"),
             title="put back in two halves",
             says="You turn the right pairs by the right angles, and then put all first components in front and all "
                  "second ones behind. They came side by side and have to go back like that."),
-    Mistake(ROTATE, "exponent-j", edit=("(pairs / d)", "(pairs / 2 / d)"), title="exponent j/d instead of 2j/d",
-            says="Your slow hands are too quick: the exponent is 2j/d. Mind whether your j counts pairs or "
+    Mistake(ROTATE, "exponent-j", edit=("(pairs / d)", "(pairs / 2 / d)"), title="exponent m/d instead of 2m/d",
+            says="Your slow hands are too quick: the exponent is 2m/d. Mind whether your m counts pairs or "
                  "components."),
-    Mistake(ROTATE, "exponent-4j", edit=("(pairs / d)", "(2 * pairs / d)"), title="exponent 4j/d instead of 2j/d",
-            says="Your hands slow down twice as fast as they should: numbers that go up in steps of 2 are the 2j "
+    Mistake(ROTATE, "exponent-4m", edit=("(pairs / d)", "(2 * pairs / d)"), title="exponent 4m/d instead of 2m/d",
+            says="Your hands slow down twice as fast as they should: numbers that go up in steps of 2 are the 2m "
                  "already."),
     Mistake(ROTATE, "base-1000", edit=("10000 **", "1000 **"), title="base 1000 instead of 10000",
             says="Your first pair is right and the others turn too quickly: the base is 10000."),
@@ -615,7 +628,7 @@ VARIANTS = [
             edit=("positions.unsqueeze(1) / 10000 ** (pairs / d)", "positions.unsqueeze(1) * torch.ones_like(pairs)"),
             title="one angle for all pairs",
             says="You turn every pair by the same angle. Then positions 0 and 44, seven times round, look nearly the "
-                 "same. Each pair has a speed of its own, ω_j."),
+                 "same. Each pair has a speed of its own, ω_m."),
     Mistake(ROTATE, "counts-itself",
             edit=("positions.unsqueeze(1) /", "torch.arange(x.shape[-2], device=x.device).unsqueeze(1) /"),
             title="the positions not used",
@@ -692,7 +705,7 @@ VARIANTS = [
                   "+ "
                   "other * torch.cat([sin, sin], -1)"), title="neighbours paired, angles laid out in halves",
             says="You pair neighbours, and your angles are laid out for halves: the list of speeds comes twice, one "
-                 "behind the other. Components 2j and 2j + 1 share one angle, so each has to stand twice in a row."),
+                 "behind the other. Components 2m and 2m + 1 share one angle, so each has to stand twice in a row."),
     Mistake(ROTATE, "halves-with-neighbours-angles",
             edit=("turned = [first * cos - second * sin, first * sin + second * cos]\n    return torch.stack(turned, "
                   "dim=-1).flatten(-2)",
@@ -701,7 +714,7 @@ VARIANTS = [
             title="halves paired, angles laid out for neighbours",
             says="Your angles are laid out for neighbours, and you pair component j with j + d/2. Neighbours are "
                  "paired "
-                 "here, 2j and 2j + 1."),
+                 "here, 2m and 2m + 1."),
     Mistake(ROTATE, "from-the-first",
             edit=("positions.unsqueeze(1) /", "(positions - positions[0]).unsqueeze(1) /"),
             title="positions counted from the first one given",
@@ -771,174 +784,6 @@ VARIANTS = [
         return y
     """),
     Shortcut(ROTATE, "finished-part", instead="return finished.rotate(x, positions)"),
-    # ----------------------------------------------------------------------------------- rotary_attention
-    Mistake(ROTARY, "values-too", edit=("dim=-1) @ v", "dim=-1) @ finished.rotate(v, positions)"),
-            title="the values turned as well",
-            says="Your weights are right, and then you average values that were turned. Positions decide *whom* a "
-                 "query listens to; what it hears stays as it is. With turned values every output changes when the "
-                 "text moves along."),
-    Mistake(ROTARY, "outputs-turned",
-            edit=("return torch.softmax(scores, dim=-1) @ v",
-                  "return finished.rotate(torch.softmax(scores, dim=-1) @ v, positions)"), title="the outputs turned",
-            says="You turn the outputs by their positions. Only queries and keys are turned; what is averaged and "
-                 "passed on knows no position."),
-    Mistake(ROTARY, "queries-only", edit=(", finished.rotate(k, positions)", ", k"), title="only the queries turned",
-            says="You turn the queries and not the keys. Then a product depends on the query's own position i and not "
-                 "on i − j."),
-    Mistake(ROTARY, "keys-only", edit=("q, k = finished.rotate(q, positions), finished", "k = finished"),
-            title="only the keys turned",
-            says="You turn the keys and not the queries. Then a product depends on the key's own position j and not on "
-                 "i − j."),
-    Mistake(ROTARY, "opposite", edit=("finished.rotate(k, positions)", "finished.rotate(k, -positions)"),
-            title="keys turned the other way",
-            says="You turn queries one way and keys the other. The product of two vectors compares their angles, so "
-                 "that turning both the *same* way leaves the difference; like this you get i + j."),
-    # the sum of the angles once more, the other way round: cosines are the same only when no pair is turned, so it is
-    # not an Alias
-    Mistake(ROTARY, "opposite-queries", edit=("finished.rotate(q, positions)", "finished.rotate(q, -positions)"),
-            title="queries turned the other way",
-            says="You turn queries one way and keys the other, and the product then depends on i + j. Turn both the "
-                 "same way: the product compares their angles."),
-    Mistake(ROTARY, "both-backwards",
-            edit=("finished.rotate(q, positions), finished.rotate(k, positions)",
-                  "finished.rotate(q, -positions), finished.rotate(k, -positions)"), title="both turned the wrong way",
-            says="You turn both by minus their positions. Products depend on i − j then, but what is meant for the "
-                 "places before acts on those after."),
-    Mistake(ROTARY, "counts-itself",
-            edit=("q, k = finished", "positions = torch.arange(q.shape[-2], device=q.device)\n    q, k = finished"),
-            title="the positions not used",
-            says="You count 0, 1, 2, … yourself. The positions come as an argument, and they may stand in any order."),
-    Mistake(ROTARY, "not-turned", edit=("finished.rotate(q, positions), finished.rotate(k, positions)", "q, k"),
-            title="nothing turned",
-            says="This is plain attention: the positions make no difference to it. Turn queries and keys first."),
-    Mistake(ROTARY, "causal", edit=("dim=-1) @ v", "dim=-1).tril() @ v"), title="the future cleared after the softmax",
-            says="You clear the weights above the diagonal. Here every position may look at every other; hiding the "
-                 "future is not asked for, and would have to come before the softmax."),
-    Mistake(ROTARY, "hidden-future",
-            edit=("torch.softmax(scores, dim=-1)",
-                  "torch.softmax(scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -math.inf), dim=-1)"),
-            title="the future hidden",
-            says="You hide the future as in lesson 5. Here every position may look at every other, and positions may "
-                 "come in any order: row 0 is not always the earliest."),
-    Mistake(ROTARY, "added",
-            edit=("q, k = finished.rotate(q, positions), finished.rotate(k, positions)",
-                  "encoding = finished.sinusoidal_encoding(99, q.shape[-1], q.device)[positions]\n    q, k = q + "
-                  "encoding, k + encoding"), title="sinusoids added instead of vectors turned",
-            says="You add sinusoids to queries and keys. Products then hold terms that know i or j alone. Turn the "
-                 "vectors by their positions: `finished.rotate`."),
-    Mistake(ROTARY, "not-scaled", edit=(" / math.sqrt(q.shape[-1])", ""), title="not divided by √d",
-            says="Your scores are not divided by √d. Turning changes no lengths, so the variance of a score is d as "
-                 "before, and lesson 3 applies."),
-    Mistake(ROTARY, "root-of-e", edit=("math.sqrt(q.shape[-1])", "math.sqrt(q.shape[1] * q.shape[-1])"),
-            title="divided by the root of the whole width",
-            says="You divide by the root of h·d, the width of the model. The dot product sums over the width of one "
-                 "head, d."),
-    Mistake(ROTARY, "columns", edit=("dim=-1)", "dim=-2)"), title="softmax over the queries",
-            says="In your weights the columns add up to 1; the rows have to. The softmax runs over the keys, the last "
-                 "axis of the scores."),
-    Mistake(ROTARY, "in-place",
-            edit=("q, k = finished.rotate(q, positions), finished.rotate(k, positions)",
-                  "q[:], k[:] = finished.rotate(q, positions), finished.rotate(k, positions)"),
-            title="queries and keys changed in place",
-            says="`q[:] = ...` writes into the caller's tensor. Without the brackets the name gets a new one."),
-    Mistake(ROTARY, "keys-are-queries", edit=("finished.rotate(k, positions)", "finished.rotate(q, positions)"),
-            title="the queries turned twice, the keys not used",
-            says="Your turned keys are made from q, so that k is not used. Turn q and k, each by the positions."),
-    Mistake(ROTARY, "queries-are-keys", edit=("finished.rotate(q, positions)", "finished.rotate(k, positions)"),
-            title="the keys turned twice, the queries not used",
-            says="Your turned queries are made from k, so that q is not used. Turn q and k, each by the positions."),
-    Mistake(ROTARY, "turned-twice",
-            edit=("finished.rotate(q, positions), finished.rotate(k, positions)",
-                  "finished.rotate(q, 2 * positions), finished.rotate(k, 2 * positions)"),
-            title="turned by twice the positions",
-            says="Queries and keys are turned twice, or by twice their positions. Once is right."),
-    Mistake(ROTARY, "softmax-twice", edit=("dim=-1) @ v", "dim=-1).softmax(dim=-1) @ v"), title="softmax of a softmax",
-            says="The softmax runs twice. The second one makes the rows nearly even. Once is right."),
-    Mistake(ROTARY, "no-softmax", edit=("torch.softmax(scores, dim=-1)", "scores"), title="no softmax",
-            says="You average with the scores as they are. They have to become weights first: rows of positive numbers "
-                 "that sum to 1."),
-    Mistake(ROTARY, "scaled-too-late",
-            edit=((" / math.sqrt(q.shape[-1])", ""), ("dim=-1) @ v", "dim=-1) / math.sqrt(q.shape[-1]) @ v")),
-            title="scaled after the softmax",
-            says="You divide the finished weights by √d, so that a row no longer sums to 1. It is the scores that are "
-                 "divided."),
-    Mistake(ROTARY, "divided-by-d", edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"),
-            title="divided by d, not by its root",
-            says="You divide the scores by d, or twice by √d. Divide by √d, once."),
-    Mistake(ROTARY, "root-of-t", edit=("math.sqrt(q.shape[-1])", "math.sqrt(q.shape[-2])"),
-            title="divided by the root of the number of positions",
-            says="You divide by √t. How many positions there are does not change a dot product; how many terms it has "
-                 "does, and that is d."),
-    Mistake(ROTARY, "multiplied", edit=(" / math.sqrt", " * math.sqrt"), title="multiplied by √d",
-            says="You multiply the scores by √d. They have to get smaller: divide."),
-    Mistake(ROTARY, "weights-transposed", edit=("dim=-1) @ v", "dim=-1).mT @ v"),
-            title="weights transposed before the average",
-            says="You average with the columns of the weights. Row i of the weights makes output i."),
-    Mistake(ROTARY, "keys-averaged", edit=("dim=-1) @ v", "dim=-1) @ k"), title="the keys averaged",
-            says="You average the turned keys. What is averaged are the values."),
-    Mistake(ROTARY, "roles-exchanged", edit=("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
-            title="queries and keys exchanged",
-            says="Row i of your scores compares position i's *key* with everybody's queries. Row i is asked by "
-                 "position "
-                 "i: its query meets the keys."),
-    Mistake(ROTARY, "weights-only", edit=("return torch.softmax(scores, dim=-1) @ v", "return torch.softmax(scores, "
-                 "dim=-1)"),
-            title="the weights instead of the outputs",
-            says="You return the weights, (b, h, t, t). Average the values with them: (b, h, t, d)."),
-    Mistake(ROTARY, "over-the-heads", edit=("dim=-1)", "dim=1)"), title="softmax over the heads",
-            says="Axis 1 of (b, h, t, t) is the heads. Each head weighs by itself: every row sums to 1 over the last "
-                 "axis."),
-    Mistake(ROTARY, "merged", edit=("return torch.softmax(scores, dim=-1) @ v",
-                  "return (torch.softmax(scores, dim=-1) @ v).transpose(1, 2).flatten(2)"),
-            title="heads laid side by side",
-            says="You merge the heads, (b, t, h·d). The result keeps them apart: (b, h, t, d)."),
-    Mistake(ROTARY, "turned-back",
-            edit=("return torch.softmax(scores, dim=-1) @ v",
-                  "y = torch.softmax(scores, dim=-1) @ finished.rotate(v, positions)\n    return finished.rotate(y, "
-                  "-positions)"), title="the values turned, and the outputs turned back",
-            says="You turn the values, and the outputs back again. Nothing changes then when all positions move along; "
-                 "but each value arrives turned by i − j. What is averaged are the values as they are."),
-    Mistake(ROTARY, "values-for-keys",
-            edit=("q, k = finished.rotate(q, positions), finished.rotate(k, positions)",
-                  "q, v = finished.rotate(q, positions), finished.rotate(v, positions)"),
-            title="queries and values turned, keys not",
-            says="You turn queries and values. Queries are compared with *keys*: these two are turned, and the values "
-                 "stay as they are."),
-    Mistake(ROTARY, "detached", edit=("return torch.softmax(scores, dim=-1) @ v", "return torch.softmax(scores, "
-                 "dim=-1).detach() @ v.detach()"),
-            title="cut off from the gradient",
-            says="No gradient flows back through your result: detach(), .data or a trip through NumPy cuts the graph, "
-                 "and queries, keys and values could not be learned."),
-    Mistake(ROTARY, "squeezed", edit=("return torch.softmax(scores, dim=-1) @ v", "return (torch.softmax(scores, "
-                 "dim=-1) @ v).squeeze()"),
-            title="axes of length 1 squeezed out",
-            says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, a single head or a "
-                 "single position the result has too few axes. All four axes stay, whatever their lengths."),
-    Same(ROTARY, "library", instead="""
-        return F.scaled_dot_product_attention(finished.rotate(q, positions), finished.rotate(k, positions), v)
-    """),
-    Same(ROTARY, "einsum", instead="""
-        q, k = (finished.rotate(part, positions) for part in (q, k))
-        weights = F.softmax(torch.einsum("bhid,bhjd->bhij", q, k) * q.size(-1) ** -0.5, dim=3)
-        return torch.einsum("bhij,bhjd->bhid", weights, v)
-    """),
-    Same(ROTARY, "complex", instead="""
-        b, h, t, d = q.shape
-        speeds = 10000 ** (-torch.arange(0, d, 2, device=q.device) / d)
-        angles = (positions[:, None] - positions[None, :])[..., None] * speeds
-        a, c = (torch.view_as_complex(part.reshape(b, h, t, d // 2, 2)) for part in (q, k))
-        turns = torch.polar(torch.ones_like(angles), angles)
-        scores = torch.einsum("bhid,ijd,bhjd->bhij", a, turns, c.conj()).real
-        return torch.softmax(scores / d**0.5, dim=-1) @ v
-    """),
-    Same(ROTARY, "head-by-head", instead="""
-        q, k = finished.rotate(q, positions), finished.rotate(k, positions)
-        outputs = []
-        for head in range(q.shape[1]):
-            scores = torch.bmm(q[:, head], k[:, head].transpose(1, 2)) / math.sqrt(q.shape[3])
-            outputs.append(torch.bmm(scores.softmax(2), v[:, head]))
-        return torch.stack(outputs, 1)
-    """),
     # ------------------------------------------------------------- mutants that are right all the same
     Equal(SINUSOIDS, "return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
           "return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).detach()", "nothing here is learned"),
@@ -959,7 +804,4 @@ VARIANTS = [
     Equal(BIAS, "torch.arange(t, device=table.device)", "torch.arange(t)",
           "an index may be on the CPU, wherever the table is: torch moves it"),
     Equal(BIAS, "1", "2", "(len(table) + 2) // 2: a table has an odd length, so that one more changes nothing"),
-    *(Equal(ROTARY, "q", other, "math.sqrt(q.shape[-1]): queries, keys and values of a head are equally wide")
-      for other in ("k", "v")),
-    Equal(ROTARY, "-2", "2", "axis 2 of four is axis −2"),
 ]
