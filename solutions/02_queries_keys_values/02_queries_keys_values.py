@@ -277,7 +277,7 @@ mutual = "C"
 
 # %% tags=["show"]
 def count_mutual(scores):
-    """scores: (pairs, 2, 2). In how many pairs does each score the other higher than itself?"""
+    """In how many pairs does each score the other higher than itself? (pairs, 2, 2)"""
     zero_looks_away = scores[:, 0, 1] > scores[:, 0, 0]
     one_looks_away = scores[:, 1, 0] > scores[:, 1, 1]
     return (zero_looks_away & one_looks_away).sum().item()
@@ -317,7 +317,7 @@ check.prediction("mutual", mutual)
 
 # %%
 def project(x, w_q, w_k, w_v):
-    """x: (b, t, e). w_q, w_k: (e, d). w_v: (e, v). Returns q and k (b, t, d), v (b, t, v)."""
+    """x: (b, t, e). w_q, w_k: (e, d). w_v: (e, v). Returns q, k: (b, t, d), v: (b, t, v)."""
     return x @ w_q, x @ w_k, x @ w_v
 
 # %% [markdown]
