@@ -1,7 +1,9 @@
 """Lesson 2: its solutions and the finished attention against PyTorch's own, and its checks."""
 
 import itertools
+import re
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -77,15 +79,6 @@ def test_sharpened_weights_are_those_of_a_longer_query(beta, dtype, tolerance, s
         0, 0
     ]
     agree(solved("sharpen")(keys, query, beta), theirs, [keys, query], tolerance)
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
-@pytest.mark.parametrize("sizes", SIZES)
-def test_projections_are_linear_layers_with_transposed_weights(sizes, dtype, tolerance, solved):
-    b, t, e, d, v = sizes
-    inputs = drawn(sum(sizes), (b, t, e), (e, d), (e, d), (e, v), dtype=dtype)
-    for mine, w in zip(solved("project")(*inputs), inputs[1:], strict=False):
-        agree(mine, F.linear(inputs[0], w.T), [inputs[0], w], tolerance)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), PRECISION)
@@ -194,6 +187,53 @@ def test_parameters_of_other_names_are_named_as_the_cause_of_wrong_numbers():
     assert "by their names" in says["values"]
 
 
-def test_project_says_when_it_does_not_get_three_tensors():
-    assert "return q, k, v" in told("project", lambda x, w_q, w_k, w_v: x @ w_q)["queries"]
-    assert "None" in told("project", lambda x, w_q, w_k, w_v: None)["queries"]
+@pytest.mark.parametrize("sizes", SIZES)
+def test_the_mended_rewriting_is_pytorchs_attention(sizes, solved):
+    b, t, s, d, v = sizes
+    inputs = drawn(sum(sizes), (b, t, d), (b, s, d), (b, s, v), dtype=torch.float64)
+    agree(solved("rewritten_attention")(*inputs), F.scaled_dot_product_attention(*inputs, scale=1.0), inputs, 1e-10)
+
+
+def test_what_the_error_in_the_rewriting_did_to_values_that_are_all_1():
+    """Two queries shared out each of three keys: "2.56 of the three keys and left 0.44"."""
+    q, k = torch.tensor([[2.0], [1.0]]), torch.tensor([[1.0], [2.0], [3.0]])
+    taken = torch.softmax(k @ q.T, dim=-1).sum(dim=0)
+    assert [round(total, 2) for total in taken.tolist()] == [2.56, 0.44]
+
+
+@pytest.fixture(scope="module")
+def printed():
+    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
+    return "".join(o.get("text", "") for cell in cells for o in cell.get("outputs", []))
+
+
+def test_predictions_are_true_of_what_the_lesson_prints(printed):
+    single, double = (float(re.search(rf"length × {n}: .* ratio ([\d.]+)", printed)[1]) for n in (1, 2))
+    assert double == pytest.approx(single**2, rel=0.05)
+    assert SOURCE.lesson.prediction("longer_query").truth == "C"  # squared
+    assert "one vector for both roles: 0\n" in printed
+    assert int(re.search(r"drawn at random: (\d+)", printed)[1]) > 1000
+    assert SOURCE.lesson.prediction("mutual").truth == "C"  # in none
+    change, apart = (
+        float(re.search(rf"{what}: (\S+)", printed)[1])
+        for what in ("largest change of an output", "largest difference between two outputs")
+    )
+    assert change < 1e-5 < 0.01 < apart
+    assert SOURCE.lesson.prediction("shuffled_context").truth == "B"  # nothing
+
+
+def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed):
+    # the largest share is the answer, and the line of while has the most even shares
+    lines = dict(re.findall(r" *(\w+): (number .*)", printed))
+    shares = {word: [float(share) for share in re.findall(r"0\.\d+|1\.0+", row)] for word, row in lines.items()}
+    assert min(shares, key=lambda word: max(shares[word])) == "while" and len(shares) == 4
+    labels = ["number", "text", "container", "block"]
+    largest = {word: labels[row.index(max(row))] for word, row in shares.items()}
+    assert (largest["tuple"], largest["float"], largest["finally"]) == ("container", "number", "block")
+    # two matrices learn the task, one for both roles does not
+    two, one = (
+        float(re.search(rf"last loss with {name}: ([\d.]+)", printed)[1])
+        for name in ("w_q and w_k", "one matrix for both")
+    )
+    assert two < 0.3 and one > 1
+    assert "[1.0, 1.0]" in printed  # the mended rewriting averages values that are all 1

@@ -1,7 +1,9 @@
 """Lesson 3: its solutions and finished parts against PyTorch's own attention, autograd and probability."""
 
 import math
+import re
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -56,7 +58,7 @@ def test_scores_are_those_of_pytorchs_attention(solution, heads, b, t, s, d, dty
     q, k = normal(b, *heads, t, d, seed=1, dtype=dtype), normal(b, *heads, s, d, seed=2, dtype=dtype)
     v = torch.eye(s, dtype=dtype).expand(b, *heads, s, s)  # values that give the weights away
     weights = F.scaled_dot_product_attention(q, k, v)
-    for scores in (solution["scaled_scores"], solution["scaled_scores_early"], scaling.scaled_scores):
+    for scores in (solution["scaled_scores_early"], scaling.scaled_scores):
         torch.testing.assert_close(torch.softmax(scores(q, k), dim=-1), weights, rtol=tolerance, atol=tolerance)
 
 
@@ -80,8 +82,8 @@ def test_both_ways_of_scaling_have_the_same_gradients(solution):
         normal(2, 5, 7, seed=2, dtype=torch.float64).requires_grad_(),
     )
     late, early = (
-        torch.autograd.grad(solution[name](q, k).square().sum(), (q, k))
-        for name in ("scaled_scores", "scaled_scores_early")
+        torch.autograd.grad(scores(q, k).square().sum(), (q, k))
+        for scores in (scaling.scaled_scores, solution["scaled_scores_early"])
     )
     for one, other in zip(late, early, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
@@ -95,7 +97,7 @@ def test_the_textbook_example():
 
 def test_half_precision_overflows_late_and_not_early(solution):
     q = torch.full((1, 2, 64), 40.0, dtype=torch.float16)
-    assert solution["scaled_scores"](q, q).isinf().all()
+    assert scaling.scaled_scores(q, q).isinf().all()
     early = solution["scaled_scores_early"](q, q)
     assert early.dtype == torch.float16
     torch.testing.assert_close(early.float(), torch.full((1, 2, 2), 12_800.0), rtol=2e-3, atol=0)
@@ -105,8 +107,8 @@ def test_half_precision_overflows_late_and_not_early(solution):
 def test_both_ways_of_scaling_agree_in_half_precision_while_nothing_overflows(solution, dtype, tolerance):
     q, k = normal(2, 3, 7, seed=1), normal(2, 5, 7, seed=2)
     exact = q @ k.mT / math.sqrt(7)
-    for name in ("scaled_scores", "scaled_scores_early"):
-        scores = solution[name](q.to(dtype), k.to(dtype))
+    for way in (scaling.scaled_scores, solution["scaled_scores_early"]):
+        scores = way(q.to(dtype), k.to(dtype))
         assert scores.dtype == dtype
         torch.testing.assert_close(scores.float(), exact, rtol=tolerance, atol=tolerance)
 
@@ -188,38 +190,45 @@ def test_a_variance_that_is_off_by_a_fifth_is_rejected(solution, key, factor):
 
 @pytest.mark.parametrize("dtype, tolerance", PRECISIONS)
 @pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5), (1, 1, 1), (2, 3, 4, 6)])
-def test_the_jacobian_is_autograds(solution, shape, dtype, tolerance):
-    z = 2 * normal(*shape, seed=3, dtype=dtype)
+def test_the_backward_pass_of_softmax_is_autograds(solution, shape, dtype, tolerance):
+    z, g = 2 * normal(*shape, seed=3, dtype=dtype), normal(*shape, seed=8, dtype=dtype)
+    z.requires_grad_()
+    p = torch.softmax(z, dim=-1)
+    (target,) = torch.autograd.grad(p, z, g)
+    torch.testing.assert_close(solution["softmax_backward"](p.detach(), g), target, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5)])
+def test_the_jacobian_is_autograds(shape):
+    z = 2 * normal(*shape, seed=3)
     rows = [
         torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row)
         for row in z.reshape(-1, shape[-1])
     ]
     target = torch.stack(rows).reshape(*shape, shape[-1])
-    torch.testing.assert_close(
-        solution["softmax_jacobian"](torch.softmax(z, dim=-1)), target, rtol=tolerance, atol=tolerance
-    )
+    torch.testing.assert_close(scaling.softmax_jacobian(torch.softmax(z, dim=-1)), target, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype, tolerance", PRECISIONS)
 @pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (2, 3, 5), (1, 1, 1)])
-def test_the_largest_gradient_is_the_spectral_norm_of_autograds_jacobian(solution, shape, dtype, tolerance):
+def test_the_largest_gradient_is_the_spectral_norm_of_autograds_jacobian(shape, dtype, tolerance):
     z = 2 * normal(*shape, seed=4, dtype=dtype)
     rows = [
         torch.autograd.functional.jacobian(lambda row: torch.softmax(row, dim=-1), row)
         for row in z.reshape(-1, shape[-1])
     ]
     target = torch.linalg.svdvals(torch.stack(rows))[:, 0].reshape(shape[:-1])
-    torch.testing.assert_close(solution["largest_gradient"](z), target, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(scaling.largest_gradient(z), target, rtol=tolerance, atol=tolerance)
 
 
-def test_no_gradient_is_stretched_more_than_the_norm_says(solution):
+def test_no_gradient_is_stretched_more_than_the_norm_says():
     z, g = normal(50, 6, seed=5, dtype=torch.float64).requires_grad_(), normal(50, 6, seed=6, dtype=torch.float64)
     (passed,) = torch.autograd.grad(torch.softmax(z, dim=-1), z, g)
-    assert (passed.norm(dim=-1) <= solution["largest_gradient"](z.detach()) * g.norm(dim=-1) + 1e-12).all()
+    assert (passed.norm(dim=-1) <= scaling.largest_gradient(z.detach()) * g.norm(dim=-1) + 1e-12).all()
 
 
-def test_landmarks_of_the_largest_gradient(solution):
-    largest = solution["largest_gradient"]
+def test_landmarks_of_the_largest_gradient():
+    largest = scaling.largest_gradient
     assert largest(torch.zeros(2)).item() == pytest.approx(0.5)
     assert largest(torch.zeros(16)).item() == pytest.approx(1 / 16)
     assert largest(torch.tensor([1e4, 0.0, -1e4])).item() == 0
@@ -243,10 +252,6 @@ def test_entropy_of_even_and_of_single_weights(solution):
 # ------------------------------------------------------------------------------------- parts and the check
 
 
-def test_the_finished_part_passes_the_exercises_own_check(key):
-    assert verdict("scaled_scores", scaling.scaled_scores, key).points == LESSON["scaled_scores"].points
-
-
 @pytest.mark.parametrize("name", [exercise.name for exercise in LESSON])
 def test_nothing_written_is_calm_and_earns_nothing(key, name):
     def stub(*arguments):
@@ -256,7 +261,84 @@ def test_nothing_written_is_calm_and_earns_nothing(key, name):
     assert (judged.state, judged.points) == ("not attempted", 0)
 
 
-@pytest.mark.parametrize("name", ["scaled_scores", "scaled_scores_early"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_scores_keep_the_type_that_came_in(solution, name, dtype):
-    assert solution[name](normal(1, 2, 3, dtype=dtype), normal(1, 4, 3, dtype=dtype)).dtype == dtype
+def test_scores_keep_the_type_that_came_in(solution, dtype):
+    q, k = normal(1, 2, 3, dtype=dtype), normal(1, 4, 3, dtype=dtype)
+    for scores in (scaling.scaled_scores, solution["scaled_scores_early"]):
+        assert scores(q, k).dtype == dtype
+
+
+def test_a_head_that_is_mended_computes_pytorchs_attention_with_loaded_weights(solution):
+    torch.manual_seed(0)
+    head = solution["PortedHead"](6, 9)
+    file = {name: torch.randn(9, 6) for name in ("to_queries.weight", "to_keys.weight", "to_values.weight")}
+    head.load_state_dict(file)
+    x = torch.randn(2, 5, 6)
+    target = F.scaled_dot_product_attention(*(x @ w.T for w in file.values()))
+    torch.testing.assert_close(head(x), target, rtol=1e-5, atol=1e-5)
+
+
+def test_weights_in_the_file_and_nothing_else_is_what_a_mended_head_loads(key, solution):
+    class Kept(torch.nn.Module):
+        """The scale among the weights."""
+
+        def __init__(self, e, d):
+            super().__init__()
+            self.inner = solution["PortedHead"](e, d)
+            for name, child in self.inner.named_children():
+                setattr(self, name, child)
+            del self.inner
+            self.register_buffer("scale", torch.tensor(float(d)))
+
+        def forward(self, x):
+            q, k = self.to_queries(x), self.to_keys(x)
+            return torch.softmax(q @ k.mT / self.scale.sqrt(), dim=-1) @ self.to_values(x)
+
+    judged = verdict("PortedHead", Kept, key)
+    assert judged.points == 0 and any("holds" in aspect.says for aspect in judged.aspects)
+
+
+# ------------------------------------------------------------------------------ what the stored lesson says
+
+
+@pytest.fixture(scope="module")
+def printed():
+    cells = nbformat.read(sources(["03_scaling"])[0].notebook, as_version=4).cells
+    return "".join(o.get("text", "") for cell in cells for o in cell.get("outputs", []))
+
+
+def number(pattern, text):
+    return float(re.search(pattern, text)[1])
+
+
+def test_predictions_are_true_of_what_the_lesson_prints(printed):
+    narrow, wide = (number(rf"d = +{d}: standard deviation +([\d.]+)", printed) for d in (64, 1024))
+    assert wide / narrow == pytest.approx(4, rel=0.05)
+    assert LESSON.prediction("variance_growth").truth == "B"  # 4 times as large
+    assert 0.5e-6 < number(r"\nratio (\S+)", printed) < 2e-6
+    assert LESSON.prediction("saturated_gradient").truth == "D"  # about a millionth
+
+
+def test_the_first_figure_shows_one_key_with_all_the_weight_at_1024():
+    chance = torch.Generator().manual_seed(307)
+    tallest = {}
+    for d in (4, 64, 1024):
+        query, keys = (torch.randn(n, d, generator=chance) for n in (1, 8))
+        plain = query @ keys.T
+        tallest[d] = [torch.softmax(scores, dim=-1).max().item() for scores in (plain, plain / math.sqrt(d))]
+    assert tallest[4][0] < 0.6 and tallest[64][0] > 0.6 and tallest[1024][0] > 0.999
+    assert all(scaled < 0.6 for _, scaled in tallest.values())  # "none comes near 1"
+
+
+def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed):
+    # "without scaling, most rows let less than 0.001 through at d = 1024"
+    assert number(r"d = 1024, not scaled: (\d+)% of the rows let", printed) > 50
+    assert number(r"d = 1024, scaled: (\d+)% of the rows let", printed) == 0
+    # "No learning rate helps", and scaled the task is learned
+    assert number(r"not scaled: from [\d.]+, best of 8 rates from 1e-05 to 100: ([\d.]+)", printed) > 1
+    assert number(r"1024, scaled: from [\d.]+, best of 8 rates from 1e-05 to 100: ([\d.]+)", printed) < 0.05
+    assert number(r"difference to PyTorch's attention: (\S+)", printed) < 1e-5
+    scaled, plain = (
+        number(rf"scores {how}: mean entropy ([\d.]+)", printed) for how in ("divided by √d", "as they are")
+    )
+    assert plain < 1 < 2 < scaled  # "every row is too sharp"

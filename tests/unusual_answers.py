@@ -153,10 +153,6 @@ def sharpen(keys, query, beta):
     options = {"dim": -1}
     return torch.softmax(input=(keys * query).sum(dim=1) * beta, **options)
 """),
-    of("02", "project", "a generator unpacked", """
-def project(x, *weights):
-    return tuple(torch.tensordot(x, w, dims=1) for w in weights)
-"""),
     of("02", "attention", "match statement", """
 def attention(q, k, v):
     match (q.shape, k.shape):
@@ -183,19 +179,14 @@ class SingleHeadAttention(nn.Module):
         for_q, for_k, for_v = self.layers
         return finished_attention(for_q(x), for_k(context), for_v(context))
 """),
-    of("03", "scaled_scores", "by a power", """
-def scaled_scores(q, k):
-    *_, d = q.shape
-    return torch.einsum("...td,...sd->...ts", q, k) * d ** -0.5
-"""),
     of("03", "scaled_scores_early", "only one side", """
 def scaled_scores_early(q, k):
     return (q / math.sqrt(q.size(-1))) @ k.mT
 """),
-    of("03", "softmax_jacobian", "by an identity", """
-def softmax_jacobian(p):
-    eye = torch.eye(p.shape[-1], dtype=p.dtype, device=p.device)
-    return (eye - p[..., None, :]) * p[..., :, None]
+    of("03", "softmax_backward", "with addcmul", """
+def softmax_backward(p, g):
+    pulled = torch.mul(p, g)
+    return torch.addcmul(pulled, p, pulled.sum(-1, keepdim=True), value=-1)
 """),
     of("03", "attention_entropy", "where", """
 def attention_entropy(weights):

@@ -8,7 +8,7 @@ import torch
 
 from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 
 def ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -159,6 +159,31 @@ def sees_no_order(draw: Draw) -> tuple[Callable, torch.Tensor, torch.Tensor]:
     return (lambda x: x.flip(-1) * 2), draw.normal(2, 5, 7), draw.permutation(5, cycle=True)
 
 
+def two_things(returned: object) -> tuple[torch.Tensor, torch.Tensor]:
+    """The outputs and the weights that hurried_attention returns, or a sentence for the student."""
+    if isinstance(returned, (tuple, list)) and len(returned) == 2:
+        return tuple(returned)
+    told = f"{len(returned)} things" if isinstance(returned, (tuple, list)) else f"a {type(returned).__name__}"
+    raise Unmet(f"Your code returns {'None' if returned is None else told}; two are needed: the outputs, the weights.")
+
+
+def hurried(place: int) -> Probe:
+    """A probe: the outputs (0) or the weights (1), for inputs of several sizes."""
+
+    def probe(attention: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+        found = {"result": two_things(attention(*sentences(draw)))[place]}
+        for said, inputs in SMALL.items():
+            found[said] = two_things(attention(*inputs(draw.named(said))))[place]
+        return found
+
+    return probe
+
+
+def outputs_and_weights(attention: Answer, draw: Draw) -> Callable:
+    """hurried_attention as a function that gives one tensor."""
+    return lambda x: torch.cat(two_things(attention(x)), dim=-1)
+
+
 SMALL = {
     "with a batch of one": one_sentence,
     "with a single position": one_position,
@@ -230,6 +255,18 @@ LESSON = Lesson(
             ),
         ),
         Exercise(
+            "hurried_attention",
+            stars=2,
+            minutes=7,
+            mend=True,
+            aspects=(
+                Aspect("outputs", 1, hurried(0), axes="b t e", picture=True),
+                Aspect("weights", 1, hurried(1), axes="b t t", picture=True),
+                gradient(0.5, sentences, via=outputs_and_weights),
+                any_device(0.5, sentences, via=outputs_and_weights),
+            ),
+        ),
+        Exercise(
             "equivariance_gap",
             stars=2,
             minutes=10,
@@ -241,6 +278,34 @@ LESSON = Lesson(
                 input_left_alone(0.5, sees_order),
                 any_device(0.5, sees_order),
             ),
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "ten_times",
+            truth="C",
+            says={
+                "A": "Dividing by the sum cancels a factor of the *powers*. A factor inside the exponential is another"
+                " matter: a lead of 2 in a score becomes a lead of 200, and the ratio of two weights goes from e² to"
+                " e²⁰⁰.",
+                "B": "That happens when the vectors are made shorter: the first line, with 0.1, is nearly even. Longer"
+                " vectors have scores that lie further apart, and softmax sharpens.",
+                "C": "Every score grows a hundredfold, and so does every difference between two scores. Softmax turns"
+                " differences into ratios, and one word is left in each row. How long vectors are decides how soft the"
+                " average is; lesson 3 is about that.",
+            },
+        ),
+        Prediction(
+            "shuffled_words",
+            truth="B",
+            says={
+                "A": "In language it should be. But the sum runs over all words, and a sum does not depend on the order"
+                " of its terms: the word has the same company as before, wherever it sits.",
+                "B": "The output of a word is a sum over all words of the sentence, and a sum has no order. The output"
+                " moves with its word, and changes by rounding alone.",
+                "C": "The weights are made from the vectors themselves, not from their places. What belongs to a word"
+                " moves with the word.",
+            },
         ),
     ),
 )

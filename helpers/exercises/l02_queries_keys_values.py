@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import Unmet, Via, any_device, built, gradient, input_left_alone, parameters, values
+from helpers.exercises.aspects import Via, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 
 def entries(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -85,61 +85,9 @@ def stored_with_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
     return *stored(draw), 2.5
 
 
-def to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Nothing is square, and values are wider than queries and keys."""
-    return draw.normal(2, 5, 4), draw.normal(4, 3), draw.normal(4, 3), draw.normal(4, 6)
-
-
 def stored_with_small_beta(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
     """The same with a β of 0.7."""
     return *stored(draw), 0.7
-
-
-def one_to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A batch of one."""
-    return draw.normal(1, 5, 4), draw.normal(4, 3), draw.normal(4, 3), draw.normal(4, 6)
-
-
-def one_position_to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Sequences of a single vector, projected to a width of one."""
-    return draw.normal(2, 1, 4), draw.normal(4, 1), draw.normal(4, 1), draw.normal(4, 1)
-
-
-def square_to_project(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """All widths alike, and the number of positions too: a transposed matrix fits as well."""
-    return draw.normal(2, 4, 4), draw.normal(4, 4), draw.normal(4, 4), draw.normal(4, 4)
-
-
-def three_things(returned: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The three tensors that project returns, or a sentence for the student."""
-    if isinstance(returned, (tuple, list)) and len(returned) == 3:
-        return returned
-    told = f"{len(returned)} things" if isinstance(returned, (tuple, list)) else f"a {type(returned).__name__}"
-    raise Unmet(f"Your code returns {'None' if returned is None else told}; three tensors are needed: return q, k, v.")
-
-
-MORE_TO_PROJECT = {
-    "with a batch of one": one_to_project,
-    "with a single position and a width of one": one_position_to_project,
-    "with square matrices": square_to_project,
-}
-
-
-def projection(place: int) -> Probe:
-    """A probe: one of the three tensors, for inputs of several sizes."""
-
-    def probe(project, draw):
-        found = {"result": three_things(project(*to_project(draw)))[place]}
-        for said, inputs in MORE_TO_PROJECT.items():
-            found[said] = three_things(project(*inputs(draw.named(said))))[place]
-        return found
-
-    return probe
-
-
-def joined(project: Answer, draw: Draw) -> Callable:
-    """project as a function that gives one tensor."""
-    return lambda *inputs: torch.cat(tuple(three_things(project(*inputs))), dim=-1)
 
 
 def three(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -243,6 +191,21 @@ A_SECOND_SEQUENCE = heads(
 
 FINISHED = "It holds this exercise's answer, for later lessons to build on. Here the point is to write it yourself."
 
+READY_MADE = {
+    "finished_attention": FINISHED,
+    "scaled_dot_product_attention": (
+        "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
+        "not to). Write the two products and the softmax yourself, here and once."
+    ),
+}
+DIFFERENT_SIZES = {
+    "with a batch of one": one_in_the_batch,
+    "with a single query": one_query,
+    "with a single key": one_key,
+    "with as many keys as queries": as_many_keys,
+    "with one query far longer than the others": one_query_far_longer,
+}
+
 LESSON = Lesson(
     "02_queries_keys_values",
     "Three roles for every vector",
@@ -269,26 +232,14 @@ LESSON = Lesson(
         ),
         Exercise(
             "sharpen",
-            stars=1,
-            minutes=6,
+            stars=2,
+            minutes=7,
             aspects=(
                 Aspect("values", 1, softly_sharpened, axes="s"),
                 Aspect("from average to lookup", 0.5, from_average_to_lookup, axes="s"),
                 gradient(0.5, stored_with_beta, also={"at beta = 0.7": stored_with_small_beta}),
                 input_left_alone(0.5, stored_with_beta),
                 any_device(0.5, stored_with_beta),
-            ),
-        ),
-        Exercise(
-            "project",
-            stars=1,
-            minutes=5,
-            aspects=(
-                Aspect("queries", 0.5, projection(0), axes="b t d", picture=True),
-                Aspect("keys", 0.5, projection(1), axes="b t d", picture=True),
-                Aspect("values", 0.5, projection(2), axes="b t v", picture=True),
-                gradient(0.25, to_project, via=joined),
-                any_device(0.25, to_project, via=joined),
             ),
         ),
         Exercise(
@@ -299,13 +250,7 @@ LESSON = Lesson(
                 values(
                     2,
                     three,
-                    also={
-                        "with a batch of one": one_in_the_batch,
-                        "with a single query": one_query,
-                        "with a single key": one_key,
-                        "with as many keys as queries": as_many_keys,
-                        "with one query far longer than the others": one_query_far_longer,
-                    },
+                    also=DIFFERENT_SIZES,
                     axes="b t v",
                     picture=True,
                 ),
@@ -313,13 +258,7 @@ LESSON = Lesson(
                 input_left_alone(0.5, three),
                 any_device(0.5, three),
             ),
-            forbidden={
-                "finished_attention": FINISHED,
-                "scaled_dot_product_attention": (
-                    "PyTorch's own function is this exercise, finished (and scaled, unless it is told "
-                    "not to). Write the two products and the softmax yourself, here and once."
-                ),
-            },
+            forbidden=READY_MADE,
         ),
         Exercise(
             "SingleHeadAttention",
@@ -332,6 +271,55 @@ LESSON = Lesson(
                 gradient(0.5, two_sequences, via=HEAD, weights=True),
                 any_device(0.5, two_sequences, via=HEAD),
             ),
+        ),
+        Exercise(
+            "rewritten_attention",
+            stars=2,
+            minutes=7,
+            mend=True,
+            aspects=(
+                values(2, three, also=DIFFERENT_SIZES, axes="b t v", picture=True),
+                gradient(0.5, three),
+                any_device(0.5, three),
+            ),
+            forbidden=READY_MADE,
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "longer_query",
+            truth="C",
+            says={
+                "A": "A search engine could be built that way, by dividing every vector by its length. The dot product"
+                " does not: it is twice as large for a query that is twice as long.",
+                "B": "The scores double. The weights cannot, all of them: they add up to 1.",
+                "C": "Every score is doubled, and with it every difference of two scores. The ratio of two weights is e"
+                " to that difference: it is squared. So the length of a query does what β = 2 did.",
+            },
+        ),
+        Prediction(
+            "mutual",
+            truth="C",
+            says={
+                "A": "It would be, if the two wishes were independent and each as likely as not. They are not"
+                " independent: both compare with the same number x₀·x₁.",
+                "B": "It does not even happen in one of 100,000, and the next section says why it cannot.",
+                "C": "x₀·x₁ is at most the product of the two lengths, and so never larger than both of their squares:"
+                " one of the two always matches itself at least as well. With two different matrices the same pairs"
+                " manage it, as the second line shows.",
+            },
+        ),
+        Prediction(
+            "shuffled_context",
+            truth="B",
+            says={
+                "A": "That was so when the words that ask were shuffled. Here they stay where they are, and so do their"
+                " outputs; only what they look at has moved.",
+                "B": "Keys and values move together, and the sum over j does not depend on the order of its terms. A"
+                " dictionary has no first entry.",
+                "C": "The weights move with the keys, and the values with them: each value gets the weight that it had"
+                " before. The sum is the same, up to rounding.",
+            },
         ),
     ),
 )

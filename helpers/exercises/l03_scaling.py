@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, values
+from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, parameters, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction
 
 # ------------------------------------------------------------------------------------------ score_variance
 #
@@ -246,7 +246,7 @@ def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return vectors(3), vectors(5)
 
 
-# -------------------------------------------------------------------------------- Jacobian, entropy, norm
+# ------------------------------------------------------------------------------------ entropy
 
 
 def weights(draw: Draw) -> tuple[torch.Tensor]:
@@ -316,50 +316,109 @@ def scores(draw: Draw) -> tuple[torch.Tensor]:
     return (1.5 * draw.normal(2, 3, 5),)
 
 
-def one_row_of_scores(draw: Draw) -> tuple[torch.Tensor]:
-    """Scores (6,), no batch."""
-    return (1.5 * draw.normal(6),)
+# ------------------------------------------------------------------------------------ softmax_backward
 
 
-def scores_of_a_batch_of_one(draw: Draw) -> tuple[torch.Tensor]:
-    """One matrix of scores, (1, 4, 3)."""
-    return (1.5 * draw.normal(1, 4, 3),)
+def weights_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights (2, 3, 5), and a gradient with respect to them whose rows have means that differ from 0."""
+    return (*weights(draw), draw.normal(2, 3, 5, std=2.0) + draw.uniform(1, 2, 2, 3, 1))
 
 
-def scores_of_one_query(draw: Draw) -> tuple[torch.Tensor]:
+def one_row_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """A distribution (6,) and its gradient, no batch."""
+    return (*one_row_of_weights(draw), draw.normal(6, std=2.0) + 1.5)
+
+
+def a_batch_of_one_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """One matrix of weights, (1, 4, 3)."""
+    return (*weights_of_a_batch_of_one(draw), draw.normal(1, 4, 3, std=2.0) + 1.0)
+
+
+def one_query_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """One row for each of the batch, (2, 1, 4)."""
-    return (1.5 * draw.normal(2, 1, 4),)
+    return (*weights_of_one_query(draw), draw.normal(2, 1, 4, std=2.0) + 1.0)
 
 
-def square_scores(draw: Draw) -> tuple[torch.Tensor]:
+def square_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """As many queries as keys, (2, 4, 4)."""
-    return (1.5 * draw.normal(2, 4, 4),)
+    return (*square_weights(draw), draw.normal(2, 4, 4, std=2.0) + 1.0)
 
 
-def scores_of_heads(draw: Draw) -> tuple[torch.Tensor]:
-    """Scores with an axis for heads, (2, 3, 4, 5)."""
-    return (1.5 * draw.normal(2, 3, 4, 5),)
+def heads_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights with an axis for heads, (2, 3, 4, 5)."""
+    return (*weights_of_heads(draw), draw.normal(2, 3, 4, 5, std=2.0) + 1.0)
 
 
-def scores_apart(draw: Draw) -> tuple[torch.Tensor]:
-    """Rows of five scores that differ: the largest singular value of their Jacobian is one of a kind."""
-    ladder = torch.tensor([2.0, 1.2, 0.3, -0.5, -1.4], device=draw.device)
-    rows = [ladder[draw.permutation(5)] for _ in range(6)]
-    return (torch.stack(rows).reshape(2, 3, 5) + draw.uniform(-0.2, 0.2, 2, 3, 5),)
+def one_key_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """All the weight there is on the only key, (2, 3, 1): nothing gets through."""
+    return (*weights_on_one_key(draw), draw.normal(2, 3, 1, std=2.0) + 1.0)
 
 
-FURTHER_SCORES = {
-    "with a batch of one": scores_of_a_batch_of_one,
-    "with a single query": scores_of_one_query,
-    "with as many queries as keys": square_scores,
-    "with an axis for heads": scores_of_heads,
+FURTHER_GRADIENTS = {
+    "with a batch of one": a_batch_of_one_and_gradient,
+    "with a single query": one_query_and_gradient,
+    "with as many queries as keys": square_and_gradient,
+    "with an axis for heads": heads_and_gradient,
+    "with a single key": one_key_and_gradient,
 }
 
 
-def large_scores(draw: Draw) -> tuple[torch.Tensor]:
-    """Differences as in any row, far from 0: near +10,000 and near −10,000."""
-    offsets = torch.tensor([10_000.0, -10_000.0, 0.0], device=draw.device).reshape(1, 3, 1)
-    return ((1.5 * draw.normal(2, 3, 5)).round() + offsets,)
+def from_scores_with_gradient(answer: Answer, draw: Draw) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """The answer as a function of scores and g; see `from_scores`."""
+    return lambda scores, g: answer(torch.softmax(scores, dim=-1), g)
+
+
+def scores_and_gradient(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores (2, 3, 5) and a gradient with respect to their weights."""
+    return (*scores(draw), draw.normal(2, 3, 5, std=2.0) + 1.0)
+
+
+# ------------------------------------------------------------------------------------------ PortedHead
+
+
+def loaded(e: int, d: int) -> Callable[[Answer, Draw], torch.nn.Module]:
+    """The head, built as ``PortedHead(e, d)``, with the three matrices of a trained model loaded into it."""
+
+    def via(answer: Answer, draw: Draw) -> torch.nn.Module:
+        head = answer(e, d)
+        if not isinstance(head, torch.nn.Module):
+            raise Unmet(f"PortedHead(e, d) gives a {type(head).__name__}; it has to be a torch.nn.Module.")
+        file = {f"to_{role}.weight": 1.5 * draw.named(role).normal(d, e) / e**0.5 for role in ROLES}
+        try:
+            told = head.to(draw.device).load_state_dict(file, strict=False)
+        except RuntimeError:
+            raise Unmet(f"{NOT_LOADED} One of yours has another shape.") from None
+        if told.missing_keys or told.unexpected_keys:
+            besides, lacking = (", ".join(keys) or "nothing" for keys in told)
+            raise Unmet(f"{NOT_LOADED} Your head has besides: {besides}. It lacks: {lacking}.")
+        return head.train()
+
+    return via
+
+
+ROLES = ("queries", "keys", "values")
+NOT_LOADED = (
+    "The trained weights no longer load: the file holds to_queries.weight, to_keys.weight and to_values.weight, each"
+    " (d, e), and nothing else."
+)
+HEAD, NARROW, AS_WIDE = loaded(6, 9), loaded(5, 2), loaded(4, 4)
+
+
+def sequence(draw: Draw) -> tuple[torch.Tensor]:
+    """Sequences (2, 4, 6): the width of the model is not that of the head, nor the number of positions."""
+    return (draw.normal(2, 4, 6),)
+
+
+def as_loaded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The outputs of heads of several sizes, with weights that were loaded."""
+    one, narrow, wide = draw.named("one"), draw.named("narrow"), draw.named("as wide")
+    return {
+        "result": HEAD(answer, draw)(*sequence(draw)),
+        "with a batch of one": HEAD(answer, one)(one.normal(1, 5, 6)),
+        "with a single position": HEAD(answer, one)(one.normal(2, 1, 6)),
+        "with d smaller than e": NARROW(answer, narrow)(narrow.normal(2, 3, 5)),
+        "with d as large as e": AS_WIDE(answer, wide)(wide.normal(2, 4, 4)),
+    }
 
 
 LESSON = Lesson(
@@ -373,18 +432,6 @@ LESSON = Lesson(
             aspects=(
                 Aspect("values", 2, near_the_width, rtol=FIVE),
                 Aspect("drawn from the generator", 1, from_the_generator, side=True),
-            ),
-        ),
-        Exercise(
-            "scaled_scores",
-            stars=1,
-            minutes=5,
-            aspects=(
-                values(1, queries_and_keys, also=SMALL, axes="b t s", picture=True),
-                values(0.5, with_heads, also={"with a single head": one_head}, name="several heads", axes="b h t s"),
-                gradient(0.5, queries_and_keys),
-                input_left_alone(0.5, queries_and_keys),
-                any_device(0.5, queries_and_keys),
             ),
         ),
         Exercise(
@@ -402,15 +449,15 @@ LESSON = Lesson(
             ),
         ),
         Exercise(
-            "softmax_jacobian",
+            "softmax_backward",
             stars=2,
-            minutes=10,
+            minutes=12,
             aspects=(
-                values(1.5, weights, also=FURTHER_WEIGHTS, axes="b t s s", picture=True),
-                values(1, one_row_of_weights, name="a single row", axes="s s", picture=True),
-                gradient(0.5, scores, via=from_scores),
-                input_left_alone(0.5, weights),
-                any_device(0.5, weights),
+                values(2, weights_and_gradient, also=FURTHER_GRADIENTS, axes="b t s", picture=True),
+                values(1, one_row_and_gradient, name="a single row", axes="s"),
+                gradient(1, scores_and_gradient, via=from_scores_with_gradient),
+                input_left_alone(0.5, weights_and_gradient),
+                any_device(0.5, weights_and_gradient),
             ),
         ),
         Exercise(
@@ -426,17 +473,47 @@ LESSON = Lesson(
             ),
         ),
         Exercise(
-            "largest_gradient",
-            stars=3,
-            minutes=12,
+            "PortedHead",
+            stars=2,
+            minutes=8,
+            mend=True,
             aspects=(
-                values(1.5, scores, also=FURTHER_SCORES, axes="b t", rtol=1e-3),
-                values(1, one_row_of_scores, name="a single row", rtol=1e-3),
-                values(1, large_scores, name="large scores", axes="b t", rtol=1e-3),
-                gradient(0.5, scores_apart, rtol=5e-3, atol=1e-3),
-                input_left_alone(0.5, scores),
-                any_device(0.5, scores),
+                Aspect("as the trained model computes", 1.5, as_loaded, axes="b t d", picture=True),
+                parameters(0.5, via=HEAD),
+                gradient(0.5, sequence, via=HEAD, weights=True),
+                any_device(0.5, sequence, via=HEAD),
             ),
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "variance_growth",
+            truth="B",
+            says={
+                "A": "The terms do cancel, and that is why the mean stays 0. But they cancel less and less exactly: a"
+                " sum of random signs moves away from 0, by about the root of the number of its terms.",
+                "B": "Random signs cancel in part: a sum of 16 times as many terms is √16 = 4 times as large. The"
+                " variance, its square, grows 16 times, in proportion to d.",
+                "C": "It would, if all terms had the same sign. Here about half are negative, and what is left over"
+                " grows with the root of their number.",
+                "D": "The square of 16 is too much even for terms of one sign, which would give 16. With random signs"
+                " it is the root, 4.",
+            },
+        ),
+        Prediction(
+            "saturated_gradient",
+            truth="D",
+            says={
+                "A": "That holds where the loss is the logarithm of the weight (question 1 at the end of the lesson)."
+                " Of the weight itself the derivative is p(1 − p), and at a weight of a ten-millionth that is next to"
+                " nothing.",
+                "B": "The nudge is the same, the response is not: the derivative of a weight is p(1 − p), at most ¼,"
+                " and next to nothing when p is near 0 or 1.",
+                "C": "The right direction, and far from enough. The weight of the second key falls exponentially with"
+                " the lead of the first, from e⁻² to e⁻¹⁶, and its derivative falls with it.",
+                "D": "The derivative is p(1 − p), so it falls with the weight: from about e⁻² to about e⁻¹⁶. Where"
+                " attention is most sure of itself, it can be corrected least.",
+            },
         ),
     ),
 )

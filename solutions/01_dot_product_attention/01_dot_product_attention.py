@@ -14,22 +14,22 @@
 # %% [markdown]
 # # 1 · A weighted average that picks its own weights
 #
-# Everything a transformer does between one word and another rests on one operation, and that operation is
-# small: compare every vector with every other one, and replace each by a weighted average of them all. This
-# lesson builds it from a dot product.
+# Everything that passes from one word to another in a transformer passes through one operation, and that operation is
+# small: compare every vector with every other one, and replace each by a weighted average of them all. This lesson
+# builds it from a dot product.
 #
 # | | |
 # |---|---|
 # | **You will build** | self-attention in its barest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
-# | **It takes** | about 70 minutes: five exercises, 18 points |
+# | **It takes** | about 75 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | in seconds, on any laptop |
 #
 # Letters mean the same on every page of the course: b is the batch, t the number of positions, e the width of a
 # vector. They are all in [one table](../../site/notation.md).
 #
-# Under each exercise stands a check. Run it as often as you like: it says what holds, what does not, and what
-# to look at. Run the next cell first.
+# Under each exercise is a check. Run it as often as you like: it says what holds, what does not, and what to look at.
+# A prediction carries no points: commit to an answer, then run the cell that shows the truth. Run the next cell first.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -46,13 +46,14 @@ check = start("01_dot_product_attention")
 # %% [markdown]
 # ## A dot product is a match
 #
-# Suppose you recommend films. Describe each film by two numbers, how romantic it is and how much happens in it,
-# and each viewer by two numbers as well: how much they care for either. Negative numbers are allowed, and mean
-# the opposite: a film without a trace of romance, a viewer who cannot stand it.
+# Suppose you recommend films. Describe each film by two numbers, how romantic it is and how much action it has, and
+# each viewer by two numbers as well: how much they like either. Negative numbers are allowed, and mean the opposite: a
+# film without a trace of romance, a viewer who cannot stand it.
 #
-# How well do viewer $u$ and film $f$ go together? Multiply feature by feature and add up:
+# How well do viewer $u$ and film $f$ go together? Multiply feature by feature and add up, which is their
+# [dot product](../../site/glossary.md#dot-product):
 #
-# $$\text{match}(u, f) \;=\; u \cdot f \;=\; \sum_k u_k\, f_k .$$
+# $$\text{match}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
 #
 # Each feature votes. Where the **signs** agree, the product is positive and speaks for the film; where they
 # differ, it speaks against. The **sizes** say how loudly: a feature that a viewer is indifferent to, near 0,
@@ -75,8 +76,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row a viewer. Blue is positive, orange negative, and darker is larger; the number says how much. On the left, what each
-# viewer cares for; on the right, the dot products of viewers and films.
+# **How to read it.** One row a viewer. Blue is positive, orange negative, and darker is larger; the number says how
+# much. On the left, what each viewer cares for; on the right, the dot products of viewers and films.
 #
 # </div>
 #
@@ -87,12 +88,12 @@ plt.show()
 # %% [markdown]
 # ## Let the numbers be learned
 #
-# There is a catch: nobody will sit down and annotate millions of films. But many viewers have rated *some* films,
-# and that is enough. Make the descriptions themselves the parameters, start them at random, and ask that the
+# There is a catch: millions of films would have to be described by hand. But many viewers have rated *some* films, and
+# that is enough. Make the descriptions themselves the parameters, start them at random, and ask that the
 # dot products come out like the ratings we know. Gradient descent finds the descriptions.
 #
-# Write $U$ for the viewers' vectors, of shape (users, k), and $F$ for the films', of shape (films, k). All predicted
-# ratings at once are $U F^\top$, of shape (users, films). The error may be taken over the ratings that exist
+# Write $U$ for the viewers' vectors, of shape (users, 2), and $F$ for the films', of shape (films, 2). All predicted
+# ratings at once are $U F^\top$, of shape (users, films). The error is taken over the ratings that exist
 # and over no others; the empty cells of the table are not zeros, they are unknown:
 #
 # $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - r_{uf}\big)^2 .$$
@@ -121,7 +122,7 @@ plt.show()
 def masked_squared_error(users, films, ratings, seen):
     """The loss of the factorisation.
 
-    users: (users, k). films: (films, k).
+    users: (users, features). films: (films, features).
     ratings: (users, films). seen: (users, films), booleans.
     Returns a tensor of shape (): the mean of (u·f − r)² over the entries where seen is True.
     """
@@ -134,9 +135,10 @@ def masked_squared_error(users, films, ratings, seen):
 check(masked_squared_error)
 
 # %% [markdown]
-# Now train with it. The films below are real and their 200 viewers are made up: each cares about two things, romance
-# against action and light against serious, and rates by these two and some noise. Each has seen about a third of the
-# films. The training sees only the ratings: no genre, no description.
+# Now train with it. The films below are real; their 200 viewers, and what each film is like, are made up. Each viewer
+# rates by two things, romance against action and light against serious, plus noise, and has seen about a third of the
+# films. So there *are* two features to find, because we put them there. The training sees only the ratings: the
+# question is whether it gets the two back.
 
 # %% tags=["show"]
 known = film_ratings()
@@ -166,25 +168,26 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film, at its two learned numbers, turned by a singular value decomposition (SVD)
-# so that the direction in which predictions vary most lies flat. (Any rotation of users and films together predicts the
-# same ratings, so this one is as good as another.) Films that the same people liked lie close together. Follow the
-# horizontal axis from one end to the other: romance at one end, action at the other. Across it, light films part from
-# serious ones. These are the two things by which our viewers rated; the model got them back from the ratings alone.
+# **How to read it.** Each point is a film, at its two learned numbers. Any rotation of users and films together
+# predicts the same ratings; this one was chosen so that the horizontal axis is the direction in which the predictions
+# vary most (found by a [singular value decomposition](../../site/glossary.md#singular-value-decomposition), SVD). Along
+# it: romance at one end, action at the other. Across it: light films and serious ones. These are the two things by
+# which our viewers rated.
 #
 # </div>
 #
-# This is **matrix factorisation**, and it was long the heart of film recommenders (Koren, Bell and Volinsky, 2009;
-# their figure 3 shows the factors learned from real ratings). What matters here is the pattern behind it: *give
-# everything a vector, let dot products be the matches, and learn the vectors from what the matches should have been.*
+# This is **matrix factorisation**. Made-up ratings can only give back what was put into them; for the factors that real
+# ratings hold, see figure 3 of [Koren, Bell and Volinsky, 2009](https://doi.org/10.1109/MC.2009.263). What matters here
+# is the pattern: *give everything a vector, let dot products be the matches, and learn the vectors from what the
+# matches should have been.*
 
 # %% [markdown]
 # ## The same move for words
 #
 # Give every word a vector, then, and let dot products say how much two words have to do with each other. The vectors
-# below were learned in the second it took to run the cell, from the text that comes with every Python: its own reference
-# manual. Words that keep the same company got similar vectors. Each vector has e = 40 components and length 2, so a
-# word's product with itself is 4, and that is the most there is.
+# below were learned in the second it took to run the cell, from the text that comes with every Python: its own
+# reference manual. Words with similar neighbours got similar vectors. Each vector has e = 40 components and length 2,
+# so a word's product with itself is 4, and that is the largest there is.
 
 # %% tags=["show"]
 vocabulary, vectors = word_vectors()
@@ -194,7 +197,7 @@ for word in ["integer", "list", "import", "loop"]:
     print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in matches))
 
 # %% [markdown]
-# Nobody told these vectors that *integer* and *float* are alike. The manual uses them alike, and the dot products noticed.
+# No dictionary was involved: the manual uses *integer* and *float* in similar places, and the dot products show it.
 #
 # ## From pairs to a sentence
 #
@@ -203,17 +206,18 @@ for word in ["integer", "list", "import", "loop"]:
 #
 # $$w'_{ij} \;=\; x_i \cdot x_j .$$
 #
-# These are the **raw weights**, also called **scores**, a matrix of shape (t, t). The prime says that they are not
-# finished: they may be negative, and they do not add up to anything in particular. In practice sentences come in
-# batches, $x$ has shape (b, t, e), and each sentence of the batch gets a matrix of its own: (b, t, t).
+# These are the **raw weights**, also called [**scores**](../../site/glossary.md#scores), a matrix of shape (t, t). The
+# prime says that they are not finished: they may be negative, and they do not add up to anything in particular. In
+# practice sentences come in batches, $x$ has shape (b, t, e), and each sentence of the batch gets a matrix of its own:
+# (b, t, t).
 #
 # As a loop, which is how to think of it and not how to write it:
 #
 # ```python
-# for k in range(b):                # each sentence for itself
+# for row in range(b):              # each sentence by itself
 #     for i in range(t):            # each position ...
 #         for j in range(t):        # ... against each position
-#             raw[k, i, j] = (x[k, i] * x[k, j]).sum()
+#             raw[row, i, j] = (x[row, i] * x[row, j]).sum()
 # ```
 #
 # Three loops around a sum of products: that is a matrix product. It only has to be the right one.
@@ -232,8 +236,8 @@ for word in ["integer", "list", "import", "loop"]:
 # </details>
 # <details><summary>Hint 2: turning one axis pair and leaving the batch alone</summary>
 #
-# `x.T` would turn all three axes. `x.transpose(1, 2)` exchanges two of them; `@` multiplies the last two axes and carries
-# the batch along.
+# `x.T` would turn all three axes. `x.transpose(1, 2)` exchanges two of them; `@` multiplies the last two axes and
+# carries the batch along.
 #
 # </details>
 # </div>
@@ -243,7 +247,7 @@ def raw_weights(x):
     """All dot products between the vectors of each sentence.
 
     x: (b, t, e).
-    Returns (b, t, t): entry [k, i, j] is the dot product of x[k, i] and x[k, j].
+    Returns (b, t, t): entry [row, i, j] is the dot product of x[row, i] and x[row, j].
     """
     ### BEGIN SOLUTION
     return x @ x.transpose(1, 2)
@@ -255,7 +259,8 @@ check(raw_weights)
 # %% [markdown]
 # ## Weights that add up to one
 #
-# A weighted average needs weights that are positive and add up to 1. **Softmax** makes such weights out of any numbers:
+# A weighted average needs weights that are positive and add up to 1. [**Softmax**](../../site/glossary.md#softmax)
+# makes such weights out of any numbers:
 #
 # $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_{j'} \exp w'_{ij'}} .$$
 #
@@ -263,7 +268,7 @@ check(raw_weights)
 # row $i$ holds the weights that make output $i$, so it is the row that has to be a set of shares.
 #
 # One more thing, and it is the difference between a formula and a program. $e^{89}$ is already too large for a 32-bit
-# float; it becomes infinite, and ∞/∞ is not a number. Scores of 89 are nothing unusual. But softmax does not change when the
+# float; it becomes infinite, and ∞/∞ is not a number. Scores of 89 do occur. But softmax does not change when the
 # same amount $m$ is taken off every score of a row, because $e^{-m}$ cancels:
 #
 # $$\frac{e^{w'_{ij} - m}}{\sum_{j'} e^{w'_{ij'} - m}} \;=\; \frac{e^{-m}\, e^{w'_{ij}}}{e^{-m} \sum_{j'} e^{w'_{ij'}}} .$$
@@ -275,8 +280,8 @@ check(raw_weights)
 #
 # **Exercise 3 · `row_softmax`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Write softmax over the last axis, from `exp` and `sum`. It has to stay finite when scores are as large as ±10,000, and must leave
-# the caller's tensor as it was.
+# Write softmax over the last axis, from `exp` and `sum`. It has to stay finite when scores are as large as ±10,000, and
+# must leave the caller's tensor as it was.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
@@ -332,30 +337,71 @@ plt.show()
 # </div>
 
 # %% [markdown]
+# <div class="card">
+#
+# **Prediction · `ten_times`** &nbsp; 1 minute · no points
+#
+# Multiply every vector of the sentence by 10, and compute the weights again. What happens to them?
+#
+# - **A.** Nothing: softmax divides by the sum, so a common factor cancels.
+# - **B.** They become more even.
+# - **C.** In nearly every row one word takes all the weight, or shares it with a word of the same vector.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "ten_times", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+ten_times = "C"
+### STUDENT GETS
+# ten_times = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+for factor in (0.1, 1, 10):
+    scaled = torch.softmax((factor * x) @ (factor * x).mT, dim=-1)[0]    # (t, t)
+    row = [round(weight, 2) for weight in scaled[sentence.index("loop")].tolist()]
+    print(f"{factor:>3} times: the row of loop is {row}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_ten_times", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("ten_times", ten_times)
+
+# %% [markdown]
 # ## Self-attention
 #
-# What remains is the average itself. Output $i$ is the sum of all inputs, each with its weight:
+# What remains is the average itself. This is how one output is made, here the third of four:
+
+# %% tags=["show"]
+plots.diagrams.one_output_row()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From top to bottom: the inputs; the dot product of each with $x_2$; the softmax of these four
+# numbers; and the inputs once more, each times its weight, added up to $y_2$. The other three outputs are made alike.
+#
+# </div>
+#
+# In symbols, output $i$ is the sum of all inputs, each with its weight:
 #
 # $$y_i \;=\; \sum_j w_{ij}\, x_j .$$
 #
-# As a loop once more. This is the readable truth; keep it in mind when the fast version gets clever.
+# As a loop once more: slow, and easy to read. The fast version has to agree with it.
 
 # %%
 def self_attention_in_loops(x):
     """x: (b, t, e). Returns (b, t, e), slowly."""
     b, t, e = x.shape
     y = torch.zeros_like(x)
-    for k in range(b):
+    for row in range(b):
         for i in range(t):
-            raw = torch.stack([x[k, i] @ x[k, j] for j in range(t)])
+            raw = torch.stack([x[row, i] @ x[row, j] for j in range(t)])
             weights = torch.softmax(raw, dim=0)
             for j in range(t):
-                y[k, i] += weights[j] * x[k, j]
+                y[row, i] += weights[j] * x[row, j]
     return y
 
 # %% [markdown]
 # The inner sum runs over $j$: a row of $w$ times a column of $x$. For all $i$ at once that is a second matrix product,
-# (t, t) times (t, e), and self-attention is complete:
+# (t, t) times (t, e), and [self-attention](../../site/glossary.md#self-attention) is complete:
 #
 # $$Y \;=\; \operatorname{softmax}\!\big(X X^\top\big)\, X .$$
 
@@ -412,60 +458,128 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow leads from an input to its output. The shaded shape is the smallest convex one that
-# holds all inputs, and no output ever leaves it: an average with positive weights cannot. The two longest vectors move
-# least, since $x_i \cdot x_i$ is the square of a length and hard to beat. Shorter ones are drawn towards longer ones
-# that point their way.
+# **How to read it.** Each arrow leads from an input to its output. The shaded shape is the convex hull of the inputs,
+# the smallest convex shape that holds them all. No output leaves it: an average with positive weights cannot. The two
+# longest vectors move least, since $x_i \cdot x_i$ is the square of a length and hard to beat. Shorter ones are drawn
+# towards longer ones that point their way.
 #
 # </div>
 
 # %% [markdown]
-# ## Spot the bug
+# ## The same thing, written in a hurry
 #
-# This runs. It raises nothing, its output has the right shape, and its numbers look like any others. It was written in
-# a hurry. What is wrong?
-
-# %% tags=["show", "nbval-check-output"]
-def hurried_attention(x):
-    raw = x @ x.transpose(1, 2)
-    weights = torch.softmax(raw, dim=1)
-    return weights @ x, weights
-
-_, hurried = hurried_attention(torch.ones(1, 3, 2) * torch.tensor([[[0.0], [1.0], [2.0]]]))
-print("rows sum to", [round(total, 2) for total in hurried[0].sum(dim=1).tolist()])
-print("columns sum to", [round(total, 2) for total in hurried[0].sum(dim=0).tolist()])
-
-# %% [markdown]
-# <details><summary>The answer, once you have one</summary>
-#
-# `dim=1` is the first of the two t axes: the softmax runs down the **columns**. Now every *input* hands out exactly one unit of attention, and an
-# output may get 0.1 of it or 2.6; it is no longer an average, and it can leave the hull. On a batch of (b, t, t) every axis but the batch has the same length,
-# so no shape complains. It happens to working programmers, and the loss even goes down while it does. `dim=-1` says what is meant.
-#
-# </details>
-
-# %% [markdown]
-# ## A set, not a sequence
-#
-# Nothing in $\operatorname{softmax}(X X^\top) X$ mentions a position. Output $i$ depends on *which* vectors are there, not on where they
-# stand. So if you permute the inputs, the outputs are the same ones, permuted alike:
-#
-# $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
-#
-# That property is called **permutation equivariance**. To self-attention, *dog bites man* and *man bites dog* are the same three
-# words. A claim like this should be measured; write the instrument.
+# The next function does the work of exercise 4 and returns the weights too, so that they can be drawn. It raises
+# nothing, its outputs have the right shapes, and a model that contains it trains: the loss goes down. Then its outputs
+# were drawn in the plane, as above, and some of them lay **outside** the convex hull.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `equivariance_gap`** &nbsp; ★★☆ · 10 minutes · 4 points
+# **Exercise 5 · `hurried_attention`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# For any function on (b, t, e), how far is it from equivariant under one given order? Return the largest absolute difference
-# between *permute, then attend* and *attend, then permute*. The order is an order of **positions**.
+# Mend this function: `y` has to be what exercise 4 computes, and `weights` the weights that `y` was made with, (b, t,
+# t), row i for output i. Find the cause before you change a line: there are repairs that put the outputs back into the
+# hull and leave the numbers wrong.
+#
+# <details><summary>Hint 1: a property to check</summary>
+#
+# What do the weights of an average have to be? Print the sums of `weights[0]` along both of its axes for some random x.
+#
+# </details>
+# <details><summary>Hint 2: axes of equal length</summary>
+#
+# `raw` is (b, t, t). Two of its axes have the same length, so no shape can tell you which of them a line means.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "hurried_attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def hurried_attention(x):
+    """Self-attention, and its weights.
+
+    x: (b, t, e). Returns y (b, t, e) and weights (b, t, t).
+    """
+    ### BEGIN SOLUTION
+    raw = x @ x.transpose(1, 2)
+    weights = torch.softmax(raw, dim=-1)
+    return weights @ x, weights
+    ### STUDENT GETS
+    # raw = x @ x.transpose(1, 2)
+    # weights = torch.softmax(raw, dim=1)
+    # return weights @ x, weights
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_hurried_attention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(hurried_attention)
+
+# %% [markdown]
+# <details><summary>What was wrong, and why nothing complained</summary>
+#
+# `dim=1` is the first of the two t axes: the softmax ran down the **columns**. Then every *input* hands out exactly one
+# unit of weight. For the inputs (0, 0), (1, 1) and (2, 2) the outputs get 0.35, 0.47 and 2.18 units: they are no longer
+# averages, and can leave the hull. In (b, t, t) both axes have the same length, so no shape complains. Dividing each
+# row by its sum afterwards puts the outputs back into the hull, with wrong weights. `dim=-1` says what is meant.
+#
+# </details>
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `shuffled_words`** &nbsp; 1 minute · no points
+#
+# Shuffle the nine words of the sentence and compute self-attention again. What becomes of the output vector that
+# belongs to the word *exception*?
+#
+# - **A.** It is another vector, since the word now has other neighbours.
+# - **B.** It is the same vector, at the place where the word is now.
+# - **C.** The outputs stay where they were, whichever word is there now.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "shuffled_words", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+shuffled_words = "B"
+### STUDENT GETS
+# shuffled_words = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+order = torch.tensor([4, 0, 6, 2, 8, 1, 3, 7, 5], device=device())
+shuffled = [sentence[i] for i in order.tolist()]
+y, y_shuffled = self_attention(x), self_attention(x[:, order])    # (1, t, e) each
+
+before = y[0, sentence.index("exception")]
+print("shuffled:", " ".join(shuffled))
+for word in ("exception", "an"):
+    apart = (y_shuffled[0, shuffled.index(word)] - before).abs().max().item()
+    print(f"output of exception before, and of {word} after: {apart:.1g} apart")
+
+# %% nbgrader={"grade": true, "grade_id": "check_shuffled_words", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("shuffled_words", shuffled_words)
+
+# %% [markdown]
+# ## A set, not a sequence
+#
+# Nothing in $\operatorname{softmax}(X X^\top) X$ mentions a position. Output $i$ depends on *which* vectors are there,
+# not on where they are. So if you permute the inputs, the outputs are the same ones, permuted alike:
+#
+# $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
+#
+# That property is called [**permutation equivariance**](../../site/glossary.md#permutation-equivariance). To
+# self-attention, *dog bites man* and *man bites dog* are the same three words. Measure it, for any function: a function
+# that fails the test sees order.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `equivariance_gap`** &nbsp; ★★☆ · 10 minutes · 4 points
+#
+# For any function on (b, t, e), how far is it from equivariant under one given order? Return the largest absolute
+# difference between *permute, then attend* and *attend, then permute*. The order is an order of **positions**.
 #
 # <details><summary>Hint 1: which axis</summary>
 #
-# x is (b, t, e) and positions are its axis 1. `x[:, order]` picks positions; `x[order]` would pick sentences, and `x[..., order]` components.
+# x is (b, t, e) and positions are its axis 1. `x[:, order]` picks positions; `x[order]` would pick sentences, and
+# `x[..., order]` components.
 #
 # </details>
 # <details><summary>Hint 2: one number</summary>
@@ -492,13 +606,11 @@ def equivariance_gap(attention, x, order):
 # %% nbgrader={"grade": true, "grade_id": "check_equivariance_gap", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(equivariance_gap)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps, outputs of self-attention for a sentence and for the same sentence in another order. The rows are the same rows in another order."}}
-order = torch.tensor([4, 0, 6, 2, 8, 1, 3, 7, 5], device=device())
-shuffled = [sentence[i] for i in order.tolist()]
-y, y_shuffled = self_attention(x), self_attention(x[:, order])    # (1, t, e) each
-plots.heat_pair(y[0, :, :12], y_shuffled[0, :, :12], rows=(sentence, shuffled),
+# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps, outputs of self-attention for a sentence and for the same sentence in another order. A line joins each row on the left to the row of the same word on the right; joined rows have the same colours."}}
+plots.heat_pair(y[0, :, :8], y_shuffled[0, :, :8], rows=(sentence, shuffled),
                 titles=("attention(x)", "attention(x permuted)"), same_scale=True,
-                row_label="output for", column_label="component (the first twelve)")
+                joined=order.tolist(), annotate=False, row_label="",
+                column_label="component (the first eight)")
 plt.show()
 
 def running_sum(x):
@@ -510,8 +622,10 @@ for function in (self_attention, running_sum):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Find *exception* on both sides: the same row of colours, in another place. So for every word. The gap is not exactly zero because
-# sums in another order round differently; a running sum, which does care for order, is off by whole units.
+# **How to read it.** Each row is one output; blue is positive, orange (with a minus) negative, on one scale for both
+# sides. A line joins a word on the left to the same word on the right: joined rows have the same colours. The gap of
+# self-attention is not exactly zero because sums in another order round differently. A running sum does depend on
+# order, and its gap is many times larger.
 #
 # </div>
 
@@ -520,50 +634,58 @@ for function in (self_attention, running_sum):
 #
 # You have written self-attention. Before it grows any further, four things about it deserve a second look.
 #
-# - **It has no parameters.** There is nothing in it to train. What it does is decided by the vectors that come in, and whatever makes
-#   those vectors has to be trained instead.
-# - **It sees a set.** If order matters, and in language it does, order has to be put into the vectors themselves. Lesson 6 does that.
-# - **It is the only place where positions meet.** Every other layer of a transformer treats each position alone. All that one word
-#   ever learns about another goes through these weights.
+# - **It has no parameters.** There is nothing in it to train. What it does is decided by the vectors that come in, and
+#   whatever makes those vectors has to be trained instead.
+# - **It sees a set.** If order matters, and in language it does, order has to be put into the vectors themselves.
+#   [Lesson 6](../06_positions/06_positions.ipynb) does that.
+# - **It is the only place where positions meet.** Every other layer of a transformer treats each position alone.
+#   Whatever passes from one word to another passes through these weights.
 # - **It mostly looks at itself.** For vectors of equal length $x_i \cdot x_i$ is the largest entry of its row (lesson 2
-#   says what holds in general). Nothing says that this is what a word needs; there is just no way, yet, to ask for
-#   anything else.
+#   says what holds in general). That need not be what a word needs; there is no way, yet, to ask for anything else.
 #
-# The last point is the way on. One vector is used three times here: to ask, to be asked, and to be summed. Lesson 2 gives it a
-# vector for each.
+# The last point leads on. One vector is used three times here: it is compared with the others, the others are compared
+# with it, and it is summed. Lesson 2 gives it a vector for each.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can say why a dot product is a match and learn vectors from matches; turn raw weights into a numerically sound
-# average; write self-attention as two matrix products; and measure whether a function cares about order.
+# average; write self-attention as two matrix products; and measure whether a function sees order.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. What does self-attention return if all t input vectors are the same? If they are all orthogonal and very long?</summary>
 #
-# If they are the same, all raw weights are equal, every weight is 1/t, and the average of equal vectors is that vector: nothing
-# changes. If they are orthogonal and long, each x_i·x_i is huge and all other products are 0: softmax puts all weight on the
-# diagonal, and again nothing changes. It is in between that attention does anything.
+# If they are the same, all raw weights are equal, every weight is 1/t, and the average of equal vectors is that vector:
+# nothing changes. If they are orthogonal and long, each x_i·x_i is huge and all other products are 0: softmax puts all
+# weight on the diagonal, and again nothing changes. It is in between that attention does anything.
 #
 # </details>
-# <details><summary>2. Multiply all inputs by 10. What happens to the weights?</summary>
+# <details><summary>2. Rotate all input vectors by the same rotation. What happens to the weights, and to the outputs?</summary>
 #
-# Every raw weight grows a hundredfold, so the softmax sharpens until each row has one winner. How large vectors are decides how
-# soft the average is: a reason to keep an eye on scale, which lesson 3 does.
+# A rotation changes no length and no angle, so no dot product and no weight. The outputs are the same averages of
+# rotated vectors: they are rotated alike. So no single component of a vector means anything to this attention, and for
+# the same reason the film factors could be turned at will.
 #
 # </details>
 # <details><summary>3. Could softmax be left out, and the raw weights used as they are?</summary>
 #
 # Then Y = X Xᵀ X. The outputs are no longer averages: they grow with t and with the cube of the vectors' length, and
 # weights can be negative. Without the softmax the product can also be bracketed as X (Xᵀ X), which costs t·e² instead
-# of t²·e. What can be made of that, with care, is called linear attention (A. Katharopoulos et al., "Transformers are
-# RNNs: fast autoregressive transformers with linear attention", *ICML* 2020).
+# of t²·e. What can be made of that, with care, is called linear attention (A. Katharopoulos et al.,
+# [Transformers are RNNs: fast autoregressive transformers with linear attention](https://arxiv.org/abs/2006.16236),
+# *ICML* 2020).
 #
 # </details>
 #
-# **Where it goes next.** Lesson 2, *Queries, keys and values*.
+# **Further reading**
 #
-# **Further reading.** Y. Koren, R. Bell and C. Volinsky, "Matrix factorization techniques for recommender systems", *Computer* 42(8), 2009.
-# O. Levy and Y. Goldberg, "Neural word embedding as implicit matrix factorization", *NeurIPS* 2014, on word vectors from counts. A. Vaswani et al.,
-# "Attention is all you need", *NeurIPS* 2017, section 3.2, where the operation of this lesson appears with the parts that the next three lessons add.
+# - **[Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
+#   2009](https://doi.org/10.1109/MC.2009.263)**: eight pages, and figure 3 for the factors in real ratings.
+# - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,
+#   2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization): word vectors from
+#   counts.
+# - [Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762), section 3.2: the operation of
+#   this lesson, with the parts that the next three lessons add.
+#
+# **Next:** [lesson 2, *Queries, keys and values*](../02_queries_keys_values/02_queries_keys_values.ipynb)

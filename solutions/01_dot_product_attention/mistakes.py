@@ -2,11 +2,12 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-FILMS, RAW, SOFTMAX, SELF, GAP = (
+FILMS, RAW, SOFTMAX, SELF, HURRIED, GAP = (
     "masked_squared_error",
     "raw_weights",
     "row_softmax",
     "self_attention",
+    "hurried_attention",
     "equivariance_gap",
 )
 
@@ -476,6 +477,71 @@ VARIANTS = [
     Same(SELF, "turned-round", instead="""
         xt = x.mT
         return (xt @ torch.softmax(x @ xt, dim=-1).mT).mT
+    """),
+    # ---------------------------------------------------------------------------------- hurried_attention
+    Mistake(HURRIED, "unchanged", edit=("dim=-1", "dim=1"), title="softmax down the columns",
+            says="It is still the columns of your weights that add up to 1: each input hands out one unit of weight, "
+                 "and an output may get more of it, or less. Row i makes output i."),
+    Mistake(HURRIED, "rows-divided", edit=("torch.softmax(raw, dim=-1)",
+            "torch.softmax(raw, dim=1)\n    weights = weights / weights.sum(dim=-1, keepdim=True)"),
+            title="the rows divided afterwards",
+            says="Your rows add up to 1 now, and the outputs are back in the hull, but the numbers are wrong: the "
+                 "columns were normalised first, and that stays in the weights. The cause is the softmax, not what "
+                 "comes after it."),
+    Mistake(HURRIED, "outputs-divided", edit=(("dim=-1", "dim=1"), ("return weights @ x, weights",
+            "return weights @ x / weights.sum(dim=-1, keepdim=True), weights")), title="the outputs divided afterwards",
+            says="You divide each output by the sum of its weights. That brings it back into the hull, to a wrong "
+                 "place: the columns were normalised first. The cause is the softmax, not what comes after it."),
+    Mistake(HURRIED, "softmax-again", edit=("torch.softmax(raw, dim=-1)",
+            "torch.softmax(torch.softmax(raw, dim=1), dim=-1)"), title="a second softmax on top",
+            says="You take a second softmax on top of the first, along the other axis. Its rows add up to 1, and they "
+                 "are nearly even, because what goes into it lies between 0 and 1. One softmax, along the right axis, "
+                 "is enough."),
+    Mistake(HURRIED, "product-turned", edit=(("dim=-1", "dim=1"), ("weights @ x, weights",
+            "weights.transpose(1, 2) @ x, weights")), title="right outputs beside transposed weights",
+            says="Your outputs are right, and the weights that you return are the transposed ones: their columns add "
+                 "up to 1, not their rows. Output i has to be made with row i of what you return."),
+    # the right weights, returned the other way round: the same numbers, since the raw weights are symmetric
+    Alias(HURRIED, "weights-turned", of="product-turned", edit=("weights @ x, weights", "weights @ x, weights.mT")),
+    Mistake(HURRIED, "batch", edit=("dim=-1", "dim=0"), title="softmax over the batch",
+            says="The softmax runs over axis 0 now, the batch: sentences compete with each other. Each row of each "
+                 "sentence sums to 1 by itself."),
+    Mistake(HURRIED, "both-axes", edit=("torch.softmax(raw, dim=-1)",
+            "torch.softmax(raw.flatten(1), dim=-1).view_as(raw)"), title="softmax over the whole matrix",
+            says="Your softmax runs over a whole matrix, so that all t² weights of a sentence add up to 1. Each row "
+                 "has to, by itself."),
+    Mistake(HURRIED, "raw-turned", edit=(("x @ x.transpose(1, 2)", "x.transpose(1, 2) @ x"),
+            ("weights @ x, weights", "x @ weights, weights")), title="components compared, not positions",
+            says="Your raw weights are (b, e, e): components are compared over positions. The product was right as it "
+                 "stood; look at the line after it."),
+    Mistake(HURRIED, "scaled", edit=("x @ x.transpose(1, 2)", "x @ x.transpose(1, 2) / x.shape[-1] ** 0.5"),
+            title="divided by the root of the width",
+            says="You divide the scores by √e. That is lesson 3's idea, and not what is wrong here: self-attention in "
+                 "this lesson is softmax(XXᵀ)X."),
+    Mistake(HURRIED, "outputs-alone", edit=("return weights @ x, weights", "return weights @ x"),
+            title="the weights no longer returned",
+            says="You return the outputs alone. Two things are asked for: the outputs and the weights."),
+    Mistake(HURRIED, "exchanged", edit=("weights @ x, weights", "weights, weights @ x"), title="returned in the other order",
+            says="You return the weights first. The outputs come first, then the weights."),
+    Mistake(HURRIED, "detached", edit=("weights @ x, weights", "(weights @ x).detach(), weights.detach()"),
+            title="cut off from the graph",
+            says="Your numbers are right, and no gradient flows from them back to x (detach, .data, no_grad, item() or "
+                 "NumPy)."),
+    Mistake(HURRIED, "weights-detached", edit=("weights @ x, weights", "weights @ x, weights.detach()"),
+            title="the weights cut off from the graph",
+            says="Your numbers are right, and no gradient flows back from the weights that you return (detach, .data, "
+                 "no_grad, item() or NumPy)."),
+    Same(HURRIED, "turned-twice", instead="""
+        raw = x @ x.transpose(1, 2)
+        weights = torch.softmax(raw, dim=1).transpose(1, 2)
+        return weights @ x, weights
+    """),
+    Same(HURRIED, "axis-two", edit=("dim=-1", "dim=2")),
+    Same(HURRIED, "by-hand", instead="""
+        raw = torch.einsum("bie,bje->bij", x, x)
+        powers = (raw - raw.amax(dim=2, keepdim=True)).exp()
+        weights = powers / powers.sum(dim=2, keepdim=True)
+        return torch.einsum("bij,bje->bie", weights, x), weights
     """),
     # ----------------------------------------------------------------------------------- equivariance_gap
     Mistake(GAP, "width",

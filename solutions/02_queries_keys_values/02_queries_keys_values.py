@@ -14,19 +14,19 @@
 # %% [markdown]
 # # 2 · Three roles for every vector
 #
-# The self-attention of lesson 1 has nothing in it to train, and every word looks mostly at itself. Both faults have one cause: a
-# single vector is asked to do three different jobs. This lesson gives each job a vector of its own. What comes out is the
-# attention that every transformer uses, short of one division and a few copies.
+# The self-attention of lesson 1 has nothing in it to train, and every word looks mostly at itself. Both have one cause:
+# a single vector does three different jobs. This lesson gives each job a vector of its own. The result is the attention
+# that every transformer uses, but for one division (lesson 3) and several copies side by side (lesson 4).
 #
 # | | |
 # |---|---|
 # | **You will build** | a soft dictionary; attention over queries, keys and values; a module of it with three learned matrices |
-# | **You need** | lesson 1, and a first acquaintance with `torch.nn.Module` |
-# | **It takes** | about 60 minutes: five exercises, 16 points |
+# | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and a first acquaintance with `torch.nn.Module` |
+# | **It takes** | about 90 minutes: five exercises, 17 points, and three predictions |
 # | **It computes** | in seconds, on any laptop |
 #
-# Two new letters: s counts the positions that are looked *at*, where they may differ from the t that look, and d is the width of
-# one query and of one key. All letters are in [one table](../../site/notation.md). Run the next cell first.
+# Two new letters: s counts the positions that are looked *at*, where they may differ from the t that look, and d is the
+# width of one query and of one key. All letters are in [one table](../../site/notation.md). Run the next cell first.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -49,13 +49,13 @@ check = start("02_queries_keys_values")
 #
 # $$y_i \;=\; \sum_j \operatorname{softmax}_j\big(x_i \cdot x_j\big)\; x_j .$$
 #
-# The letter $x$ stands there three times, and each time it does something else.
+# The letter $x$ occurs three times, and each time it does something else.
 #
 # | where it stands | what it does there | called |
 # |---|---|---|
-# | $x_i$, left of the dot | it is compared with all others, to set the weights of **its own** output | the **query** |
-# | $x_j$, right of the dot | it is compared with, to set its weight in the outputs of **others** | the **key** |
-# | $x_j$, at the end | it is added up, once the weights are known | the **value** |
+# | $x_i$, left of the dot | it is compared with all others, to set the weights of **its own** output | the [**query**](../../site/glossary.md#query) |
+# | $x_j$, right of the dot | it is compared with, to set its weight in the outputs of **others** | the [**key**](../../site/glossary.md#key) |
+# | $x_j$, at the end | it is added up, once the weights are known | the [**value**](../../site/glossary.md#value) |
 #
 # A word may ask for one thing, match on another, and pass on a third. An adjective looks for its noun (query), can be
 # found by that noun (key), and contributes its meaning (value).
@@ -65,8 +65,8 @@ check = start("02_queries_keys_values")
 # %% [markdown]
 # ## A dictionary with soft matches
 #
-# A Python dictionary stores values under keys. You come with a query; if one of the keys **equals** it, you get that key's value. If none
-# does, you get an error, however near you were.
+# A Python dictionary stores values under keys. You come with a query; if one of the keys **equals** it, you get that
+# key's value. If none does, you get an error, however near you were.
 
 # %% tags=["show", "nbval-check-output"]
 category = {"integer": "number", "decimal": "number", "string": "text", "character": "text",
@@ -79,22 +79,22 @@ except KeyError as missing:
     print("tuple: KeyError,", missing)
 
 # %% [markdown]
-# A tuple is so nearly a list that the answer ought to be in there. Now let query and keys be vectors. Then *equal* can become *similar*:
-# the dot product $q \cdot k_j$ says how well the query matches key $j$, softmax turns the s matches into shares, and every key answers
-# with its share:
+# A tuple is much like a list, so the answer for *list* would be a good guess. Now let query and keys be vectors. Then
+# *equal* can become *similar*: the dot product $q \cdot k_j$ says how well the query matches key $j$, softmax turns the
+# s matches into shares, and every key answers with its share:
 #
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j , \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
 #
-# Every key matches a little, so there is always an answer. And since it is made of products, sums and exponentials, gradients flow through it
-# to the query, to the keys and to the values. No gradient gets through `category["list"]`.
+# Every key matches a little, so there is always an answer. And since it is made of products, sums and exponentials,
+# gradients flow through it to the query, to the keys and to the values. No gradient gets through `category["list"]`.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `soft_lookup`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
-# Look one query up in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the rows of a
-# matrix (s, d), and the values the rows of another, (s, v): their width v may differ from d.
+# Look one query up in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the
+# rows of a matrix (s, d), and the values the rows of another, (s, v): their width v may differ from d.
 #
 # <details><summary>Hint 1: the two steps and their shapes</summary>
 #
@@ -103,8 +103,8 @@ except KeyError as missing:
 # </details>
 # <details><summary>Hint 2: a matrix times a vector, a vector times a matrix</summary>
 #
-# `keys @ query` is the dot product of every row with the query. `torch.softmax(..., dim=0)` makes shares of the s numbers. A vector on the
-# left of a matrix, `weights @ values`, adds up the rows with these weights.
+# `keys @ query` is the dot product of every row with the query. `torch.softmax(..., dim=0)` makes shares of the s
+# numbers. A vector on the left of a matrix, `weights @ values`, adds up the rows with these weights.
 #
 # </details>
 # </div>
@@ -125,7 +125,8 @@ def soft_lookup(query, keys, values):
 check(soft_lookup)
 
 # %% [markdown]
-# Put the categories into your dictionary. The keys will be word vectors: those of lesson 1, learned from Python's manual.
+# Put the categories into your dictionary. The keys will be word vectors: those of lesson 1, learned from Python's
+# manual.
 
 # %% tags=["show"]
 vocabulary, vectors = word_vectors()
@@ -135,7 +136,8 @@ def embed(words):
     return vectors[[vocabulary.index(word) for word in words]]
 
 # %% [markdown]
-# A category is stored as a one-hot row, with a single 1, so the answer says which share each category got. None of the words below is among the keys.
+# A category is stored as a [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1, so the answer says
+# which share each category got. None of the words below is among the keys.
 
 # %% tags=["show"]
 labels = list(dict.fromkeys(category.values()))       # each category once
@@ -149,43 +151,46 @@ for word in ["tuple", "float", "finally", "while"]:
     print(f"{word:>8}:", "  ".join(shares))
 
 # %% [markdown]
-# Read a line across: the four shares add up to 1, and the largest is the answer. No key is much like *while*, and the dictionary
-# says so in its own way: the shares of the last line are the most even.
+# Read a line across: the four shares add up to 1, and the largest is the answer. No key is much like *while*, and the
+# dictionary says so in its own way: the shares of the last line are the most even.
 
 # %% [markdown]
 # ## How soft is soft?
 #
-# Multiply all matches by one number $\beta \ge 0$ before the softmax:
+# One number $\beta \ge 0$ can make a lookup softer or sharper. This is what it has to do:
 #
-# $$w_j \;=\; \operatorname{softmax}_j\big(\beta\; q \cdot k_j\big) .$$
-#
-# At $\beta = 0$ every match is 0 and every weight $1/s$: the dictionary returns the average of all its values, whatever you ask.
-# As $\beta$ grows, a weight falls behind the best one by a factor $e^{-\beta\,\Delta}$, where $\Delta$ is how much worse its match is, and in the limit
-# the best key answers alone. That limit is an ordinary lookup, with one difference: it takes the *best* match where Python insists
-# on an equal one. (If two keys are equally good, they share.)
+# - At $\beta = 1$ the weights are those of your lookup.
+# - At $\beta = 0$ every weight is $1/s$: the dictionary returns the average of all its values, whatever you ask.
+# - In general, **the ratio of any two weights is raised to the power β**. Where one key has three times the weight of
+#   another at $\beta = 1$, it has nine times its weight at $\beta = 2$.
+# - As $\beta$ grows, the best key answers alone. That is an ordinary lookup, with one difference: it takes the *best*
+#   match where Python insists on an equal one. If two keys are equally good, they share.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `sharpen`** &nbsp; ★☆☆ · 6 minutes · 3 points
+# **Exercise 2 · `sharpen`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Return the weights for a given $\beta$. They have to stay finite for any of them: the check goes from 0 to 10,000.
+# Find where $\beta$ has to go, and return the weights. They have to stay finite for any of them: the check goes from 0
+# to 10,000.
 #
-# <details><summary>Hint 1: where beta goes</summary>
+# <details><summary>Hint 1: the ratio of two weights</summary>
 #
-# Inside the softmax, as a factor of the products. Outside it would only make the weights add up to beta.
+# Without β the ratio of weights i and j is $\exp(q \cdot k_i) / \exp(q \cdot k_j) = \exp(q \cdot k_i - q \cdot k_j)$.
+# Raise it to the power β: what does the exponent become?
 #
 # </details>
 # <details><summary>Hint 2: large numbers</summary>
 #
-# `torch.softmax` takes the largest number off before it takes the exponential, as you did in lesson 1. An `exp` of your own has to do the same.
+# A weight of 0.1 to the power 10,000 is 0 in any float. `torch.softmax` takes the largest score off before the
+# exponential, so large *scores* do no harm.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "sharpen", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def sharpen(keys, query, beta):
-    """The weights of a lookup: the larger beta is, the sharper they are.
+    """The weights of a lookup: the ratio of any two, raised to the power beta.
 
     keys: (s, d). query: (d,). beta: a number, 0 or more.
     Returns (s,): positive, summing to 1.
@@ -207,23 +212,94 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each panel holds the weights of the same eight keys for the query *tuple*, with the two containers hatched. From left to right
-# only $\beta$ changes: an average over everything (each weight is 1/8), then a preference, then a lookup that finds *list* and nothing else.
+# **How to read it.** Each panel holds the weights of the same eight keys for the query *tuple*, with the two containers
+# hatched. From left to right only $\beta$ changes: an average over everything (each weight is 1/8), then a preference,
+# then a lookup that finds *list* and nothing else.
 #
 # </div>
 #
-# Where does $\beta$ come from in attention? Nobody sets it. Make the query twice as long, and every product is doubled: **the length of the query is its
-# $\beta$**. A model that has learned long queries asks sharply, one with short queries takes averages. Something to remember for lesson 3.
+# Written out, $w_j = \operatorname{softmax}_j(\beta\; q \cdot k_j)$. In attention there is no β to set. Is there
+# something in its place?
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `longer_query`** &nbsp; 1 minute · no points
+#
+# Make the query twice as long, in the same direction, and look it up without any β. What happens to the weights?
+#
+# - **A.** Nothing: the query points the same way, so it means the same.
+# - **B.** Every weight doubles.
+# - **C.** The ratio of any two weights is squared.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "longer_query", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+longer_query = "C"
+### STUDENT GETS
+# longer_query = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+place = list(category).index
+for length in (1, 2):
+    looked_up = torch.softmax(keys @ (length * query), dim=0)    # (s,)
+    first, second = looked_up[place("list")].item(), looked_up[place("dictionary")].item()
+    shown = f"list {first:.3f}, dictionary {second:.3f}, ratio {first / second:.1f}"
+    print(f"length × {length}: {shown}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_longer_query", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("longer_query", longer_query)
+
+# %% [markdown]
+# Every product is doubled, so **the length of the query is its $\beta$**. A model that has learned long queries asks
+# sharply, one with short queries takes averages. Lesson 3 comes back to it.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `mutual`** &nbsp; 1 minute · no points
+#
+# Back to lesson 1, where each vector was query, key and value at once. The next cell draws 100,000 pairs of random
+# vectors $x_0, x_1$. In how many pairs does each vector give the *other* more weight than itself?
+#
+# - **A.** In about a quarter of them.
+# - **B.** In about one of a hundred.
+# - **C.** In none.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "mutual", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+mutual = "C"
+### STUDENT GETS
+# mutual = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+def count_mutual(scores):
+    """In how many pairs does each score the other higher than itself? (pairs, 2, 2)"""
+    zero_looks_away = scores[:, 0, 1] > scores[:, 0, 0]
+    one_looks_away = scores[:, 1, 0] > scores[:, 1, 1]
+    return (zero_looks_away & one_looks_away).sum().item()
+
+generator = torch.Generator().manual_seed(0)
+pairs = torch.randn(100_000, 2, 4, generator=generator)    # (pairs, 2, e)
+first, second = torch.randn(2, 4, 4, generator=generator)
+print("one vector for both roles:", count_mutual(pairs @ pairs.mT))
+print("two matrices, drawn at random:", count_mutual((pairs @ first) @ (pairs @ second).mT))
+
+# %% nbgrader={"grade": true, "grade_id": "check_mutual", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("mutual", mutual)
 
 # %% [markdown]
 # ## Why one vector cannot do it
 #
-# Back to a sentence. In lesson 1 each vector was query, key and value at once. What does that rule out? Two things.
+# So a single vector for all three roles rules something out. Two things, in fact.
 #
-# **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*, exactly as well. But a word may be
-# important for another without the reverse.
+# **The scores are symmetric.** $x_i \cdot x_j = x_j \cdot x_i$: if *cat* matches *walks*, then *walks* matches *cat*,
+# exactly as well. But a word may be important for another without the reverse.
 #
-# **No two words can look only at each other.** By the Cauchy-Schwarz inequality
+# **No pair can look only at each other.** By the Cauchy-Schwarz inequality
 #
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
@@ -235,63 +311,50 @@ plt.show()
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
 # $W_q$ and $W_k$ have shape (e, d); queries and keys are compared, so they need the same width d. $W_v$ may lead to a
-# width of its own, (e, v); most models take d there too. A matrix of this kind is called a **projection** (not in the
-# strict sense of linear algebra, where projecting twice is projecting once): it keeps of a vector what the role needs
-# and drops the rest.
+# width of its own, (e, v); most models take d there too. A matrix of this kind is called a
+# [**projection**](../../site/glossary.md#projection) (not in the strict sense of linear algebra, where projecting twice
+# is projecting once): it keeps of a vector what the role needs and drops the rest.
 
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 3 · `project`** &nbsp; ★☆☆ · 5 minutes · 2 points
-#
-# Make queries, keys and values out of a batch of sequences. Return the three tensors, in that order.
-#
-# <details><summary>Hint 1: the batch</summary>
-#
-# `x @ w` multiplies the last axis of x, which is e, with the first axis of w. The axes b and t are carried along.
-#
-# </details>
-# <details><summary>Hint 2: to transpose or not</summary>
-#
-# (b, t, e) times (e, d) is (b, t, d). It fits as it stands. If you remember a `.T` from elsewhere: `nn.Linear` stores its matrix as
-# (d, e), and there it is needed.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "project", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %%
 def project(x, w_q, w_k, w_v):
-    """Three vectors out of each.
-
-    x: (b, t, e). w_q, w_k: (e, d). w_v: (e, v).
-    Returns q (b, t, d), k (b, t, d) and v (b, t, v).
-    """
-    ### BEGIN SOLUTION
+    """x: (b, t, e). w_q, w_k: (e, d). w_v: (e, v). Returns q, k: (b, t, d), v: (b, t, v)."""
     return x @ w_q, x @ w_k, x @ w_v
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_project", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
-check(project)
 
 # %% [markdown]
 # ## Attention
 #
-# Attention is your soft lookup, for many queries at once. Each of the t queries is looked up among the s keys:
+# With these three, one sequence goes through attention like this:
+
+# %% tags=["show"]
+plots.diagrams.three_roles()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Rectangles are matrices, drawn with their numbers of rows and columns; the batch is left out. One
+# x becomes q, k and v. Queries meet keys in the scores, one row for each query; the softmax makes weights of each row;
+# the weights add up the values.
+#
+# </div>
+#
+# Attention is your soft lookup, for many queries at once. Each of the t queries is looked up among the s keys (in the
+# diagram s = t):
 #
 # $$w'_{ij} = q_i \cdot k_j , \qquad w_{ij} = \operatorname{softmax}_j\, w'_{ij} , \qquad y_i = \sum_{j=1}^{s} w_{ij}\, v_j .$$
 #
 # As a loop, it is your first exercise b·t times over:
 #
 # ```python
-# for n in range(b):             # each sequence of the batch
+# for row in range(b):           # each sequence of the batch
 #     for i in range(t):         # each query
-#         y[n, i] = soft_lookup(q[n, i], k[n], v[n])
+#         y[row, i] = soft_lookup(q[row, i], k[row], v[row])
 # ```
 #
-# Why t and s, when a sentence attends to itself and both are its length? Because nothing demands it. Queries may come from one sequence, keys and values from
-# another: a translation of t words so far looks at a source sentence of s words (lesson 10). Keys and values, on the other hand, always come in pairs, as
-# in any dictionary. And there is a second, humbler reason. With t = s, a matrix of weights is square, and much that is wrong fits. Whoever writes
-# attention for t ≠ s is told by the shapes.
+# Why t and s, when a sentence attends to itself and both are its length? Because queries may come from one sequence,
+# keys and values from another: a translation of t words so far looks at a source sentence of s words ([lesson
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)). Keys and values always come in pairs, as in any dictionary.
+# There is a second reason: with t = s a matrix of weights is square, and much that is wrong fits. With t ≠ s the shapes
+# tell.
 #
 # | tensor | shape | a row of it is |
 # |---|---|---|
@@ -304,19 +367,21 @@ check(project)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `attention`** &nbsp; ★★☆ · 12 minutes · 4 points
+# **Exercise 3 · `attention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Two matrix products with a softmax between them, without a loop. The scores go into the softmax as they are. PyTorch has this function ready-made; write it yourself.
+# Two matrix products with a softmax between them, without a loop. The scores go into the softmax as they are. PyTorch
+# has this function ready-made; write it yourself.
 #
 # <details><summary>Hint 1: which axis disappears</summary>
 #
-# In the first product d is summed away: (b, t, d) and (b, s, d) become (b, t, s). In the second s is: (b, t, s) and (b, s, v) become (b, t, v).
+# In the first product d is summed away: (b, t, d) and (b, s, d) become (b, t, s). In the second s is: (b, t, s) and (b,
+# s, v) become (b, t, v).
 #
 # </details>
 # <details><summary>Hint 2: which axis the softmax takes</summary>
 #
-# A query shares out one unit of weight among the s keys: in (b, t, s) that is the last axis. For the first product the keys have to stand as
-# (b, d, s): `transpose(1, 2)`.
+# A query shares out one unit of weight among the s keys: in (b, t, s) that is the last axis. For the first product the
+# keys have to stand as (b, d, s): `transpose(1, 2)`.
 #
 # </details>
 # </div>
@@ -341,20 +406,21 @@ check(attention)
 # %% [markdown]
 # ## A question for every word
 #
-# Do the two matrices keep what was promised? Here is a task made to find out. Phrases of four words, such as *every empty list contains*, are
-# drawn at random from short lists. In each, every word has a question:
+# Are two matrices really better than one? Here is a task made to find out. Phrases of four words, such as *every empty
+# list contains*, are drawn at random from short lists. In each, every word has a question:
 #
 # - the article and the adjective ask for the **noun**: which thing?
 # - the noun asks for the **verb**: what does it do?
-# - the verb asks for the **noun**: who does it?
+# - the verb asks for the **noun**: what does it?
 #
-# The output at each position has to be the vector of the word that was asked for; the loss is the squared distance to it. Nothing is said
-# about weights: gradient descent has to find out by itself who should look where. Queries and keys are given d = 2 numbers each, so that we can look at
-# them afterwards; the values start as the word vectors themselves.
+# The output at each position has to be the vector of the word that was asked for; the loss is the squared distance to
+# it. The loss says nothing about weights: gradient descent has to find out which word should look where. Queries and
+# keys are given d = 2 numbers each, so that we can look at them afterwards; the values start as the word vectors
+# themselves.
 #
-# The noun and the verb look at each other here, and away from themselves. With one vector for both roles that cannot be done, by the inequality above, and a
-# single projection for queries and keys does not help: then $x_i W$ stands in the inequality where $x_i$ stood. So train it twice, once with
-# $W_k$ and once with $W_q$ in its place.
+# The noun and the verb look at each other here, and away from themselves. With one vector for both roles that cannot be
+# done, by the inequality above, and a single projection for queries and keys does not help: then $x_i W$ stands in the
+# inequality where $x_i$ stood. So train it twice, once with $W_k$ and once with $W_q$ in its place.
 
 # %% tags=["show"]
 def phrase_loss(x, w_q, w_k, w_v):
@@ -391,13 +457,14 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Lower is better; 0 would mean that every word got exactly the word it asked for. With one matrix for queries and keys the model learns at first and
-# then stays where it is. No number of steps can bring it to 0, since the weights that it would need do not exist.
+# **How to read it.** Lower is better; 0 would mean that every word got exactly the word it asked for. With one matrix
+# for queries and keys the model learns at first and then stays where it is. No number of steps can bring it to 0, since
+# the weights that it would need do not exist.
 #
 # </div>
 #
-# To look at the weights, use your dictionary once more. Store under key $j$ the one-hot vector of $j$; then what comes back **is** the
-# weights. No second function is needed to see inside the first.
+# To look at the weights, use your dictionary once more. Store under key $j$ the one-hot vector of $j$; then what comes
+# back **is** the weights. No second function is needed to see inside the first.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of raw scores for the phrase every empty list contains. Left, the products of the word vectors: symmetric, with 4 on the diagonal. Right, query times key: not symmetric; the largest entries are empty to list, every to list, list to contains and contains to list."}}
 def weights_of(q, k):
@@ -420,20 +487,20 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read them.** Row i belongs to the word that looks, column j to the word that is looked at. Above, the raw scores, each side with a colour scale of its own: on the left the matrix is its own mirror
-# image, on the right it is not. Compare *empty* → *list* with *list* → *empty*: the adjective looks at the noun, and the noun does not look back. Below,
-# the weights: the diagonal of lesson 1 is gone, and each row points at the word that its question is about.
+# **How to read them.** Row i belongs to the word that looks, column j to the word that is looked at. Above, the raw
+# scores, each side with a colour scale of its own: on the left the matrix is its own mirror image, on the right it is
+# not. Compare *empty* → *list* with *list* → *empty*: the adjective looks at the noun, and the noun does not look back.
+# Below, the weights: the diagonal of lesson 1 is gone, and each row points at the word that its question is about.
 #
 # </div>
 #
-# One caution. These matrices know the words on our lists and have no reason to be right about any other. From a few dozen words in 300 steps one learns the
-# words, not the grammar.
+# One caution. These matrices know the words on our lists and have no reason to be right about any other. From a few
+# dozen words in 300 steps one learns the words, not the grammar.
 
 # %% [markdown]
-# ## Three pictures of one word
+# ## One word, two places
 #
-# Since d = 2, queries and keys can be drawn as they are. Values are 40 wide; of these you see the two directions in
-# which they spread most, found by a singular value decomposition (SVD).
+# Since d = 2, queries and keys can be drawn as they are. (Values are 40 wide here, and are never compared with either.)
 
 # %% tags=["show"]
 kinds = known_words(vocabulary)
@@ -441,68 +508,64 @@ every_word = [word for members in kinds.values() for word in members]
 groups = [kind for kind, members in kinds.items() for word in members]
 
 every_role = project(embed(every_word).unsqueeze(0), w_q, w_k, w_v)
-queries_of, keys_of, values_of = [role[0].cpu() for role in every_role]    # (words, 2 or 40)
-
-spread = values_of - values_of.mean(0)
-directions = torch.linalg.svd(spread)[2][:2]                               # (2, 40)
-planes = {"as queries": queries_of, "as keys": keys_of, "as values": spread @ directions.T}
+queries_of, keys_of, _ = [role[0].cpu() for role in every_role]    # (words, 2)
+planes = {"as queries": queries_of, "as keys": keys_of}
 
 asking = queries_of[[every_word.index("empty"), every_word.index("list")]]
-arrows = 6 * nn.functional.normalize(asking, dim=1)                        # (2, 2)
+arrows = 6 * nn.functional.normalize(asking, dim=1)                # (2, 2)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three scatter plots of the same words, by kind. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns lie in the lower half, where the queries of the others point, and verbs to the left, where the queries of nouns point. As values, the kinds are spread differently again."}}
-figure, axes = plt.subplots(1, 3, figsize=(8.4, 3.4))
+# %% tags=["show"] mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns lie in the lower half, where the queries of the others point, and verbs to the left, where the queries of nouns point."}}
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharex=True, sharey=True)
+shafts = torch.cat([step / 12 * arrows for step in range(12)])    # no label covers them
+named = [every_word.index(word) for word in words]
 for ax, (role, points) in zip(axes, planes.items()):
     plots.plane(points, groups=groups, title=role, ax=ax)
     ax.get_legend().remove()
     ax.set_box_aspect(1)
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-axes[2].set(xlabel="first direction", ylabel="second direction")
-for ax in axes[:2]:
     ax.set(xlim=(-7.5, 7.5), ylim=(-7.5, 7.5))
     for arrow, line in zip(arrows.tolist(), ["-", "--"]):
         ax.annotate("", arrow, (0, 0), arrowprops={"arrowstyle": "->", "linestyle": line})
-
-named = [every_word.index(word) for word in words]
-shafts = torch.cat([step / 12 * arrows for step in range(12)])    # no label covers them
-for ax, points, lines in zip(axes, planes.values(), [shafts, shafts, shafts[:0]]):
-    plots.label_points(ax, points[named], words, avoid=torch.cat([points, lines]))
+    plots.label_points(ax, points[named], words, avoid=torch.cat([points, shafts]))
+axes[1].set_ylabel("")
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same words three times; the words of our phrase are named. Queries and keys live on one plane, because they are compared. The two arrows show where the queries of
-# *empty* (solid) and of *list* (dashed) point, and they are drawn among the keys once more: a query finds the keys that lie farthest along its arrow. Along that of *empty*, downwards,
-# the nouns lie farthest; along that of *list*, to the left, the verbs do. Values are never compared with either; their plane is another one.
+# **How to read it.** The same words twice, on one scale; the words of our phrase are named. The arrows show where the
+# queries of *empty* (solid) and of *list* (dashed) point, and are drawn among the keys once more: a query finds the
+# keys that lie farthest along its arrow. Along that of *empty*, downwards, the nouns lie farthest; along that of
+# *list*, to the left, the verbs do.
 #
 # </div>
 #
-# The position of *list* among the queries says what it asks for. Its position among the keys says under what it is found. They are different
-# places, and that is all this lesson is about.
+# The position of *list* among the queries says what it asks for. Its position among the keys says for what it is found.
+# They are different places, and a single vector has only one.
 
 # %% [markdown]
 # ## A module
 #
-# In a model the matrices belong to a layer that keeps them, trains them and moves them to a device: an `nn.Module` with three `nn.Linear` of the
-# names `to_queries`, `to_keys` and `to_values`, without bias, since a projection here is a matrix and nothing more.
+# In a model the matrices belong to a layer that keeps them, trains them and moves them to a device: an `nn.Module` with
+# three `nn.Linear` of the names `to_queries`, `to_keys` and `to_values`, without bias, since a projection here is a
+# matrix and nothing more.
 #
 # Its `forward` takes the sequence that asks and, if you like, a second one that is asked:
 #
 # | call | queries from | keys and values from | name |
 # |---|---|---|---|
 # | `head(x)` | x, (b, t, e) | x | self-attention |
-# | `head(x, context)` | x, (b, t, e) | context, (b, s, e) | cross-attention |
+# | `head(x, context)` | x, (b, t, e) | context, (b, s, e) | [cross-attention](../../site/glossary.md#cross-attention) |
 #
-# This signature is meant to last: lesson 10 builds its cross-attention on it, and only the inside gets richer on the way.
+# This signature is meant to last: later lessons build on it, and only the inside gets richer.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `SingleHeadAttention`** &nbsp; ★★☆ · 15 minutes · 4 points
+# **Exercise 4 · `SingleHeadAttention`** &nbsp; ★★☆ · 15 minutes · 4 points
 #
 # Write the module. For the attention itself call `finished_attention(q, k, v)`, which the first cell imported: it does
-# what exercise 4 asks for, so an error there does not carry over.
+# what exercise 3 asks for, so an error there does not carry over.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
@@ -511,7 +574,8 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: one sequence or two</summary>
 #
-# If `context` is None, let it be x. From there on there is one case only: queries from x, keys **and** values from context.
+# If `context` is None, let it be x. From there on there is one case only: queries from x, keys **and** values from
+# context.
 #
 # </details>
 # </div>
@@ -548,8 +612,9 @@ class SingleHeadAttention(nn.Module):
 check(SingleHeadAttention)
 
 # %% [markdown]
-# Give your module the two matrices that say where to look, as they were trained above. Here is the `.T` of hint 2 in exercise 3: an `nn.Linear` from e to d stores its weight as (d, e) and multiplies with its
-# transpose. Then let three words ask, and a phrase that they do not belong to answer.
+# Give your module the two matrices that say where to look, as they were trained above. An `nn.Linear` from e to d
+# stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then let three words ask, and a phrase
+# that they do not belong to answer.
 
 # %% tags=["show"] mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
@@ -567,38 +632,101 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** t = 3 rows ask, s = 4 columns are asked. *this* finds the noun of the other phrase, *generator* finds its verb, *fails* finds its noun. The output has one row for each
-# word that asked, however long the other side is.
+# **How to read it.** t = 3 rows ask, s = 4 columns are asked. *this* finds the noun of the other phrase, *generator*
+# finds its verb, *fails* finds its noun. The output has one row for each word that asked, however long the other side
+# is.
 #
 # </div>
 
 # %% [markdown]
-# ## Spot the bug
+# <div class="card">
 #
-# Somebody rewrote attention with `einsum`, in which every axis has a letter. The letters are right, the result has the right shape for any
-# b, t and s, and nothing is ever raised. (The code was made for this page; the slip in it is one that rewriting invites.) What is wrong?
+# **Prediction · `shuffled_context`** &nbsp; 1 minute · no points
+#
+# Shuffle the four words of the **context** only, and call `head(x, context)` again. What happens to its three outputs?
+#
+# - **A.** They are shuffled alike, as in lesson 1.
+# - **B.** Nothing.
+# - **C.** They are other vectors.
+# </div>
 
-# %% tags=["show", "nbval-check-output"]
-def rewritten_attention(q, k, v):
-    scores = torch.einsum("bsd,btd->bst", k, q)
-    weights = torch.softmax(scores, dim=-1)
-    return torch.einsum("bst,bsv->btv", weights, v)
+# %% nbgrader={"grade": false, "grade_id": "shuffled_context", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+shuffled_context = "B"
+### STUDENT GETS
+# shuffled_context = ...    # "A", "B" or "C"
+### END SOLUTION
 
-q = torch.tensor([[[2.0], [1.0]]])           # two queries, d = 1
-k = torch.tensor([[[1.0], [2.0], [3.0]]])    # three keys
-ones = torch.ones(1, 3, 1)                   # every value is 1
-for function in (finished_attention, rewritten_attention):
-    outputs = function(q, k, ones).flatten().tolist()
-    print(f"{function.__name__:>19}:", [round(y, 2) for y in outputs])
+# %% tags=["show"]
+outputs, again = head(x, context), head(x, context[:, [2, 0, 3, 1]])
+print(f"largest change of an output: {(outputs - again).abs().max().item():.1g}")
+apart = (outputs[0, 0] - outputs[0, 1]).abs().max().item()
+print(f"largest difference between two outputs: {apart:.1g}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_shuffled_context", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("shuffled_context", shuffled_context)
 
 # %% [markdown]
-# <details><summary>The answer, once you have one</summary>
+# ## Attention, rewritten with einsum
 #
-# The scores are made as (b, s, t), keys first. That is allowed. But the softmax still takes the last axis, and the last axis is now **t**: the queries share out each key
-# among themselves. Each output is a sum with weights that add up to something or other, and the test above shows it. If every value is 1, every average of them is 1; here
-# the first query takes 2.56 of the three keys and leaves 0.44 to the second. `dim=1` mends it, or, easier to read, scores as (b, t, s).
+# In `einsum` every axis has a letter, so a product can be written without any transpose. Here is attention, rewritten
+# that way. All letters are right, the result has the right shape for any b, t and s, and nothing is ever raised; but a
+# model with it learns less than it did before. (The code was made for this page. The error in it is one that such a
+# rewriting invites.)
+
+# %% [markdown]
+# <div class="card">
 #
-# Two habits catch this whole family of slips. Test with t ≠ s, and with values that are all 1.
+# **Exercise 5 · `rewritten_attention`** &nbsp; ★★☆ · 7 minutes · 3 points
+#
+# Mend this function. It has to compute what exercise 3 computes.
+#
+# <details><summary>Hint 1: a test that tells</summary>
+#
+# If all values are 1, every average of them is 1. Try it with two queries and three keys.
+#
+# </details>
+# <details><summary>Hint 2: read the letters</summary>
+#
+# Which letter stands where in `scores`? And which of them does the second line mean?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "rewritten_attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def rewritten_attention(q, k, v):
+    """q: (b, t, d). k: (b, s, d). v: (b, s, v). Returns (b, t, v), as attention does."""
+    ### BEGIN SOLUTION
+    scores = torch.einsum("btd,bsd->bts", q, k)
+    weights = torch.softmax(scores, dim=-1)
+    return torch.einsum("bts,bsv->btv", weights, v)
+    ### STUDENT GETS
+    # scores = torch.einsum("bsd,btd->bst", k, q)
+    # weights = torch.softmax(scores, dim=-1)
+    # return torch.einsum("bst,bsv->btv", weights, v)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_rewritten_attention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(rewritten_attention)
+
+# %% [markdown]
+# The test of hint 1: two queries, three keys, and every value is 1.
+
+# %% tags=["show"]
+q = torch.tensor([[[2.0], [1.0]]])           # (1, t, d)
+k = torch.tensor([[[1.0], [2.0], [3.0]]])    # (1, s, d)
+outputs = rewritten_attention(q, k, torch.ones(1, 3, 1)).flatten().tolist()
+print([round(y, 2) for y in outputs])
+
+# %% [markdown]
+# <details><summary>What was wrong, and how to catch it</summary>
+#
+# The scores were made as (b, s, t), keys first. That is allowed. But the softmax took the last axis, and the last axis
+# was then **t**: the queries shared out each key among themselves. The weights of an output added up to anything: in
+# the test above, the first query took 2.56 of the three keys and left 0.44 to the second. `dim=1` mends it, or, easier
+# to read, scores as (b, t, s).
+#
+# Two habits catch this whole family of errors. Test with t ≠ s, and with values that are all 1.
 #
 # </details>
 
@@ -609,41 +737,52 @@ for function in (finished_attention, rewritten_attention):
 #
 # $$q_i \cdot k_j \;=\; x_i W_q\,(x_j W_k)^\top \;=\; x_i\, \big(W_q W_k^\top\big)\, x_j^\top .$$
 #
-# So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the identity in that place. Now it can
-# be any matrix of rank d at most, symmetric or not: $M_{ab}$ says what it counts for when the one who asks has feature $a$ and the one who is asked has feature
-# $b$. That is a learned rule of who is interesting to whom. Written as two thin matrices it has 2·e·d parameters where M alone
-# would have e², which is fewer when d is less than e/2; and each position prepares its query and its key once, for all comparisons.
+# So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the
+# identity in that place. Now it can be any matrix of rank d at most, symmetric or not: the entry of M in row f and
+# column g says what it counts for when the word that asks has feature f and the word that is asked has feature g. It is
+# a learned rule of which word matters to which. Written as two thin matrices it has 2·e·d parameters where M alone
+# would have e², which is fewer when d is less than e/2; and each position makes its query and its key once, for all
+# comparisons.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can look a query up in a soft dictionary and say what makes it sharp; explain why one vector for all roles forces symmetric scores, and words that look at themselves;
-# write attention for queries from one sequence and keys from another; and wrap it in a module with learned projections.
+# You can look a query up in a soft dictionary and say what makes it sharp; explain why one vector for all roles forces
+# symmetric scores, and words that look at themselves; write attention for queries from one sequence and keys from
+# another; and wrap it in a module with learned projections.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. What does attention return when all keys are equal? When all values are?</summary>
 #
-# Equal keys match every query equally: all weights are 1/s, and every output is the plain mean of the values. Equal values make the weights irrelevant: any average of equal vectors
-# is that vector. The test in "Spot the bug" is the second case.
+# Equal keys match every query equally: all weights are 1/s, and every output is the plain mean of the values. Equal
+# values make the weights irrelevant: any average of equal vectors is that vector. The test of exercise 5 is the second
+# case.
 #
 # </details>
 # <details><summary>2. Multiply W_q by 3 and divide W_k by 3. What changes? What does that say about the numbers in W_q?</summary>
 #
-# Nothing changes in any output, because only the product $W_q W_k^\top$ matters. More generally $W_q A$ and $W_k (A^{-1})^\top$ do the same as $W_q$ and $W_k$, for every invertible (d, d)
-# matrix A. A single number in W_q therefore has no meaning by itself, and neither do the axes of the plane on which we drew queries and keys.
+# Nothing changes in any output, because only the product $W_q W_k^\top$ matters. More generally $W_q A$ and
+# $W_k (A^{-1})^\top$ do the same as $W_q$ and $W_k$, for every invertible (d, d) matrix A. A single number in W_q
+# therefore has no meaning by itself, and neither do the axes of the plane on which we drew queries and keys.
 #
 # </details>
-# <details><summary>3. Are queries, keys and values still permutation equivariant, as in lesson 1? What if only the context is permuted?</summary>
+# <details><summary>3. Is self-attention with queries, keys and values still permutation equivariant, as in lesson 1?</summary>
 #
-# Self-attention still is: the projections treat each position alike, so permuted inputs give the same outputs, permuted. With a separate context, permuting the context changes nothing
-# at all, since keys and values move together and the sum over j does not care for their order. A dictionary has no first entry.
+# Yes: the projections treat each position alike, so permuted inputs give the same outputs, permuted. Three learned
+# matrices do not tell the order of the words either.
 #
 # </details>
 #
-# **Where it goes next.** The length of the query turned out to be its $\beta$, and d says how long queries get. Lesson 3, *Scaling*, keeps it in bounds.
+# **Further reading**
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.2, which speaks of "a query and a set of key-value pairs", and section 3.2.3 for queries from one sequence and keys
-# from another. A. Miller et al., "Key-value memory networks for directly reading documents", *EMNLP* 2016, section 3, for a memory whose keys and values differ.
-# A. Graves, G. Wayne and I. Danihelka, "Neural Turing machines", arXiv:1410.5401, 2014, section 3.3.1, where the lookup is sharpened by a "key strength" β.
-# H. Ramsauer et al., "Hopfield networks is all you need", *ICLR* 2021, section 2, on what such a lookup finds as β grows.
+# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2: "a query and
+#   a set of key-value pairs"; section 3.2.3 for queries from one sequence and keys from another.
+# - [Miller et al., *Key-value memory networks for directly reading documents*, 2016](https://arxiv.org/abs/1606.03126),
+#   section 3: a memory whose keys and values differ.
+# - [Graves, Wayne and Danihelka, *Neural Turing machines*, 2014](https://arxiv.org/abs/1410.5401), section 3.3.1: a
+#   lookup that is sharpened by a "key strength" β.
+# - [Ramsauer et al., *Hopfield networks is all you need*, 2021](https://arxiv.org/abs/2008.02217), section 2: what such
+#   a lookup finds as β grows.
+#
+# **Next:** [lesson 3, *Scaling*](../03_scaling/03_scaling.ipynb)

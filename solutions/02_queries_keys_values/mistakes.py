@@ -2,7 +2,13 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-LOOKUP, SHARPEN, PROJECT, ATTENTION, HEAD = "soft_lookup", "sharpen", "project", "attention", "SingleHeadAttention"
+LOOKUP, SHARPEN, ATTENTION, HEAD, REWRITTEN = (
+    "soft_lookup",
+    "sharpen",
+    "attention",
+    "SingleHeadAttention",
+    "rewritten_attention",
+)
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
 # fmt: off
@@ -251,112 +257,6 @@ VARIANTS = [
     """),
     Equal(SHARPEN, "torch.softmax(beta * (keys @ query), dim=0)", "torch.softmax(beta * (keys @ query), dim=-1)",
           why="the matches have one axis, the first and the last"),
-    # -------------------------------------------------------------------------------------------- project
-    Mistake(PROJECT, "swapped", edit=("return x @ w_q, x @ w_k,", "return x @ w_k, x @ w_q,"),
-            title="queries and keys swapped",
-            says="Your queries are the keys and the other way round. Return them in the order of the matrices: q, k, "
-                 "v."),
-    Mistake(PROJECT, "shared", edit=("x @ w_k", "x @ w_q"), title="one projection for queries and keys",
-            says="Your keys are made with the matrix of the queries. With one matrix for both, what i makes of j is "
-                 "again what j makes of i: that is what the second matrix is there to end."),
-    # the other matrix shared by both roles: the same slip, with the queries wrong instead of the keys
-    Mistake(PROJECT, "shared-keys", edit=("x @ w_q", "x @ w_k"),
-            title="one projection for queries and keys (that of the keys)",
-            says="Your queries are made with the matrix of the keys. Each role has a matrix of its own."),
-    Mistake(PROJECT, "values-from-keys", edit=("x @ w_v", "x @ w_k"), title="values made with the matrix of the keys",
-            says="Your values are the keys again, d wide. Values have a matrix of their own, w_v, and may have another "
-                 "width."),
-    Mistake(PROJECT, "values-untouched", edit=("x @ w_v", "x"), title="values not projected",
-            says="You return x itself as the values. They are projected too, with w_v."),
-    Mistake(PROJECT, "transposed", edit=(("x @ w_q", "x @ w_q.T"), ("x @ w_k", "x @ w_k.T"), ("x @ w_v", "x @ w_v.T")),
-            title="the matrices transposed",
-            says="You multiply with w.T, and its sizes do not fit: x is (b, t, e) and each matrix (e, d), so `x @ w` "
-                 "is all it takes. nn.Linear stores its weight the other way round, which is where the .T of many "
-                 "programs comes from. On square matrices this slip raises nothing."),
-    Mistake(PROJECT, "normalised",
-            edit=("return x @ w_q, x @ w_k, x @ w_v",
-                  "w_q, w_k = torch.softmax(w_q, -1), torch.softmax(w_k, -1)\n    return x @ w_q, x @ w_k, x @ w_v"),
-            title="a softmax in the projection",
-            says="You softmax the matrices. A projection is a plain product, any numbers allowed; the softmax comes "
-                 "later, over the scores."),
-    Mistake(PROJECT, "keys-and-values-swapped", edit=("x @ w_k, x @ w_v", "x @ w_v, x @ w_k"),
-            title="keys and values swapped",
-            says="What you return second are the values, and third the keys. The order is that of the matrices: q, k, "
-                 "v."),
-    Mistake(PROJECT, "reversed", edit=("return x @ w_q, x @ w_k, x @ w_v", "return x @ w_v, x @ w_k, x @ w_q"),
-            title="the three in reverse order",
-            says="You return values, keys, queries. The order is that of the matrices: q, k, v."),
-    Mistake(PROJECT, "keys-first", edit=("return x @ w_q, x @ w_k, x @ w_v", "return x @ w_k, x @ w_v, x @ w_q"),
-            title="keys, values, queries",
-            says="You return keys, values, queries. The order is that of the matrices: q, k, v."),
-    Mistake(PROJECT, "values-first", edit=("return x @ w_q, x @ w_k, x @ w_v", "return x @ w_v, x @ w_q, x @ w_k"),
-            title="values, queries, keys",
-            says="You return values, queries, keys. The order is that of the matrices: q, k, v."),
-    Mistake(PROJECT, "values-from-queries", edit=("x @ w_v", "x @ w_q"),
-            title="values made with the matrix of the queries",
-            says="Your values are the queries again, d wide. Values have a matrix of their own, w_v, and may have "
-                 "another width."),
-    Mistake(PROJECT, "one-matrix", edit=("return x @ w_q, x @ w_k, x @ w_v", "return (x @ w_q,) * 3"),
-            title="one matrix for all three",
-            says="All three of yours are made with w_q. Each role has a matrix of its own."),
-    Mistake(PROJECT, "values-from-the-keys-made",
-            edit=("return x @ w_q, x @ w_k, x @ w_v", "return x @ w_q, x @ w_k, (x @ w_k) @ w_k.T @ w_v"),
-            title="values made of the keys",
-            says="You make the values out of keys. All three are made of x itself: what is found need not be what is "
-                 "looked for."),
-    Mistake(PROJECT, "one-position-for-all",
-            edit=("return x @", "x = x.mean(dim=1, keepdim=True).expand_as(x)\n    return x @"),
-            title="positions averaged",
-            says="You average over the positions before you project, so all of them get the same vectors. Each "
-                 "position makes three vectors of its own."),
-    Mistake(PROJECT, "divided",
-            edit=("return x @ w_q, x @ w_k,", "return x @ w_q / w_q.shape[1] ** 0.5, x @ w_k,"),
-            title="queries divided by the root of the width",
-            says="You divide the queries by √d. Lesson 3 does that with the scores and says why; a projection is a "
-                 "plain product."),
-    Mistake(PROJECT, "flattened",
-            edit=("return x @", "x = x.reshape(-1, x.shape[-1])\n    return x @"),
-            title="batch and positions on one axis",
-            says="Your results have one axis for batch and positions together. `@` carries any axes in front along, so "
-                 "nothing has to be flattened."),
-    Mistake(PROJECT, "stacked",
-            edit=("return x @ w_q, x @ w_k, x @ w_v", "return torch.stack([x @ w_q, x @ w_k, x @ w_v])"),
-            title="three widths in one tensor",
-            says="`torch.stack` needs tensors of one shape, and values may be wider than queries and keys. Return "
-                 "three tensors."),
-    Mistake(PROJECT, "turned",
-            edit=("return x @ w_q, x @ w_k, x @ w_v", "return (x @ w_q).mT, (x @ w_k).mT, (x @ w_v).mT"),
-            title="the results transposed",
-            says="You exchange the last two axes of the results. Each keeps its positions on axis 1: (b, t, d)."),
-    Mistake(PROJECT, "keys-turned", edit=("x @ w_k", "(x @ w_k).mT"), title="the keys transposed",
-            says="You hand the keys back as (b, d, t), ready for a product that is not due yet. They are asked for as "
-                 "(b, t, d), like the queries; whoever multiplies transposes."),
-    Mistake(PROJECT, "matrices-detached", edit=("return x @ w_q, x @ w_k, x @ w_v",
-            "return x @ w_q.detach(), x @ w_k.detach(), x @ w_v.detach()"), title="the matrices get no gradient",
-            says="Your numbers are right, and the matrices are cut off from the graph (detach, .data or no_grad): x "
-                 "gets its gradient, and none of the three matrices would ever learn."),
-    Mistake(PROJECT, "detached", edit=("return x @ w_q, x @ w_k, x @ w_v",
-            "return (x @ w_q).detach(), (x @ w_k).detach(), (x @ w_v).detach()"),
-            title="the results cut off from the graph",
-            says="Your numbers are right, and no gradient flows from them back to the matrices (detach, .data, no_grad "
-                 "or NumPy), so none of the three would ever learn."),
-    Same(PROJECT, "einsum", instead="return tuple(torch.einsum('bte,ef->btf', x, w) for w in (w_q, w_k, w_v))"),
-    Same(PROJECT, "linear", instead="""
-        q = torch.nn.functional.linear(x, w_q.T)
-        k = torch.nn.functional.linear(x, w_k.mT)
-        v = torch.nn.functional.linear(x, w_v.transpose(0, 1))
-        return [q, k, v]
-    """),
-    Same(PROJECT, "one-product", instead="""
-        both = torch.matmul(x, torch.cat([w_q, w_k, w_v], dim=1))
-        return both.split([w_q.shape[1], w_k.shape[1], w_v.shape[1]], dim=-1)
-    """),
-    Same(PROJECT, "loops", instead="""
-        b, t, e = x.shape
-        rows = [[(x[n, i] @ w_q, x[n, i] @ w_k, x[n, i] @ w_v) for i in range(t)] for n in range(b)]
-        q, k, v = (torch.stack([torch.stack([row[p] for row in sentence]) for sentence in rows]) for p in range(3))
-        return q, k, v
-    """),
     # ------------------------------------------------------------------------------------------ attention
     Mistake(ATTENTION, "over-queries", edit=("dim=-1", "dim=1"),
             title="softmax over the queries (t) instead of the keys (s)",
@@ -746,4 +646,72 @@ VARIANTS = [
     Shortcut(HEAD, "imported",
              edit=("    def __init__(self, e, d):",
                    "    from helpers.parts.attention import attention\n\n    def __init__(self, e, d):")),
+    # ---------------------------------------------------------------------------------- rewritten_attention
+    Mistake(REWRITTEN, "unchanged", instead="""
+        scores = torch.einsum("bsd,btd->bst", k, q)
+        weights = torch.softmax(scores, dim=-1)
+        return torch.einsum("bst,bsv->btv", weights, v)
+    """, title="softmax over the queries",
+            says="Your softmax still runs over the queries: they share out each key among themselves, and the weights "
+                 "of one output add up to anything. Each **query** shares out one unit of weight among the keys. Ask "
+                 "of `scores` which of its axes has the length s."),
+    Mistake(REWRITTEN, "outputs-divided", instead="""
+        scores = torch.einsum("bsd,btd->bst", k, q)
+        weights = torch.softmax(scores, dim=-1)
+        return torch.einsum("bst,bsv->btv", weights, v) / weights.sum(dim=1).unsqueeze(-1)
+    """, title="the outputs divided afterwards",
+            says="You divide each output by the sum of its weights. Values that are all 1 then come out as 1, and the "
+                 "numbers are wrong: the softmax has shared out each key among the queries before. The cause is its "
+                 "axis."),
+    # the weights divided by the same sums before the product: the same numbers
+    Alias(REWRITTEN, "weights-divided", of="outputs-divided", instead="""
+        weights = torch.softmax(torch.einsum("bsd,btd->bst", k, q), dim=-1)
+        weights = weights / weights.sum(dim=1, keepdim=True)
+        return torch.einsum("bst,bsv->btv", weights, v)
+    """),
+    Mistake(REWRITTEN, "softmax-again", edit=("torch.softmax(scores, dim=-1)",
+            "torch.softmax(torch.softmax(scores, dim=1), dim=-1)"), title="a second softmax on top",
+            says="You take a second softmax on top of the first. What goes into it lies between 0 and 1, so its rows "
+                 "are nearly even. One softmax, along the axis of the keys, is enough."),
+    Mistake(REWRITTEN, "batch", edit=("dim=-1", "dim=0"), title="softmax over the batch",
+            says="The softmax runs over axis 0, the batch: sequences compete with each other. Each query of each "
+                 "sequence has one unit of weight for its keys."),
+    Mistake(REWRITTEN, "both-axes", edit=("torch.softmax(scores, dim=-1)",
+            "torch.softmax(scores.flatten(1), dim=-1).view_as(scores)"), title="softmax over the whole matrix",
+            says="Your softmax runs over a whole matrix, so that all weights of a sequence add up to 1. Those of each "
+                 "query have to."),
+    Mistake(REWRITTEN, "half-relabelled", edit=('"bts,bsv->btv"', '"bst,bsv->btv"'),
+            title="one of two lines relabelled",
+            says="You changed the order of the axes in one `einsum` and not in the other: what the first makes as "
+                 "(b, t, s) the second reads as (b, s, t). With t ≠ s that raises an error; with t = s it mixes up "
+                 "which weight belongs to which value."),
+    Mistake(REWRITTEN, "values-are-keys", edit=("weights, v)", "weights, k)"), title="the keys summed, not the values",
+            says="You add up the keys. They only decide the weights; what is added up are the values."),
+    Mistake(REWRITTEN, "scaled", edit=("torch.softmax(scores, dim=-1)",
+            "torch.softmax(scores / q.shape[-1] ** 0.5, dim=-1)"), title="divided by √d",
+            says="You divide the scores by √d. That comes in lesson 3, and is not what is wrong here."),
+    Mistake(REWRITTEN, "no-softmax", edit=("torch.softmax(scores, dim=-1)", "scores"), title="no softmax",
+            says="The softmax is gone: the values are added up with the raw scores, which may be negative and do not "
+                 "add up to 1."),
+    Mistake(REWRITTEN, "detached", edit=("weights, v)", "weights, v).detach()"), title="cut off from the graph",
+            says="Your numbers are right, and no gradient flows from them back to the inputs (detach, .data, no_grad, "
+                 "item() or NumPy)."),
+    Mistake(REWRITTEN, "weights-detached", edit=("weights, v)", "weights.detach(), v)"),
+            title="the weights cut off from the graph",
+            says="Your numbers are right, and no gradient flows through the weights back to queries and keys (detach, "
+                 ".data, no_grad, item() or NumPy)."),
+    Alias(REWRITTEN, "axis-of-the-queries", of="unchanged", edit=("dim=-1", "dim=1")),
+    Shortcut(REWRITTEN, "finished", instead="return finished_attention(q, k, v)"),
+    Shortcut(REWRITTEN, "ready-made",
+             instead="return nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0)"),
+    Same(REWRITTEN, "axis-one", instead="""
+        scores = torch.einsum("bsd,btd->bst", k, q)
+        weights = torch.softmax(scores, dim=1)
+        return torch.einsum("bst,bsv->btv", weights, v)
+    """),
+    Same(REWRITTEN, "products", instead="return torch.softmax(q @ k.mT, dim=-1) @ v"),
+    Same(REWRITTEN, "turned-after", instead="""
+        scores = torch.einsum("bsd,btd->bst", k, q)
+        return torch.softmax(scores.transpose(1, 2), dim=2) @ v
+    """),
 ]

@@ -14,15 +14,16 @@
 # %% [markdown]
 # # 3 · Why divide by √d
 #
-# The attention that everybody uses is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it except the root.
-# It looks like a detail. Without it, the wider the vectors, the less an attention can learn, and wide vectors are what we want. This
-# lesson asks where the root comes from, measures what it does, and looks at what breaks when it is wrong or missing.
+# Attention as it was published is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it except
+# the root. It looks like a detail. Without it, the wider the vectors, the less an attention can learn, and wide vectors
+# are what we want. This lesson asks where the root comes from, measures what it does, and looks at what breaks when it
+# is wrong or missing.
 #
 # | | |
 # |---|---|
-# | **You will build** | scaled scores, also in a form that is safe in half precision, and three instruments: a variance, an entropy, and how much gradient a softmax lets through |
-# | **You need** | lesson 2, and from probability only what a mean and a variance are |
-# | **It takes** | about 80 minutes: six exercises, 23 points |
+# | **You will build** | a measured variance, scaled scores that are safe in half precision, the backward pass of softmax, an entropy; and you will mend a published head |
+# | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), and from probability only what a mean and a variance are |
+# | **It takes** | about 90 minutes: five exercises, 19 points, and two predictions |
 # | **It computes** | in under a minute in all, without a GPU |
 #
 # As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or one key
@@ -37,15 +38,16 @@ import torch
 from helpers import plots
 from helpers.device import device
 from helpers.lesson import in_exam, start
+from helpers.parts.scaling import largest_gradient
 
 check = start("03_scaling")
 
 # %% [markdown]
 # ## The same attention at three widths
 #
-# Begin with an experiment. Take one query and eight keys, fill them with independent normal numbers, and compute attention weights as in
-# lesson 2: dot products, then softmax. Nothing here is trained and nothing is special about any key. The only thing that changes from panel
-# to panel is the width d.
+# Begin with an experiment. Take one query and eight keys, fill them with independent normal numbers, and compute
+# attention weights as in lesson 2: dot products, then softmax. Nothing here is trained and nothing is special about any
+# key. The only thing that changes from panel to panel is the width d.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has all of it."}}
 chance = torch.Generator().manual_seed(307)
@@ -70,13 +72,44 @@ bars(weights)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The eight bars of a panel add up to 1. At d = 4 the query listens to several keys. At d = 1024 it listens to one, and that one
-# was picked by chance: the vectors mean nothing. A wider vector has more room for meaning, and yet the average that attention was supposed
-# to be is gone.
+# **How to read it.** The eight bars of a panel add up to 1. At d = 4 several keys share the weight. At d = 1024 one key
+# has it all, and that one was picked by chance: the vectors mean nothing. A wider vector has more room for meaning, and
+# yet the average that attention was supposed to be is gone.
 #
 # </div>
 #
-# The softmax is the same in all three panels, so the scores must differ. By how much?
+# The softmax is the same in all three panels, so the scores must differ.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `variance_growth`** &nbsp; 1 minute · no points
+#
+# A score is a sum of d products, and their signs are random. From d = 64 to d = 1024 the sum has 16 times as many
+# terms. How does the size of a typical score (its standard deviation) change?
+#
+# - **A.** It stays about the same: positive and negative terms cancel.
+# - **B.** It becomes 4 times as large.
+# - **C.** It becomes 16 times as large.
+# - **D.** It becomes 256 times as large.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "variance_growth", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+variance_growth = "B"
+### STUDENT GETS
+# variance_growth = ...    # "A", "B", "C" or "D"
+### END SOLUTION
+
+# %% tags=["show"]
+chance = torch.Generator().manual_seed(2)
+for d in (64, 1024):
+    q, k = torch.randn(2, 4000, d, generator=chance)
+    scores = (q * k).sum(dim=-1)    # (4000,)
+    print(f"d = {d:>4}: standard deviation {scores.std().item():5.1f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_variance_growth", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("variance_growth", variance_growth)
 
 # %% [markdown]
 # ## How large is a dot product?
@@ -88,38 +121,42 @@ bars(weights)
 #
 # $$\mathbb{E}[q_i k_i] \;=\; \mathbb{E}[q_i]\;\mathbb{E}[k_i] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
-# because the mean of a product of independent numbers is the product of their means. For the variance, remember that $\operatorname{Var}(a) = \mathbb{E}[a^2] - \mathbb{E}[a]^2$,
-# so that a number with mean 0 and variance 1 has $\mathbb{E}[a^2] = 1$:
+# because the mean of a product of independent numbers is the product of their means. For the variance, remember that
+# $\operatorname{Var}(a) = \mathbb{E}[a^2] - \mathbb{E}[a]^2$, so that a number with mean 0 and variance 1 has
+# $\mathbb{E}[a^2] = 1$:
 #
 # $$\operatorname{Var}(q_i k_i) \;=\; \mathbb{E}[q_i^2 k_i^2] - 0^2 \;=\; \mathbb{E}[q_i^2]\;\mathbb{E}[k_i^2] \;=\; 1 \cdot 1 \;=\; 1 .$$
 #
-# A score is a sum of d such products. Means add up, always; variances add up when the terms are independent, which these are:
+# A score is a sum of d such products. Means add up, always; variances add up when the terms are independent, which
+# these are:
 #
 # $$\mathbb{E}[q \cdot k] \;=\; \sum_{i=1}^{d} \mathbb{E}[q_i k_i] \;=\; 0, \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{i=1}^{d} \operatorname{Var}(q_i k_i) \;=\; d .$$
 #
-# So the variance of a score is d, and its standard deviation, which says how far from 0 a typical score lies, is $\sqrt d$. A proof about assumptions is worth as much
-# as the assumptions. Measure it.
+# So the [variance](../../site/glossary.md#variance) of a score is d, and its standard deviation, which says how far
+# from 0 a typical score lies, is $\sqrt d$. A proof is worth as much as its assumptions. Measure it.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `score_variance`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
-# Draw `samples` pairs of a query and a key with normal components, compute the score of each pair, and return the variance of these scores. All random
-# numbers come from the generator that is passed in: then the same seed repeats the same measurement. It lives on the CPU, and so may this experiment.
+# Draw `samples` pairs of a query and a key with normal components, compute the score of each pair, and return the
+# variance of these scores. All random numbers come from the generator that is passed in: then the same seed repeats the
+# same measurement. The generator is on the CPU, and so may this experiment be.
 #
-# A measurement is never exact. The check takes so many pairs that one standard error is 2 % of the variance, and accepts what lies
-# within five of them.
+# A measurement is never exact. The check takes so many pairs that one standard error is 2 % of the variance, and
+# accepts what lies within five of them.
 #
 # <details><summary>Hint 1: all pairs at once</summary>
 #
-# Draw the queries as one tensor of shape (samples, d), the keys as another. A score belongs to a *pair*, row r of one with row r of the other: there are `samples` scores.
+# Draw the queries as one tensor of shape (samples, d), the keys as another. A score belongs to a *pair*, a row of one
+# with the same row of the other: there are `samples` scores.
 #
 # </details>
 # <details><summary>Hint 2: drawing from a given generator</summary>
 #
-# `torch.randn(rows, columns, generator=generator)` takes its numbers from that generator. Multiply entry by entry and sum over the axis that has to go.
-# `.var()` of what remains is the answer.
+# `torch.randn(rows, columns, generator=generator)` takes its numbers from that generator. Multiply entry by entry and
+# sum over the axis that has to go. `.var()` of what remains is the answer.
 #
 # </details>
 # </div>
@@ -168,8 +205,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Bars are measured scores, the line is the normal distribution with mean 0 and variance d: predicted, not fitted. Look at the numbers on the horizontal axes before the shapes. From panel
-# to panel d grows sixteenfold and the scores spread four times as far. At d = 4 the bars stand above the line in the middle, since a sum of four products is not normal yet; its variance is right all the same.
+# **How to read it.** Bars are measured scores, the line is the normal distribution with mean 0 and variance d:
+# predicted, not fitted. Look at the numbers on the horizontal axes before the shapes. From panel to panel d grows
+# sixteenfold and the scores spread four times as far. At d = 4 the bars stand above the line in the middle, since a sum
+# of four products is not normal yet; its variance is right all the same.
 #
 # </div>
 #
@@ -185,12 +224,26 @@ plt.show()
 # %% [markdown]
 # ## Divide by √d
 #
+# The variance is known, so it can be undone, at one place between the product and the softmax:
+
+# %% tags=["show"]
+plots.diagrams.scaling_flow()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From top to bottom. On the arrows are the shapes, on the right the variance of the numbers. The
+# product takes it from 1 to d, and the division takes it back to 1, whatever d is.
+#
+# </div>
+#
 # Dividing a number by $\sqrt d$ divides its variance by d. So let the scores be
 #
 # $$w'_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} , \qquad\qquad \operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 ,$$
 #
-# whatever d is. The example of J. Alammar's *The illustrated transformer* (2018) has two keys, d = 64, and scores 112
-# and 96:
+# whatever d is. The example of J. Alammar's
+# [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/) (2018) has two keys, d = 64, and
+# scores 112 and 96:
 
 # %% tags=["show", "nbval-check-output"]
 plain = torch.tensor([112.0, 96.0])
@@ -200,49 +253,19 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
     print(f"{name}: scores {scores.tolist()}, weights {first:.2f} and {second:.2g}")
 
 # %% [markdown]
-# Softmax looks at *differences*: a lead of 16 is a weight ratio of $e^{16}$, a lead of 2 is one of $e^2$. The order of the keys stays as it was. What comes back is the second key.
+# Softmax looks at *differences*: a lead of 16 is a weight ratio of $e^{16}$, a lead of 2 is one of $e^2$. The order of
+# the keys stays as it was. What comes back is the second key.
 #
-# Your turn. One thing about shapes: in lesson 4 several attentions will work side by side, and q will be (b, h, t, d) where it is (b, t, d) today. Count axes
-# **from the end**, and one function serves both.
+# As a function it is one line. In [lesson 4](../04_multi_head/04_multi_head.ipynb) several attentions will work side by
+# side, and q will be (b, h, t, d) where it is (b, t, d) today. Axes that are counted **from the end** serve both.
 
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `scaled_scores`** &nbsp; ★☆☆ · 5 minutes · 3 points
-#
-# Return the dot product of every query with every key, divided by √d. Whatever axes stand in front of the last two are carried along: a batch, or
-# a batch and heads.
-#
-# <details><summary>Hint 1: which d</summary>
-#
-# d is the size of the axis that the dot product sums over, and no other axis has anything to do with it.
-#
-# </details>
-# <details><summary>Hint 2: turning the keys with any number of axes</summary>
-#
-# `k.transpose(-2, -1)` exchanges the last two axes and leaves those before them alone; `k.mT` is short for it. `@` multiplies the last two axes. `math.sqrt(7)` is a number, and a
-# tensor can be divided by it.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "scaled_scores", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %%
 def scaled_scores(q, k):
-    """The scores of attention.
-
-    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
-    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
-    """
-    ### BEGIN SOLUTION
-    d = q.shape[-1]
-    return q @ k.transpose(-2, -1) / math.sqrt(d)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_scaled_scores", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(scaled_scores)
+    """q: (..., t, d). k: (..., s, d). Returns (..., t, s): [..., i, j] is q_i·k_j / √d."""
+    return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 
 # %% [markdown]
-# The queries and keys of the first figure once more, this time through your function:
+# The queries and keys of the first figure once more, this time scaled:
 
 # %% tags=["show"] mystnb={"image": {"alt": "The same three bar charts with scaled scores. At all three widths several of the eight keys share the weight, and none comes near 1."}}
 weights = {}
@@ -254,12 +277,14 @@ bars(weights)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Compare with the first figure: the vectors are the same and so is the scale of the axis. In each panel the tallest bar belongs to the same key as before, since dividing changes no order. But
-# now the three panels are alike in kind, and the width can no longer be read off the weights.
+# **How to read it.** Compare with the first figure: the vectors are the same and so is the scale of the axis. In each
+# panel the tallest bar belongs to the same key as before, since dividing changes no order. But now the three panels are
+# alike in kind, and the width can no longer be read off the weights.
 #
 # </div>
 #
-# **Which root?** The one of the axis that is summed over: d, the width of one head. When a model of width e works with
+# **Which root?** The one of the axis that is summed over: d, the width of one
+# [head](../../site/glossary.md#head). When a model of width e works with
 # h heads, each of them is d = e/h wide, and code that divides by √e there is in circulation. Then all scores come out
 # $\sqrt{e/d} = \sqrt h$ times too small and every head starts out nearly flat. Nothing raises an error; the shapes are
 # the same.
@@ -267,8 +292,8 @@ bars(weights)
 # %% [markdown]
 # ## Divide early
 #
-# On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half precision**, 16 bits a number, because it halves
-# the memory and saves time on most accelerators. There are two kinds:
+# On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half
+# precision**, 16 bits a number, because it halves the memory and saves time on most accelerators. There are two kinds:
 
 # %% tags=["show", "nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -281,30 +306,35 @@ for dtype in (torch.float16, torch.bfloat16):
     print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
 
 # %% [markdown]
-# float16 ends at 65,504. The vector above has 64 entries of 40: a long vector and not an absurd one. Its product with
-# itself is 102,400, too large, and so it is ∞ before it can be divided by 8. The result, 12,800, would have fitted.
-# (bfloat16 has a wide range and few digits instead. It does not overflow here; it is just coarse.)
+# [float16](../../site/glossary.md#float16) ends at 65,504. The vector above has 64 entries of 40: a long vector and not
+# an absurd one. Its product with itself is 102,400, too large, and so it is ∞ before it can be divided by 8. The
+# result, 12,800, would have fitted. (bfloat16 has a wide range and few digits instead. It does not overflow here; it is
+# just coarse.)
 #
-# So divide first. To keep queries and keys of the same size, share the division between them: from $\sqrt d = d^{1/4} \cdot d^{1/4}$ follows
+# So divide first. To keep queries and keys of the same size, share the division between them: from $\sqrt d = d^{1/4}
+# \cdot d^{1/4}$ follows
 #
 # $$\frac{q_i}{d^{1/4}} \cdot \frac{k_j}{d^{1/4}} \;=\; \frac{q_i \cdot k_j}{\sqrt d} .$$
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
+# **Exercise 2 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Return the same scores as in exercise 2, but divide **before** the product, so that no number on the way is larger than it has to be. The check runs it in float16 too,
-# on vectors whose plain products are beyond 65,504, and the result has to stay float16.
+# Return the same scores as `scaled_scores`, for any number of axes in front, but divide **before** the product, so that
+# no number on the way is larger than it has to be. The check runs it in float16 too, on vectors whose plain products
+# are beyond 65,504, and the result has to stay float16.
 #
 # <details><summary>Hint 1: how often to divide</summary>
 #
-# Twice, by the same number: once the queries, once the keys. `d ** 0.25` is the fourth root. Is there anything left to divide after the product?
+# Twice, by the same number: once the queries, once the keys. `d ** 0.25` is the fourth root. Is there anything left to
+# divide after the product?
 #
 # </details>
 # <details><summary>Hint 2: staying in half precision, and leaving the caller's tensors alone</summary>
 #
-# Dividing a tensor by a plain Python number keeps the tensor's type. `q = q / something` makes a new tensor; `q /= something` writes into the caller's.
+# Dividing a tensor by a plain Python number keeps the tensor's type. `q = q / something` makes a new tensor;
+# `q /= something` writes into the caller's.
 #
 # </details>
 # </div>
@@ -342,65 +372,128 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # %% [markdown]
 # ## What saturation costs
 #
-# So far, large scores have looked ugly in a bar chart. Why should that hurt? Because networks learn through derivatives, and here they vanish. Let $z$ be one row of scores and $p = \operatorname{softmax}(z)$. Start from the logarithm, which is
-# simpler: $\log p_i = z_i - \log \sum_k e^{z_k}$. Its derivative is
-#
-# $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_k e^{z_k}} \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
-#
-# Since $\partial \log p_i = \partial p_i / p_i$, multiply by $p_i$. In one matrix, of shape (s, s):
-#
-# $$\frac{\partial p_i}{\partial z_j} \;=\; p_i\,(\delta_{ij} - p_j) , \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
-#
-# Entry (i, j) says how weight i responds when score j is nudged. Raise score j, and weight j rises by $p_j (1 - p_j)$, at the expense of all the others. Now let the softmax saturate: one weight is 1, the rest are 0. Then $\operatorname{diag}(p)$ and $p p^\top$ are the same
-# matrix, **and their difference is zero**. No score makes any difference to any weight.
+# So far, large scores have looked ugly in a bar chart. Why should that hurt? Networks learn through derivatives.
+# Suppose the first key has the score 112, the second 96, and the loss would be lower if the **second** key had the
+# weight. So attention is wrong, and very sure of itself.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `softmax_jacobian`** &nbsp; ★★☆ · 10 minutes · 4 points
+# **Prediction · `saturated_gradient`** &nbsp; 1 minute · no points
 #
-# Given weights p, the *outputs* of a softmax, return diag(p) − ppᵀ. The last axis of p becomes two; all axes before it are carried along, and there may be none.
-# Gradients have to flow through the result, back to whatever made p.
+# Raise the second score a little. How much does its weight rise, for the scores 112 and 96, compared with the scaled
+# scores 14 and 12?
 #
-# <details><summary>Hint 1: the outer product of each row with itself</summary>
+# - **A.** More: the further off the weights are, the stronger the correction.
+# - **B.** About as much: a nudge is a nudge.
+# - **C.** About a tenth as much.
+# - **D.** About a millionth as much.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "saturated_gradient", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+saturated_gradient = "D"
+### STUDENT GETS
+# saturated_gradient = ...    # "A", "B", "C" or "D"
+### END SOLUTION
+
+# %% tags=["show", "nbval-check-output"]
+rises = []
+for scores in ([112.0, 96.0], [14.0, 12.0]):
+    z = torch.tensor(scores, requires_grad=True)
+    second_weight = torch.softmax(z, dim=0)[1]
+    rises.append(torch.autograd.grad(second_weight, z)[0][1].item())
+    told = f"the second weight rises by {rises[-1]:.2g} for each unit of its score"
+    print(f"scores {scores}: {told}")
+print(f"ratio {rises[0] / rises[1]:.2g}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_saturated_gradient", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("saturated_gradient", saturated_gradient)
+
+# %% [markdown]
+# ## The derivative of softmax
 #
-# (..., s, 1) times (..., 1, s) is (..., s, s). `p.unsqueeze(-1)` adds an axis of size 1 at the end, `p.unsqueeze(-2)` one before the last.
+# Let $z$ be one row of scores and $p = \operatorname{softmax}(z)$. Start from the logarithm, which is simpler:
+# $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative is
+#
+# $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}} \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
+#
+# Since $\partial \log p_i = \partial p_i / p_i$, multiply by $p_i$. In one matrix, the
+# [**Jacobian**](../../site/glossary.md#jacobian), of shape (s, s):
+#
+# $$\frac{\partial p_i}{\partial z_j} \;=\; p_i\,(\delta_{ij} - p_j) , \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
+#
+# Entry (i, j) says how weight i responds when score j is nudged. Raise score j, and weight j rises by $p_j (1 - p_j)$,
+# at the expense of all the others. Now let the softmax [saturate](../../site/glossary.md#saturation): one weight is 1,
+# the rest are 0. Then $\operatorname{diag}(p)$ and $p p^\top$ are the same matrix, **and their difference is zero**. No
+# score makes any difference to any weight.
+#
+# Training needs less than the matrix. Backpropagation arrives at a softmax with a vector $g$, one number for each
+# weight, $g_i = \partial L / \partial p_i$, and has to go on with one number for each score. By the chain rule that is
+#
+# $$\frac{\partial L}{\partial z_j} \;=\; \sum_i g_i\, \frac{\partial p_i}{\partial z_j} .$$
+#
+# For a text of 1,000 words J has a million entries for every query. The sum needs none of them written down.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `softmax_backward`** &nbsp; ★★☆ · 12 minutes · 5 points
+#
+# Given the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights, return
+# the gradient with respect to the scores. Put $\partial p_i / \partial z_j$ into the sum over i and simplify on paper
+# first: two short lines remain, in which no matrix occurs. (The matrix way is accepted too.)
+#
+# The last axis holds the keys; any number of axes may stand in front, or none. Gradients have to flow through the
+# result: some losses contain a gradient.
+#
+# <details><summary>Hint 1: split the sum</summary>
+#
+# $p_i(\delta_{ij} - p_j)$ has two terms. In the first sum, $\delta_{ij}$ leaves a single i. In the second, $p_j$ does
+# not depend on i and can be taken out of the sum. What is left in there is an average of g.
 #
 # </details>
-# <details><summary>Hint 2: the diagonal matrix of each row</summary>
+# <details><summary>Hint 2: shapes</summary>
 #
-# `torch.diag` knows vectors only. `torch.diag_embed(p)` puts the last axis of any tensor on a diagonal.
+# The average is one number for each row, and has to line up with (..., s): `sum(dim=-1, keepdim=True)`.
 #
 # </details>
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "softmax_jacobian", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def softmax_jacobian(p):
-    """The derivative of a softmax's weights with respect to its scores.
+# %% nbgrader={"grade": false, "grade_id": "softmax_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def softmax_backward(p, g):
+    """The gradient of a loss with respect to the scores of a softmax.
 
     p: (..., s), the weights; each row sums to 1.
-    Returns (..., s, s): entry [..., i, j] is ∂p_i/∂z_j.
+    g: (..., s), the gradient of the loss with respect to the weights.
+    Returns (..., s): entry [..., j] is the sum over i of g_i ∂p_i/∂z_j.
     """
     ### BEGIN SOLUTION
-    outer = p.unsqueeze(-1) * p.unsqueeze(-2)    # (..., s, s)
-    return torch.diag_embed(p) - outer
+    mean = (p * g).sum(dim=-1, keepdim=True)    # (..., 1): the average of g with weights p
+    return p * (g - mean)
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_softmax_jacobian", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(softmax_jacobian)
+# %% nbgrader={"grade": true, "grade_id": "check_softmax_backward", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
+check(softmax_backward)
 
 # %% [markdown]
-# Alammar's two scores again, 112 and 96, joined by a third of 108, with and without scaling. Autograd, which knows
-# nothing of our formula, has to agree.
+# In words: a score is pushed up when its key does better than the average of all keys, in proportion to the weight that
+# the key has already. **A key without weight gets no gradient, however good it would be.** That is the millionth of the
+# prediction.
+#
+# Alammar's two scores again, 112 and 96, joined by a third of 108, with and without scaling. Each row of the identity
+# is one $g$; your function turns it into a row of J. Autograd, which knows nothing of our formula, has to agree.
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to 0.24, and the entries beside it are negative."}}
 z = torch.tensor([112.0, 96.0, 108.0], device=device())
 softmax = torch.nn.Softmax(dim=-1)
-before, after = softmax_jacobian(softmax(z)), softmax_jacobian(softmax(z / 8))
+each_weight = torch.eye(3, device=device())    # g asks for one weight at a time
+both = softmax(z), softmax(z / 8)
+before, after = (softmax_backward(p.expand(3, 3), each_weight) for p in both)
 by_autograd = torch.autograd.functional.jacobian(softmax, z / 8)
 print("agrees with autograd:", torch.allclose(after, by_autograd, atol=1e-6))
 
-plots.heat_pair(before, after, rows=["1", "2", "3"], same_scale=True,
+plots.heat_pair(before, after, rows=["0", "1", "2"], same_scale=True,
                 titles=("not scaled", "scaled, d = 64"), row_label="weight of key i",
                 column_label="nudged score of key j")
 plt.show()
@@ -408,34 +501,40 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Column j says what happens to the weights when score j is raised a little: its own weight goes up (blue), the others go down (orange), and the column adds up to 0 because the weights go on adding up to 1. Both maps share one scale of colours. On the
-# left a nudge moves hardly anything; on the right it moves every weight.
+# **How to read it.** Column j says what happens to the weights when score j is raised a little: its own weight goes up
+# (blue), the others go down (orange). The column adds up to 0 because the weights go on adding up to 1. Both maps share
+# one scale of colours. On the left a nudge moves hardly anything; on the right it moves every weight.
 #
 # </div>
 
 # %% [markdown]
 # ## One number for how soft a row is
 #
-# To follow saturation over many widths we need a number instead of a picture. **Entropy** says how spread out weights are:
+# To follow saturation over many widths we need a number instead of a picture.
+# [**Entropy**](../../site/glossary.md#entropy) says how spread out weights are:
 #
 # $$H(w) \;=\; - \sum_j w_j \log w_j ,$$
 #
-# with the natural logarithm, so its unit is the **nat**. If all s weights are equal it is $\log s$, and that is the most there is. If one weight is 1 and the rest are 0, it is 0. In between, $e^H$ is about the number of positions that a query really
-# listens to.
+# with the natural logarithm, so its unit is the **nat**. If all s weights are equal it is $\log s$, and that is the
+# most there is. If one weight is 1 and the rest are 0, it is 0. In between, $e^H$ is about the number of positions that
+# a query really listens to.
 #
-# One term needs care. $w \log w$ goes to 0 as w goes to 0, so $0 \log 0$ counts as 0. A computer says $\log 0 = -\infty$ and $0 \cdot (-\infty) = $ NaN. Weights of exactly 0 do occur: by underflow, as in the first figure, and by design in lesson 5.
+# One term needs care. $w \log w$ goes to 0 as w goes to 0, so $0 \log 0$ counts as 0. A computer says $\log 0 =
+# -\infty$ and $0 \cdot (-\infty) = $ NaN. Weights of exactly 0 do occur: by underflow, as in the first figure, and by
+# design in lesson 5.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
+# **Exercise 4 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Return the entropy of each row of weights, in nats. The last axis is summed away; weights of exactly 0 contribute 0.
 # Gradients have to flow through the result.
 #
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
-# Find the terms first, then sum them. `torch.where(condition, a, b)` chooses entry by entry. A logarithm of something tiny instead of 0 does no harm either, since a factor of 0 stands before it.
+# Find the terms first, then sum them. `torch.where(condition, a, b)` chooses entry by entry. A logarithm of something
+# tiny instead of 0 does no harm either, since a factor of 0 stands before it.
 #
 # </details>
 # <details><summary>Hint 2: there is a function for it</summary>
@@ -465,57 +564,25 @@ for d, (query, keys) in drawn.items():
     plain = query @ keys.T
     before, after = (torch.softmax(scores, -1) for scores in (plain, plain / math.sqrt(d)))
     before, after = (attention_entropy(weights).exp().item() for weights in (before, after))
-    print(f"d = {d:>4}: listens to {before:.1f} of 8 keys, scaled to {after:.1f}")
+    print(f"d = {d:>4}: spread over {before:.1f} of 8 keys, scaled over {after:.1f}")
 
 # %% [markdown]
 # ## One number for what gets through
 #
-# The Jacobian is s² numbers. What we want to know of it is one: **if something downstream asks the weights to change, how much of that can reach the scores?** Let $g$ be the gradient of the loss with respect to the weights. The chain rule makes it
-# $J^\top g$ for the scores, and $J$ is symmetric. The most that a matrix can stretch any vector is its **spectral norm**,
+# The Jacobian is s² numbers. What we want to know of it is one: **if the loss asks the weights to change, how much of
+# that can reach the scores?** The gradient for the scores is $J g$, since J is symmetric. The most that a matrix can
+# stretch any vector is its **spectral norm**,
 #
 # $$\lVert J \rVert_2 \;=\; \max_{g \neq 0} \frac{\lVert J g \rVert}{\lVert g \rVert} ,$$
 #
-# which is its largest singular value. It depends on the scores alone, so we can compute it for any row, before any training.
+# which is its largest singular value. It depends on the scores alone, so it can be computed for any row, before any
+# training. `largest_gradient(scores)`, a finished part of the course, does that: it writes J out for each row and calls
+# `torch.linalg.matrix_norm(J, ord=2)`.
 #
-# Three landmarks. For two keys with equal scores it is exactly ½, and no row of scores, however long, exceeds that: in row i of J the sizes of the entries add up to $p_i(1 - p_i) + p_i \sum_{j \neq i} p_j = 2 p_i (1 - p_i)$, which is at most ½, and no eigenvalue of a matrix is larger in size than its largest such sum (Gershgorin's theorem). With s equal scores it
-# is 1/s. When one weight takes all, it is 0.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 6 · `largest_gradient`** &nbsp; ★★★ · 12 minutes · 5 points
-#
-# Given **scores** (not weights), return the spectral norm of the softmax Jacobian of each row. Write the Jacobian out
-# here, so that an error in exercise 4 does not carry over; `torch.softmax` is yours.
-# Gradients have to flow through the result.
-#
-# <details><summary>Hint 1: three steps</summary>
-#
-# Scores → weights p, (..., s) → Jacobian, (..., s, s) → one number for each matrix, (...).
-#
-# </details>
-# <details><summary>Hint 2: the norm of many matrices at once</summary>
-#
-# `torch.linalg.matrix_norm` takes the last two axes as a matrix. Look up its argument `ord`: by default it computes another norm, the root of the sum of all squares. `torch.linalg.svdvals` gives all singular values, the largest first.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "largest_gradient", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def largest_gradient(scores):
-    """How much of a gradient can pass through a softmax.
-
-    scores: (..., s).
-    Returns (...): the spectral norm of the Jacobian of softmax at each row of scores.
-    """
-    ### BEGIN SOLUTION
-    p = torch.softmax(scores, dim=-1)
-    jacobian = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)    # (..., s, s)
-    return torch.linalg.matrix_norm(jacobian, ord=2)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_largest_gradient", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
-check(largest_gradient)
+# Three landmarks. For two keys with equal scores the norm is exactly ½, and no row of scores, however long, exceeds
+# that. (In row i of J the sizes of the entries add up to $2 p_i (1 - p_i)$, at most ½, and no eigenvalue of a matrix is
+# larger than its largest such sum: Gershgorin's theorem.) With s equal scores it is 1/s. When one weight takes all, it
+# is 0.
 
 # %% tags=["show"]
 for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
@@ -525,7 +592,8 @@ for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
 # %% [markdown]
 # ## Width against softness
 #
-# Now both instruments at once. For each width, 1,600 random queries meet 16 random keys each. The mean entropy and the mean of the largest gradient, with the scores as they are and with yours:
+# Now both instruments at once. For each width, 1,600 random queries meet 16 random keys each. The figure shows the mean
+# entropy and the mean of the largest gradient, with plain and with scaled scores:
 
 # %% tags=["show"]
 chance = torch.Generator().manual_seed(1)
@@ -567,26 +635,28 @@ for name, line in gradients.items():
 # half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$. (At d = 4 and 16 the row without scaling lets
 # a little more through. An even row is not the most responsive one: with 16 equal scores it is 1/16, as printed above.)
 # The shares printed under the figure show that the mean flatters: without scaling, most rows let less than 0.001
-# through at d = 1024. What is left of the mean comes from the others, in which the two best scores lie close together by
-# chance.
+# through at d = 1024. What is left of the mean comes from the others, in which the two best scores lie close together
+# by chance.
 #
 # </div>
 
 # %% [markdown]
 # ## Learning stops
 #
-# A gradient that vanishes should show when something is trained. Take 16 fixed keys and 16 queries that may learn, and give each query the task to put all of its weight on a key of its own. The loss is the squared error between its weights and
-# that wish; the method is plain gradient descent. At the start the queries are random, so nearly all of them look at a wrong key.
+# A gradient that vanishes should show when something is trained. Take 16 fixed keys and 16 queries that may learn, and
+# give each query the task to put all of its weight on a key of its own. The loss is the squared error between its
+# weights and that goal; the method is plain gradient descent. At the start the queries are random, so nearly all of
+# them look at a wrong key.
 
 # %% tags=["show"]
 def learn(d, scores_of, rate=0.3, steps=200):
     chance = torch.Generator().manual_seed(1)
     keys, queries = torch.randn(2, 1, 16, d, generator=chance).to(device())    # (1, 16, d)
-    wish = torch.eye(16, device=device())    # (t, s): query i is to find key i
+    goal = torch.eye(16, device=device())    # (t, s): query i is to find key i
     queries, losses = queries.requires_grad_(), []
     for step in range(steps):
         weights = torch.softmax(scores_of(queries, keys), dim=-1)
-        loss = (weights[0] - wish).square().sum(dim=-1)    # (t,)
+        loss = (weights[0] - goal).square().sum(dim=-1)    # (t,)
         (gradient,) = torch.autograd.grad(loss.sum(), queries)
         queries = (queries - rate * gradient).detach().requires_grad_()
         losses.append(loss.mean().item())
@@ -605,97 +675,173 @@ axes[0].get_legend().remove()
 plt.show()
 
 for name, scores_of in both.items():
-    runs = [learn(1024, scores_of, rate=10.0**power) for power in range(-5, 3)]
+    rates = [10.0**power for power in range(-5, 3)]
+    runs = [learn(1024, scores_of, rate) for rate in rates]
     first, best = runs[0][0], min(losses[-1] for losses in runs)
-    print(f"d = 1024, {name}: from {first:.2f}, best of {len(runs)} rates: {best:.2f}")
+    print(f"d = 1024, {name}: from {first:.2f}, best of {len(runs)} rates "
+          f"from {rates[0]:g} to {rates[-1]:g}: {best:.2f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the
-# less is learned; at d = 1024 the first steps throw the loss up a little, after that it does not move at all, and the
-# lines under the figure say that even the best of eight learning rates, from $10^{-5}$ to 100, stays far above 0. On
-# the right, d = 64 and d = 1024 are nearly one line: a rate that works at one width works at the other. (d = 4 lags on
-# both sides for another reason: in four dimensions, 16 keys stand in each other's way. There the root is only 2, and
-# going without it, which amounts to a larger step, does no harm.)
+# less is learned. At d = 1024 the first steps raise the loss a little, and after that it does not move at all. No
+# learning rate helps: the printed lines give the best of eight. On the right, d = 64 and d = 1024 are nearly one line:
+# a rate that works at one width works at the other. (d = 4 lags on both sides for another reason: in four dimensions,
+# 16 keys stand in each other's way. There the root is only 2, and going without it, which amounts to a larger step,
+# does no harm.)
 #
 # </div>
 
 # %% [markdown]
-# ## Spot the bug
+# ## A head that loads and does not work
 #
-# Code like this is in circulation, as part of programs that run GPT-2. The model had been trained by others, with all
-# due care; the program loads their weights, PyTorch reports that every key matched, and the text that comes out is
-# nonsense. What went wrong, and why did nothing complain?
+# You have the weights of a published model, and code for one of its heads. The file holds three matrices, for queries,
+# keys and values. PyTorch loads them and says `<All keys matched successfully>`, and the shapes of all outputs are
+# right. But the text that the model writes is nonsense. Loading a correct file into correct shapes is no proof that the
+# code computes what the model was trained to compute.
+#
+# The classes in Hugging Face's [first PyTorch version of
+# GPT-2](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
+# (2019) have this trap in them, and the model there steps around it. Code that copies the classes alone falls into it.
 
-# %% tags=["show"]
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `PortedHead`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Mend this head. A head that is built as `PortedHead(e, d)`, and has then loaded the three matrices of a model that was
+# trained with $\operatorname{softmax}(q k^\top / \sqrt d)\, v$, has to compute exactly that. The file must go on
+# loading: three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and nothing else.
+#
+# <details><summary>Hint 1: where to look</summary>
+#
+# Follow the scores from the product to the softmax, for a head that was built with e and d alone. Which lines run?
+#
+# </details>
+# <details><summary>Hint 2: what lasts</summary>
+#
+# `load_state_dict` replaces whatever the constructor put into the matrices. Only what `forward` does every time is
+# still there afterwards.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "PortedHead", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class PortedHead(torch.nn.Module):
-    def __init__(self, e, d, scale=False):
+    """One head of attention. e: width of the input. d: width of queries, keys and values."""
+
+    ### BEGIN SOLUTION
+    def __init__(self, e, d):
         super().__init__()
-        self.scale = scale
         self.to_queries = torch.nn.Linear(e, d, bias=False)
         self.to_keys = torch.nn.Linear(e, d, bias=False)
         self.to_values = torch.nn.Linear(e, d, bias=False)
 
     def weights(self, x):
         q, k = self.to_queries(x), self.to_keys(x)
-        scores = q @ k.mT
-        if self.scale:
-            scores = scores / math.sqrt(q.shape[-1])
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
         return torch.softmax(scores, dim=-1)
 
     def forward(self, x):
         return self.weights(x) @ self.to_values(x)
+    ### STUDENT GETS
+    # def __init__(self, e, d, scale=False):
+    #     super().__init__()
+    #     self.scale = scale
+    #     self.to_queries = torch.nn.Linear(e, d, bias=False)
+    #     self.to_keys = torch.nn.Linear(e, d, bias=False)
+    #     self.to_values = torch.nn.Linear(e, d, bias=False)
+    #
+    # def weights(self, x):
+    #     q, k = self.to_queries(x), self.to_keys(x)
+    #     scores = q @ k.mT
+    #     if self.scale:
+    #         scores = scores / math.sqrt(q.shape[-1])
+    #     return torch.softmax(scores, dim=-1)
+    #
+    # def forward(self, x):
+    #     return self.weights(x) @ self.to_values(x)
+    ### END SOLUTION
 
-# %% tags=["show"]
-trained = PortedHead(48, 64, scale=True)    # stands for the model as it was trained
-for parameter in trained.parameters():
-    torch.nn.init.normal_(parameter, std=48**-0.5)
-loaded = PortedHead(48, 64)
-print(loaded.load_state_dict(trained.state_dict()))
-
-x = torch.randn(1, 12, 48)
-for name, head in {"as trained": trained, "as loaded": loaded}.items():
-    entropy = attention_entropy(head.weights(x)).mean().item()
-    print(f"{name}: mean entropy {entropy:.2f} nats")
+# %% nbgrader={"grade": true, "grade_id": "check_PortedHead", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(PortedHead)
 
 # %% [markdown]
-# <details><summary>What went wrong</summary>
+# When you load weights that someone else trained, compare *numbers*: the outputs of their code and of yours, on the
+# same input. Here PyTorch's own attention stands for theirs.
+
+# %% tags=["show"]
+head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
+for parameter in head.parameters():
+    torch.nn.init.normal_(parameter, std=48**-0.5)    # stands for the file of weights
+
+q, k, v = head.to_queries(x), head.to_keys(x), head.to_values(x)
+theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+apart = (head(x) - theirs).abs().max().item()
+print(f"largest difference to PyTorch's attention: {apart:.1g}")
+
+plain = q @ k.mT
+for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": plain}.items():
+    entropy = attention_entropy(torch.softmax(scores, dim=-1)).mean().item()
+    print(f"scores {name}: mean entropy {entropy:.2f} nats")
+
+# %% [markdown]
+# <details><summary>What was wrong, and why nothing complained</summary>
 #
-# `scale=False` is the default, and whoever builds the block forgot to pass `scale=True`. The scores are √64 = 8 times what the weights were trained for, and every softmax is close to saturated. Whether to scale is not a parameter: it is stored
-# in no file of weights, so `load_state_dict` has nothing to compare. All keys match and every shape is right. The division belongs to what the weights *mean*, and only the code knows of it. A default should be what is right for
-# nearly everybody; better still, leave such a switch out. When you load somebody else's weights, compare *numbers*: the outputs of their code and yours on the same input, as we shall do in lesson 11.
+# `scale=False` is the default, in the head and in the block that builds it, and the copied code never passes
+# `scale=True`. With d = 64 the scores are √64 = 8 times what the weights were trained for, and every row is too sharp.
+# Whether to scale is not a parameter: it is stored in no file of weights, so `load_state_dict` has nothing to compare.
+# The division belongs to what the weights *mean*, and only the code knows of it. A default should be what nearly every
+# caller needs; better still, leave such a switch out. When this course loads GPT-2's weights, it compares numbers.
 #
 # </details>
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say how large a dot product of random vectors is and prove it; scale scores by the right root, early enough for half precision; write down the derivative of softmax; and measure how soft a row of weights is
-# and how much gradient it lets through.
+# You can say how large a dot product of random vectors is and prove it; scale scores by the right root, early enough
+# for half precision; take a gradient back through a softmax; and measure how soft a row of weights is and how much
+# gradient it lets through.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. A classifier ends in a softmax too, and its scores are not divided by anything. Why does it learn even when it is confidently wrong?</summary>
 #
-# Because its loss is the logarithm of a weight. The derivative of log p_i is δ_ij − p_j, the line before we multiplied by p_i: for a confidently wrong answer it is close to 1 in size. The logarithm undoes the saturation. Inside an attention
-# there is no logarithm after the softmax, and the factor p_i stays.
+# Because its loss is the logarithm of a weight. The derivative of log p_i is δ_ij − p_j, the line before we multiplied
+# by p_i: for a confidently wrong answer it is close to 1 in size. The logarithm undoes the saturation. Inside an
+# attention there is no logarithm after the softmax, and the factor p_i stays. (Answer A to the second prediction is
+# true of that loss.)
 #
 # </details>
 # <details><summary>2. Why not divide by d, to be on the safe side?</summary>
 #
-# Then the variance of the scores is d/d² = 1/d: the wider the vectors, the flatter the rows, and attention starts as a plain average. That lets gradients through, and it says less. But remember the assumption that q and k are independent. Training makes them
-# agree; if each component agrees a little, q·k grows like d and not like √d. There are recipes for training at many widths that divide by d for this reason (Yang et al., 2022, definition 4.1).
+# Then the variance of the scores is d/d² = 1/d: the wider the vectors, the flatter the rows, and attention starts as a
+# plain average. That lets gradients through, and it says less. But remember the assumption that q and k are
+# independent. Training makes them agree; if each component agrees a little, q·k grows like d and not like √d. There are
+# recipes for training at many widths that divide by d for this reason ([Yang et al.,
+# 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
 # <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance of the scaled score?</summary>
 #
-# Each product of components has variance σ²·σ² = σ⁴; the sum has dσ⁴, and after the division it is σ⁴. At σ = 3 the variance is 81 and the softmax saturates, scaled or not. The root takes care of the width only. Something else has to keep the components near size 1: normalisation, in lesson 7.
+# Each product of components has variance σ²·σ² = σ⁴; the sum has dσ⁴, and after the division it is σ⁴. At σ = 3 the
+# variance is $3^4 = 81$ and the softmax saturates, scaled or not. The root takes care of the width only. Something else
+# has to keep the components near size 1: normalisation, in [lesson
+# 7](../07_transformer_block/07_transformer_block.ipynb).
 #
 # </details>
 #
-# **Where it goes next.** A query asks one question of all the keys, and gets one average back. Lesson 4, *Many heads*, asks several at once.
+# **Further reading**
 #
-# **Further reading.** A. Vaswani et al., "Attention is all you need", *NeurIPS* 2017, section 3.2.1: the formula, and the variance argument as a footnote. S. Zhai et al., "Stabilizing transformer training by preventing attention entropy collapse", *ICML* 2023, where entropy
-# is watched in large models. A. Henry et al., "Query-key normalization for transformers", *Findings of EMNLP* 2020, another way to bound the scores. G. Yang et al., "Tensor programs V: tuning large neural networks via zero-shot hyperparameter transfer", 2022, on 1/d.
-# P. Micikevicius et al., "Mixed precision training", *ICLR* 2018, on what fits into 16 bits.
+# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2.1: the
+#   formula, and the variance argument as a footnote.
+# - [Zhai et al., *Stabilizing transformer training by preventing attention entropy collapse*,
+#   2023](https://arxiv.org/abs/2303.06296): entropy watched in large models.
+# - [Henry et al., *Query-key normalization for transformers*, 2020](https://arxiv.org/abs/2010.04245): another way to
+#   bound the scores.
+# - [Yang et al., *Tensor programs V: tuning large neural networks via zero-shot hyperparameter transfer*,
+#   2022](https://arxiv.org/abs/2203.03466): on 1/d.
+# - [Micikevicius et al., *Mixed precision training*, 2018](https://arxiv.org/abs/1710.03740): what fits into 16 bits.
+#
+# **Next:** [lesson 4, *Many heads*](../04_multi_head/04_multi_head.ipynb)

@@ -2,13 +2,12 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same
 
-VARIANCE, SCORES, EARLY, JACOBIAN, ENTROPY, LARGEST = (
+VARIANCE, EARLY, BACKWARD, ENTROPY, PORTED = (
     "score_variance",
-    "scaled_scores",
     "scaled_scores_early",
-    "softmax_jacobian",
+    "softmax_backward",
     "attention_entropy",
-    "largest_gradient",
+    "PortedHead",
 )
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
@@ -153,140 +152,6 @@ VARIANTS = [
     Equal(VARIANCE, "return scores.var()", "return scores.var().detach()",
           why="a measurement of drawn numbers, of which nothing learns; a plain Python number is right too"),
     Equal(VARIANCE, "(q * k).sum(dim=-1)", "(q * k).sum(dim=1)", why="of two axes the last is axis 1"),
-    # -------------------------------------------------------------------------------------- scaled_scores
-    Mistake(SCORES, "not-scaled", edit=(" / math.sqrt(d)", ""), title="not divided",
-            says="These are the plain dot products. Divide them by √d."),
-    Mistake(SCORES, "divided-by-d", edit=("math.sqrt(d)", "d"), title="divided by d instead of its root",
-            says="Your scores are divided by d in all. The variance of a score is d, so what its size has to be "
-                 "divided by is the standard deviation, √d, and once."),
-    Alias(SCORES, "both-sides", of="divided-by-d",
-          edit=("q @ k.transpose(-2, -1) / math.sqrt(d)",
-                "(q / math.sqrt(d)) @ (k / math.sqrt(d)).transpose(-2, -1)")),
-    Mistake(SCORES, "multiplied", edit=("/ math.sqrt(d)", "* math.sqrt(d)"), title="multiplied by √d",
-            says="You multiply by √d, so the scores grow by what they should shrink by: their variance becomes d²."),
-    Mistake(SCORES, "root-of-the-model",
-            edit=("d = q.shape[-1]", "d = q.shape[-1] * (q.shape[1] if q.dim() == 4 else 1)"),
-            title="the root of the whole model's width",
-            says="With several heads your scores are too small: you divide by √e, the root of the width of all heads "
-                 "together. A dot product sums over the d components of one head, so √d it is."),
-    Mistake(SCORES, "root-of-t", edit=("q.shape[-1]", "q.shape[-2]"), title="the root of the number of queries",
-            says="You divide by √t, the root of how many queries there are. A score is a sum over the width; what "
-                 "matters is the size of the last axis of q."),
-    Mistake(SCORES, "root-of-s", edit=("q.shape[-1]", "k.shape[-2]"), title="the root of the number of keys",
-            says="You divide by √s, the root of how many keys there are. A score is a sum over the width; what matters "
-                 "is the size of the last axis."),
-    # (b, t, d) unpacked by place: axis 1 is t in a batch, and h when there are heads
-    Mistake(SCORES, "root-of-axis-1", edit=("q.shape[-1]", "q.shape[1]"), title="the root of axis 1",
-            says="The number under your root is the size of axis 1: how many queries there are, or how many heads. It "
-                 "has to be the size of the last axis, the width that the dot product sums over."),
-    Mistake(SCORES, "softmaxed",
-            edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)",
-                  "return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(d), dim=-1)"),
-            title="softmax already applied",
-            says="Your rows add up to 1: these are the finished weights. The scores are what goes into the softmax."),
-    Mistake(SCORES, "after-softmax",
-            edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)",
-                  "return torch.softmax(q @ k.transpose(-2, -1), dim=-1) / math.sqrt(d)"),
-            title="scaled after the softmax",
-            says="You apply the softmax and divide its weights. By then the damage is done: the weights are saturated, "
-                 "and now they do not add up to 1 either. Divide the scores; no softmax is asked for here."),
-    Mistake(SCORES, "keys-ask", edit=("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"),
-            title="queries and keys exchanged",
-            says="Your result has the keys as its rows, (s, t). Row i has to belong to query i: the queries stand on "
-                 "the left of the product."),
-    Mistake(SCORES, "in-place",
-            edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)",
-                  "q /= math.sqrt(d)\n    return q @ k.transpose(-2, -1)"), title="the queries changed in place",
-            says="Your scores are right, but `/=` writes into the caller's own queries: a second call would get "
-                 "smaller ones. Make a new tensor."),
-    Mistake(SCORES, "axes-from-the-front", edit=("k.transpose(-2, -1)", "k.transpose(1, 2)"),
-            title="axes counted from the front",
-            says="Axes 1 and 2 are the last two only in a batch, (b, t, d). With an axis for heads, (b, h, t, d), they "
-                 "are heads and positions. Counted from the end, the axes you mean are the last two in both."),
-    Mistake(SCORES, "three-axes", edit=("d = q.shape[-1]", "b, t, d = q.shape"), title="three axes and no more",
-            says="You unpack three sizes from q. With an axis for heads there are four, (b, h, t, d): `q.shape[-1]` is "
-                 "the last one however many there are."),
-    Mistake(SCORES, "bmm", edit=("q @ k.transpose(-2, -1)", "torch.bmm(q, k.transpose(-2, -1))"),
-            title="a product for three axes only",
-            says="`torch.bmm` takes exactly one batch axis; with heads, (b, h, t, d), there are two in front. `@` and "
-                 "`torch.matmul` carry any number along."),
-    Mistake(SCORES, "einsum-of-three", edit=("q @ k.transpose(-2, -1)", 'torch.einsum("btd,bsd->bts", q, k)'),
-            title="an einsum for three axes only",
-            says="Your letters name exactly three axes; with heads, (b, h, t, d), there are four. In einsum, `...` "
-                 "stands for any number of axes in front."),
-    Mistake(SCORES, "all-axes-turned", edit=("k.transpose(-2, -1)", "k.T"), title="all axes turned",
-            says="`.T` turns round all axes of k, the batch too. Only the last two have to change places: "
-                 "`.transpose(-2, -1)` or `.mT`."),
-    Mistake(SCORES, "eight", edit=("math.sqrt(d)", "8"), title="divided by 8, whatever the width",
-            says="You divide by 8, the root of 64. That was the example's d; the function has to look at how wide its "
-                 "own q is."),
-    Mistake(SCORES, "cosine",
-            edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)",
-                  "q, k = q / q.norm(dim=-1, keepdim=True), k / k.norm(dim=-1, keepdim=True)\n    return q @ "
-                  "k.transpose(-2, -1)"), title="cosines",
-            says="You divide each vector by its own length, which gives cosines, between −1 and 1. The division by √d "
-                 "is one number for all, and the lengths of the vectors go on counting."),
-    Mistake(SCORES, "root-on-the-cpu", edit=("math.sqrt(d)", "torch.full((1,), d).sqrt()"),
-            title="the root is made on the CPU",
-            says="You make a tensor for √d and do not say on which device, so it lands on the CPU and does not meet "
-                 "scores that are on a GPU. A plain number goes everywhere: `math.sqrt`, or `d ** 0.5`."),
-    Mistake(SCORES, "precedence", edit=("/ math.sqrt(d)", "/ d ** 1 / 2"),
-            title="a power that Python reads in another order",
-            says="Your scores are divided by 2d: in `/ d ** 1 / 2` powers come first, then the divisions from left to "
-                 "right. Write `d ** 0.5`, or `math.sqrt(d)`."),
-    Mistake(SCORES, "half-of-d", edit=("/ math.sqrt(d)", "/ (d ** 1 / 2)"),
-            title="half of d instead of its root",
-            says="You divide by d/2: `d ** 1 / 2` is (d ** 1) / 2, because a power binds tighter than a division. "
-                 "Write `d ** 0.5`, or `math.sqrt(d)`."),
-    Mistake(SCORES, "whole-root", edit=("math.sqrt(d)", "int(math.sqrt(d))"), title="the root cut to a whole number",
-            says="You divide by a whole number: `int(...)` and `//` cut the root's fraction off. √d is seldom whole, "
-                 "and may stay as it is."),
-    Mistake(SCORES, "fourth-root", edit=("math.sqrt(d)", "d ** 0.25"), title="the fourth root of d",
-            says="You divide by the fourth root of d. The root of the width is needed, once."),
-    Mistake(SCORES, "reshaped", edit=("k.transpose(-2, -1)", "k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])"),
-            title="the axes exchanged by a reshape",
-            says="`reshape` and `view` keep the numbers in their order and only cut them into rows of another length, "
-                 "so components of different keys get mixed. Exchanging two axes is a transpose."),
-    Mistake(SCORES, "permuted", edit=("k.transpose(-2, -1)", "k.permute(0, 2, 1)"), title="three axes and no more",
-            says="`permute(0, 2, 1)` names exactly three axes. With an axis for heads there are four, (b, h, t, d): "
-                 "exchange the last two, counted from the end."),
-    Mistake(SCORES, "causal", edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)",
-            "return (q @ k.transpose(-2, -1) / math.sqrt(d)).tril()"), title="only one triangle of the scores",
-            says="Beyond the diagonal your scores are 0. Every query is compared with every key."),
-    Mistake(SCORES, "scaled-by-the-lengths", edit=("/ math.sqrt(d)", "/ q.norm(dim=-1, keepdim=True)"),
-            title="divided by the lengths of the queries",
-            says="You divide each row by the length of its query. √d is the same number for all: the root of how many "
-                 "components a vector has, not of how large they are."),
-    Mistake(SCORES, "detached", edit=("return q @ k.transpose(-2, -1) / math.sqrt(d)",
-            "return (q @ k.transpose(-2, -1) / math.sqrt(d)).detach()"), title="the scores cut off from the graph",
-            says="Your numbers are right, and no gradient flows from them back to queries and keys (detach, .data, "
-                 "no_grad, item() or NumPy), so neither could learn."),
-    Mistake(SCORES, "numpy", instead="""
-        scores = q.numpy() @ k.transpose(-2, -1).numpy()
-        return torch.from_numpy(scores) / math.sqrt(q.shape[-1])
-    """, title="a trip through NumPy",
-            says="Your numbers are right, and they come from NumPy, which knows no gradients and no GPU: a tensor that "
-                 "learns cannot go there. Everything you need exists in torch."),
-    Same(SCORES, "einsum", instead='return torch.einsum("...id,...jd->...ij", q, k) / q.size(-1) ** 0.5'),
-    Same(SCORES, "matmul", instead="return torch.matmul(q * k.shape[-1] ** -0.5, k.mT)"),
-    Same(SCORES, "bmm-folded", instead="""
-        *front, t, d = q.shape
-        s = k.shape[-2]
-        scores = torch.bmm(q.reshape(-1, t, d), k.reshape(-1, s, d).transpose(1, 2))
-        return (scores / torch.sqrt(torch.tensor(d))).reshape(*front, t, s)
-    """),
-    Same(SCORES, "broadcast", instead="""
-        products = q.unsqueeze(-2) * k.unsqueeze(-3)
-        return products.sum(-1).div(math.sqrt(q.shape[-1]))
-    """),
-    Same(SCORES, "loops", instead="""
-        rows = []
-        for i in range(q.shape[-2]):
-            rows.append(torch.stack([(q[..., i, :] * k[..., j, :]).sum(-1) for j in range(k.shape[-2])], dim=-1))
-        return torch.stack(rows, dim=-2) / math.sqrt(q.shape[-1])
-    """),
-    Same(SCORES, "shrunk-queries", instead="return q.mul(k.size(-1) ** -0.5).matmul(k.swapaxes(-1, -2))"),
-    Equal(SCORES, "q", "k", why="queries and keys are equally wide"),
     # -------------------------------------------------------------------------------- scaled_scores_early
     Mistake(EARLY, "late", edit=("(q / root) @ (k / root).transpose(-2, -1)", "q @ k.transpose(-2, -1) / root**2"),
             title="divided after the product",
@@ -433,139 +298,100 @@ VARIANTS = [
         return torch.stack([row(q[..., i, :] / r) for i in range(q.shape[-2])], dim=-2)
     """),
     Equal(EARLY, "q", "k", why="queries and keys are equally wide"),
-    # ----------------------------------------------------------------------------------- softmax_jacobian
-    Mistake(JACOBIAN, "plus", edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p) + outer"),
-            title="plus the outer product",
-            says="You add ppᵀ. When one score rises, the weights of all others *fall*: off the diagonal the entries "
-                 "are negative, and every row adds up to 0."),
-    Mistake(JACOBIAN, "sign", edit=("torch.diag_embed(p) - outer", "outer - torch.diag_embed(p)"),
-            title="the sign turned round",
-            says="Your matrix is ppᵀ − diag(p). Raising a score raises its own weight, so the diagonal is positive."),
-    Mistake(JACOBIAN, "no-diagonal", edit=("torch.diag_embed(p) - outer", "-outer"), title="diag(p) is missing",
-            says="You have −ppᵀ, and that is right off the diagonal. On it, the weight itself has to be added: p_i − "
-                 "p_i²."),
-    Mistake(JACOBIAN, "no-outer", edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p)"), title="ppᵀ is missing",
-            says="You have diag(p) only, as if each score moved its own weight and no other. The weights share a sum "
-                 "of 1: what one gains the others lose."),
-    Mistake(JACOBIAN, "diagonal-only", edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p * (1 - p))"),
-            title="right on the diagonal, 0 beside it",
-            says="p(1 − p) is what a score does to its own weight. What it does to the other weights, −p_i p_j, is "
-                 "missing: those entries of yours are 0."),
-    Mistake(JACOBIAN, "elementwise", edit=("torch.diag_embed(p) - outer", "p * (1 - p)"),
-            title="the derivative of a sigmoid",
-            says="p(1 − p), entry by entry, is how a sigmoid goes: each output depends on one input. In a softmax "
-                 "every weight depends on every score, so each row has a whole matrix."),
-    Mistake(JACOBIAN, "identity",
-            edit=("torch.diag_embed(p) - outer", "torch.eye(p.shape[-1], device=p.device) - outer"),
-            title="the identity instead of diag(p)",
-            says="You take 1 on the diagonal, not p. Before multiplying by p_i it was δ_ij − p_j; the factor p_i "
-                 "belongs to both terms."),
-    Mistake(JACOBIAN, "of-the-logarithm",
-            edit=("torch.diag_embed(p) - outer",
-                  "torch.eye(p.shape[-1], device=p.device) - p.unsqueeze(-2).expand_as(outer)"),
-            title="the derivative of log p",
-            says="δ_ij − p_j is the derivative of log p_i. One step is left: multiply row i by p_i."),
-    Mistake(JACOBIAN, "softmax-again", edit=("outer = p", "p = torch.softmax(p, dim=-1)\n    outer = p"),
+    # ----------------------------------------------------------------------------------- softmax_backward
+    Mistake(BACKWARD, "no-mean", edit=("(g - mean)", "g"), title="the share of the other keys is missing",
+            says="You have p_j g_j: what a score does to its own weight, as if the other weights stayed. They share a "
+                 "sum of 1, and what one gains they lose: the part −p_j Σ_i p_i g_i is missing."),
+    Mistake(BACKWARD, "plain-mean", edit=("(p * g).sum(dim=-1, keepdim=True)", "g.mean(dim=-1, keepdim=True)"),
+            title="a plain mean of g",
+            says="You take off the plain mean of g. What the sum over i gives is an average in which each g_i counts "
+                 "with its weight p_i."),
+    Mistake(BACKWARD, "sum-of-g", edit=("(p * g).sum(", "g.sum("), title="the sum of g, without the weights",
+            says="You take off the sum of g. In Σ_i p_i g_i each g_i counts with its weight p_i. (δ_ij − p_j without "
+                 "p_i in front is the derivative of log p.)"),
+    Mistake(BACKWARD, "mean-of-products", edit=("(p * g).sum(", "(p * g).mean("), title="divided by the number of keys",
+            says="You take the mean of the products p_i g_i, which divides by the number of keys. The weights add up "
+                 "to 1 already: the sum of the products is their average."),
+    Mistake(BACKWARD, "sign", edit=("(g - mean)", "(mean - g)"), title="the sign turned round",
+            says="Your numbers have the wrong sign throughout. A weight rises with its own score: where g_j is above "
+                 "the average, so is the gradient of score j above 0."),
+    Mistake(BACKWARD, "plus", edit=("(g - mean)", "(g + mean)"), title="plus the average",
+            says="You add the average. The entries of J beside the diagonal are −p_i p_j: it has to be taken off."),
+    Mistake(BACKWARD, "sigmoid", instead="return p * (1 - p) * g", title="the diagonal alone",
+            says="p(1 − p) is the diagonal of J: what a score does to its own weight. What it does to all the other "
+                 "weights, −p_i p_j, is missing."),
+    Mistake(BACKWARD, "no-factor", edit=("p * (g - mean)", "g - mean"), title="the factor p_j is missing",
+            says="You have g_j − Σ_i p_i g_i. Both terms of the sum over i hold a p_j: it stands in front."),
+    Mistake(BACKWARD, "outer-only", edit=("p * (g - mean)", "-p * mean"), title="diag(p) is missing",
+            says="You have −p_j Σ_i p_i g_i, which comes from −ppᵀ. The term with i = j has p_j g_j besides."),
+    Mistake(BACKWARD, "twice-the-weight", edit=("p * (g - mean)", "p * (p * g - mean)"), title="p_j² g_j",
+            says="Your first term is p_j² g_j. diag(p) holds the weight once: p_j g_j."),
+    Mistake(BACKWARD, "average-returned", edit=("p * (g - mean)", "mean.expand_as(p)"), title="the average itself",
+            says="You return the average Σ_i p_i g_i for every key. It is what each g_j is compared with; the "
+                 "difference, times p_j, is the answer."),
+    Mistake(BACKWARD, "jacobian-returned", instead="""
+        return torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
+    """, title="the matrix J",
+            says="You return the matrix J. It is to be multiplied with g, so that one number for each score is left."),
+    Mistake(BACKWARD, "softmax-again", edit=("mean = (p", "p = torch.softmax(p, dim=-1)\n    mean = (p"),
             title="softmax applied once more",
             says="You apply a softmax to p. What comes in are weights already, the outputs of a softmax."),
-    Mistake(JACOBIAN, "one-vector-only", instead="return torch.diag(p) - torch.outer(p, p)", title="one row only",
-            says="`torch.diag` and `torch.outer` take a single row and know no batches. `diag_embed` works on the last "
-                 "axis of any tensor, and an outer product is a broadcast product."),
-    Mistake(JACOBIAN, "three-axes-only",
-            edit=("outer = p.unsqueeze(-1) * p.unsqueeze(-2)", "outer = p.unsqueeze(3) * p.unsqueeze(2)"),
-            title="axes counted from the front",
-            says="Right for (b, t, s), and not for a single row, which has no axis 2. Count from the end: the new axes "
-                 "go after the last and before it."),
-    Mistake(JACOBIAN, "sizes-unpacked", edit=("outer = p", "b, t, s = p.shape\n    outer = p"),
-            title="three axes and no fewer",
-            says="You unpack three sizes from p. A single row, (s,), has one: `p.shape[-1]` is the last one however "
-                 "many there are."),
-    Mistake(JACOBIAN, "no-delta", edit=("torch.diag_embed(p) - outer", "p.unsqueeze(-1) - outer"),
-            title="p_i (1 − p_j) everywhere",
-            says="You have p_i (1 − p_j) in every cell. The 1 is δ_ij: it stands on the diagonal, and beside it there "
-                 "is a 0."),
-    Mistake(JACOBIAN, "eye-on-the-cpu",
-            instead="return torch.eye(p.shape[-1]) * p.unsqueeze(-1) - p.unsqueeze(-1) * p.unsqueeze(-2)",
-            title="torch.eye on the CPU",
-            says="Your numbers are right, but `torch.eye` makes its matrix on the CPU unless it is told otherwise. Say "
-                 "where: `device=p.device`."),
-    Mistake(JACOBIAN, "in-place", instead="""
-        diagonal, row = torch.diag_embed(p), p.clone().unsqueeze(-2)
-        return diagonal + p.neg_().unsqueeze(-1) * row
-    """, title="the weights changed in place",
-            says="Your numbers are right, and the caller's weights are no longer what they were: a method whose name "
-                 "ends in _, or an operator like *=, writes into its tensor."),
-    Mistake(JACOBIAN, "inner-product", edit=("torch.diag_embed(p) - outer",
-            "torch.diag_embed(p) - p.unsqueeze(-2) @ p.unsqueeze(-1)"), title="a row times a column",
-            says="You subtract one number from every entry: a row times a column is p·p, the inner product. Column "
-                 "times row is the matrix of all the products p_i p_j."),
-    Mistake(JACOBIAN, "einsum-of-three", edit=("p.unsqueeze(-1) * p.unsqueeze(-2)",
-            'torch.einsum("bti,btj->btij", p, p)'), title="an einsum for three axes only",
-            says="Your letters name exactly three axes, and p may have one, or more than three. In einsum, `...` "
-                 "stands for any number of axes in front."),
-    Mistake(JACOBIAN, "two-axes", edit=("outer = p", "b, s = p.shape\n    outer = p"), title="two axes and no others",
-            says="You unpack two sizes from p. There may be one axis, (s,), or three and more: `p.shape[-1]` is the "
-                 "last one however many there are."),
-    Mistake(JACOBIAN, "one-long-row", instead="""
-        row = p.reshape(-1)
-        return torch.diag(row) - torch.outer(row, row)
-    """, title="all rows as one",
-            says="You make one long row of all of them, so that every weight seems to compete with every other. Each "
-                 "row is a softmax of its own, with a matrix of its own."),
-    Mistake(JACOBIAN, "diagonal-squared", edit=("torch.diag_embed(p) - outer", "torch.diag_embed(p**2) - outer"),
-            title="p² on the diagonal",
-            says="Your diagonal is p² − p², that is 0. diag(p) has the weights themselves."),
-    Mistake(JACOBIAN, "vectors-subtracted", edit=("torch.diag_embed(p) - outer", "p.unsqueeze(-1) - p.unsqueeze(-2)"),
-            title="differences of weights",
-            says="You subtract weights from each other. ppᵀ is the matrix of all *products* p_i p_j, and diag(p) has "
-                 "zeros beside its diagonal."),
-    Mistake(JACOBIAN, "one-minus-on-the-diagonal", edit=("torch.diag_embed(p) - outer",
-            "torch.diag_embed(1 - p) - outer"), title="1 − p on the diagonal",
-            says="You put 1 − p on the diagonal. It is diag(p) − ppᵀ: on the diagonal that makes p_i − p_i²."),
-    Mistake(JACOBIAN, "along-the-queries",
-            edit=("p.unsqueeze(-1) * p.unsqueeze(-2)", "p.mT.unsqueeze(-2) * p.unsqueeze(-2)"),
-            title="the wrong axes multiplied",
-            says="Your outer product runs over another axis than the weights. It is that of each row with itself: add "
-                 "an axis of size 1 at the end, and one before the last."),
-    Mistake(JACOBIAN, "first-matrix-for-all", edit=("return torch.diag_embed(p) - outer",
-            "result = torch.diag_embed(p) - outer\n    return result[:1].expand_as(result)"),
-            title="the first matrix for all",
-            says="You hand out the first of the matrices for all of them. Each row of weights has one of its own."),
-    Mistake(JACOBIAN, "detached", edit=("return torch.diag_embed(p) - outer",
-            "return (torch.diag_embed(p) - outer).detach()"), title="the result cut off from the graph",
-            says="Your numbers are right, and no gradient flows from them back to p. Something cuts the graph: detach, "
-                 ".data, no_grad, item(), NumPy, or autograd's own Jacobian, which is cut off unless it is told "
-                 "`create_graph=True`."),
-    Same(JACOBIAN, "eye", instead="""
+    Mistake(BACKWARD, "no-keepdim", edit=(", keepdim=True", ""), title="an axis lost in the sum",
+            says="Your sum loses its axis: it has the shape (b, t), and next to (b, t, s) that either raises an error "
+                 "or lines up with the wrong axis. `keepdim=True` leaves it (b, t, 1)."),
+    Mistake(BACKWARD, "first-axis", edit=("dim=-1", "dim=0"), title="summed over the first axis",
+            says="You sum over the first axis, which for (b, t, s) is the batch. The sum over i runs over the keys of "
+                 "one row: the last axis."),
+    Mistake(BACKWARD, "queries", edit=("dim=-1", "dim=p.dim() - 2"),
+            title="summed over the queries",
+            says="You sum over the axis before the last, the queries. The sum over i runs over the keys of one row: "
+                 "the last axis."),
+    Mistake(BACKWARD, "all-rows", edit=("(p * g).sum(dim=-1, keepdim=True)", "(p * g).sum()"),
+            title="one average for all rows",
+            says="You sum over all rows at once. Each row is a softmax of its own and has an average of its own."),
+    Mistake(BACKWARD, "einsum-of-three", edit=("(p * g).sum(dim=-1, keepdim=True)",
+            'torch.einsum("bts,bts->bt", p, g).unsqueeze(-1)'), title="an einsum for three axes only",
+            says="Your letters name exactly three axes, and p may have one, or four. In einsum, `...` stands for any "
+                 "number of axes in front."),
+    Mistake(BACKWARD, "one-row-only", instead="return (torch.diag(p) - torch.outer(p, p)) @ g", title="one row only",
+            says="`torch.diag` and `torch.outer` take a single row and know no batches. Sums over the last axis work "
+                 "for any number of axes in front."),
+    Mistake(BACKWARD, "in-place", edit=("p * (g - mean)", "p * g.sub_(mean)"), title="g changed in place",
+            says="Your numbers are right, and the caller's g is no longer what it was: a method whose name ends in _, "
+                 "or an operator like -=, writes into its tensor."),
+    Mistake(BACKWARD, "detached", edit=("return p * (g - mean)", "return (p * (g - mean)).detach()"),
+            title="the result cut off from the graph",
+            says="Your numbers are right, and no gradient flows from them back to p and g. Something cuts the graph: "
+                 "detach, .data, no_grad, item() or NumPy."),
+    Mistake(BACKWARD, "average-detached", edit=("(g - mean)", "(g - mean.detach())"),
+            title="the average cut off from the graph",
+            says="Your numbers are right, and their own derivatives are not: the average depends on p and on g, and "
+                 "somewhere it is cut off from them (detach, .data, no_grad, item())."),
+    Same(BACKWARD, "matrix", instead="""
+        jacobian = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
+        return (jacobian @ g.unsqueeze(-1)).squeeze(-1)
+    """),
+    Same(BACKWARD, "einsum", instead="""
+        return p * g - torch.einsum("...i,...i,...j->...j", p, g, p)
+    """),
+    Same(BACKWARD, "row-times-matrix", instead="""
+        eye = torch.eye(p.shape[-1], device=p.device, dtype=p.dtype)
+        return torch.einsum("...i,...ij->...j", g * p, eye - p[..., None, :])
+    """),
+    Same(BACKWARD, "two-terms", instead="""
+        pulled = p * g
+        return pulled - p * torch.linalg.vecdot(p, g).unsqueeze(-1)
+    """),
+    Same(BACKWARD, "column-by-column", instead="""
         s = p.shape[-1]
-        eye = torch.eye(s, device=p.device, dtype=p.dtype)
-        return p[..., :, None] * (eye - p[..., None, :])
+        columns = []
+        for j in range(s):
+            total = 0.0
+            for i in range(s):
+                total = total + g[..., i] * p[..., i] * ((1.0 if i == j else 0.0) - p[..., j])
+            columns.append(total)
+        return torch.stack(columns, dim=-1)
     """),
-    Same(JACOBIAN, "einsum", instead='return torch.diag_embed(p) - torch.einsum("...a,...b->...ab", p, p)'),
-    Same(JACOBIAN, "matmul", instead="""
-        column = p.unsqueeze(-1)
-        return torch.diag_embed(p) - torch.matmul(column, column.mT)
-    """),
-    Same(JACOBIAN, "row-by-row", instead="""
-        rows = [torch.diag(row) - torch.outer(row, row) for row in p.reshape(-1, p.shape[-1])]
-        return torch.stack(rows).reshape(*p.shape, p.shape[-1])
-    """),
-    Same(JACOBIAN, "entry-by-entry", instead="""
-        s = p.shape[-1]
-        result = torch.zeros(*p.shape, s, dtype=p.dtype, device=p.device)
-        for i in range(s):
-            for j in range(s):
-                result[..., i, j] = p[..., i] * ((1.0 if i == j else 0.0) - p[..., j])
-        return result
-    """),
-    Same(JACOBIAN, "autograd", instead="""
-        flat = p.reshape(-1, p.shape[-1])
-        one = lambda z: torch.softmax(z, dim=-1)
-        matrices = [torch.autograd.functional.jacobian(one, row.log(), create_graph=True) for row in flat]
-        return torch.stack(matrices).reshape(*p.shape, p.shape[-1])
-    """),
-    Equal(JACOBIAN, "return torch.diag_embed(p) - outer", "return (torch.diag_embed(p) - outer).mT",
-          why="the Jacobian of a softmax is symmetric"),
     # ---------------------------------------------------------------------------------- attention_entropy
     Mistake(ENTROPY, "nan", edit=("torch.xlogy(weights, weights)", "weights * weights.log()"),
             title="NaN where a weight is 0",
@@ -691,141 +517,67 @@ VARIANTS = [
         logs = weights.log().masked_fill(weights == 0, 0.0)
         return torch.einsum("...s,...s->...", weights, logs).neg()
     """),
-    # ----------------------------------------------------------------------------------- largest_gradient
-    Mistake(LARGEST, "frobenius", edit=(", ord=2", ""), title="the Frobenius norm",
-            says="By default `matrix_norm` is the root of the sum of all squares, the Frobenius norm. The spectral "
-                 "norm is the largest singular value: another `ord`."),
-    Mistake(LARGEST, "largest-entry",
-            edit=("torch.linalg.matrix_norm(jacobian, ord=2)", "jacobian.abs().amax(dim=(-2, -1))"),
-            title="the largest entry",
-            says="You take the largest entry of the matrix. That is what one score does to one weight; a gradient that "
-                 "hits several weights at once can be stretched more than that. The largest singular value is asked."),
-    Mistake(LARGEST, "row-sum", edit=("ord=2", "ord=float('inf')"), title="the largest row sum",
-            says="Your norm is the largest sum of absolute values in a row (or a column: the matrix is symmetric). "
-                 "That is the bound from the text, 2p(1 − p), and never smaller than the spectral norm. Take the "
-                 "largest singular value."),
-    # J is symmetric: its columns are its rows
-    Alias(LARGEST, "column-sum", of="row-sum", edit=("ord=2", "ord=1")),
-    Mistake(LARGEST, "nuclear", edit=("ord=2", "ord='nuc'"), title="the sum of the singular values",
-            says="You add up all singular values (for this matrix that is also its trace). The spectral norm is the "
-                 "largest of them alone."),
-    Mistake(LARGEST, "no-softmax", edit=("p = torch.softmax(scores, dim=-1)", "p = scores"),
-            title="scores taken for weights",
-            says="The Jacobian is made of the weights p, and what comes in are scores. The softmax has to come first."),
-    Mistake(LARGEST, "plus", edit=("torch.diag_embed(p) - p", "torch.diag_embed(p) + p"),
-            title="the Jacobian with plus",
-            says="Your Jacobian is diag(p) + ppᵀ. Off the diagonal it has to be negative: what one weight gains, the "
-                 "others lose."),
-    Mistake(LARGEST, "wrong-axis", edit=("torch.softmax(scores, dim=-1)", "torch.softmax(scores, dim=0)"),
-            title="softmax over the wrong axis",
-            says="For a single row your norm is right; in a batch your softmax runs over another axis than the last. "
-                 "Each row is a softmax of its own."),
-    Mistake(LARGEST, "scaled-inside",
-            edit=("torch.softmax(scores, dim=-1)", "torch.softmax(scores / math.sqrt(scores.shape[-1]), dim=-1)"),
-            title="the scores divided once more",
-            says="You divide the scores before the softmax, and by the root of the number of keys. Whoever calls this "
-                 "function has scaled them or has not: take them as they come."),
-    Mistake(LARGEST, "vector-norm",
-            edit=("torch.linalg.matrix_norm(jacobian, ord=2)",
-                  "torch.linalg.vector_norm(jacobian, ord=2, dim=-1).amax(-1)"), title="the longest row",
-            says="You take the length of the longest row of the Jacobian: how far a single weight can be moved. All "
-                 "weights together can move further. The spectral norm is the largest singular value of the matrix."),
-    Mistake(LARGEST, "no-maximum",
-            edit=("p = torch.softmax(scores, dim=-1)", "p = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)"),
-            title="a softmax that overflows",
-            says="Your own softmax breaks for large scores: exp(89) is infinite in 32 bits, and ∞/∞ is NaN. "
-                 "`torch.softmax` takes the largest score of each row off first."),
-    Mistake(LARGEST, "squared",
-            edit=("torch.linalg.matrix_norm(jacobian, ord=2)",
-                  "torch.linalg.matrix_norm(jacobian.mT @ jacobian, ord=2)"), title="the square of the spectral norm",
-            says="The largest eigenvalue of JᵀJ is the *square* of the largest singular value of J. Take the root, or "
-                 "the largest eigenvalue of J itself, which is symmetric."),
-    Mistake(LARGEST, "one-norm-for-all",
-            edit=("return torch.linalg.matrix_norm(jacobian, ord=2)",
-                  "return torch.linalg.matrix_norm(jacobian, ord=2).max()"), title="one number for all rows",
-            says="You take the largest over the whole batch. Each row of scores has a number of its own."),
-    Mistake(LARGEST, "in-place",
-            edit=("torch.softmax(scores, dim=-1)",
-                  "torch.softmax(scores.sub_(scores.amax(dim=-1, keepdim=True)), dim=-1)"),
-            title="the scores changed in place",
-            says="Your numbers are right, but the caller's scores are not what they were: a method whose name ends in "
-                 "_ writes into its tensor."),
-    Mistake(LARGEST, "jacobian-returned", edit=("torch.linalg.matrix_norm(jacobian, ord=2)", "jacobian"),
-            title="the Jacobian, without its norm",
-            says="You return the Jacobians, one matrix for each row. One step is left: one number for each matrix, its "
-                 "spectral norm."),
-    Mistake(LARGEST, "all-singular-values", edit=("torch.linalg.matrix_norm(jacobian, ord=2)",
-            "torch.linalg.svdvals(jacobian)"), title="all singular values",
-            says="You return all the singular values of each matrix. The spectral norm is the largest of them."),
-    Mistake(LARGEST, "second", edit=("torch.linalg.matrix_norm(jacobian, ord=2)",
-            "torch.linalg.svdvals(jacobian)[..., 1]"), title="the second singular value",
-            says="Yours is the second largest singular value. The first is asked for."),
-    Mistake(LARGEST, "overflow-hidden",
-            edit=(("p = torch.softmax(scores, dim=-1)", "p = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)"),
-                  ("torch.linalg.matrix_norm(jacobian, ord=2)",
-                   "torch.linalg.matrix_norm(jacobian.nan_to_num(), ord=2)")),
-            title="a softmax that overflows, and NaN overwritten",
-            says="Your own softmax breaks for large scores, and 0 takes the place of the NaN. A norm of 0 says that "
-                 "nothing gets through, and that is not so. `torch.softmax` takes the largest score of each row off "
-                 "first."),
-    Alias(LARGEST, "largest-on-the-diagonal", of="largest-entry",
-          edit=("torch.linalg.matrix_norm(jacobian, ord=2)", "(p * (1 - p)).amax(dim=-1)")),
-    Alias(LARGEST, "largest-of-the-diagonal", of="largest-entry",
-          edit=("torch.linalg.matrix_norm(jacobian, ord=2)", "jacobian.diagonal(dim1=-2, dim2=-1).amax(-1)")),
-    Mistake(LARGEST, "no-outer",
-            edit=("torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)", "torch.diag_embed(p)"),
-            title="the norm of diag(p)",
-            says="Your matrix is diag(p), whose norm is the largest weight. The Jacobian is diag(p) − ppᵀ."),
-    Mistake(LARGEST, "softmax-twice",
-            edit=("torch.softmax(scores, dim=-1)", "torch.softmax(scores.softmax(-1), dim=-1)"),
-            title="softmax applied twice",
-            says="The scores go through the softmax twice in your code, which makes every row nearly even. Once is "
-                 "enough."),
-    Mistake(LARGEST, "logarithm", edit=("torch.softmax(scores, dim=-1)", "torch.log_softmax(scores, dim=-1)"),
-            title="logarithms instead of weights",
-            says="The Jacobian is made of the weights p; `log_softmax` gives their logarithms."),
-    Mistake(LARGEST, "root-of-the-norm", edit=("return torch.linalg.matrix_norm(jacobian, ord=2)",
-            "return torch.linalg.matrix_norm(jacobian, ord=2).sqrt()"), title="the root of the spectral norm",
-            says="You take a root too many: the largest singular value is the norm, as it is. (A root belongs to the "
-                 "eigenvalues of JᵀJ.)"),
-    Mistake(LARGEST, "norm-of-the-whole", edit=("return torch.linalg.matrix_norm(jacobian, ord=2)",
-            "return torch.linalg.vector_norm(jacobian)"), title="one norm for the whole batch",
-            says="Your norm runs over everything at once. Each row of scores has a matrix, and each matrix a number of "
-                 "its own."),
-    Mistake(LARGEST, "detached", edit=("return torch.linalg.matrix_norm(jacobian, ord=2)",
-            "return torch.linalg.matrix_norm(jacobian, ord=2).detach()"), title="the result cut off from the graph",
-            says="Your numbers are right, and no gradient flows from them back to the scores. Something cuts the "
-                 "graph: detach, .data, no_grad, item(), NumPy, or autograd's own Jacobian, which is cut off unless "
-                 "it is told `create_graph=True`."),
-    Same(LARGEST, "singular-values", instead="""
-        p = torch.nn.functional.softmax(scores, -1)
-        return torch.linalg.svdvals(torch.diag_embed(p) - torch.einsum("...i,...j->...ij", p, p))[..., 0]
-    """),
-    Same(LARGEST, "eigenvalues", instead="""
-        p = scores.softmax(-1)
-        eye = torch.eye(p.shape[-1], device=p.device)
-        return torch.linalg.eigvalsh(p.unsqueeze(-1) * (eye - p.unsqueeze(-2))).amax(-1)
-    """),
-    Same(LARGEST, "norm-of-two-axes", instead="""
-        p = torch.softmax(scores, dim=-1)
-        return torch.linalg.norm(torch.diag_embed(p) - p[..., None] @ p[..., None, :], ord=2, dim=(-2, -1))
-    """),
-    Same(LARGEST, "autograd-row-by-row", instead="""
-        norms = []
-        for row in scores.reshape(-1, scores.shape[-1]):
-            jacobian = torch.autograd.functional.jacobian(lambda z: torch.softmax(z, 0), row, create_graph=True)
-            norms.append(torch.linalg.matrix_norm(jacobian, 2))
-        return torch.stack(norms).reshape(scores.shape[:-1])
-    """),
-    Same(LARGEST, "power-iteration", instead="""
-        p = torch.softmax(scores, dim=-1)
-        jacobian = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
-        power = jacobian
-        for _ in range(12):
-            power = power @ power
-            power = power / power.norm(dim=(-2, -1), keepdim=True)
-        return (jacobian * power).sum((-2, -1)) / power.diagonal(dim1=-2, dim2=-1).sum(-1)
-    """),
-    Equal(LARGEST, "torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)",
-          "p.unsqueeze(-1) * p.unsqueeze(-2) - torch.diag_embed(p)", why="a matrix and its negative are of one norm"),
+    # ----------------------------------------------------------------------------------------- PortedHead
+    Mistake(PORTED, "unchanged", edit=(
+        ("def __init__(self, e, d):", "def __init__(self, e, d, scale=False):"),
+        ("super().__init__()", "super().__init__()\n        self.scale = scale"),
+        (" / math.sqrt(q.shape[-1])", "\n        if self.scale:\n            scores = scores / math.sqrt(q.shape[-1])"),
+    ), title="built without the division",
+            says="A head that is built as `PortedHead(e, d)` and filled with trained weights still computes with the "
+                 "scores as they are. Follow its scores from the product to the softmax, and ask what each line finds "
+                 "when only e and d were passed. (Changing the weights in the constructor does not last: what is "
+                 "loaded replaces them.)"),
+    # what the constructor does to the weights is overwritten by loading: the same numbers as without
+    Alias(PORTED, "fresh-weights-divided", of="unchanged", edit=(
+        (" / math.sqrt(q.shape[-1])", ""),
+        ("    def weights", "        with torch.no_grad():\n            self.to_queries.weight /= d**0.5\n\n    def weights"),
+    )),
+    Mistake(PORTED, "root-of-e", edit=("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])"), title="the root of e",
+            says="You divide by √e, the width of x. A score is a sum over the d components of a query and a key, and "
+                 "it is their number that counts."),
+    Mistake(PORTED, "divided-by-d", edit=("math.sqrt(q.shape[-1])", "q.shape[-1]"), title="divided by d",
+            says="Your scores are divided by d in all: by d itself, or twice by its root. The weights were trained "
+                 "with scores that were divided once, by √d."),
+    # once by the caller and once in the softmax's argument: √d twice
+    Alias(PORTED, "divided-twice", of="divided-by-d",
+          edit=("torch.softmax(scores, dim=-1)", "torch.softmax(scores / math.sqrt(q.shape[-1]), dim=-1)")),
+    Mistake(PORTED, "divided-outside", edit=((" / math.sqrt(q.shape[-1])", ""),
+            ("return torch.softmax(scores, dim=-1)", "return torch.softmax(scores, dim=-1) / math.sqrt(q.shape[-1])")),
+            title="the weights divided, not the scores",
+            says="You divide what comes out of the softmax. It is the scores that are too large, and the softmax has "
+                 "made its choice by then; besides, your weights no longer add up to 1."),
+    Mistake(PORTED, "multiplied", edit=("/ math.sqrt(", "* math.sqrt("), title="multiplied by √d",
+            says="You multiply by √d, so the scores are d times as large as the model was trained for. Divide."),
+    Mistake(PORTED, "eight", edit=("math.sqrt(q.shape[-1])", "8"), title="divided by 8, whatever the width",
+            says="You divide by 8, which is right for d = 64 alone. The head has to look at how wide its queries are."),
+    Mistake(PORTED, "fourth-root", edit=("math.sqrt(q.shape[-1])", "q.shape[-1] ** 0.25"), title="half of the division",
+            says="You divide by d^(1/4) in all. That is the share of one side: divide queries **and** keys by it, or "
+                 "the scores by √d."),
+    Mistake(PORTED, "scale-stored", edit=("    def weights",
+            "        self.register_buffer('scale', torch.tensor(True))\n\n    def weights"),
+            title="the scale stored with the weights",
+            says="You keep the scale, or the switch for it, among the weights (a parameter or a buffer). The file of "
+                 "the trained model holds three matrices and nothing else, so it no longer loads. Whether to divide "
+                 "belongs to the code."),
+    Alias(PORTED, "scale-learned", of="scale-stored", edit=("    def weights",
+          "        self.scale = torch.nn.Parameter(torch.tensor(float(d)))\n\n    def weights")),
+    Mistake(PORTED, "softmax-of-queries", edit=("dim=-1)", "dim=-2)"), title="softmax over the queries",
+            says="The softmax runs over the queries now. Each row, one query, shares out its weight among the keys: "
+                 "the last axis was right."),
+    Mistake(PORTED, "renamed", edit=(("self.to_queries = ", "self.q = "), ("self.to_queries(x)", "self.q(x)")),
+            title="a matrix renamed",
+            says="You renamed a matrix. The file of the trained model knows it by the name to_queries, and loads it "
+                 "under no other."),
+    Same(PORTED, "switch-on", edit=(("def __init__(self, e, d):", "def __init__(self, e, d, scale=True):"),
+         ("super().__init__()", "super().__init__()\n        self.scale = scale"),
+         ("scores = q @ k.mT / math.sqrt(q.shape[-1])",
+          "scores = q @ k.mT\n        if self.scale:\n            scores = scores / math.sqrt(q.shape[-1])"))),
+    Same(PORTED, "both-sides", edit=("q @ k.mT / math.sqrt(q.shape[-1])",
+         "(q / q.shape[-1] ** 0.25) @ (k / q.shape[-1] ** 0.25).mT")),
+    Same(PORTED, "width-kept", edit=(("super().__init__()", "super().__init__()\n        self.d = d"),
+         ("math.sqrt(q.shape[-1])", "self.d ** 0.5"))),
+    Same(PORTED, "ready-made", edit=("return self.weights(x) @ self.to_values(x)",
+         "return torch.nn.functional.scaled_dot_product_attention(\n"
+         "            self.to_queries(x), self.to_keys(x), self.to_values(x))")),
+    Equal(PORTED, "q", "k", why="queries and keys are equally wide"),
 ]

@@ -1,0 +1,135 @@
+"""Lesson 1: its solutions against PyTorch's own attention, and what its text tells against what it printed."""
+
+import re
+
+import nbformat
+import pytest
+import torch
+import torch.nn.functional as F
+
+from helpers.authoring.lesson_source import Answers, sources
+from helpers.data.toy.films import film_ratings
+from helpers.data.vectors import word_vectors
+
+SOURCE = sources(["01_dot_product_attention"])[0]
+SHAPES = [(1, 1, 1), (2, 5, 3), (3, 1, 4), (1, 6, 6), (2, 9, 40)]  # b, t, e
+SENTENCE = "the loop terminates when the function raises an exception".split()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_the_cpu():
+    """float64 does not exist on every accelerator."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COURSE_DEVICE", "cpu")
+        yield
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return Answers(SOURCE).make
+
+
+@pytest.fixture(scope="module")
+def printed():
+    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
+    return "".join(o.get("text", "") for cell in cells for o in cell.get("outputs", []))
+
+
+def normal(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def sentence():
+    vocabulary, vectors = word_vectors()
+    return vectors[[vocabulary.index(word) for word in SENTENCE]].unsqueeze(0)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_self_attention_is_pytorchs_without_scale(solved, shape):
+    x = normal(*shape)
+    target = F.scaled_dot_product_attention(x, x, x, scale=1)
+    torch.testing.assert_close(solved("self_attention")(x), target)
+    y, weights = solved("hurried_attention")(x)
+    torch.testing.assert_close(y, target)
+    torch.testing.assert_close(weights, torch.softmax(solved("raw_weights")(x), dim=-1))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5), (1, 4, 1)])
+def test_softmax_is_pytorchs_for_scores_as_large_as_ten_thousand(solved, shape):
+    for size in (1, 10_000):
+        scores = size * normal(*shape).clamp(-1, 1)
+        torch.testing.assert_close(solved("row_softmax")(scores), torch.softmax(scores, dim=-1))
+
+
+def test_the_loss_is_the_mean_over_what_was_seen(solved):
+    users, films, ratings = normal(4, 2, seed=1), normal(6, 2, seed=2), normal(4, 6, seed=3)
+    seen = normal(4, 6, seed=4) > 0
+    target = F.mse_loss((users @ films.T)[seen], ratings[seen])
+    torch.testing.assert_close(solved("masked_squared_error")(users, films, ratings, seen), target)
+
+
+def test_numbers_that_the_text_gives():
+    assert torch.tensor(89.0).exp().isinf() and torch.tensor(88.0).exp().isfinite()  # a 32-bit float
+    vectors = word_vectors()[1]
+    assert vectors.shape[1] == 40  # e = 40
+    torch.testing.assert_close((vectors * vectors).sum(-1), torch.full((len(vectors),), 4.0))
+    # how much each output gets where the softmax runs over the columns, of three inputs (0, 0), (1, 1), (2, 2)
+    x = torch.ones(1, 3, 2) * torch.tensor([[[0.0], [1.0], [2.0]]])
+    rows = torch.softmax(x @ x.mT, dim=1).sum(dim=-1)[0].tolist()
+    assert [round(total, 2) for total in rows] == [0.35, 0.47, 2.18]
+
+
+def test_what_the_text_says_of_the_sentence_is_so():
+    x = sentence()
+    weights = torch.softmax(x @ x.mT, dim=-1)[0]
+    assert all(row.argmax() == i or SENTENCE[row.argmax()] == SENTENCE[i] for i, row in enumerate(weights))
+    for word, others in {"loop": {"terminates"}, "raises": {"an", "exception"}}.items():
+        row = weights[SENTENCE.index(word)].clone()
+        row[SENTENCE.index(word)] = 0
+        assert {SENTENCE[j] for j in row.topk(len(others)).indices} == others
+    torch.testing.assert_close(weights[0], weights[4])  # both rows of "the"
+
+
+def test_the_learned_factors_are_the_two_that_were_put_in(solved):
+    """Romance against action along the first, light against serious across it."""
+    known = film_ratings()
+    torch.manual_seed(0)
+    users, films = ((0.1 * torch.randn(count, 2)).requires_grad_() for count in known.ratings.shape)
+    optimiser = torch.optim.Adam([users, films], lr=0.02)
+    for _ in range(300):
+        loss = solved("masked_squared_error")(users, films, known.ratings, known.seen)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    _, _, directions = torch.linalg.svd((users @ films.T).detach(), full_matrices=False)
+    for direction, feature in zip(directions[:2], known.features.T, strict=True):
+        assert torch.corrcoef(torch.stack([direction, feature]))[0, 1].abs() > 0.9
+
+
+def test_predictions_are_true_of_what_the_lesson_prints(printed):
+    rows = dict(re.findall(r"([\d.]+) times: the row of loop is \[(.*?)\]", printed))
+    largest = {factor: max(float(weight) for weight in row.split(",")) for factor, row in rows.items()}
+    assert largest["0.1"] < 0.15 and largest["1"] < 0.95 and largest["10"] == 1
+    assert SOURCE.lesson.prediction("ten_times").truth == "C"  # one word takes all
+    same, other = (
+        float(re.search(rf"before, and of {word} after: (\S+) apart", printed)[1]) for word in ("exception", "an")
+    )
+    assert same < 1e-5 < 0.1 < other
+    assert SOURCE.lesson.prediction("shuffled_words").truth == "B"  # the same vector, where the word now stands
+
+
+def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed):
+    gap, of_a_sum = (
+        float(re.search(rf"gap of {name}: (\S+)", printed)[1]) for name in ("self_attention", "running_sum")
+    )
+    assert gap < 1e-5 and of_a_sum > 1
+    start, end = map(float, re.search(r"error: ([\d.]+) at the start, ([\d.]+) at the end", printed).groups())
+    assert end < start / 5
+    assert "fast and slow agree to within 0.00001: True" in printed
+
+
+def test_the_two_longest_vectors_of_the_hull_move_least():
+    points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5))
+    moved = (torch.softmax(points @ points.mT, dim=-1) @ points - points)[0].norm(dim=-1)
+    longest = points[0].norm(dim=-1).topk(2).indices
+    assert set(moved.topk(2, largest=False).indices.tolist()) == set(longest.tolist())
