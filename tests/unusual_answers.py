@@ -337,7 +337,6 @@ def sample_batch(data, batch, t, generator=None):
     targets = torch.stack([data[s + 1 : s + t + 1] for s in starts]).to(torch.int64)
     return inputs, targets
 """),
-    of("09", "bits_per_byte", "log2 of exp", "bits_per_byte = lambda loss_in_nats: loss_in_nats * math.log2(math.e)"),
     of("09", "apply_temperature", "where", """
 def apply_temperature(logits, temperature):
     match temperature:
@@ -355,6 +354,16 @@ def keep_top_k(logits, k):
     n = logits.size(-1)
     smallest = logits.kthvalue(max(n - k, 0) + 1, dim=-1, keepdim=True)[0]
     return torch.where(logits >= smallest, logits, -math.inf)
+"""),
+    of("09", "bits_of_windows", "a generator of probabilities", """
+@torch.no_grad()
+def bits_of_windows(model, data, t):
+    starts = range(0, (len(data) - 1) // t * t, t)
+    def costs():
+        for s in starts:
+            chances = model(data[s : s + t].long().unsqueeze(0))[0].double().softmax(-1)
+            yield from -chances[torch.arange(t), data[s + 1 : s + t + 1].long()].log2()
+    return math.fsum(costs()) / (t * len(starts))
 """),
     of("10", "make_masks", "ne and tril", """
 def make_masks(source, target, pad):

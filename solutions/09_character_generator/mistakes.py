@@ -2,14 +2,14 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-BATCH, BITS, MODEL, HEAT, TOP_K, TOP_P, GENERATE, SLIDING = (
+BATCH, MODEL, HEAT, TOP_K, TOP_P, GENERATE, WINDOWS, SLIDING = (
     "sample_batch",
-    "bits_per_byte",
     "CharTransformer",
     "apply_temperature",
     "keep_top_k",
     "keep_top_p",
     "generate",
+    "bits_of_windows",
     "sliding_window_bits",
 )
 
@@ -119,49 +119,6 @@ VARIANTS = [
     Same(BATCH, "rand-and-floor",
          edit=("torch.randint(len(data) - t, (batch,), generator=generator)",
                "(torch.rand(batch, generator=generator) * (len(data) - t)).long()")),
-    # -------------------------------------------------------------------------------------- bits_per_byte
-    Mistake(BITS, "nats", instead="return loss_in_nats", title="nats reported as bits",
-            says="You return nats. The uniform model would have 5.545 of them for each byte, and it has 8 bits."),
-    Mistake(BITS, "multiplied", edit=("/ math.log(2)", "* math.log(2)"), title="multiplied by ln 2 instead of divided",
-            says="Your numbers get smaller, and they have to get larger: a nat is *more* than a bit, so there are "
-                 "fewer nats than bits. One divides by ln 2, or multiplies by log₂ e, which is 1/ln 2."),
-    Mistake(BITS, "logarithm-of-the-loss", instead="return torch.log2(torch.as_tensor(loss_in_nats))",
-            title="the logarithm of the loss",
-            says="You take a logarithm of the loss. The loss is a logarithm already, to another base; changing the "
-                 "base is a division."),
-    Mistake(BITS, "perplexity", instead="return torch.exp(torch.as_tensor(loss_in_nats))", title="the perplexity",
-            says="The exponential of the loss is the perplexity: among how many equally likely bytes the model "
-                 "hesitates. Bits are its logarithm to base 2."),
-    Mistake(BITS, "two-to-the-loss", instead="return 2 ** loss_in_nats", title="2 to the power of the loss",
-            says="You take a power. The loss is a logarithm already; another base is another factor, nothing more."),
-    Mistake(BITS, "in-place", instead="""
-        loss_in_nats /= math.log(2)
-        return loss_in_nats
-    """, title="the caller's tensor changed",
-            says="`/=` writes into the tensor that was handed in: after the call the caller's losses are bits too. "
-                 "`a / b` makes a new one."),
-    Mistake(BITS, "per-bit", edit=("/ math.log(2)", "/ math.log(2) / 8"), title="divided by the 8 bits of a byte",
-            says="You divide by 8 as well. That is the size compared with the uncompressed text; bits *per byte* of "
-                 "the uniform model are 8, not 1."),
-    Mistake(BITS, "times-eight", edit=("/ math.log(2)", "/ math.log(2) * 8"),
-            title="multiplied by the 8 bits of a byte",
-            says="You multiply by 8. The loss is that of a whole byte already, so 8 enters nowhere."),
-    Mistake(BITS, "log10", edit=("math.log(2)", "math.log(10)"), title="base 10 instead of base 2",
-            says="You change to base 10. A bit is a question with two answers: base 2."),
-    Alias(BITS, "divided-by-log2-e", of="multiplied", edit=("math.log(2)", "math.log2(math.e)")),
-    Mistake(BITS, "total", instead="return torch.as_tensor(loss_in_nats).sum() / math.log(2) * 256",
-            title="a total instead of a mean",
-            says="The loss is a mean per byte, and so is the result. You turn it into a total of many bytes: nothing "
-                 "is to be added up or multiplied by a number of bytes here."),
-    Mistake(BITS, "graph-cut", instead="""
-        losses = torch.as_tensor(loss_in_nats).detach()
-        return losses / math.log(2)
-    """, title="the gradient is cut off",
-            says="No gradient flows from your result back to the losses. A division does all that is needed; "
-                 "`detach()` and `.item()` cut the graph."),
-    Same(BITS, "log2-e", instead="return loss_in_nats * math.log2(math.e)"),
-    Same(BITS, "change-of-base", instead="return loss_in_nats / math.log(256) * 8"),
-    Same(BITS, "literal", instead="return 1.4426950408889634 * loss_in_nats"),
     # ------------------------------------------------------------------------------------ CharTransformer
     Mistake(MODEL, "no-mask",
             edit=("self.transformer(x, causal_mask(ids.shape[1], ids.device))", "self.transformer(x)"), title="no mask",
@@ -945,6 +902,57 @@ VARIANTS = [
         model.train(mode)
         return tokens[:, t:]
     """),
+    # ----------------------------------------------------------------------------------- bits_of_windows
+    Mistake(WINDOWS, "unchanged",
+            edit=(("    bits, count = 0.0, 0\n", "    bits = 0.0\n"), ("        count += t\n", ""), ("bits / count", "bits")),
+            title="the bits of all bytes together",
+            says="The number grows with the text: a text of twice the length gets about twice as many bits. That is the "
+                 "size of the compressed text, not what *one* byte costs."),
+    Mistake(WINDOWS, "by-windows", edit=("count += t", "count += 1"), title="bits per window",
+            says="You divide by the number of windows. A window predicts t bytes, so this is t times what a byte costs: "
+                 "of a model without an opinion it says 8·t."),
+    Mistake(WINDOWS, "by-length", edit=("bits / count", "bits / len(data)"), title="divided by the length of the text",
+            says="You divide by the length of the text. Not every byte of it was predicted: the first one has nothing "
+                 "before it, and bytes at the end may fill no window. Count what was added up."),
+    Mistake(WINDOWS, "by-length-less-one", edit=("bits / count", "bits / (len(data) - 1)"),
+            title="divided by the bytes after the first",
+            says="That is right where the windows fill the text. Where bytes at the end fill no window, they were never "
+                 "predicted, and you count them all the same."),
+    Mistake(WINDOWS, "by-bytes-of-windows", edit=("count += t", "count += len(window)"),
+            title="the first byte of each window counted too",
+            says="A window holds t + 1 bytes and predicts t of them: its first byte is only read. You count all t + 1."),
+    Mistake(WINDOWS, "by-t", edit=("bits / count", "bits / t"), title="divided by the length of a window",
+            says="You divide the sum over *all* windows by the number of predictions in one."),
+    Mistake(WINDOWS, "mean-twice", edit=(', reduction="sum"', ""), title="a mean divided once more",
+            says="The loss of a window is now a mean over its t predictions, and you divide by the number of predictions "
+                 "as well. Either add up sums and divide once, or take the mean of the windows' means."),
+    Mistake(WINDOWS, "mean-added-up", edit=((', reduction="sum"', ""), ("bits / count", "bits")),
+            title="means of windows, added up",
+            says="Each window's loss is a mean now, and you add the means up: the number still grows with the text, by one "
+                 "byte's bits for each window."),
+    Mistake(WINDOWS, "last-window", edit=(("bits += nats", "bits = nats"), ("count += t", "count = t")),
+            title="the last window alone",
+            says="Only the last window enters your number. All of them have to."),
+    Mistake(WINDOWS, "nats", edit=("nats.item() / math.log(2)", "nats.item()"), title="nats per byte",
+            says="You return nats. The uniform model has 5.545 of them for each byte, and 8 bits."),
+    Mistake(WINDOWS, "overlapping", edit=("unfold(0, t + 1, t)", "unfold(0, t + 1, 1)"), title="windows that overlap",
+            says="Your windows begin one byte apart, so most bytes are predicted t times. Here they do not overlap; the "
+                 "fair measurement is the next exercise."),
+    Mistake(WINDOWS, "gap", edit=("unfold(0, t + 1, t)", "unfold(0, t + 1, t + 1)"), title="a byte lost between windows",
+            says="Your windows lie t + 1 bytes apart, so the first byte of each window is predicted by none. The last "
+                 "byte of a window is the first of the next one: once predicted, once read."),
+    Same(WINDOWS, "mean-of-means", instead="""
+        means = []
+        for window in data.long().unfold(0, t + 1, t):
+            means.append(F.cross_entropy(model(window[None, :-1])[0], window[1:]))
+        return bits_per_byte(torch.stack(means).mean()).item()
+    """),
+    Same(WINDOWS, "all-windows-at-once", instead="""
+        windows = data.long().unfold(0, t + 1, t)
+        logits = model(windows[:, :-1])
+        return F.cross_entropy(logits.transpose(1, 2), windows[:, 1:]) / math.log(2)
+    """),
+    Same(WINDOWS, "windows-times-t", edit=((("        count += t\n", "        count += 1\n")), ("bits / count", "bits / (count * t)"))),
     # -------------------------------------------------------------------------------- sliding_window_bits
     Mistake(SLIDING, "total", edit=("nats / (len(data) - 1) / math.log(2)", "nats / math.log(2)"),
             title="total bits reported as bits per byte",
