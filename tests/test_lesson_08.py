@@ -177,7 +177,7 @@ def test_steps_are_those_of_the_textbook_loop(written, optimiser):
     ours, theirs = (optimiser(model.parameters()) for model in pair)
     for _ in range(4):
         ids, mask, labels = torch.randint(0, 9, (5, 6)), torch.ones(5, 6, dtype=torch.bool), torch.randint(0, 3, (5,))
-        loss = written("train_step")(pair[0].eval(), (ids, mask, labels), ours)
+        loss = classifier.train_step(pair[0].eval(), (ids, mask, labels), ours)
         theirs.zero_grad()
         expected = nn.CrossEntropyLoss()(pair[1].train()(ids, mask), labels)
         expected.backward()

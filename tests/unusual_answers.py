@@ -349,12 +349,6 @@ def apply_temperature(logits, temperature):
         case t:
             return logits.div(t)
 """),
-    of("09", "keep_top_k", "kthvalue", """
-def keep_top_k(logits, k):
-    n = logits.size(-1)
-    smallest = logits.kthvalue(max(n - k, 0) + 1, dim=-1, keepdim=True)[0]
-    return torch.where(logits >= smallest, logits, -math.inf)
-"""),
     of("09", "bits_of_windows", "a generator of probabilities", """
 @torch.no_grad()
 def bits_of_windows(model, data, t):

@@ -310,22 +310,6 @@ def kept(letter: str, *settings: float, shapes: tuple[tuple[int, ...], ...] = ((
 SHAPES = ((2, 4, 9), (1, 9), (9,))
 
 
-def ties(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Nine logits: two above, three alike at the border, four below.
-
-    Of the five largest the last three are alike, and k is 3 and 4; and two that share the first place, with k = 1.
-    """
-    worth = torch.tensor([3.0, 2.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.0, -1.0], device=draw.device)
-    logits = torch.stack([worth[draw.permutation(9)] for _ in range(4)])
-    on_top = logits.masked_fill(logits == 2.0, 3.0)
-    return {
-        **filtered(keep, logits, 3, "for k = 3"),
-        **filtered(keep, logits, 4, "for k = 4"),
-        **filtered(keep, on_top, 1, "for k = 1"),
-        **filtered(keep, on_top, 3, "for k = 3 and a tie at the top as well"),
-    }
-
-
 def after_top_k(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Four of nine logits are −∞ already."""
     logits = some_logits(draw, 4, 9)
@@ -651,20 +635,6 @@ LESSON = Lesson(
             forbidden={"finished_temperature": FINISHED},
         ),
         Exercise(
-            "keep_top_k",
-            stars=2,
-            minutes=8,
-            aspects=(
-                Aspect("values", 0.5, kept("k", 1, 4, shapes=SHAPES)),
-                gradient(0.5, four_rows(), via=to_draw_from(3)),
-                Aspect("ties", 0.5, ties, axes="row token"),
-                Aspect("more than there are", 0.5, kept("k", 9, 50), side=True, axes="b row token"),
-                input_left_alone(0.5, four_rows(4)),
-                any_device(0.5, four_rows(4)),
-            ),
-            forbidden={"finished_top_k": FINISHED},
-        ),
-        Exercise(
             "keep_top_p",
             stars=3,
             minutes=12,
@@ -704,7 +674,7 @@ LESSON = Lesson(
         Exercise(
             "bits_of_windows",
             stars=2,
-            minutes=7,
+            minutes=6,
             mend=True,
             aspects=(
                 Aspect("windows that fill the text", 0.5, texts_apart(*EVEN), accepts="number"),

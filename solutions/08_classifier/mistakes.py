@@ -2,13 +2,13 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-VOCABULARY, ENCODE, POOL, CLASSIFIER, STEP, ACCURACY = (
+VOCABULARY, ENCODE, POOL, CLASSIFIER, ACCURACY, EPOCH = (
     "build_vocabulary",
     "encode_batch",
     "mean_pool",
     "Classifier",
-    "train_step",
     "accuracy",
+    "train_epoch",
 )
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
@@ -609,155 +609,6 @@ VARIANTS = [
     Shortcut(CLASSIFIER, "pytorchs-encoder",
              edit=("self.to_classes = nn.Linear(e, c)",
                    "self.to_classes = nn.Linear(e, c)\n        self.spare = lambda: nn.TransformerEncoder")),
-    # ----------------------------------------------------------------------------------------- train_step
-    Mistake(STEP, "never-cleared", edit=("    optimiser.zero_grad()\n", ""), title="zero_grad forgotten",
-            says="`backward()` *adds* to the gradients that are there, and nothing clears yours: every step also takes "
-                 "all steps before it again. The first one looks right, the later ones do not."),
-    Mistake(STEP, "cleared-too-late",
-            edit=(("    optimiser.zero_grad()\n", ""),
-                  ("optimiser.step()", "optimiser.step()\n    optimiser.zero_grad()")),
-            title="gradients cleared only after the step",
-            says="You clear up behind you, which works as long as everybody else does. A model that comes with "
-                 "gradients from somewhere else, such as a look at its gradients, takes them into your step. Clear "
-                 "them first."),
-    Mistake(STEP, "never-moves", edit=("    optimiser.step()\n", ""), title="the weights never move",
-            says="After your step the weights are what they were. Three things have to happen in this order: clear the "
-                 "gradients, compute them, step. Is one missing, or do you clear between computing and stepping?",
-            idle=True),
-    Alias(STEP, "no-backward", of="never-moves", edit=("    loss.backward()\n", "")),
-    Alias(STEP, "cleared-in-between", of="never-moves",
-          edit=(("    optimiser.zero_grad()\n", ""),
-                ("loss.backward()", "loss.backward()\n    optimiser.zero_grad()"))),
-    Mistake(STEP, "one-behind",
-            edit=(("    optimiser.zero_grad()\n", ""),
-                  ("    loss.backward()\n    optimiser.step()\n",
-                   "    optimiser.step()\n    optimiser.zero_grad()\n    loss.backward()\n")),
-            title="stepped before backward",
-            says="You step before you compute the gradients, so each step uses those of the batch before."),
-    Mistake(STEP, "softmax-first",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.cross_entropy(model(ids, mask).softmax(dim=-1), labels)"), title="a softmax before cross_entropy",
-            says="`cross_entropy` takes scores and applies the softmax itself. After yours, the largest difference "
-                 "that it ever sees is 1, so the loss cannot come near 0 and the gradient is faint."),
-    Mistake(STEP, "no-logarithm",
-            edit=("F.cross_entropy(model(ids, mask), labels)", "F.nll_loss(model(ids, mask), labels)"),
-            title="nll_loss of bare scores",
-            says="`nll_loss` expects logarithms of probabilities. Given scores, it is minus the right score, and falls "
-                 "without end when the model lets all scores grow."),
-    Mistake(STEP, "sum",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  'F.cross_entropy(model(ids, mask), labels, reduction="sum")'),
-            title="the sum over the batch instead of the mean",
-            says="You sum the loss over the batch, so that a larger batch means a larger step. The mean is asked for."),
-    Mistake(STEP, "mean-over-classes",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "-(F.one_hot(labels, model.to_classes.out_features) * model(ids, mask).log_softmax(-1)).mean()"),
-            title="the mean over the classes as well",
-            says="You average over texts *and* classes, so that the loss is too small by the number of classes. Add "
-                 "up over the classes, or pick the right one, and average over the texts."),
-    Mistake(STEP, "softmax-over-the-batch",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.nll_loss(model(ids, mask).log_softmax(dim=0), labels)"), title="the softmax over the batch",
-            says="Your softmax runs over the texts of the batch. Each text has its own, over its classes."),
-    Mistake(STEP, "probability",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.nll_loss(model(ids, mask).softmax(dim=-1), labels)"),
-            title="minus the probability, without a logarithm",
-            says="You take minus the probability of the right class. The logarithm is missing."),
-    Mistake(STEP, "smoothed",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.cross_entropy(model(ids, mask), labels, label_smoothing=0.1)"), title="smoothed labels",
-            says="Your labels are smoothed by a tenth. The cross-entropy of the labels as they are is asked for."),
-    Mistake(STEP, "each-class-by-itself",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.binary_cross_entropy_with_logits(model(ids, mask), "
-                  "F.one_hot(labels, model.to_classes.out_features).float())"),
-            title="a yes or no for each class",
-            says="You ask of each class by itself whether it is the right one. Exactly one of them is: the softmax "
-                 "over the classes, and the logarithm of the right one's share."),
-    Mistake(STEP, "clipped",
-            edit=("loss.backward()", "loss.backward()\n    nn.utils.clip_grad_norm_(model.parameters(), 1.0)"),
-            title="gradients clipped",
-            says="You shorten gradients that are long. That is a habit of long trainings; here the step is taken with "
-                 "the gradients as they are."),
-    Mistake(STEP, "stepped-twice", edit=("optimiser.step()", "optimiser.step()\n    optimiser.step()"),
-            title="two steps",
-            says="You step twice with the same gradients. Once for each batch."),
-    Mistake(STEP, "backward-twice",
-            edit=("loss.backward()", "loss.backward(retain_graph=True)\n    loss.backward()"),
-            title="backward twice",
-            says="You call `backward()` twice, and it adds: your gradients are twice as large as they should be."),
-    Mistake(STEP, "share-returned", instead="""
-        model.train()
-        optimiser.zero_grad()
-        scores = model(ids, mask)
-        F.cross_entropy(scores, labels).backward()
-        optimiser.step()
-        return (scores.argmax(dim=-1) == labels).float().mean().item()
-    """, title="the share of right answers returned",
-            says="You return the share of right answers. The loss of the batch is asked for."),
-    Mistake(STEP, "called-without-a-mask", edit=("entropy(model(ids, mask)", "entropy(model(ids)"),
-            title="the model called without a mask",
-            says="The model is called as `model(ids, mask)`; yours gets the ids alone."),
-    Mistake(STEP, "squared-error",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.mse_loss(model(ids, mask).softmax(dim=-1), F.one_hot(labels, 3).float())"),
-            title="squared error instead of cross-entropy",
-            says="You compare probabilities by their squared difference. Cross-entropy is minus the logarithm of the "
-                 "right class's probability, and pulls hard where the model is sure and wrong."),
-    Mistake(STEP, "mode-left", edit=("    model.train()\n", ""), title="a model left in evaluation mode",
-            says="You take the model in whatever mode it comes. After an evaluation that is evaluation mode, and "
-                 "dropout would be off for the rest of the training. A training step says `model.train()`."),
-    Mistake(STEP, "evaluation-mode", edit=("model.train()", "model.eval()"), title="trained in evaluation mode",
-            says="You train in evaluation mode, with dropout off. `eval()` is for measuring."),
-    Mistake(STEP, "mask-ignored",
-            edit=("F.cross_entropy(model(ids, mask)", "F.cross_entropy(model(ids, torch.ones_like(mask))"),
-            title="the mask is not handed on",
-            says="Your model reads padding as if it were words: the batch's mask has to reach it."),
-    Mistake(STEP, "loss-afterwards",
-            edit=("return loss.item()", "return F.cross_entropy(model(ids, mask), labels).item()"),
-            title="the loss after the step",
-            says="You compute the loss once more after the step and return that. It costs a second pass and flatters: "
-                 "the model has just been fitted to this batch. Return the loss from before."),
-    Mistake(STEP, "own-guesses",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.cross_entropy(model(ids, mask), model(ids, mask).argmax(dim=-1))"),
-            title="the model's own guesses as labels",
-            says="You hold the scores against what the model itself guesses. The labels are in the batch."),
-    Mistake(STEP, "uphill", edit=("loss.backward()", "(-loss).backward()"), title="a step uphill",
-            says="Your weights move the wrong way: the loss grows. Gradient descent wants the loss itself; the "
-                 "optimiser sees to the minus."),
-    Mistake(STEP, "graph-kept", edit=("return loss.item()", "return loss"), title="the loss returned with its graph",
-            says="You return the tensor, and with it the whole graph of the batch. A list of such losses, for a curve, "
-                 "keeps them all in memory. `.item()` makes a number of it."),
-    Same(STEP, "through-logarithms", instead="""
-        model.train(True)
-        model.zero_grad()
-        logs = torch.log_softmax(model(ids, mask), dim=1)
-        loss = -logs.gather(1, labels.unsqueeze(1)).mean()
-        loss.backward()
-        optimiser.step()
-        return float(loss)
-    """),
-    Same(STEP, "module", instead="""
-        scores = model.train()(ids, mask)
-        loss = nn.CrossEntropyLoss()(scores, F.one_hot(labels, scores.shape[-1]).float())
-        optimiser.zero_grad(set_to_none=False)
-        loss.backward()
-        optimiser.step()
-        return loss.detach().item()
-    """),
-    Same(STEP, "log-softmax-twice",
-         edit=("F.cross_entropy(model(ids, mask)", "F.cross_entropy(F.log_softmax(model(ids, mask), dim=-1)")),
-    Same(STEP, "autograd", instead="""
-        model.train()
-        weights = list(model.parameters())
-        loss = F.nll_loss(F.log_softmax(model(ids, mask), -1), labels)
-        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights)):
-            weight.grad = gradient
-        optimiser.step()
-        return loss.item()
-    """),
     # ------------------------------------------------------------------------------------------- accuracy
     Mistake(ACCURACY, "mean-of-means", instead="""
         training = model.training
@@ -906,4 +757,68 @@ VARIANTS = [
         guesses, truth = (torch.cat(part) for part in zip(*pairs))
         return (guesses == truth).double().mean()
     """),
+    # ---------------------------------------------------------------------------------------- train_epoch
+    Mistake(EPOCH, "unchanged",
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', ""), ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"),
+                  ("nats / total", "loss.item()")),
+            title="the loss of the last training batch",
+            says="Your second number says nothing of the test data: it is the loss of the last batch that was trained on. "
+                 "The loop over the test batches has to compute a loss of its own."),
+    Mistake(EPOCH, "last-test-batch",
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', "            loss = F.cross_entropy(logits, labels)\n"),
+                  ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"), ("nats / total", "loss.item()")),
+            title="the loss of the last test batch",
+            says="Your second number is the loss of the last test batch alone. All of them have to enter it."),
+    Mistake(EPOCH, "mean-of-means",
+            edit=((', reduction="sum").item()', ').item()'), ("nats / total", "nats / len(test)")),
+            title="the mean of the batches' means",
+            says="You average the batches' averages. Where the last batch is shorter, each of its texts weighs more than "
+                 "those of the others: a mean over the texts is a sum over all of them, divided once."),
+    Mistake(EPOCH, "means-by-texts", edit=(', reduction="sum").item()', ').item()'),
+            title="means of batches, divided by the texts",
+            says="Each batch's loss is a mean already, and you divide by the number of texts once more."),
+    Mistake(EPOCH, "total", edit=("nats / total", "nats"), title="the sum over the texts",
+            says="You add the losses up and do not divide: the number grows with the test data. A mean is asked for."),
+    Mistake(EPOCH, "by-batches", edit=("nats / total", "nats / len(test)"), title="a sum divided by the number of batches",
+            says="You add up the losses of all texts and divide by the number of *batches*."),
+    Mistake(EPOCH, "training-mean",
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', ""), ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"),
+                  ("    for ids, mask, labels in learn:\n", "    losses = []\n    for ids, mask, labels in learn:\n"),
+                  ("        optimiser.step()\n", "        optimiser.step()\n        losses.append(loss.item())\n"),
+                  ("nats / total", "sum(losses) / len(losses)")),
+            title="the mean loss of the training batches",
+            says="Your second number is the mean over the batches that were *trained on*. It is asked for the test "
+                 "batches."),
+    Mistake(EPOCH, "in-training-mode", edit=("    model.eval()\n", ""), title="measured in training mode",
+            says="The model is asked in training mode: dropout would be on, and two calls would differ. Both numbers are "
+                 "to be measured in evaluation mode."),
+    Mistake(EPOCH, "trained-on-the-test",
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', "            loss = F.cross_entropy(logits, labels)\n            nats += loss.item() * "
+                   "len(labels)\n            optimiser.zero_grad()\n            loss.backward()\n            "
+                   "optimiser.step()\n"), ("with torch.no_grad():", "with torch.enable_grad():")),
+            title="trained on the test batches as well",
+            says="Your loop over the test batches takes steps too: the model learns from the texts by which it is judged. "
+                 "Measure there, and change nothing."),
+    Mistake(EPOCH, "probability",
+            edit=('F.cross_entropy(logits, labels, reduction="sum").item()',
+                  "-logits.softmax(dim=-1).gather(1, labels.unsqueeze(1)).sum().item()"),
+            title="no logarithm",
+            says="You average minus the probabilities of the right classes. The loss is minus their *logarithms*."),
+    Mistake(EPOCH, "swapped", edit=("return right / total, nats / total", "return nats / total, right / total"),
+            title="the two numbers the other way round",
+            says="The share comes first and the loss second; yours are the other way round."),
+    Same(EPOCH, "all-logits-first", instead="""
+        model.train()
+        for ids, mask, labels in learn:
+            optimiser.zero_grad()
+            F.cross_entropy(model(ids, mask), labels).backward()
+            optimiser.step()
+        model.eval()
+        with torch.no_grad():
+            logits = torch.cat([model(ids, mask) for ids, mask, _ in test])
+        labels = torch.cat([labels for _, _, labels in test])
+        return (logits.argmax(-1) == labels).float().mean().item(), F.cross_entropy(logits, labels).item()
+    """),
+    Same(EPOCH, "mean-times-length",
+         edit=((', reduction="sum").item()', ').item() * len(labels)'),)),
 ]

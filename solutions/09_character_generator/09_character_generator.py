@@ -21,13 +21,13 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | batches of random slices, a transformer that predicts the next byte, three ways to draw from a prediction, the loop that writes, and a fair measurement |
-# | **You need** | lessons 5 and 7; that a cross-entropy is −log p of what came (lesson 8) |
-# | **It takes** | about 90 minutes: eight exercises, 28 points |
+# | **You will build** | batches of random slices, a transformer that predicts the next byte, two ways to draw from a prediction, the loop that writes, and a fair measurement |
+# | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that a cross-entropy is −log p of what came ([lesson 8](../08_classifier/08_classifier.ipynb)) |
+# | **It takes** | about 120 minutes: seven exercises, 25 points |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
-# The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
-# vocabulary. Finished parts of earlier lessons: `Transformer` (lesson 7), `causal_mask` (lesson 5) and
+# The letters are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n size
+# of the vocabulary. Finished parts of earlier lessons: `Transformer` (lesson 7), `causal_mask` (lesson 5) and
 # `PositionEmbedding` (lesson 6). The functions whose names begin with `finished_` are for the exercise that writes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -67,13 +67,15 @@ check = start("09_character_generator")
 # The first nineteen twentieths are for training. The last twentieth is **held out** (the field also says *validation*):
 # the model is never trained on it, and how well it guesses there is what counts.
 
-# %% tags=["show"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, i and s down to rare capitals and punctuation below a tenth of a percent."}}
+# %% tags=["show"]
 text, _ = generator_text(places="embedded")
 cut = len(text) * 19 // 20
 data = torch.tensor(list(text), dtype=torch.uint8)
 train, held_out = data[:cut], data[cut:]
+counts = torch.bincount(train, minlength=256)
 print(textwrap.fill(text[4000:4300].decode(errors="replace"), 88))
 
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, i and s down to rare capitals and punctuation below a tenth of a percent."}}
 def show(ids):
     """A row of bytes as text, a dot for each byte that is not printable."""
     return "".join(chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
@@ -82,7 +84,6 @@ def named(ids):
     """A name for each byte: ␣ the space, ¶ the end of a line, · what is not ASCII."""
     return ["␣" if i == 32 else "¶" if i == 10 else show([i]) for i in map(int, ids)]
 
-counts = torch.bincount(train, minlength=256)
 frequent = counts.argsort(descending=True)[:45]
 plt.figure(figsize=(6, 2.4))
 plt.bar(range(45), 100 * counts[frequent] / len(train), color=plots.COLOURS[0])
@@ -166,8 +167,8 @@ for row in range(4):
 # %% [markdown]
 # ## Bits
 #
-# PyTorch's cross-entropy is a mean of $-\ln p$, in **nats**. With the logarithm to base 2 it is in **bits**: one bit is
-# one yes-or-no question. `bits_per_byte` divides by ln 2.
+# PyTorch's [cross-entropy](../../site/glossary.md#cross-entropy) is a mean of $-\ln p$, in **nats**. With the logarithm
+# to base 2 it is in **bits**: one bit is one yes-or-no question. `bits_per_byte` divides by ln 2.
 #
 # $$\text{bits per byte} \;=\; -\frac1N \sum_{i=0}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}),
 # \qquad \log_2 p = \frac{\ln p}{\ln 2} .$$
@@ -235,8 +236,8 @@ for name, value in landmarks.items():
 # ## The model
 #
 # You have written all its parts already. Bytes become vectors, positions are added, a stack of blocks with a causal
-# mask mixes them, and a linear map turns each position into 256 **logits**, numbers from which a softmax makes
-# probabilities:
+# mask mixes them, and a linear map turns each position into 256 **[logits](../../site/glossary.md#logits)**, numbers
+# from which a softmax makes probabilities:
 #
 # $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks} \;\to\; \text{logits } (b, t, n) .$$
 #
@@ -294,10 +295,11 @@ class CharTransformer(nn.Module):
 check(CharTransformer)
 
 # %% [markdown]
-# Does it really look only backwards? Lesson 5's leak map asks how fast output i moves when input j does. Bytes cannot
-# move by a little; the vectors behind the embedding can. So a hook, a function that PyTorch calls whenever a layer is
-# called, notes what `tokens` returns, and the gradient is taken with respect to that. A gradient sees no jumps, so the
-# second test of lesson 5 comes along: replace byte j by another one, and see whether any output before j changes.
+# Does it really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) asks how fast output i
+# moves when input j does. Bytes cannot move by a little; the vectors behind the embedding can. So a hook, a function
+# that PyTorch calls whenever a layer is called, notes what `tokens` returns, and the gradient is taken with respect to
+# that. A gradient sees no jumps, so the second test of lesson 5 comes along: replace byte j by another one, and see
+# whether any output before j changes.
 
 # %% tags=["show"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
 def leak_map(model, ids):
@@ -347,13 +349,13 @@ print("outputs that a later byte changes:", sum((a != b).any(-1).sum().item() fo
 
 # %% tags=["show"]
 @torch.no_grad()
-def window_bits(model, data, t, every):
+def window_bits(model, data, t, every, temperature=1):
     """Bits for each prediction in windows that begin `every` bytes apart: (windows, t)."""
     model.eval()
     windows = data.unfold(0, t + 1, every).long()    # (windows, t + 1)
     bits = []
     for part in windows.to(device()).split(64):
-        logits = model(part[:, :-1]).transpose(1, 2)    # (64, n, t) for cross_entropy
+        logits = model(part[:, :-1]).transpose(1, 2) / temperature    # (64, n, t)
         bits.append(bits_per_byte(F.cross_entropy(logits, part[:, 1:], reduction="none")))
     return torch.cat(bits).cpu()
 
@@ -374,26 +376,29 @@ def rate(step):
     """The learning rate: up to 0.005 in 50 steps, then down to 0."""
     return 0.005 * min((step + 1) / 50, 0.5 + 0.5 * math.cos(math.pi * step / steps))
 
+def train_step(model, optimiser, rate, batch):
+    """One step on a pair (inputs, targets). Returns the loss before it, in bits."""
+    inputs, targets = (part.to(device()) for part in batch)
+    loss = F.cross_entropy(model.train()(inputs).flatten(0, 1), targets.flatten())
+    optimiser.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimiser.param_groups[0]["lr"] = rate
+    optimiser.step()
+    return bits_per_byte(loss.item())
+
 print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 
 # %% tags=["show"]
 try:
     for step in progress(range(len(losses), steps), "training"):
-        model.train()
-        inputs, targets = (part.to(device()) for part in sample_batch(train, 16, t, chance))
-        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.param_groups[0]["lr"] = rate(step)
-        optimiser.step()
-        losses.append(bits_per_byte(loss.item()))
+        losses.append(train_step(model, optimiser, rate(step), sample_batch(train, 16, t, chance)))
         if step % 100 == 99:
             looks.append((step + 1, window_bits(model, held_out, t, t).mean().item()))
 except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts at 6, falls under order 0 (4.5) within some twenty steps and under order 1 (3.5) within two hundred, passes gzip (2.5) and ends near 1.7. The held-out curve follows it from above and ends near 2.1, above xz (2.0)."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts at 6, falls under order 0 (4.5) within some twenty steps and under order 1 (3.5) within two hundred, passes gzip (2.5) and ends near 1.7. The held-out curve follows it from above and ends near 2.1, above xz (2.0)."}}
 def learning_curve(series, landmarks, steps):
     ax = plt.subplots(figsize=(6, 4.4))[1]
     plots.curves(series, "step", "bits per byte", landmarks=landmarks, ax=ax)
@@ -518,45 +523,6 @@ for T in (0.5, 1, 2):
 # draw. **Top-k** ([Fan, Lewis and Dauphin, 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets
 # all others to −∞.
 #
-# When several logits tie at the border, which stay? Here **all that tie with the k-th stay**, so it may be more than k.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 4 · `keep_top_k`** &nbsp; ★★☆ · 8 minutes · 3 points
-#
-# Keep the k largest of each row, each logit as it is and in its place. With k = n or more, nothing changes.
-#
-# <details><summary>Hint 1: a threshold instead of places</summary>
-#
-# If you collect the *places* of the k largest, you have to choose among ties. Find the k-th largest *value* of each row
-# instead, and compare.
-#
-# </details>
-# <details><summary>Hint 2: shapes</summary>
-#
-# `logits.topk(k, dim=-1).values` is (..., k), in falling order; its last column with the axis kept, `[..., -1:]`,
-# broadcasts against the logits. `topk` does not like a k that is larger than n.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "keep_top_k", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def keep_top_k(logits, k):
-    """The k largest logits of each row, and whatever ties with the k-th; −∞ for all others.
-
-    logits: (..., n). k: at least 1. Returns (..., n).
-    """
-    ### BEGIN SOLUTION
-    k = min(k, logits.shape[-1])
-    lowest = logits.topk(k, dim=-1).values[..., -1:]    # (..., 1)
-    return logits.masked_fill(logits < lowest, -torch.inf)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_keep_top_k", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(keep_top_k)
-
-# %% [markdown]
 # But how large should k be? In the middle of a word there is often only one way to go on; at its beginning there are
 # dozens. One k for both is too many here or too few there. **Top-p**, or nucleus sampling ([Holtzman et al.,
 # 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank the tokens by probability, and keep
@@ -576,7 +542,7 @@ check(keep_top_k)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `keep_top_p`** &nbsp; ★★★ · 12 minutes · 4 points
+# **Exercise 4 · `keep_top_p`** &nbsp; ★★★ · 12 minutes · 4 points
 #
 # Keep the nucleus of each row. Each of its logits stays as it is and in its place; only those outside become −∞. Where
 # equal logits stand at the border, some of them may stay or all: both are right.
@@ -639,7 +605,7 @@ for prompt in ("the value of the expres", "the value of the expression ",
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `generate`** &nbsp; ★★★ · 14 minutes · 5.5 points
+# **Exercise 5 · `generate`** &nbsp; ★★★ · 14 minutes · 5.5 points
 #
 # Write the loop. Temperature first, then top-k, then top-p, each finished for you: `finished_temperature(logits,
 # temperature)`, `finished_top_k(logits, k)`, `finished_top_p(logits, p)`. A `top_k` or `top_p` of None leaves that
@@ -745,7 +711,7 @@ check.prediction("greedy_text", greedy_text)
 #
 # What did each byte of a held-out passage cost, when the model saw the 64 bytes before it?
 
-# %% tags=["show"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of 56 characters, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of 56 characters, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
 passage = held_out[1000:1000 + t + 448]
 surprise = window_bits(model, passage, t, 1)[:, -1]    # each window's last byte
 plots.surprise(bytes(passage[t:].tolist()), surprise)
@@ -767,7 +733,7 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 # And how much does it help to see more? Lay windows over the beginning of the held-out part, one byte apart, and
 # average at each position of the window separately.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against position in the window, from 1 to 64. The curve starts at 3.6, falls steeply to 2.1 over the first four or five positions, and hardly at all from there on; a dashed line marks its mean."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the window, from 1 to 64. The curve starts at 3.6, falls steeply to 2.1 over the first four or five positions, and hardly at all from there on; a dashed line marks its mean."}}
 by_position = window_bits(model, held_out[:4300], t, 1).mean(dim=0)    # (t,)
 mean = by_position.mean().item()
 line = {"": (range(1, t + 1), by_position)}
@@ -808,16 +774,8 @@ sharpened_bits = "C"
 ### END SOLUTION
 
 # %% tags=["show"]
-class AtTemperature(nn.Module):
-    def __init__(self, model, temperature):
-        super().__init__()
-        self.model, self.temperature = model, temperature
-
-    def forward(self, ids):
-        return self.model(ids) / self.temperature
-
 for T in (0.5, 0.8, 1, 1.25, 2):
-    print(f"T = {T:g}: {window_bits(AtTemperature(model, T), held_out, t, t).mean():.3f} bits per byte")
+    print(f"T = {T:g}: {window_bits(model, held_out, t, t, T).mean():.3f} bits per byte")
 
 # %% nbgrader={"grade": true, "grade_id": "check_sharpened_bits", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("sharpened_bits", sharpened_bits)
@@ -837,7 +795,7 @@ check.prediction("sharpened_bits", sharpened_bits)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `bits_of_windows`** &nbsp; ★★☆ · 7 minutes · 2 points · mend
+# **Exercise 6 · `bits_of_windows`** &nbsp; ★★☆ · 6 minutes · 2 points · mend
 #
 # A function like this one is in circulation, in the evaluation of a character model. It runs, and of two models it
 # gives the better one the lower number. What it returns is not what its docstring promises. Find out why, and mend it.
@@ -885,12 +843,11 @@ def bits_of_windows(model, data, t):
 check(bits_of_windows)
 
 # %% [markdown]
-# Compare runs on one text only, and a number that is too large by a factor ranks them correctly all the same. So ask of
-# every measurement what it should say of a model that knows nothing.
+# Where runs are compared on one text only, a number that is too large by a factor ranks them correctly all the same. So
+# ask of every measurement what it should say of a model that knows nothing.
 #
-# There is a second question, and no check can answer it. The first byte of each window is guessed from a single byte,
-# although all bytes before it are known: they stand in the window before. So windows that do not overlap
-# **overestimate** what the model needs.
+# And windows that do not overlap **overestimate** what the model needs: the first byte of each is guessed from a single
+# byte, although all bytes before it are known.
 #
 # The fair way gives each byte its full context. Slide the window by **one** byte at a time, and of each window count
 # only the **last** prediction. At the beginning of the text, where there are not yet t bytes, take what there is. Byte
@@ -901,7 +858,7 @@ check(bits_of_windows)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 8 · `sliding_window_bits`** &nbsp; ★★★ · 11 minutes · 4 points
+# **Exercise 7 · `sliding_window_bits`** &nbsp; ★★★ · 11 minutes · 4 points
 #
 # Compute this number. One window after the other is right and slow; try to give the model many windows at once.
 #
@@ -980,13 +937,8 @@ def trained_at(e, seed, steps=2 if in_exam() else 300):
     adam = torch.optim.AdamW(small.parameters(), betas=(0.9, 0.98), weight_decay=0.05)
     chance = torch.Generator().manual_seed(seed)
     for step in range(steps):
-        inputs, targets = (part.to(device()) for part in sample_batch(train, 16, 32, chance))
-        loss = F.cross_entropy(small.train()(inputs).flatten(0, 1), targets.flatten())
-        adam.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(small.parameters(), 1.0)
-        adam.param_groups[0]["lr"] = 0.005 * min((step + 1) / 30, 0.5 + 0.5 * math.cos(math.pi * step / steps))
-        adam.step()
+        rate = 0.005 * min((step + 1) / 30, 0.5 + 0.5 * math.cos(math.pi * step / steps))
+        train_step(small, adam, rate, sample_batch(train, 16, 32, chance))
     inside = sum(p.numel() for p in small.transformer.parameters())
     return inside, window_bits(small, held_out, 32, 32).mean().item()
 
@@ -1028,7 +980,7 @@ fourth_size = "B"
 # fourth_size = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"] mystnb={"image": {"alt": "Held-out bits per byte against the number of parameters in the blocks, both axes logarithmic. Three pairs of points fall from 4.3 to 3.7 close to a straight dashed line. A fourth pair, at about a hundred thousand parameters, lies near 3.4, slightly above the line's end."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the number of parameters in the blocks, both axes logarithmic. Three pairs of points fall from 4.3 to 3.7 close to a straight dashed line. A fourth pair, at about a hundred thousand parameters, lies near 3.4, slightly above the line's end."}}
 fourth = [trained_at(64, seed) for seed in progress((0, 1), "training")]
 sizes = sorted({N for N, _ in runs + fourth})
 ax = plt.subplots(figsize=(6, 3.4))[1]
@@ -1055,23 +1007,20 @@ check.prediction("fourth_size", fourth_size)
 # </div>
 #
 # A line through models that train in seconds said, within a tenth of a bit, what a model of four times the size would
-# do. That is how the size of an expensive run is chosen. But three things are small print. Our fourth model lies above
-# the line, by more than its two runs differ: 300 steps are too few for it, and [Hoffmann et al.
-# (2022)](https://arxiv.org/abs/2203.15556) found that text and parameters have to grow together. One rate served all
-# four, and small models like larger ones. And no line goes on for ever: the text itself has bits that no model can
-# remove.
+# do. That is how the size of an expensive run is chosen. The fourth model lies above the line by more than its two runs
+# differ: 300 steps are few for it. [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) found that text and
+# parameters have to grow together. And no line goes on for ever: the text has bits that no model can remove.
 
 # %% [markdown]
 # ## An open experiment
 #
-# No points, no right answer, and nothing is graded: **get the held-out bits as low as you can in one minute of
-# training**. The number to beat is that of this lesson's own model. Every line of `attempt` is yours to change: width,
-# depth, window, batch, rate, optimiser. The clock hands out the share of the time that has passed, from 0 to 1, which
-# is what a schedule needs; the stop button ends a try early, and it counts.
+# No points, and nothing is graded: **get the held-out bits as low as you can in one minute of training**. The number to
+# beat is that of this lesson's own model. Every line of `attempt` is yours to change. The clock hands out the share of
+# the time that has passed, from 0 to 1, which is what a schedule needs; the stop button ends a try early, and it
+# counts.
 #
-# What you try is kept in the folder `experiments/` of the course, a line for each try, and is still there when the
-# kernel has been restarted. As it stands, the cell stops after 40 steps, to show what comes out; set `steps=None` for a
-# real try.
+# Your tries are kept in the folder `experiments/` of the course and outlive the kernel. As it stands, the cell stops
+# after 40 steps, to show what comes out; set `steps=None` for a real try.
 
 # %% tags=["show"]
 own = looks[-1][1] if looks else 8.0
@@ -1084,18 +1033,13 @@ def attempt(note, seconds=60, steps=None):
     adam = torch.optim.AdamW(mine.parameters(), betas=(0.9, 0.98), weight_decay=0.05)
     with bench.timed(seconds, steps) as clock:
         for share in clock:
-            inputs, targets = (part.to(device()) for part in sample_batch(train, 16, 64))
-            loss = F.cross_entropy(mine.train()(inputs).flatten(0, 1), targets.flatten())
-            adam.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(mine.parameters(), 1.0)
-            adam.param_groups[0]["lr"] = 0.005 * min(1, 25 * share, 1.05 * (1 - share))
-            adam.step()
+            rate = 0.005 * min(1, 25 * share, 1.05 * (1 - share))
+            train_step(mine, adam, rate, sample_batch(train, 16, 64))
     bench.keep(window_bits(mine, held_out, 64, 64).mean(), note, clock)
 
 attempt("the lesson's model, 40 steps", steps=1 if in_exam() else 40)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against the number of the try. One point, the short first try, lies near 4. Dashed lines mark order 1, gzip and, lowest, the lesson's own model, which is the number to beat."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against the number of the try. One point, the short first try, lies near 4. Dashed lines mark order 1, gzip and, lowest, the lesson's own model, which is the number to beat."}}
 bench.show()
 
 # %% [markdown]
@@ -1106,9 +1050,9 @@ bench.show()
 #
 # </div>
 #
-# Ideas, in no order: larger batches or longer windows? Fewer, wider blocks? Is a step that costs half as much worth
-# half as much? Change one thing at a time, and run the best try twice: your second number says how much was luck. Since
-# you choose by the held-out part, its bits flatter your best try a little; the more you try, the more.
+# Larger batches or longer windows? Fewer, wider blocks? Is a step that costs half as much worth half as much? Change
+# one thing at a time, and run the best try twice: the difference is luck. You choose by the held-out part, so it
+# flatters your best try a little.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
@@ -1119,7 +1063,7 @@ bench.show()
 # markup and all, the common yardstick of byte-level models. We have its beginning, with the last twentieth held out.
 # `python -m helpers.training.enwik8` repeats the run, if you have the data (`make data`) and the time.
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 run = recorded("enwik8")
 s, result = run["settings"], run["result"]
 print(f"$ {run['command']}")
@@ -1129,7 +1073,7 @@ print(f"{source['training_bytes']:,} bytes to train on, "
 print(f"on: {run['machine']}\nin {run['seconds'] / 60:.0f} minutes\n")
 print("\n".join(f"{name:>14}: {value}" for name, value in s.items()))
 
-# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte on the held-out part of enwik8 against training steps, with landmarks for the alphabet, order 0, order 1, gzip and xz. The curve crosses order 1 and gzip early and xz about a third of the way, and flattens below it."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte on the held-out part of enwik8 against training steps, with landmarks for the alphabet, order 0, order 1, gzip and xz. The curve crosses order 1 and gzip early and xz about a third of the way, and flattens below it."}}
 curve = run["curve"]
 series = {name: ([p["step"] for p in curve], [p[key] for p in curve])
           for name, key in (("training", "training_bits"), ("held out", "held_out_bits"))}
@@ -1157,18 +1101,12 @@ for name, bits in result["on_the_same_bytes"].items():
 #
 # - **bfloat16** for the matrix products: half the bits of float32 with its range of exponents, so without the overflow
 #   that lesson 3 met in half precision. Weights and sums stay in float32.
-# - **`F.scaled_dot_product_attention`**, PyTorch's attention in one piece, which does not store the (t, t) weights of
-#   every head. It has been inside your blocks since lesson 7.
-# - **[Muon](https://kellerjordan.github.io/posts/muon/)** (Jordan et al., 2024) for the matrices inside the blocks,
-#   AdamW for everything else. It gives all directions of an update about the same size, and on models as small as this
-#   one it gets further in the same number of steps.
 # - **Small weights at the start**, normal with a standard deviation of 0.02, as GPT-2 has them, and smaller still where
 #   they add to a residual connection.
-# - **Warm-up and half a cosine** down to 0, as above.
 #
 # Four prompts, the text that the model wrote, as recorded:
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 for sample in run["samples"]:
     lines = (sample["prompt"] + sample["text"]).split("\n")
     print(f"----- {sample['prompt']!r}, T = {sample['temperature']}")
@@ -1223,28 +1161,20 @@ for sample in run["samples"]:
 #
 # **Further reading**
 #
-# - **A. Holtzman, J. Buys, L. Du, M. Forbes and Y. Choi, ["The curious case of neural text
-#   degeneration"](https://arxiv.org/abs/1904.09751), *ICLR* 2020: why greedy text repeats itself, and section 3 on
-#   top-p. Read this one first.**
-# - C. Shannon, ["Prediction and entropy of printed English"](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x), *Bell
-#   System Technical Journal* 1951.
-# - I. Witten, R. Neal and J. Cleary, ["Arithmetic coding for data compression"](https://doi.org/10.1145/214762.214771),
-#   *Communications of the ACM* 1987.
-# - A. Fan, M. Lewis and Y. Dauphin, ["Hierarchical neural story generation"](https://arxiv.org/abs/1805.04833), *ACL*
-#   2018, on top-k.
-# - J. Kaplan et al., ["Scaling laws for neural language models"](https://arxiv.org/abs/2001.08361), 2020, figure 1; and
-#   J. Hoffmann et al., ["Training compute-optimal large language models"](https://arxiv.org/abs/2203.15556), 2022,
-#   which corrects it.
-# - R. Al-Rfou, D. Choe, N. Constant, M. Guo and L. Jones, ["Character-level language modeling with deeper
-#   self-attention"](https://arxiv.org/abs/1808.04444), *AAAI* 2019.
-# - Z. Dai et al., ["Transformer-XL: attentive language models beyond a fixed-length
-#   context"](https://arxiv.org/abs/1901.02860), *ACL* 2019.
-# - I. Loshchilov and F. Hutter, ["Decoupled weight decay regularization"](https://arxiv.org/abs/1711.05101), *ICLR*
-#   2019, for AdamW.
-# - A. Radford et al., ["Language models are unsupervised multitask
-#   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-#   2019, table 3.
-# - M. Mahoney, ["About the test data"](https://mattmahoney.net/dc/textdata.html), 2011, for enwik8.
+# - **[Holtzman et al., *The curious case of neural text degeneration*, 2020](https://arxiv.org/abs/1904.09751)**: why
+#   greedy text repeats itself, and section 3 on top-p.
+# - [Shannon, *Prediction and entropy of printed English*, 1951](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x).
+# - [Witten, Neal and Cleary, *Arithmetic coding for data compression*, 1987](https://doi.org/10.1145/214762.214771).
+# - [Fan, Lewis and Dauphin, *Hierarchical neural story generation*, 2018](https://arxiv.org/abs/1805.04833), on top-k.
+# - [Kaplan et al., *Scaling laws for neural language models*, 2020](https://arxiv.org/abs/2001.08361), figure 1.
+# - [Hoffmann et al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556), which
+#   corrects it.
+# - [Al-Rfou et al., *Character-level language modeling with deeper self-attention*,
+#   2019](https://arxiv.org/abs/1808.04444).
+# - [Dai et al., *Transformer-XL*, 2019](https://arxiv.org/abs/1901.02860), section 1.
+# - [Loshchilov and Hutter, *Decoupled weight decay regularization*, 2019](https://arxiv.org/abs/1711.05101), for AdamW.
+# - [Radford et al., *Language models are unsupervised multitask learners*,
+#   2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table
+#   3.
 #
-# **Where it goes next.** Lesson 10, *Encoder and decoder*: a generator that writes one language while it looks at a
-# sentence of another.
+# **Next:** [lesson 10, *Reading one language, writing another*](../10_encoder_decoder/10_encoder_decoder.ipynb)

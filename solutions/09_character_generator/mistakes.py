@@ -2,11 +2,10 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-BATCH, MODEL, HEAT, TOP_K, TOP_P, GENERATE, WINDOWS, SLIDING = (
+BATCH, MODEL, HEAT, TOP_P, GENERATE, WINDOWS, SLIDING = (
     "sample_batch",
     "CharTransformer",
     "apply_temperature",
-    "keep_top_k",
     "keep_top_p",
     "generate",
     "bits_of_windows",
@@ -399,136 +398,6 @@ VARIANTS = [
     Equal(HEAT, "return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)",
           "return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0).detach()",
           "at temperature 0 nothing depends on the logits smoothly: there is no gradient to cut"),
-    # ----------------------------------------------------------------------------------------- keep_top_k
-    Mistake(TOP_K, "one-too-few", edit=("logits < lowest", "logits <= lowest"), title="k − 1 instead of k",
-            says="The k-th largest is gone: k − 1 are left, and for k = 1 none at all. It is one of the k largest "
-                 "itself, so only what is *smaller* than it goes."),
-    Mistake(TOP_K, "ties-dropped",
-            edit=("lowest = logits.topk(k, dim=-1).values[..., -1:]    # (..., 1)\n    return "
-                  "logits.masked_fill(logits < lowest, -torch.inf)",
-                  "best = logits.topk(k, dim=-1)\n    return torch.full_like(logits, -torch.inf).scatter(-1, "
-                  "best.indices, best.values)"), title="ties broken by the order of the vocabulary",
-            says="Where several logits tie with the k-th largest, you keep some of them and drop others, by where they "
-                 "happen to stand. All that tie stay. Compare values instead of collecting places."),
-    Mistake(TOP_K, "all-ties-dropped", instead="""
-        k = min(k, logits.shape[-1])
-        ranked = logits.sort(dim=-1, descending=True).values
-        ranked = torch.cat([ranked, torch.full_like(ranked[..., :1], -torch.inf)], dim=-1)
-        return logits.masked_fill(logits <= ranked[..., k:k + 1], -torch.inf)
-    """, title="whatever ties with the first one outside is dropped",
-            says="You drop everything that is not above the (k + 1)-th largest. Where that one ties with the k-th, "
-                 "both go, and fewer than k are left. All that tie with the k-th stay."),
-    Mistake(TOP_K, "one-too-many", edit=("k = min(k, logits.shape[-1])", "k = min(k + 1, logits.shape[-1])"),
-            title="k + 1 instead of k",
-            says="You keep one too many."),
-    Mistake(TOP_K, "smallest", instead="""
-        k = min(k, logits.shape[-1])
-        highest = logits.topk(k, dim=-1, largest=False).values[..., -1:]
-        return logits.masked_fill(logits > highest, -torch.inf)
-    """, title="the k smallest",
-            says="You keep the k smallest logits."),
-    Mistake(TOP_K, "largest-dropped", edit=("logits < lowest", "logits >= lowest"), title="the k largest are dropped",
-            says="You set the k largest to −∞ and keep the rest."),
-    Mistake(TOP_K, "zeros", edit=("logits < lowest, -torch.inf", "logits < lowest, 0.0"), title="0 instead of −∞",
-            says="You set the others to 0. A logit of 0 is a perfectly good logit, and may be larger than those you "
-                 "kept; a probability of 0 has the logit −∞."),
-    Mistake(TOP_K, "whole-batch",
-            edit=("logits.topk(k, dim=-1).values[..., -1:]", "logits.flatten().topk(k).values[-1]"),
-            title="the k largest of the whole batch",
-            says="You look for the k largest of the whole tensor, and rows with smaller logits are left with nothing. "
-                 "Each row has its own."),
-    Mistake(TOP_K, "first-row-decides",
-            edit=("logits.topk(k, dim=-1).values[..., -1:]", "logits.topk(k, dim=-1).values.flatten(0, -2)[0, -1]"),
-            title="the first row's threshold for all rows",
-            says="You take the threshold of the first row for all of them."),
-    Mistake(TOP_K, "only-k-returned",
-            edit=("return logits.masked_fill(logits < lowest, -torch.inf)", "return logits.topk(k, dim=-1).values"),
-            title="only the k largest are returned",
-            says="You return the k largest logits without their places, so nobody knows any more which tokens they "
-                 "belong to. The result has the shape of the logits."),
-    Mistake(TOP_K, "k-too-large", edit=("k = min(k, logits.shape[-1])\n", "pass\n"),
-            title="an error for k larger than n",
-            says="`topk` raises when k is larger than the number of tokens. To keep more than there are is to keep "
-                 "all."),
-    Mistake(TOP_K, "probabilities",
-            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
-                  "return logits.masked_fill(logits < lowest, -torch.inf).softmax(dim=-1)"),
-            title="probabilities instead of logits",
-            says="You return probabilities. Logits are asked for: another filter may follow, and the softmax comes at "
-                 "the end."),
-    Mistake(TOP_K, "in-place", edit=("logits.masked_fill(", "logits.masked_fill_("), title="the input changed in place",
-            says="A method whose name ends in _ writes into its tensor, here the caller's. Without the _ it makes a "
-                 "new one."),
-    Mistake(TOP_K, "on-the-cpu",
-            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
-                  "return torch.where(logits >= lowest, logits, torch.full(logits.shape, -torch.inf))"),
-            title="a tensor made on the CPU",
-            says="`torch.full(shape, ...)` makes its tensor on the CPU, wherever the logits are."),
-    Mistake(TOP_K, "distinct-values", instead="""
-        rows = logits.reshape(-1, logits.shape[-1])
-        kept = []
-        for row in rows:
-            values = row.unique().flip(0)
-            lowest = values[min(k, len(values)) - 1]
-            kept.append(row.masked_fill(row < lowest, -torch.inf))
-        return torch.stack(kept).view(logits.shape)
-    """, title="the k largest different values",
-            says="You count how many *different* values there are. Of five logits with two alike, the third largest is "
-                 "the third in the ranking; that one above it may be its equal changes nothing."),
-    Mistake(TOP_K, "log-probabilities",
-            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
-                  "return logits.log_softmax(dim=-1).masked_fill(logits < lowest, -torch.inf)"),
-            title="log-probabilities instead of logits",
-            says="You keep the right places and put log-probabilities there. What stays, stays as it was: each logit "
-                 "in its place."),
-    Mistake(TOP_K, "normalised-again",
-            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
-                  "return logits.masked_fill(logits < lowest, -torch.inf).log_softmax(dim=-1)"),
-            title="logarithms of the probabilities that are left",
-            says="You keep the right places and normalise what is left. What stays, stays as it was: each logit in its "
-                 "place."),
-    Mistake(TOP_K, "k-smallest-dropped", instead="""
-        k = min(k, logits.shape[-1])
-        highest = logits.topk(k, dim=-1, largest=False).values[..., -1:]
-        return logits.masked_fill(logits <= highest, -torch.inf)
-    """, title="the k smallest are dropped",
-            says="You drop the k smallest. Asked for is how many are *kept*: the k largest."),
-    Mistake(TOP_K, "stays-sorted", instead="""
-        ranked = logits.sort(dim=-1, descending=True).values
-        places = torch.arange(logits.shape[-1], device=logits.device)
-        return ranked.masked_fill(places >= k, -torch.inf)
-    """, title="the result is in the sorted order",
-            says="Your logits come back sorted, so every token has another one's logit. Each has to stay in its "
-                 "place."),
-    Mistake(TOP_K, "nothing-left-out", instead="return logits.clone()", idle=True, title="nothing is left out",
-            says="Your logits come back as they went in: nothing is left out."),
-    Mistake(TOP_K, "graph-cut", edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
-                                      "return logits.detach().masked_fill(logits < lowest, -torch.inf)"),
-            title="the gradient is cut off",
-            says="No gradient flows from your result back to the logits that stay. `detach()`, `.data` and "
-                 "`.tolist()` cut the graph."),
-    Equal(TOP_K, "min(k, logits.shape[-1])", "min(logits.shape[-1], k)", "the smaller of two, in either order"),
-    Same(TOP_K, "sort", instead="""
-        ranked = torch.sort(logits, dim=-1, descending=True)[0]
-        k = min(k, ranked.shape[-1])
-        return torch.where(logits >= ranked[..., k - 1:k], logits, torch.finfo(logits.dtype).min)
-    """),
-    Same(TOP_K, "kthvalue", instead="""
-        n = logits.shape[-1]
-        if k >= n:
-            return logits.clone()
-        return logits.masked_fill(logits < logits.kthvalue(n - k + 1, dim=-1, keepdim=True).values, float("-inf"))
-    """),
-    Same(TOP_K, "count-the-larger", instead="""
-        larger = (logits.unsqueeze(-2) > logits.unsqueeze(-1)).sum(dim=-1)    # (..., n)
-        return torch.where(larger < k, logits, -1e9)
-    """),
-    Same(TOP_K, "row-by-row", instead="""
-        rows = logits.reshape(-1, logits.shape[-1])
-        no = torch.tensor(-torch.inf, device=logits.device)
-        kept = [row.where(row >= row.topk(min(k, len(row))).values.min(), no) for row in rows]
-        return torch.stack(kept).view(logits.shape)
-    """),
     # ----------------------------------------------------------------------------------------- keep_top_p
     Mistake(TOP_P, "first-over-dropped", edit=("order, before >= p)", "order, before + chances > p)"),
             title="the first one over the threshold is dropped",
@@ -952,7 +821,8 @@ VARIANTS = [
         logits = model(windows[:, :-1])
         return F.cross_entropy(logits.transpose(1, 2), windows[:, 1:]) / math.log(2)
     """),
-    Same(WINDOWS, "windows-times-t", edit=((("        count += t\n", "        count += 1\n")), ("bits / count", "bits / (count * t)"))),
+    Equal(WINDOWS, "model(window[None, :-1])[0]", "model(window[None, :-1])[-1]", "the batch holds one window"),
+    Same(WINDOWS, "windows-times-t", edit=(("count += t", "count += 1"), ("bits / count", "bits / (count * t)"))),
     # -------------------------------------------------------------------------------- sliding_window_bits
     Mistake(SLIDING, "total", edit=("nats / (len(data) - 1) / math.log(2)", "nats / math.log(2)"),
             title="total bits reported as bits per byte",
@@ -1134,6 +1004,5 @@ VARIANTS = [
         return -torch.cat(said).mean() / torch.log(torch.tensor(2.0, device=ids.device))
     """),
     Shortcut(HEAT, "finished-part", instead="return finished_temperature(logits, temperature)"),
-    Shortcut(TOP_K, "finished-part", instead="return finished_top_k(logits, k)"),
     Shortcut(TOP_P, "finished-part", instead="return finished_top_p(logits, p)"),
 ]
