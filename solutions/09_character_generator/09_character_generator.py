@@ -167,8 +167,8 @@ for row in range(4):
 # %% [markdown]
 # ## Bits
 #
-# PyTorch's [cross-entropy](../../site/glossary.md#cross-entropy) is a mean of $-\ln p$, in **nats**. With the logarithm
-# to base 2 it is in **bits**: one bit is one yes-or-no question. `bits_per_byte` divides by ln 2.
+# PyTorch's cross-entropy is a mean of $-\ln p$, in **nats**. With the logarithm to base 2 it is in **bits**: one bit is
+# one yes-or-no question. `bits_per_byte` divides by ln 2.
 #
 # $$\text{bits per byte} \;=\; -\frac1N \sum_{i=0}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}),
 # \qquad \log_2 p = \frac{\ln p}{\ln 2} .$$
@@ -236,8 +236,8 @@ for name, value in landmarks.items():
 # ## The model
 #
 # You have written all its parts already. Bytes become vectors, positions are added, a stack of blocks with a causal
-# mask mixes them, and a linear map turns each position into 256 **[logits](../../site/glossary.md#logits)**, numbers
-# from which a softmax makes probabilities:
+# mask mixes them, and a linear map turns each position into 256 **logits**, numbers from which a softmax makes
+# probabilities:
 #
 # $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks} \;\to\; \text{logits } (b, t, n) .$$
 #
@@ -594,6 +594,20 @@ for prompt in ("the value of the expres", "the value of the expression ",
 # %% [markdown]
 # ## Writing
 #
+# In training the text is known, and every position is asked at once. In writing there is only what has been written.
+
+# %% tags=["show"]
+plots.diagrams.teaching_and_writing()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above: the true text goes in once, and each position has its own target, the byte after it.
+# Feeding the true text, whatever the model would have written, is called **teacher forcing**. Below: one pass for each
+# byte, and each drawn byte (orange) is part of what is read next.
+#
+# </div>
+#
 # Now the loop. Give the model the text so far, take the logits **of the last position** (the others are about bytes
 # that are there already), apply temperature and filters, draw, append, repeat. Three rules:
 #
@@ -703,8 +717,7 @@ check.prediction("greedy_text", greedy_text)
 # 0.5** you read words and half-sentences in the tone of the manual. At 0.8 more is tried, and fewer of the words are
 # words. **T = 1.5** is what the tail sounds like.
 #
-# At the start of its training this model did not know what a space was. It was given bytes and nothing else; the words
-# it has found by itself.
+# It was given bytes and nothing else; the words it has found by itself.
 
 # %% [markdown]
 # ## Where the bits go
@@ -1101,8 +1114,10 @@ for name, bits in result["on_the_same_bytes"].items():
 #
 # - **bfloat16** for the matrix products: half the bits of float32 with its range of exponents, so without the overflow
 #   that lesson 3 met in half precision. Weights and sums stay in float32.
-# - **Small weights at the start**, normal with a standard deviation of 0.02, as GPT-2 has them, and smaller still where
-#   they add to a residual connection.
+# - **[Muon](https://kellerjordan.github.io/posts/muon/)** (Jordan et al., 2024) for the matrices inside the blocks,
+#   AdamW for everything else. It gives all directions of an update about the same size.
+# - **Small weights at the start**, with a standard deviation of 0.02, as GPT-2 has them, and smaller still where they
+#   add to a residual connection.
 #
 # Four prompts, the text that the model wrote, as recorded:
 
@@ -1126,8 +1141,8 @@ for sample in run["samples"]:
 # | GPT-2, 1,542 million, trained on web pages without Wikipedia | 0.93 | [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table 3 |
 #
 # The last line is one reason to open such a model in lesson 12. [Shannon
-# (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) let people guess printed English letter by letter and
-# concluded that it holds between 0.6 and 1.3 bits a letter. He had no markup to deal with, and 27 symbols.
+# (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) let people guess printed English letter by letter, of 27
+# symbols, and concluded that it holds between 0.6 and 1.3 bits a letter.
 
 # %% [markdown]
 # ## What you can do now
@@ -1136,7 +1151,7 @@ for sample in run["samples"]:
 # temperature, top-k and top-p, and tell what each does to the tail; write the loop that every text generator runs;
 # measure fairly, knowing what it costs; and say from small runs what a larger one will bring.
 #
-# **Three questions to think about**
+# **Two questions to think about**
 #
 # <details><summary>1. A model reaches 1 bit per byte on its training part and 4 on the held-out part. Could you use it to compress the training part to an eighth?</summary>
 #
@@ -1151,14 +1166,6 @@ for sample in run["samples"]:
 # one knows how long the tokens are. Bits per byte compare any two models on one text. Lesson 11 makes such pieces.
 #
 # </details>
-# <details><summary>3. Why feed the last t_max bytes, and not learn positions for longer windows than the model was trained on?</summary>
-#
-# A learned position is a row of a table, and a row that no training window ever reached is still at its random start
-# (lesson 6). Rotary or relative positions have no such table and can be asked for more, though lesson 6 showed that not
-# all of them answer well.
-#
-# </details>
-#
 # **Further reading**
 #
 # - **[Holtzman et al., *The curious case of neural text degeneration*, 2020](https://arxiv.org/abs/1904.09751)**: why
