@@ -202,7 +202,7 @@ def test_the_share_is_counted_over_texts_and_leaves_no_trace(written):
     parts = [(ids[k : k + 10], None, labels[k : k + 10]) for k in range(0, 23, 10)]
     for training in (True, False):
         model.train(training)
-        assert written("accuracy")(model, iter(parts)) == pytest.approx(right.double().mean().item())
+        assert classifier.accuracy(model, iter(parts)) == pytest.approx(right.double().mean().item())
         assert model.training is training
     assert set(model.seen) == {(False, False)}
 

@@ -319,17 +319,6 @@ def mean_pool(x, mask):
     m = mask.to(x)
     return torch.einsum("bte,bt->be", x, m) / m.sum(1, keepdim=True).clamp_min(1.0)
 """),
-    of("08", "accuracy", "try and finally", """
-@torch.no_grad()
-def accuracy(model, batches):
-    before = model.training
-    try:
-        model.eval()
-        hits = [(model(ids, mask).argmax(-1) == labels).float() for ids, mask, labels in batches]
-    finally:
-        model.train(before)
-    return torch.cat(hits).mean().item()
-"""),
     of("09", "sample_batch", "a list of slices", """
 def sample_batch(data, batch, t, generator=None):
     starts = torch.randint(0, len(data) - t, size=[batch], generator=generator).tolist()

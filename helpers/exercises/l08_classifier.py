@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import collections.abc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from numbers import Number
 
 import torch
 
@@ -363,108 +362,6 @@ def weights_after_an_epoch(epoch: Answer, draw: Draw) -> dict[str, torch.Tensor]
     return model.weights()
 
 
-# --------------------------------------------------------------------------------------------------- accuracy
-
-BATCHES = (7, 6, 2)  # texts in each: the last one is short
-OTHER_BATCHES = (4, 8, 6, 1)
-
-
-@torch.no_grad()
-def model_and_batches(draw: Draw, sizes: Sequence[int] = BATCHES) -> tuple[torch.nn.Module, list[Batch]]:
-    """A model, and batches of several sizes.
-
-    Labels are what it says in evaluation, but for some that are changed: a larger share in the short batches. Drawn
-    again until as many answers as possible would be others in training, and the share another.
-    """
-    for attempt in range(50):
-        model, batches, right = Judge(draw.named(f"model {attempt}")).eval(), [], 0
-        for place, b in enumerate(sizes):
-            wrong = WRONG[place]
-            ids, mask, _ = a_batch(draw.named(f"batch {place} of {attempt}"), b=b)
-            labels = model.eval()(ids, mask).argmax(dim=-1)
-            labels[:wrong] = (labels[:wrong] + 1) % 3
-            right += int((model.train()(ids, mask).argmax(dim=-1) == labels).sum())
-            batches.append((ids, mask, labels))
-        if right < sum(sizes) - sum(WRONG[: len(sizes)]) - 2:
-            break
-    model.seen.clear()
-    return model, batches
-
-
-WRONG = (1, 2, 1, 0)  # labels that are changed, batch by batch
-
-
-def as_it_was(accuracy: Answer) -> Answer:
-    """The student's function, after which torch computes gradients again, even if it has switched them off for good."""
-
-    def call(model, batches):
-        try:
-            return accuracy(model, batches)
-        finally:
-            torch.set_grad_enabled(True)
-
-    return call
-
-
-def share(prepare: Callable) -> Probe:
-    """What the student's accuracy says of the model and batches that `prepare` hands on, and of other batches."""
-
-    def probe(accuracy, draw):
-        accuracy = as_it_was(accuracy)
-        first = accuracy(*prepare(*model_and_batches(draw)))
-        if not isinstance(first, (Number, torch.Tensor)):
-            return first
-        others = model_and_batches(draw.named("others"), OTHER_BATCHES)
-        return {"result": first, "with batches of 4, 8, 6 and 1 texts": accuracy(*prepare(*others))}
-
-    return probe
-
-
-def in_evaluation(model: torch.nn.Module, batches: list[Batch]) -> tuple[torch.nn.Module, list[Batch]]:
-    """The model in evaluation mode, and the batches."""
-    return model.eval(), batches
-
-
-def in_training(model: torch.nn.Module, batches: list[Batch]) -> tuple[torch.nn.Module, list[Batch]]:
-    """The model in training mode, and the batches."""
-    return model.train(), batches
-
-
-def as_a_stream(model: torch.nn.Module, batches: list[Batch]) -> tuple[torch.nn.Module, Iterator[Batch]]:
-    """Batches that come one by one and can be gone through once."""
-    return model.eval(), iter(batches)
-
-
-def gradients_meanwhile(accuracy: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """How often the model was asked with gradients on; and whether they are on afterwards, as they were before."""
-    model, batches = model_and_batches(draw)
-    on = []
-
-    def noting(model, batches):
-        accuracy(model, batches)
-        on.append(torch.is_grad_enabled())
-
-    for training in (True, False):
-        as_it_was(noting)(model.train(training), batches)
-    if not model.seen:
-        raise Unmet("Your function never asks the model.")
-    return {
-        "times the model was asked": torch.tensor(len(model.seen)),
-        "times with gradients": torch.tensor(sum(gradients for _, gradients in model.seen)),
-        "gradients on afterwards": torch.tensor(on),
-    }
-
-
-def mode_afterwards(accuracy: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Is the model in training afterwards, where it was before, and where it was not?"""
-    model, batches = model_and_batches(draw)
-    after = []
-    for training in (True, False):
-        as_it_was(accuracy)(model.train(training), batches)
-        after.append(model.training)
-    return {"in training afterwards": torch.tensor(after)}
-
-
 FINISHED = "The finished part is there for the exercise that builds on this one."
 PYTORCHS = (
     "It is PyTorch's own, and the lesson holds yours against it. The course's `Transformer` is there for you to use."
@@ -529,33 +426,6 @@ LESSON = Lesson(
                 any_device(1, padded_texts, via=CLASSIFIER),
             ),
             forbidden=dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer"), PYTORCHS),
-        ),
-        Exercise(
-            "accuracy",
-            stars=2,
-            minutes=10,
-            aspects=(
-                Aspect("share", 1, share(in_evaluation), accepts="number"),
-                Aspect("a model in training", 1, share(in_training), accepts="number"),
-                Aspect("batches one by one", 0.5, share(as_a_stream), accepts="number"),
-                Aspect(
-                    "no gradients",
-                    0.5,
-                    gradients_meanwhile,
-                    side=True,
-                    missed=(
-                        "No gradients are to be computed while the model is asked, and afterwards they are to be on"
-                        " again."
-                    ),
-                ),
-                Aspect(
-                    "mode afterwards",
-                    1,
-                    mode_afterwards,
-                    side=True,
-                    missed="Afterwards the model has to be in the mode in which it came, whichever that was.",
-                ),
-            ),
         ),
         Exercise(
             "train_epoch",

@@ -26,7 +26,7 @@
 # |---|---|
 # | **You will build** | a vocabulary, padded batches, pooling, a transformer that classifies, and the numbers that judge it |
 # | **You need** | lessons 5 to 7, and what an optimiser does |
-# | **It takes** | about 90 minutes: six exercises, 24 points |
+# | **It takes** | about 120 minutes: five exercises, 20 points |
 # | **It computes** | for about a minute altogether, on any laptop |
 #
 # b texts, t positions, e width, h heads, n words in the vocabulary, c classes: the letters are those of [the
@@ -52,6 +52,7 @@ from helpers.device import device
 from helpers.experiments import Experiment
 from helpers.lesson import in_exam, start
 from helpers.parts.blocks import Transformer
+from helpers.parts.classifier import accuracy
 from helpers.parts.classifier import mean_pool as finished_pool
 from helpers.parts.positions import PositionEmbedding
 from helpers.parts.words import split_words
@@ -110,8 +111,8 @@ print(split_words("It isn't dull, it's SLOW."))
 # </details>
 # <details><summary>Hint 2: an order with two rules</summary>
 #
-# `sorted(things, key=f)` sorts by what f returns. Pairs are compared by their first entries, and by the second where
-# those are equal; a minus turns numbers round. `Counter.most_common` knows only the first rule.
+# `sorted(things, key=f)` sorts by the values that f returns. Pairs are compared by their first entries, and by the
+# second where those are equal; a minus turns numbers round. `Counter.most_common` knows only the first rule.
 #
 # </details>
 # </div>
@@ -236,7 +237,7 @@ bag_guesses = bag(word_counts(test.texts)).argmax(dim=-1)
 bag_share = (bag_guesses == torch.tensor(test.labels)).float().mean().item()
 print(f"bag of words: {bag_share:.1%} of {len(test.labels):,} unseen reviews")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Good, great and gripping weigh about 0.4 towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody are close to zero."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Good, great and gripping weigh about 0.4 towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody are close to zero."}}
 shown = "gripping good great moving not but hardly although nobody silly dull fake".split()
 towards_kind = (bag.weight[1] - bag.weight[0]).detach()
 weights = [towards_kind[vocabulary[word]].item() for word in shown]
@@ -334,6 +335,17 @@ print("with a plain mean:", torch.allclose(alone, longer.mean(dim=1), atol=1e-6)
 
 # %% [markdown]
 # ## The model
+
+# %% tags=["show"]
+plots.diagrams.classifier_flow()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From top to bottom, with the shape beside each arrow. The mask enters twice: in the attention of
+# every block, and in the mean.
+#
+# </div>
 #
 # A word's id picks its row of a table (n, e). Its position adds a row of another table (t_max, e). A stack of blocks
 # follows, norm first, in which every word looks at every word and **no word looks at padding**. Then the mean, and a
@@ -517,54 +529,75 @@ check.prediction("softmax_twice", softmax_twice)
 #
 # The share of right answers looks too simple to get wrong. There are at least four ways. Dropout must be off:
 # evaluation mode. Gradients are not needed: `torch.no_grad()`. The last batch is shorter than the others, so the
-# average of the batches' averages is not the average over the texts. And the model must be left as it was, or the
-# training that goes on afterwards is another one.
+# average of the batches' averages is not the average over the texts. And whatever mode the model came in, the training
+# goes on in it. The finished `accuracy(model, batches)` takes care of all four. After an epoch one wants the loss as
+# well.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `accuracy`** &nbsp; ★★☆ · 10 minutes · 4 points
+# **Exercise 5 · `train_epoch`** &nbsp; ★★☆ · 10 minutes · 4 points · mend
 #
-# Return the share of texts that get their highest logit for the right class. `batches` can be a list, or a generator
-# that hands out one batch at a time. Afterwards the model is in the mode in which it came, and gradients are switched
-# on again.
+# A function like this one is in circulation. It trains for an epoch and reports two numbers on the test batches. One of
+# them is right. Find out which, and mend the other.
 #
-# <details><summary>Hint 1: what to count</summary>
+# <details><summary>Hint 1: a contradiction</summary>
 #
-# Two counts go through the loop: right answers and texts. One division comes after it.
+# A wrong answer costs at least log 2, because the right class got less than one half (with two classes). So the mean
+# loss cannot be smaller than log 2 times the share of wrong answers. Train on a few reviews for many epochs, in a cell
+# of your own, and hold the two numbers against each other.
 #
 # </details>
-# <details><summary>Hint 2: mode</summary>
+# <details><summary>Hint 2: where the second number was made</summary>
 #
-# `model.training` says whether a module is in training mode. `model.train(True)` and `model.train(False)` set it.
+# A Python name outlives the loop in which it was given. Follow `loss` backwards from the last line. Then remember that
+# batches differ in size: the mean over the texts is a sum over all of them, divided once.
 #
 # </details>
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "accuracy", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def accuracy(model, batches):
-    """The share of right answers over all batches, each text counted once.
+# %% nbgrader={"grade": false, "grade_id": "train_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def train_epoch(model, learn, test, optimiser):
+    """One epoch of training on `learn`, and two numbers on `test`.
 
-    model: called as model(ids, mask), gives logits (b, c).
-    batches: an iterable of (ids (b, t), mask (b, t), labels (b,)), b not always the same.
-    Returns a number between 0 and 1. Computes no gradients, asks the model in evaluation
-    mode, and leaves it in the mode that it was in before.
+    learn, test: lists of batches (ids (b, t), mask (b, t), labels (b,)), b not always the same.
+    Returns the share of the test texts that are right, and their mean cross-entropy: numbers.
     """
     ### BEGIN SOLUTION
-    training = model.training
+    model.train()
+    for ids, mask, labels in learn:
+        optimiser.zero_grad()
+        loss = F.cross_entropy(model(ids, mask), labels)
+        loss.backward()
+        optimiser.step()
     model.eval()
-    right = total = 0
+    right, total, nats = 0, 0, 0.0
     with torch.no_grad():
-        for ids, mask, labels in batches:
-            guesses = model(ids, mask).argmax(dim=-1)    # (b,)
-            right += (guesses == labels).sum().item()
+        for ids, mask, labels in test:
+            logits = model(ids, mask)
+            right += (logits.argmax(dim=-1) == labels).sum().item()
+            nats += F.cross_entropy(logits, labels, reduction="sum").item()
             total += len(labels)
-    model.train(training)
-    return right / total
+    return right / total, nats / total
+    ### STUDENT GETS
+    # model.train()
+    # for ids, mask, labels in learn:
+    #     optimiser.zero_grad()
+    #     loss = F.cross_entropy(model(ids, mask), labels)
+    #     loss.backward()
+    #     optimiser.step()
+    # model.eval()
+    # right, total = 0, 0
+    # with torch.no_grad():
+    #     for ids, mask, labels in test:
+    #         logits = model(ids, mask)
+    #         right += (logits.argmax(dim=-1) == labels).sum().item()
+    #         total += len(labels)
+    # return right / total, loss.item()
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_accuracy", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(accuracy)
+# %% nbgrader={"grade": true, "grade_id": "check_train_epoch", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(train_epoch)
 
 # %% [markdown]
 # ## Batches, and a rate that warms up
@@ -651,7 +684,7 @@ except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
           "run this cell again to go on.")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the reviews put aside: for a few hundred steps it stays near the landmark bag of words, 58 per cent, then climbs steeply beyond 90 and slowly to nearly 100 per cent."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the reviews put aside: for a few hundred steps it stays near the landmark bag of words, 58 per cent, then climbs steeply beyond 90 and slowly to nearly 100 per cent."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
 plots.loss_curve(losses, landmarks={"log 2": math.log(2)}, smooth=min(25, len(losses) or 1),
                  title="loss on training batches", ax=axes[0])
@@ -687,7 +720,7 @@ print(f"unseen reviews: {test_share:.1%} right; bag of words: {bag_share:.1%}")
 # The **confusion matrix** has a row for what a review is and a column for what it was taken for; off its diagonal are
 # the mistakes, of both kinds.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size. Transformer: nearly all reviews lie on the diagonal, a few dozen or fewer off it, on both sides."}}
+# %% tags=["show"]
 @torch.no_grad()
 def probability_of_kind(texts, size=250):
     """For each text, what the model gives to the class kind: (number of texts,)."""
@@ -702,6 +735,8 @@ def confusion(guesses):
 
 kindness = probability_of_kind(test.texts)
 guesses = (kindness > 0.5).long()
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size. Transformer: nearly all reviews lie on the diagonal, a few dozen or fewer off it, on both sides."}}
 labels = ["unkind", "kind"]
 plots.heat_pair(confusion(bag_guesses), confusion(guesses), labels, same_scale=True,
                 titles=("bag of words", "transformer"), digits=0,
@@ -717,9 +752,9 @@ plt.show()
 #
 # </div>
 #
-# And by what turns the verdict:
+# And for each word that turns the verdict:
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 def share_with(cue, answers):
     chosen = [right for text, right in zip(test.texts, answers) if cue in split_words(text)]
     return sum(chosen) / len(chosen), len(chosen)
@@ -738,7 +773,7 @@ print("weakest at:", ", ".join(sorted(shares, key=shares.get)[:2]))
 # last line names the two words at which the transformer is weakest in this run; with 46 reviews of a kind each is two
 # per cent, so do not make much of the order. Its three surest mistakes:
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 sure_and_wrong = sorted(zip(our_right, (kindness - 0.5).abs().tolist(), test.texts))
 for right, distance, text in [row for row in sure_and_wrong if not row[0]][-3:]:
     print(textwrap.fill(f"wrong with {0.5 + distance:.0%}: {text}", 88))
@@ -751,7 +786,7 @@ for right, distance, text in [row for row in sure_and_wrong if not row[0]][-3:]:
 # lead to the same verdict ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)). A firmer question is what
 # happens **without** a word. The mask can hide any word of a review from the model:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of kind minus that of unkind when that word is hidden. Left, where not comes after but, nearly all bars point to kind, the one for not to unkind. Right, where not comes before but, nearly all bars point to unkind."}}
+# %% tags=["show"]
 @torch.no_grad()
 def without_each_word(text):
     """Logit of kind minus unkind: with nothing hidden, then with each word: (1 + t,)."""
@@ -761,6 +796,7 @@ def without_each_word(text):
     scores = model.eval()(ids.expand(t + 1, t), hidden)    # (1 + t, c)
     return (scores[:, 1] - scores[:, 0]).cpu()
 
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of kind minus that of unkind when that word is hidden. Left, where not comes after but, nearly all bars point to kind, the one for not to unkind. Right, where not comes before but, nearly all bars point to unkind."}}
 review = "The plot is dull, but the cast is not weak."
 pair = {"not after but": review,
         "not before but": "The plot is not dull, but the cast is weak."}
@@ -796,7 +832,7 @@ plt.show()
 # If the model has learned to read, it must fail when there is nothing to read. Exchange two words of a review, at
 # random, then two more, and so on. The bag of words gives the same answers as before. The transformer:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to about six tenths, and the mean probability of the right verdict, a little below it. Dashed lines mark chance at one half and the bag of words at 0.58."}}
+# %% tags=["show"]
 def shaken(text, exchanges, chance):
     words = split_words(text)
     for _ in range(exchanges):
@@ -804,6 +840,7 @@ def shaken(text, exchanges, chance):
         words[i], words[j] = words[j], words[i]
     return " ".join(words)
 
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to about six tenths, and the mean probability of the right verdict, a little below it. Dashed lines mark chance at one half and the bag of words at 0.58."}}
 chance, truth = random.Random(0), torch.tensor(test.labels)
 exchanges = [0, 1, 2, 4, 8, 16, 32]
 right, sure = [], []
@@ -869,79 +906,10 @@ check.prediction("sure_of_salad", sure_of_salad)
 # word salad.
 
 # %% [markdown]
-# ## Two numbers after each epoch
+# ## Learning by heart
 #
-# After each epoch one wants two numbers on data that were not trained on: the share of right answers, and the loss.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 6 · `train_epoch`** &nbsp; ★★☆ · 10 minutes · 4 points · mend
-#
-# A function like this one is in circulation. It trains for an epoch and reports two numbers on the test batches. One of
-# them is right. Find out which, and mend the other.
-#
-# <details><summary>Hint 1: a contradiction</summary>
-#
-# A wrong answer costs at least log 2, because the right class got less than one half (with two classes). So the mean
-# loss cannot be smaller than log 2 times the share of wrong answers. Train on a few reviews for many epochs, in a cell
-# of your own, and hold the two numbers against each other.
-#
-# </details>
-# <details><summary>Hint 2: where the second number was made</summary>
-#
-# A Python name outlives the loop in which it was given. Follow `loss` backwards from the last line. Then remember that
-# batches differ in size: the mean over the texts is a sum over all of them, divided once.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "train_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def train_epoch(model, learn, test, optimiser):
-    """One epoch of training on `learn`, and two numbers on `test`.
-
-    learn, test: lists of batches (ids (b, t), mask (b, t), labels (b,)), b not always the same.
-    Returns the share of the test texts that are right, and their mean cross-entropy: numbers.
-    """
-    ### BEGIN SOLUTION
-    model.train()
-    for ids, mask, labels in learn:
-        optimiser.zero_grad()
-        loss = F.cross_entropy(model(ids, mask), labels)
-        loss.backward()
-        optimiser.step()
-    model.eval()
-    right, total, nats = 0, 0, 0.0
-    with torch.no_grad():
-        for ids, mask, labels in test:
-            logits = model(ids, mask)
-            right += (logits.argmax(dim=-1) == labels).sum().item()
-            nats += F.cross_entropy(logits, labels, reduction="sum").item()
-            total += len(labels)
-    return right / total, nats / total
-    ### STUDENT GETS
-    # model.train()
-    # for ids, mask, labels in learn:
-    #     optimiser.zero_grad()
-    #     loss = F.cross_entropy(model(ids, mask), labels)
-    #     loss.backward()
-    #     optimiser.step()
-    # model.eval()
-    # right, total = 0, 0
-    # with torch.no_grad():
-    #     for ids, mask, labels in test:
-    #         logits = model(ids, mask)
-    #         right += (logits.argmax(dim=-1) == labels).sum().item()
-    #         total += len(labels)
-    # return right / total, loss.item()
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_train_epoch", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(train_epoch)
-
-# %% [markdown]
-# Now use it where the two numbers part. A fresh model gets 256 reviews only, for 45 epochs, and learns them by heart.
-# Its share of right answers on the reviews put aside soon stays where it is.
+# `train_epoch` reports two numbers; here they part. A fresh model gets 256 reviews only, for 45 epochs, and learns them
+# by heart. Its share of right answers on the reviews put aside soon stays where it is.
 
 # %% [markdown]
 # <div class="card">
@@ -1010,7 +978,7 @@ def attempt(note, seconds=30, steps=None):
 
 attempt("the lesson's model, 40 steps", steps=1 if in_exam() else 40)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Share of right answers against the number of the try. One point, the short first try, lies near the dashed lines of chance and the bag of words; far above it, near 1, a dashed line marks the number to beat."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Share of right answers against the number of the try. One point, the short first try, lies near the dashed lines of chance and the bag of words; far above it, near 1, a dashed line marks the number to beat."}}
 bench.show()
 
 # %% [markdown]
@@ -1052,7 +1020,7 @@ who_wins_imdb = "C"
 # who_wins_imdb = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 run = recorded("imdb")
 settings, result, data = run["settings"], run["result"], run["data"]
 print(run["command"])
@@ -1068,7 +1036,7 @@ print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the reviews put aside
       f"{result['test_accuracy']:.1%} of the test reviews")
 print(f"bag of words: {result['bag_of_words_accuracy']:.1%} of the test reviews")
 
-# %% tags=["show"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level, at the line or just above it. A square at the right end marks the test reviews: 86 per cent, below the line."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level, at the line or just above it. A square at the right end marks the test reviews: 86 per cent, below the line."}}
 steps = [look["step"] for look in run["curve"]]
 shares = [look["accuracy"] for look in run["curve"]]
 figure, ax = plt.subplots(figsize=(6, 3.2))
@@ -1130,7 +1098,7 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # Six short reviews out of the test part: the first three that it got right, and the first three that it got wrong. All
 # six are unkind, since the file begins with those.
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 for sample in run["samples"]:
     truth = "kind" if sample["label"] else "unkind"
     print(f"{truth}, judged kind with {sample['chance_of_kind']:.0%}:")
@@ -1172,26 +1140,21 @@ for sample in run["samples"]:
 #
 # **Further reading**
 #
-# - **A. Karpathy, ["A recipe for training neural networks"](https://karpathy.github.io/2019/04/25/recipe/), 2019: look
-#   at the data, a simple model first, overfit one batch. Read this one first.**
-# - A. Maas et al., ["Learning word vectors for sentiment analysis"](https://aclanthology.org/P11-1015/), *ACL* 2011,
-#   for the data.
-# - B. Pang, L. Lee and S. Vaithyanathan, ["Thumbs up? Sentiment classification using machine learning
-#   techniques"](https://aclanthology.org/W02-1011/), *EMNLP* 2002; the last section describes reviews that raise
-#   expectations and then deny them.
-# - S. Wang and C. Manning, ["Baselines and bigrams: simple, good sentiment and topic
-#   classification"](https://aclanthology.org/P12-2018/), *ACL* 2012.
-# - P. Bloem, ["Transformers from scratch"](https://peterbloem.nl/blog/transformers), 2019.
-# - A. Vaswani et al., ["Attention is all you need"](https://arxiv.org/abs/1706.03762), *NeurIPS* 2017, section 5.3, for
-#   the transformer's warm-up; R. Xiong et al., ["On layer normalization in the transformer
-#   architecture"](https://arxiv.org/abs/2002.04745), *ICML* 2020, for which models need it; L. Liu et al., ["On the
-#   variance of the adaptive learning rate and beyond"](https://arxiv.org/abs/1908.03265), *ICLR* 2020, for why Adam
-#   does.
-# - I. Loshchilov and F. Hutter, ["Decoupled weight decay regularization"](https://arxiv.org/abs/1711.05101), *ICLR*
-#   2019, for AdamW.
-# - S. Jain and B. Wallace, ["Attention is not explanation"](https://arxiv.org/abs/1902.10186), *NAACL* 2019, and S.
-#   Wiegreffe and Y. Pinter, ["Attention is not not explanation"](https://arxiv.org/abs/1908.04626), *EMNLP* 2019, which
-#   answers it.
+# - **[Karpathy, *A recipe for training neural networks*, 2019](https://karpathy.github.io/2019/04/25/recipe/)**: look
+#   at the data, a simple model first, overfit one batch.
+# - [Maas et al., *Learning word vectors for sentiment analysis*, 2011](https://aclanthology.org/P11-1015/), for the
+#   data.
+# - [Pang, Lee and Vaithyanathan, *Thumbs up?*, 2002](https://aclanthology.org/W02-1011/); the last section describes
+#   reviews that raise expectations and then deny them.
+# - [Wang and Manning, *Baselines and bigrams*, 2012](https://aclanthology.org/P12-2018/).
+# - [Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762), section 5.3, for the
+#   transformer's warm-up.
+# - [Xiong et al., *On layer normalization in the transformer architecture*, 2020](https://arxiv.org/abs/2002.04745),
+#   for which models need it.
+# - [Liu et al., *On the variance of the adaptive learning rate and beyond*, 2020](https://arxiv.org/abs/1908.03265),
+#   for why Adam does.
+# - [Loshchilov and Hutter, *Decoupled weight decay regularization*, 2019](https://arxiv.org/abs/1711.05101), for AdamW.
+# - [Jain and Wallace, *Attention is not explanation*, 2019](https://arxiv.org/abs/1902.10186), and [Wiegreffe and
+#   Pinter, *Attention is not not explanation*, 2019](https://arxiv.org/abs/1908.04626), which answers it.
 #
-# **Where it goes next.** The classifier read a text and said one thing about it. In lesson 9, *Write like the text you
-# read*, the same blocks say something after every byte: what comes next.
+# **Next:** [lesson 9, *Write like the text you read*](../09_character_generator/09_character_generator.ipynb)

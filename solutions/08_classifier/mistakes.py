@@ -2,12 +2,11 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-VOCABULARY, ENCODE, POOL, CLASSIFIER, ACCURACY, EPOCH = (
+VOCABULARY, ENCODE, POOL, CLASSIFIER, EPOCH = (
     "build_vocabulary",
     "encode_batch",
     "mean_pool",
     "Classifier",
-    "accuracy",
     "train_epoch",
 )
 
@@ -609,154 +608,6 @@ VARIANTS = [
     Shortcut(CLASSIFIER, "pytorchs-encoder",
              edit=("self.to_classes = nn.Linear(e, c)",
                    "self.to_classes = nn.Linear(e, c)\n        self.spare = lambda: nn.TransformerEncoder")),
-    # ------------------------------------------------------------------------------------------- accuracy
-    Mistake(ACCURACY, "mean-of-means", instead="""
-        training = model.training
-        model.eval()
-        shares = []
-        with torch.no_grad():
-            for ids, mask, labels in batches:
-                shares.append((model(ids, mask).argmax(dim=-1) == labels).float().mean().item())
-        model.train(training)
-        return sum(shares) / len(shares)
-    """, title="the average of the batches' averages",
-            says="You average over batches. The last batch is shorter, and its texts count for more than the others'. "
-                 "Count right answers and texts over all batches, and divide once."),
-    Mistake(ACCURACY, "mode-as-it-comes", edit=(("    model.eval()\n", ""), ("    model.train(training)\n", "")),
-            title="evaluated in training mode",
-            says="You ask the model in whatever mode it is. In training mode dropout is on, and the number is too low "
-                 "and another one each time. Say `model.eval()` first."),
-    Mistake(ACCURACY, "in-training", edit=("model.eval()", "model.train()"), title="always evaluated in training mode",
-            says="You switch the model to training before you ask it: dropout is on, and the number is too low and "
-                 "another one each time. `eval()` is for measuring."),
-    Mistake(ACCURACY, "left-in-evaluation", edit=("    model.train(training)\n", ""),
-            title="the model left in evaluation mode",
-            says="After you the model is in evaluation mode, although it came in training. Whoever goes on training it "
-                 "has lost dropout without a word. Note the mode before, and put it back."),
-    Mistake(ACCURACY, "back-to-training", edit=("model.train(training)", "model.train()"),
-            title="the model always put into training mode",
-            says="Afterwards your model is in training mode, whatever it was before. Note the mode first, "
-                 "`model.training`, and put that back."),
-    Mistake(ACCURACY, "with-gradients", edit=("with torch.no_grad():", "if True:"),
-            title="gradients computed while measuring",
-            says="Every batch builds a graph that nobody will use, which costs memory and time: measure under "
-                 "`torch.no_grad()`."),
-    # published: what is reported for the test data is what a loop over the training data has left behind
-    Mistake(ACCURACY, "what-is-left", instead="""
-        training = model.training
-        model.eval()
-        with torch.no_grad():
-            for ids, mask, labels in batches:
-                guesses = model(ids, mask).argmax(dim=-1)
-        model.train(training)
-        return (guesses == labels).float().mean().item()
-    """, title="only what the loop has left behind",
-            says="Your number is computed after the loop, from the variables that it has left behind, and those belong "
-                 "to the last batch alone. Count inside the loop."),
-    Mistake(ACCURACY, "twice-through",
-            edit=(("right = total = 0", "right, total = 0, sum(len(labels) for _, _, labels in batches)"),
-                  ("            total += len(labels)\n", "")), title="the batches gone through twice",
-            says="You go through `batches` twice. When they come one by one, as from a generator, nothing is left the "
-                 "second time. Count texts and right answers in the same loop."),
-    Mistake(ACCURACY, "gradients-left-off",
-            edit=("    with torch.no_grad():\n", "    torch.set_grad_enabled(False)\n    if True:\n"),
-            title="gradients switched off for good",
-            says="You switch gradients off and never on again, so nothing can be trained after you. "
-                 "`with torch.no_grad():` switches them off for its own lines only."),
-    Mistake(ACCURACY, "first-batch-only",
-            edit=("            total += len(labels)\n", "            total += len(labels)\n            break\n"),
-            title="only the first batch",
-            says="You stop after the first batch. Does a `return` or a `break` stand inside the loop?"),
-    Mistake(ACCURACY, "divided-by-words", edit=("total += len(labels)", "total += mask.sum().item()"),
-            title="divided by the number of words",
-            says="You divide by the number of words in all texts. A text is right or wrong as a whole: divide by the "
-                 "number of texts."),
-    Mistake(ACCURACY, "divided-by-ids", edit=("total += len(labels)", "total += ids.numel()"),
-            title="divided by the number of ids",
-            says="You divide by the number of all ids, padding included. Divide by the number of texts."),
-    Mistake(ACCURACY, "loss", edit=("right += (guesses == labels).sum().item()",
-                                    "right += F.cross_entropy(model(ids, mask), labels).item() * len(labels)"),
-            title="a loss instead of the share",
-            says="You return a cross-entropy. The share of right answers is asked for."),
-    Mistake(ACCURACY, "called-without-a-mask", edit=("model(ids, mask).argmax", "model(ids).argmax"),
-            title="the model called without a mask",
-            says="The model is called as `model(ids, mask)`; yours gets the ids alone."),
-    Mistake(ACCURACY, "wrong-ones", edit=("guesses == labels", "guesses != labels"), title="the share of wrong answers",
-            says="You count the answers that are wrong."),
-    Mistake(ACCURACY, "count", edit=("return right / total", "return right"), title="a count instead of a share",
-            says="You return how many answers are right. Divide by how many there are."),
-    Mistake(ACCURACY, "percent", edit=("return right / total", "return 100 * right / total"),
-            title="per cent instead of a share",
-            says="You return per cent. A share is asked for, between 0 and 1."),
-    Mistake(ACCURACY, "batches-counted", edit=("total += len(labels)", "total += 1"),
-            title="divided by the number of batches",
-            says="You divide the right answers by the number of batches. Divide by the number of texts."),
-    Mistake(ACCURACY, "equal-batches", instead="""
-        training = model.training
-        model.eval()
-        right = count = 0
-        with torch.no_grad():
-            for place, (ids, mask, labels) in enumerate(batches):
-                size = len(labels) if place == 0 else size
-                right += (model(ids, mask).argmax(dim=-1) == labels).sum().item()
-                count += 1
-        model.train(training)
-        return right / (count * size)
-    """, title="every batch counted as full",
-            says="You divide by batches times the size of the first. The last batch is shorter."),
-    Mistake(ACCURACY, "lowest", edit=("argmax", "argmin"), title="the class with the lowest score",
-            says="You take the class with the lowest score. The highest is the model's guess."),
-    Mistake(ACCURACY, "over-the-batch", edit=("argmax(dim=-1)", "argmax(dim=0)[: 1]"),
-            title="the highest score over the batch",
-            says="Your argmax runs over the texts. Each text has its own guess: the class with the highest score, "
-                 "along the last axis."),
-    Equal(ACCURACY, "model(ids, mask).argmax(dim=-1)", "model(ids, mask).argmax(dim=1)",
-          why="the scores are (b, c): both are the last axis"),
-    Same(ACCURACY, "decorated", instead="""
-        @torch.inference_mode()
-        def counted():
-            pairs = [(int((model(i, m).argmax(1) == y).sum()), y.numel()) for i, m, y in batches]
-            return [sum(column) for column in zip(*pairs)]
-        was = model.training
-        try:
-            right, texts = counted() if not model.eval().training else (0, 1)
-        finally:
-            model.train(was)
-        return torch.tensor(right / texts)
-    """),
-    Same(ACCURACY, "collected", instead="""
-        was = model.training
-        model.eval()
-        answers = []
-        with torch.inference_mode():
-            for ids, mask, labels in batches:
-                scores = model(ids, mask).softmax(-1)
-                answers += (scores.argmax(1) == labels).tolist()
-        model.train(was)
-        return sum(answers) / len(answers)
-    """),
-    Same(ACCURACY, "weighted", instead="""
-        was = model.training
-        model.train(False)
-        share = texts = 0.0
-        for ids, mask, labels in batches:
-            with torch.no_grad():
-                hits = (model(ids, mask).max(dim=-1).indices == labels).double().mean().item()
-            share += hits * len(labels)
-            texts += len(labels)
-        if was:
-            model.train()
-        return share / texts
-    """),
-    Same(ACCURACY, "concatenated", instead="""
-        mode = model.training
-        model.eval()
-        with torch.no_grad():
-            pairs = [(model(ids, mask).argmax(-1), labels) for ids, mask, labels in batches]
-        model.train(mode)
-        guesses, truth = (torch.cat(part) for part in zip(*pairs))
-        return (guesses == truth).double().mean()
-    """),
     # ---------------------------------------------------------------------------------------- train_epoch
     Mistake(EPOCH, "unchanged",
             edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', ""), ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"),

@@ -579,7 +579,7 @@ def keep_top_p(logits, p):
 # %% nbgrader={"grade": true, "grade_id": "check_keep_top_p", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(keep_top_p)
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 print(f"{'after':>34}   kept at p = 0.9")
 for prompt in ("the value of the expres", "the value of the expression ",
                "If the name of the obj", "If the name of the object is ", "The "):
