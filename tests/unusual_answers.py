@@ -355,12 +355,6 @@ def make_masks(source, target, pad):
     past = torch.ones(t, t, device=target.device).tril() > 0
     return words, torch.logical_and(past, torch.ne(target, pad)[:, None]), words.clone()
 """),
-    of("10", "warmup_rate", "two branches", """
-def warmup_rate(step, e, warmup):
-    if (step := max(1, step)) < warmup:
-        return step / (warmup ** 1.5 * math.sqrt(e))
-    return 1 / math.sqrt(step * e)
-"""),
     of("10", "greedy_decode", "with a test of one's own below", """
 def greedy_decode(model, source, start, stop, limit):
     memory = model.encode(source)

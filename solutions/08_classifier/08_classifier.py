@@ -509,9 +509,6 @@ landmarks = {"chance: log 2": math.log(2), "log(1 + 1/e)": math.log(1 + math.exp
 plots.loss_curve(losses, landmarks=landmarks, log=True)
 plt.show()
 
-# %% nbgrader={"grade": true, "grade_id": "check_softmax_twice", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("softmax_twice", softmax_twice)
-
 # %% [markdown]
 # <div class="figure-caption">
 #
@@ -519,10 +516,14 @@ check.prediction("softmax_twice", softmax_twice)
 # verdicts, learned by heart. The other learns too, and levels off at the lower dashed line.
 #
 # </div>
-#
-# Why there? After a softmax the logits are at best 1 and 0. The second softmax makes of them a probability of $e/(e +
-# 1) = 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. On the whole data set such a model trains, a little
-# slowly, and reaches a fair accuracy. It looks merely mediocre. Overfitting one batch shows that it is broken.
+
+# %% nbgrader={"grade": true, "grade_id": "check_softmax_twice", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("softmax_twice", softmax_twice)
+
+# %% [markdown]
+# Why there? After a softmax the logits are at best 1 and 0. The second softmax makes of them a probability of
+# $e/(e + 1) = 0.73$, no more, and its loss is $\log(1 + 1/e) = 0.313$. On the whole data set such a model trains, a
+# little slowly, and reaches a fair accuracy. It looks merely mediocre. Overfitting one batch shows that it is broken.
 
 # %% [markdown]
 # ## A number to believe
@@ -1052,9 +1053,6 @@ ax.text(steps[-1], tested - 0.02, "transformer, test reviews", fontsize=8.5,
 ax.set_ylim(0.45, 1)
 plt.show()
 
-# %% nbgrader={"grade": true, "grade_id": "check_who_wins_imdb", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("who_wins_imdb", who_wins_imdb)
-
 # %% [markdown]
 # <div class="figure-caption">
 #
@@ -1063,7 +1061,11 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # rare it is (tf-idf). The square is the transformer on the test reviews; this is the one to compare with the line.
 #
 # </div>
-#
+
+# %% nbgrader={"grade": true, "grade_id": "check_who_wins_imdb", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("who_wins_imdb", who_wins_imdb)
+
+# %% [markdown]
 # **The bag of words wins**, and it is trained in seconds. In two hundred words of complaint there are many that only
 # complainers use, and one *not* changes little. A transformer that starts from nothing has to find out with the same
 # 25,000 reviews what the words mean, and how words make sentences.
@@ -1080,7 +1082,7 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # words, well weighted, had reached 91 % years before ([Wang and Manning, 2012](https://aclanthology.org/P12-2018/)).
 #
 # **The way on.** A transformer leaves the bag of words behind when it has read a great deal before it sees the first
-# review. That is called **pretraining**, and lesson 14 does it: there you take a published encoder that has read far
+# review. That is called **pretraining**, and lesson 14 will do it: there you take a published encoder that has read far
 # more than reviews, change it a little for this task (*fine-tuning*), and come back to this comparison.
 #
 # What was used to get this much out of the time, and why:
@@ -1125,7 +1127,7 @@ for sample in run["samples"]:
 # </details>
 # <details><summary>2. Why is the loss on the first batch near log 2, and what would it be for ten classes?</summary>
 #
-# With small tables and fresh layers all scores are close to 0, the softmax gives each of c classes about 1/c, and minus
+# With small tables and fresh layers all logits are close to 0, the softmax gives each of c classes about 1/c, and minus
 # the logarithm of that is log c: 0.69 for two classes, 2.30 for ten. A first loss far above log c means that the model
 # is sure before it has learned anything.
 #

@@ -1008,9 +1008,6 @@ plt.show()
 for N, bits in fourth:
     print(f"N = {N:,}: {bits:.3f} bits per byte; the line says {law(N):.3f}")
 
-# %% nbgrader={"grade": true, "grade_id": "check_fourth_size", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("fourth_size", fourth_size)
-
 # %% [markdown]
 # <div class="figure-caption">
 #
@@ -1018,7 +1015,11 @@ check.prediction("fourth_size", fourth_size)
 # line was fitted to the three smaller sizes only.
 #
 # </div>
-#
+
+# %% nbgrader={"grade": true, "grade_id": "check_fourth_size", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("fourth_size", fourth_size)
+
+# %% [markdown]
 # A line through models that train in seconds said, within a tenth of a bit, what a model of four times the size would
 # do. That is how the size of an expensive run is chosen. The fourth model lies above the line by more than its two runs
 # differ: 300 steps are few for it. [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) found that text and
