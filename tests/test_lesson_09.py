@@ -425,9 +425,9 @@ def test_sharpening_costs_bits(stored):
 
 def test_the_fourth_size_lies_near_the_line_and_above_it(stored):
     """The truth of `fourth_size`."""
-    runs = numbers(stored, r"N = +([\d,]+): ([\d.]+) bits per byte\n")
+    runs = numbers(stored, r"P = +([\d,]+): ([\d.]+) bits per byte\n")
     assert [n for n, _ in runs] == [1712, 1712, 6496, 6496, 25280, 25280]
-    fourth = numbers(stored, r"N = 99,712: ([\d.]+) bits per byte; the line says ([\d.]+)")
+    fourth = numbers(stored, r"P = 99,712: ([\d.]+) bits per byte; the line says ([\d.]+)")
     assert len(fourth) == 2 and all(3.3 < bits < 3.6 and 0 < bits - line < 0.1 for bits, line in fourth)
     (one, line), (other, _) = fourth
     assert (one + other) / 2 - line > abs(one - other)

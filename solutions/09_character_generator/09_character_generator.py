@@ -938,9 +938,9 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 #
 # Before one trains a large model one trains small ones. Below are three widths, e = 8, 16 and 32, two blocks each, and
 # two seeds for each, because a single run could be luck. Everything else is the same: 300 steps on the same text, with
-# windows of 32 bytes. N is the number of parameters in the blocks; the tables are left out, as in [Kaplan et al.
-# (2020)](https://arxiv.org/abs/2001.08361). Their observation, over seven powers of ten: the loss falls with N as a
-# power law, $\text{bits} \approx a\,N^{-\alpha}$, which is a straight line when both axes are logarithmic.
+# windows of 32 bytes. P is the number of parameters in the blocks; the tables are left out, as in [Kaplan et al.
+# (2020)](https://arxiv.org/abs/2001.08361). Their observation, over seven powers of ten: the loss falls with P as a
+# power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes are logarithmic.
 
 # %% tags=["show"]
 def trained_at(e, seed, steps=2 if in_exam() else 300):
@@ -956,29 +956,29 @@ def trained_at(e, seed, steps=2 if in_exam() else 300):
     return inside, window_bits(small, held_out, 32, 32).mean().item()
 
 runs = [trained_at(e, seed) for e, seed in progress([(e, k) for e in (8, 16, 32) for k in (0, 1)], "training")]
-for N, bits in runs:
-    print(f"N = {N:>6,}: {bits:.3f} bits per byte")
+for P, bits in runs:
+    print(f"P = {P:>6,}: {bits:.3f} bits per byte")
 
 # %% tags=["show"]
 def power_law(runs):
-    """The straight line through (log N, log bits): bits as a function of N, and its slope."""
+    """The straight line through (log P, log bits): bits as a function of P, and its slope."""
     x, y = torch.tensor(runs, dtype=torch.float64).log().T
     slope = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
 
-    def law(N):
-        return (y.mean() + slope * (math.log(N) - x.mean())).exp().item()
+    def law(P):
+        return (y.mean() + slope * (math.log(P) - x.mean())).exp().item()
 
     return law, slope.item()
 
 law, slope = power_law(runs)
-print(f"the bits go with N to the power {slope:.3f}")
+print(f"the bits go with P to the power {slope:.3f}")
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `fourth_size`** &nbsp; 3 minutes · no points
 #
-# The fourth model has e = 64, so N = 99,712. Use `law(99712)` in a cell of your own, look at the three pairs of numbers
+# The fourth model has e = 64, so P = 99,712. Use `law(99712)` in a cell of your own, look at the three pairs of numbers
 # again, and commit. How many bits will it need?
 #
 # - **A.** Above 3.6: with so little text and so few steps, a larger model gains almost nothing.
@@ -995,9 +995,9 @@ fourth_size = "B"
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the number of parameters in the blocks, both axes logarithmic. Three pairs of points fall from 4.3 to 3.7 close to a straight dashed line. A fourth pair, at about a hundred thousand parameters, lies near 3.4, slightly above the line's end."}}
 fourth = [trained_at(64, seed) for seed in progress((0, 1), "training")]
-sizes = sorted({N for N, _ in runs + fourth})
+sizes = sorted({P for P, _ in runs + fourth})
 ax = plt.subplots(figsize=(6, 3.4))[1]
-ax.plot(sizes, [law(N) for N in sizes], color="#555555", linestyle=(0, (4, 2)), label="line through three sizes")
+ax.plot(sizes, [law(P) for P in sizes], color="#555555", linestyle=(0, (4, 2)), label="line through three sizes")
 ax.plot(*zip(*runs), "o", color=plots.COLOURS[0], label="two runs of each size")
 ax.plot(*zip(*fourth), "s", color=plots.COLOURS[1], label="the fourth size")
 ax.set(xscale="log", yscale="log", xlabel="parameters in the blocks", ylabel="bits per byte, held out")
@@ -1005,8 +1005,8 @@ ax.set_yticks([3.4, 3.6, 3.8, 4.0, 4.2], labels=["3.4", "3.6", "3.8", "4.0", "4.
 ax.minorticks_off()
 ax.legend()
 plt.show()
-for N, bits in fourth:
-    print(f"N = {N:,}: {bits:.3f} bits per byte; the line says {law(N):.3f}")
+for P, bits in fourth:
+    print(f"P = {P:,}: {bits:.3f} bits per byte; the line says {law(P):.3f}")
 
 # %% [markdown]
 # <div class="figure-caption">
