@@ -334,7 +334,7 @@ print("outputs that a later byte changes:", sum((a != b).any(-1).sum().item() fo
 # %% [markdown]
 # ## Training, with a stop button
 #
-# The model is small: width 96, three blocks, windows of 64 bytes. The recipe is the usual one of 2020 and after:
+# The model is small: width 96, three blocks, windows of 64 bytes. The recipe is the usual one:
 #
 # - **AdamW** (lesson 8): Adam divides each weight's step by a running estimate of the size of its gradient, so that
 #   every weight moves at about the same pace. The W is weight decay: at each step every weight also shrinks by a small
@@ -521,7 +521,7 @@ for T in (0.5, 1, 2):
 #
 # So drawing has a long tail of bytes that do not fit, each rare and all together not. Leave the tail out before you
 # draw. **Top-k** ([Fan, Lewis and Dauphin, 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets
-# all others to −∞.
+# all others to −∞ (`finished_top_k`).
 #
 # But how large should k be? In the middle of a word there is often only one way to go on; at its beginning there are
 # dozens. One k for both is too many here or too few there. **Top-p**, or nucleus sampling ([Holtzman et al.,
@@ -717,7 +717,7 @@ check.prediction("greedy_text", greedy_text)
 # 0.5** you read words and half-sentences in the tone of the manual. At 0.8 more is tried, and fewer of the words are
 # words. **T = 1.5** is what the tail sounds like.
 #
-# It was given bytes and nothing else; the words it has found by itself.
+# The model was given bytes and nothing else; it has found the words by itself.
 
 # %% [markdown]
 # ## Where the bits go
