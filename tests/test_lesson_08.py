@@ -228,11 +228,11 @@ def printed():
 
 
 def test_the_stored_overfitting_is_one():
-    """The truth of `loss_by_heart`: the share stays, and the loss on the same reviews rises above 1."""
+    """The truth of `loss_by_heart`: the share gets better, and the loss on the same reviews rises above 1."""
     epochs = re.findall(r"epoch (\d+): (\d+)% of the reviews put aside right, loss ([\d.]+)", printed())
     shares, losses = [int(share) for _, share, _ in epochs], [float(loss) for *_, loss in epochs]
     assert [int(k) for k, *_ in epochs] == [1, 5, 15, 30, 45]
-    assert all(55 <= share <= 76 for share in shares[2:]) and losses[-1] > 1 > losses[0]
+    assert 56 <= shares[-1] <= 68 and shares[-1] > shares[0] and losses[-1] > 1 and losses[0] < 0.75
 
 
 def test_the_stored_model_is_sure_of_word_salad():

@@ -470,7 +470,7 @@ LESSON = Lesson(
                 " and it looks as one would wish.",
                 "B": "The share counts mistakes. The loss weighs them by how sure the model was, and it gets surer of"
                 " everything.",
-                "C": "As many mistakes as before, made with more and more certainty: each of them costs more.",
+                "C": "There are no more mistakes than before, and each is made with more certainty, so it costs more.",
             },
         ),
         Prediction(
