@@ -147,8 +147,8 @@ print(len(vocabulary), "entries; the first:", list(vocabulary)[:14])
 # ## A rectangle of ids
 #
 # A tensor is a rectangle and texts differ in length. So the texts of a batch are cut at a largest length, then filled
-# up with `<pad>` to the length of the longest. The **mask**, of shape (b, t) like the ids, remembers which is which:
-# True where there is a word, as everywhere in this course.
+# up with `<pad>` to the length of the longest. The **[mask](../../site/glossary.md#mask)**, of shape (b, t) like the
+# ids, remembers which is which: True where there is a word, as everywhere in this course.
 
 # %% [markdown]
 # <div class="card">
@@ -208,11 +208,12 @@ print(mask.long())
 # %% [markdown]
 # ## What counting words can do
 #
-# First the simplest model that could work: without it we would not know later whether a number is good. A **bag of
-# words** describes a text by how often each word of the vocabulary occurs in it, a vector of n counts, and forgets the
-# order. A linear map makes c **logits** of it, the numbers from which a softmax makes probabilities: every word has one
-# weight for each class, and the weights of the words in the text are added up. Trained with **cross-entropy**, the mean
-# of minus the logarithm of the probability that the right class gets, this is logistic regression.
+# First the simplest model that could work: without it we would not know later whether a number is good. A **[bag of
+# words](../../site/glossary.md#bag-of-words)** describes a text by how often each word of the vocabulary occurs in it,
+# a vector of n counts, and forgets the order. A linear map makes c **[logits](../../site/glossary.md#logits)** of it,
+# the numbers from which a softmax makes probabilities: every word has one weight for each class, and the weights of the
+# words in the text are added up. Trained with **[cross-entropy](../../site/glossary.md#cross-entropy)**, the mean of
+# minus the logarithm of the probability that the right class gets, this is logistic regression.
 
 # %% tags=["show"]
 def word_counts(texts):
@@ -367,8 +368,8 @@ plots.diagrams.classifier_flow()
 #
 # <details><summary>Hint 1: tables</summary>
 #
-# `nn.Embedding(rows, width)` is a table. Called with integers of any shape, it returns their rows, with one more axis.
-# There are as many rows as there are words.
+# `nn.Embedding(rows, width)` is a table of [embeddings](../../site/glossary.md#embedding). Called with integers of any
+# shape, it returns their rows, with one more axis. There are as many rows as there are words.
 #
 # </details>
 # <details><summary>Hint 2: two masks from one</summary>
@@ -604,9 +605,9 @@ check(train_epoch)
 # ## Batches, and a rate that warms up
 #
 # Two things before the training. Batches: texts of like length go together, so that there is little padding to compute,
-# and the batches come in random order. A thousand of the training reviews are put aside for **validation**, to look at
-# during the training. The test reviews stay untouched until the end; choosing by them would be a slow way of training
-# on them.
+# and the batches come in random order. A thousand of the training reviews are put aside for
+# **[validation](../../site/glossary.md#held-out-data)**, to look at during the training. The test reviews stay
+# untouched until the end; choosing by them would be a slow way of training on them.
 
 # %% tags=["show"]
 def batches_of(texts, labels, size, seed):
@@ -631,12 +632,13 @@ print(f"padding: {1 - words_in / places_in:.1%} in batches of like length, "
       f"{1 - words_in / one_length:.1%} if all were as long as the longest")
 
 # %% [markdown]
-# The rate: **Adam** divides each gradient by a running estimate of its own size. At the first step that estimate *is*
-# the gradient, so every weight moves by the whole learning rate, whether its gradient is large, small or nothing but
-# noise. **Warm-up** makes these first steps small. The rate rises in a straight line, here over 100 steps, and falls
-# afterwards, here along half a cosine, so that the weights settle. Transformers with the norm last hardly train without
-# a warm-up ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745), section 3). With norm first it matters much less,
-# as lesson 7 said; most still use a short one.
+# The rate: **[Adam](../../site/glossary.md#adam)** divides each gradient by a running estimate of its own size. At the
+# first step that estimate *is* the gradient, so every weight moves by the whole learning rate, whether its gradient is
+# large, small or nothing but noise. **[Warm-up](../../site/glossary.md#warm-up)** makes these first steps small. The
+# rate rises in a straight line, here over 100 steps, and falls afterwards, here along half a cosine, so that the
+# weights settle. Transformers with the norm last hardly train without a warm-up ([Xiong et al.,
+# 2020](https://arxiv.org/abs/2002.04745), section 3). With norm first it matters much less, as lesson 7 said; most
+# still use a short one.
 
 # %% tags=["show"]
 def rate(step, steps, peak=0.001, warmup=100):
@@ -648,14 +650,15 @@ def rate(step, steps, peak=0.001, warmup=100):
 # %% [markdown]
 # ## Training
 #
-# Everything that the training needs is made in one cell, and used up in the next. The batches of all **epochs**, or
-# passes through the data, stand ready in a list, and `losses` knows how many of them are done. So you may press
-# **stop** (the square above the notebook) at any moment: every cell below works with what has been learned, and if you
-# run the cell once more it goes on where it stopped.
+# Everything that the training needs is made in one cell, and used up in the next. The batches of all
+# **[epochs](../../site/glossary.md#epoch)**, or passes through the data, stand ready in a list, and `losses` knows how
+# many of them are done. So you may press **stop** (the square above the notebook) at any moment: every cell below works
+# with what has been learned, and if you run the cell once more it goes on where it stopped.
 #
-# The optimiser is **AdamW** ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)): Adam that also shrinks
-# every weight a little at each step, by the learning rate times 0.1 of its size. This **weight decay** keeps weights
-# from growing for the sake of a few reviews.
+# The optimiser is **[AdamW](../../site/glossary.md#adamw)** ([Loshchilov and Hutter,
+# 2019](https://arxiv.org/abs/1711.05101)): Adam that also shrinks every weight a little at each step, by the learning
+# rate times 0.1 of its size. This **[weight decay](../../site/glossary.md#weight-decay)** keeps weights from growing
+# for the sake of a few reviews.
 
 # %% tags=["show"]
 torch.manual_seed(0)
@@ -909,16 +912,16 @@ check.prediction("sure_of_salad", sure_of_salad)
 # %% [markdown]
 # ## Learning by heart
 #
-# `train_epoch` reports two numbers; here they part. A fresh model gets 256 reviews only, for 45 epochs, and learns
-# them by heart. On the reviews put aside it gets a little better too.
+# `train_epoch` reports two numbers; here they part. A fresh model gets 256 reviews only, for 45 epochs, and learns them
+# by heart. On the reviews put aside it gets a little better too.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `loss_by_heart`** &nbsp; 1 minute · no points
 #
-# At the end about three in five of the reviews put aside are right, more than at the start. Where does the *loss* on the
-# same reviews end? At the start it was near log 2 = 0.69.
+# At the end about three in five of the reviews put aside are right, more than at the start. Where does the *loss* on
+# the same reviews end? At the start it was near log 2 = 0.69.
 #
 # - **A.** Below 0.4: it follows the training loss down.
 # - **B.** Between 0.5 and 0.7: the share gets a little better, and so does the loss.
@@ -948,7 +951,7 @@ check.prediction("loss_by_heart", loss_by_heart)
 # %% [markdown]
 # The more surely the model knows its 256 reviews, the surer it is of all others, and a wrong answer given with
 # certainty costs far more than log 2. A share counts mistakes; a loss weighs them. When a loss that was not trained on
-# turns upwards, **overfitting** has begun, whatever the share says.
+# turns upwards, **[overfitting](../../site/glossary.md#overfitting)** has begun, whatever the share says.
 
 # %% [markdown]
 # ## An open experiment

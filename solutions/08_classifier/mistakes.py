@@ -672,4 +672,5 @@ VARIANTS = [
     """),
     Same(EPOCH, "mean-times-length",
          edit=((', reduction="sum").item()', ').item() * len(labels)'),)),
+    Equal(EPOCH, "logits.argmax(dim=-1)", "logits.argmax(dim=1)", "logits have two axes"),
 ]

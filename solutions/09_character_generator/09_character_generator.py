@@ -64,8 +64,9 @@ check = start("09_character_generator")
 # The text is the prose of Python's own reference manual: it comes with every Python, so it is on your machine already.
 # We read it as **bytes**, numbers from 0 to 255. No vocabulary has to be built, n = 256, and any file would do.
 #
-# The first nineteen twentieths are for training. The last twentieth is **held out** (the field also says *validation*):
-# the model is never trained on it, and how well it guesses there is what counts.
+# The first nineteen twentieths are for training. The last twentieth is **[held
+# out](../../site/glossary.md#held-out-data)** (the field also says *validation*): the model is never trained on it, and
+# how well it guesses there is what counts.
 
 # %% tags=["show"]
 text, _ = generator_text(places="embedded")
@@ -100,8 +101,8 @@ plt.show()
 #
 # </div>
 #
-# A language model is **autoregressive**: it gives a probability to a whole text by giving one to each byte, in view of
-# the bytes before it,
+# A language model is **[autoregressive](../../site/glossary.md#autoregressive)**: it gives a probability to a whole
+# text by giving one to each byte, in view of the bytes before it,
 #
 # $$p(x_0, \dots, x_{N-1}) \;=\; \prod_{i=0}^{N-1} p(x_i \mid x_0, \dots, x_{i-1}) .$$
 #
@@ -167,8 +168,9 @@ for row in range(4):
 # %% [markdown]
 # ## Bits
 #
-# PyTorch's cross-entropy is a mean of $-\ln p$, in **nats**. With the logarithm to base 2 it is in **bits**: one bit is
-# one yes-or-no question. `bits_per_byte` divides by ln 2.
+# PyTorch's cross-entropy is a mean of $-\ln p$, in **[nats](../../site/glossary.md#nats)**. With the logarithm to base
+# 2 it is in **bits**: one bit is one yes-or-no question. `bits_per_byte` divides by ln 2, which makes a loss [bits per
+# byte](../../site/glossary.md#bits-per-byte).
 #
 # $$\text{bits per byte} \;=\; -\frac1N \sum_{i=0}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}),
 # \qquad \log_2 p = \frac{\ln p}{\ln 2} .$$
@@ -236,8 +238,8 @@ for name, value in landmarks.items():
 # ## The model
 #
 # You have written all its parts already. Bytes become vectors, positions are added, a stack of blocks with a causal
-# mask mixes them, and a linear map turns each position into 256 **logits**, numbers from which a softmax makes
-# probabilities:
+# mask mixes them, and a linear map turns each position into 256 **[logits](../../site/glossary.md#logits)**, numbers
+# from which a softmax makes probabilities:
 #
 # $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks} \;\to\; \text{logits } (b, t, n) .$$
 #
@@ -296,10 +298,10 @@ check(CharTransformer)
 
 # %% [markdown]
 # Does it really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) asks how fast output i
-# moves when input j does. Bytes cannot move by a little; the vectors behind the embedding can. So a hook, a function
-# that PyTorch calls whenever a layer is called, notes what `tokens` returns, and the gradient is taken with respect to
-# that. A gradient sees no jumps, so the second test of lesson 5 comes along: replace byte j by another one, and see
-# whether any output before j changes.
+# moves when input j does. Bytes cannot move by a little; the vectors behind the embedding can. So a
+# [hook](../../site/glossary.md#hook), a function that PyTorch calls whenever a layer is called, notes what `tokens`
+# returns, and the gradient is taken with respect to that. A gradient sees no jumps, so the second test of lesson 5
+# comes along: replace byte j by another one, and see whether any output before j changes.
 
 # %% tags=["show"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
 def leak_map(model, ids):
@@ -336,13 +338,14 @@ print("outputs that a later byte changes:", sum((a != b).any(-1).sum().item() fo
 #
 # The model is small: width 96, three blocks, windows of 64 bytes. The recipe is the usual one:
 #
-# - **AdamW** (lesson 8): Adam divides each weight's step by a running estimate of the size of its gradient, so that
-#   every weight moves at about the same pace. The W is weight decay: at each step every weight also shrinks by a small
-#   share of itself.
+# - **[AdamW](../../site/glossary.md#adamw)** (lesson 8): Adam divides each weight's step by a running estimate of the
+#   size of its gradient, so that every weight moves at about the same pace. The W is weight decay: at each step every
+#   weight also shrinks by a small share of itself.
 # - **A learning rate that climbs** for 50 steps, because Adam's first estimates rest on very few gradients. Then it
 #   falls along half a cosine, because large steps would keep the weights from settling.
-# - **Gradient clipping** at a norm of 1: when all gradients together, as one long vector, are longer than 1, they are
-#   scaled down to that length. A single odd batch then cannot throw the weights far off.
+# - **[Gradient clipping](../../site/glossary.md#gradient-clipping)** at a norm of 1: when all gradients together, as
+#   one long vector, are longer than 1, they are scaled down to that length. A single odd batch then cannot throw the
+#   weights far off.
 #
 # To look at the held-out part, one function is enough for the rest of the lesson. It lays windows over a text and
 # returns what the model needed for **each byte of each window**.
@@ -438,10 +441,11 @@ if looks:
 # ## Drawing the next byte
 #
 # The model gives logits. Softmax makes them probabilities, and one byte has to be picked. Always the most probable one?
-# That is called **greedy**. Draw by the probabilities? Then once in a while something improbable comes up, and it is an
-# odd context for all that follows.
+# That is called **[greedy](../../site/glossary.md#greedy-decoding)**. Draw by the probabilities? Then once in a while
+# something improbable comes up, and it is an odd context for all that follows.
 #
-# The oldest setting between the two is the **temperature** $T$. Divide the logits by it before the softmax:
+# The oldest setting between the two is the **[temperature](../../site/glossary.md#temperature)** $T$. Divide the logits
+# by it before the softmax:
 #
 # $$p_T(x) \;=\; \frac{\exp(z_x / T)}{\sum_{x'} \exp(z_{x'} / T)} .$$
 #
@@ -520,14 +524,14 @@ for T in (0.5, 1, 2):
 # ## Cutting off the tail
 #
 # So drawing has a long tail of bytes that do not fit, each rare and all together not. Leave the tail out before you
-# draw. **Top-k** ([Fan, Lewis and Dauphin, 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets
-# all others to −∞ (`finished_top_k`).
+# draw. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
+# 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
 # But how large should k be? In the middle of a word there is often only one way to go on; at its beginning there are
-# dozens. One k for both is too many here or too few there. **Top-p**, or nucleus sampling ([Holtzman et al.,
-# 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank the tokens by probability, and keep
-# the **fewest** whose probabilities add up to p **or more**. The rest becomes −∞. (Where tokens tie at the border,
-# which of them stays is left to the sort.)
+# dozens. One k for both is too many here or too few there. **[Top-p](../../site/glossary.md#top-p-sampling)**, or
+# nucleus sampling ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank
+# the tokens by probability, and keep the **fewest** whose probabilities add up to p **or more**. The rest becomes −∞.
+# (Where tokens tie at the border, which of them stays is left to the sort.)
 #
 # On paper, with p = 0.8:
 #
@@ -603,8 +607,9 @@ plots.diagrams.teaching_and_writing()
 # <div class="figure-caption">
 #
 # **How to read it.** Above: the true text goes in once, and each position has its own target, the byte after it.
-# Feeding the true text, whatever the model would have written, is called **teacher forcing**. Below: one pass for each
-# byte, and each drawn byte (orange) is part of what is read next.
+# Feeding the true text, whatever the model would have written, is called **[teacher
+# forcing](../../site/glossary.md#teacher-forcing)**. Below: one pass for each byte, and each drawn byte (orange) is
+# part of what is read next.
 #
 # </div>
 #

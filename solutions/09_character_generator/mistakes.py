@@ -184,7 +184,7 @@ VARIANTS = [
             title="depth ignored",
             says="Your stack has one block, whatever `depth` is."),
     Mistake(MODEL, "no-t-max", edit=("self.t_max = t_max\n", "pass\n"), title="t_max is not kept",
-            says="The model works, and nobody can ask it how long its windows may be: keep `t_max` as an attribute."),
+            says="The model works, and cannot be asked how long its windows may be: keep `t_max` as an attribute."),
     Mistake(MODEL, "no-bias", edit=("nn.Linear(e, n)", "nn.Linear(e, n, bias=False)"), title="to_logits without a bias",
             says="`to_logits` has no bias. Leave nn.Linear's default: the bias can hold how frequent each byte is, "
                  "before anything is read."),
@@ -204,7 +204,7 @@ VARIANTS = [
                   "torch.ones(ids.shape[1], ids.shape[1], device=ids.device).tril(-1).bool()"),
             title="a position may not look at itself",
             says="Your mask hides every position from itself. Position i may look at j ≤ i, itself included; the first "
-                 "one has nobody else."),
+                 "one has no other."),
     Mistake(MODEL, "no-last-norm",
             edit=("x = self.transformer(x, causal_mask(ids.shape[1], ids.device))",
                   "for block in self.transformer.blocks:\n"
@@ -288,7 +288,7 @@ VARIANTS = [
     Mistake(HEAT, "power-of-probabilities",
             edit=("logits / temperature", "logits.softmax(dim=-1) ** (1 / temperature)"),
             title="powers of probabilities instead of logits",
-            says="Probabilities to the power 1/T are proportional to the right ones, but they are not logits: whoever "
+            says="Probabilities to the power 1/T are proportional to the right ones, but they are not logits: whatever "
                  "applies a softmax to them gets something else. Work on the logits."),
     Mistake(HEAT, "root", edit=("logits / temperature", "logits / temperature ** 0.5"),
             title="divided by the root of the temperature",
@@ -449,7 +449,7 @@ VARIANTS = [
             edit=("return logits.masked_fill(dropped, -torch.inf)",
                   "return logits.masked_fill(dropped, -torch.inf).softmax(dim=-1)"),
             title="probabilities instead of logits",
-            says="You return probabilities, and whoever applies the softmax gets something flatter. Return logits."),
+            says="You return probabilities, and a softmax of them gives something flatter. Return logits."),
     Mistake(TOP_P, "nucleus-dropped",
             edit=("logits.masked_fill(dropped, -torch.inf)", "logits.masked_fill(~dropped, -torch.inf)"),
             title="the nucleus is dropped and the tail kept",
@@ -790,15 +790,13 @@ VARIANTS = [
     Mistake(WINDOWS, "by-bytes-of-windows", edit=("count += t", "count += len(window)"),
             title="the first byte of each window counted too",
             says="A window holds t + 1 bytes and predicts t of them: its first byte is only read. You count all t + 1."),
-    Mistake(WINDOWS, "by-t", edit=("bits / count", "bits / t"), title="divided by the length of a window",
-            says="You divide the sum over *all* windows by the number of predictions in one."),
+    Mistake(WINDOWS, "by-t", edit=("bits / count", "bits / t"), title="the windows' means, added up",
+            says="Your number still grows with the number of windows: it is as if each window's mean were added to the "
+                 "others. All predictions of *all* windows are to be divided by how many they are."),
     Mistake(WINDOWS, "mean-twice", edit=(', reduction="sum"', ""), title="a mean divided once more",
             says="The loss of a window is now a mean over its t predictions, and you divide by the number of predictions "
                  "as well. Either add up sums and divide once, or take the mean of the windows' means."),
-    Mistake(WINDOWS, "mean-added-up", edit=((', reduction="sum"', ""), ("bits / count", "bits")),
-            title="means of windows, added up",
-            says="Each window's loss is a mean now, and you add the means up: the number still grows with the text, by one "
-                 "byte's bits for each window."),
+    Alias(WINDOWS, "mean-added-up", of="by-t", edit=((', reduction="sum"', ""), ("bits / count", "bits"))),
     Mistake(WINDOWS, "last-window", edit=(("bits += nats", "bits = nats"), ("count += t", "count = t")),
             title="the last window alone",
             says="Only the last window enters your number. All of them have to."),

@@ -69,9 +69,10 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # In 2014 [Sutskever, Vinyals and Le](https://arxiv.org/abs/1409.3215) translated with two recurrent networks, and [Cho
 # et al.](https://arxiv.org/abs/1406.1078) scored phrases with such a pair inside a statistical system. One network, the
-# **encoder**, walks along the source and updates a state at every word. Its last state is handed to a second network,
-# the **decoder**, which starts from it and writes the target, one word after the other. Its weakness: whatever the
-# decoder needs to know about a sentence, of five words or of fifty, must fit into one vector of a fixed size.
+# **[encoder](../../site/glossary.md#encoder)**, walks along the source and updates a state at every word. Its last
+# state is handed to a second network, the **[decoder](../../site/glossary.md#decoder)**, which starts from it and
+# writes the target, one word after the other. Its weakness: whatever the decoder needs to know about a sentence, of
+# five words or of fifty, must fit into one vector of a fixed size.
 #
 # [Bahdanau, Cho and Bengio (2015)](https://arxiv.org/abs/1409.0473) kept the state of *every* source word, and before
 # each target word the decoder computes a weighted average of all these states, with weights that depend on what it has
@@ -229,9 +230,9 @@ plt.show()
 # %% [markdown]
 # ## Looking across
 #
-# Self-attention gets queries, keys and values from one sequence. **Cross-attention** gets the queries from the target
-# $x$, of shape (b, t, e), and keys and values from what the encoder made of the source, the **memory** $M$, of shape
-# (b, s, e):
+# Self-attention gets queries, keys and values from one sequence.
+# **[Cross-attention](../../site/glossary.md#cross-attention)** gets the queries from the target $x$, of shape (b, t,
+# e), and keys and values from what the encoder made of the source, the **memory** $M$, of shape (b, s, e):
 #
 # $$q = x\,W_q, \qquad k = M\,W_k, \qquad v = M\,W_v, \qquad y = \operatorname{softmax}\!\Big(\frac{q\,k^\top}{\sqrt d}\Big)\, v .$$
 #
@@ -383,12 +384,12 @@ print("the same as PyTorch's block:", same)
 # %% [markdown]
 # ## A loss that leaves a doubt (label smoothing)
 #
-# At each position the decoder gives **logits**, n numbers for the next token, and is trained to give all of the
-# probability to the right one. It can only come closer to that by driving its logits apart for ever. **Label
-# smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for a little less: the right
-# token is to get $1 - \varepsilon$, and the rest $\varepsilon$ is shared among the others. (Szegedy et al. share ε
-# among *all* classes, the right one included, and so does `F.cross_entropy` with its `label_smoothing`; to share it
-# among the others only is a common variant.)
+# At each position the decoder gives **[logits](../../site/glossary.md#logits)**, n numbers for the next token, and is
+# trained to give all of the probability to the right one. It can only come closer to that by driving its logits apart
+# for ever. **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for a little
+# less: the right token is to get $1 - \varepsilon$, and the rest $\varepsilon$ is shared among the others. (Szegedy et
+# al. share ε among *all* classes, the right one included, and so does `F.cross_entropy` with its `label_smoothing`; to
+# share it among the others only is a common variant.)
 #
 # With n tokens, of which padding is never the right one, there are n − 2 others. For the target y at one position, the
 # loss is
@@ -518,9 +519,9 @@ plots.diagrams.teacher_forcing()
 # </div>
 #
 # In training the whole translation is known. Give the decoder the *right* beginning at every position, whatever it
-# would have written itself, and ask for the next token at all positions at once. This is **teacher forcing**, and it is
-# what the causal mask is for. Without the shift by one, a position would read *hundert* and be asked for *hundert*: it
-# would learn to copy, perfectly, and be unable to write.
+# would have written itself, and ask for the next token at all positions at once. This is **[teacher
+# forcing](../../site/glossary.md#teacher-forcing)**, and it is what the causal mask is for. Without the shift by one, a
+# position would read *hundert* and be asked for *hundert*: it would learn to copy, perfectly, and be unable to write.
 
 # %% [markdown]
 # <div class="card">
@@ -836,7 +837,8 @@ check.prediction("early_numbers", early_numbers)
 #
 # Every cross-attention of the decoder has a map for each head, (t, s), that says where the model looked when it wrote
 # each word. Below is the mean over the heads of the last block, and further down their maps one by one. The maps are
-# read off with **hooks**, functions that PyTorch calls whenever a layer is called; the model itself stays as it is.
+# read off with **[hooks](../../site/glossary.md#hook)**, functions that PyTorch calls whenever a layer is called; the
+# model itself stays as it is.
 
 # %% tags=["show"]
 @torch.no_grad()
@@ -906,8 +908,8 @@ plt.show()
 # and *b* with 0.4. After *a*, everything is doubtful: the best continuation has 0.3. After *b* all is clear: 0.9.
 # Greedily, one gets 0.6 · 0.3 = 0.18, and misses 0.4 · 0.9 = 0.36.
 #
-# **Beam search** keeps the `width` best beginnings at each step instead of one. The score of a beginning is the
-# logarithm of its probability, so scores **add up**:
+# **[Beam search](../../site/glossary.md#beam-search)** keeps the `width` best beginnings at each step instead of one.
+# The score of a beginning is the logarithm of its probability, so scores **add up**:
 #
 # $$\text{score}(w_1 \dots w_t) \;=\; \sum_{i=1}^{t} \log p(w_i \mid w_1 \dots w_{i-1}, \text{source}) .$$
 #
@@ -1070,10 +1072,10 @@ bench.show()
 # [Muon](https://kellerjordan.github.io/posts/muon/), everything else by AdamW.
 #
 # The search keeps five beams and divides each score by a number that grows with the length in a straight line ([Y. Wu
-# et al., 2016](https://arxiv.org/abs/1609.08144), section 7, with α = 1). The score is **BLEU** ([Papineni et al.,
-# 2002](https://aclanthology.org/P02-1040/)): how many runs of one, two, three and four words a translation shares with
-# the reference, times a penalty for being too short, on a scale to 100. Its details differ from program to program,
-# which is why sacrebleu puts a signature beside each score.
+# et al., 2016](https://arxiv.org/abs/1609.08144), section 7, with α = 1). The score is
+# **[BLEU](../../site/glossary.md#bleu)** ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)): how many runs
+# of one, two, three and four words a translation shares with the reference, times a penalty for being too short, on a
+# scale to 100. Its details differ from program to program, which is why sacrebleu puts a signature beside each score.
 
 # %% tags=["show", "hide-input"]
 run = recorded("multi30k")

@@ -36,8 +36,8 @@ VARIANTS = [
     Mistake(MASKS, "query-side",
             edit=("target_words = (target != pad).unsqueeze(1)", "target_words = (target != pad).unsqueeze(2)"),
             title="padding masked on the side that looks",
-            says="You forbid the padding to look. What matters is that nobody looks *at* it: the axis of length 1 "
-                 "stands for those who look, in front of the one for those who are looked at."),
+            says="You forbid the padding to look. What matters is that no position looks *at* it: the axis of length 1 "
+                 "stands for the positions that look, in front of the one for those that are looked at."),
     Mistake(MASKS, "triangle-upside-down",
             edit=("past = causal_mask(target.shape[1], target.device)",
                   "past = causal_mask(target.shape[1], target.device).T"), title="the triangle upside down",
@@ -703,7 +703,7 @@ VARIANTS = [
             says="Padding adds nothing to your sum, but it is counted in what you divide by. The mean is over the "
                  "words."),
     Mistake(LOSS, "smoothing-on-padding", edit=(" - log_p[..., pad] ", " "), title="smoothing mass on padding",
-            says="The padding gets a share of the smoothing. Nobody should ever say it: the rest is for the n − 2 "
+            says="The padding gets a share of the smoothing. It is never to be written: the rest is for the n − 2 "
                  "other *words*."),
     Mistake(LOSS, "smoothing-on-padding-shared", edit=((" - log_p[..., pad] ", " "), ("(n - 2)", "(n - 1)")),
             title="smoothing mass on padding, shared among n − 1",
@@ -862,10 +862,10 @@ VARIANTS = [
             says="Your result begins with the start token. It is what the model is given, not what it writes."),
     Mistake(GREEDY, "one-too-many", edit=("for _ in range(limit):", "for _ in range(limit + 1):"),
             title="one token beyond the limit",
-            says="You write limit + 1 tokens where nobody stops before. The start token does not count."),
+            says="You write limit + 1 tokens where no sentence stops before. The start token does not count."),
     Mistake(GREEDY, "one-too-few", edit=("for _ in range(limit):", "for _ in range(limit - 1):"),
             title="one token short of the limit",
-            says="You write limit − 1 tokens where nobody stops before. The start token does not count."),
+            says="You write limit − 1 tokens where no sentence stops before. The start token does not count."),
     Mistake(GREEDY, "least-probable", edit=("argmax(", "argmin("), title="the least probable token",
             says="You take the token with the smallest logit."),
     Mistake(GREEDY, "on-the-cpu", edit=("torch.full_like(source[:, :1], start)", "torch.full((len(source), 1), start)"),
