@@ -305,7 +305,7 @@ check(CharTransformer)
 
 # %% tags=["show"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
 def leak_map(model, ids):
-    """(t, t): the largest slope of output i by what the embedding gives for byte j."""
+    """(t, t): the largest slope of output i by the embedded byte j."""
     kept = []
     hook = model.tokens.register_forward_hook(lambda layer, given, x: kept.append(x))
     logits = model(ids)    # (1, t, n)
@@ -428,11 +428,12 @@ if looks:
 #
 # **How to read it.** Bits for each byte against steps; one training point is the mean of 25 steps. The dashed lines are
 # the landmarks. The model's loss passes the landmarks in their order: the alphabet and order 0 within a few dozen
-# steps, then order 1, below which it guesses better than any table of pairs could, then gzip. Held out, it beats gzip
-# and not xz, which remembers the whole training part where the model sees 64 bytes. The gap between the curves is what
-# the model has learned about the training part that does not carry over.
+# steps, then order 1, below which it guesses better than any table of pairs could, then gzip.
 #
 # </div>
+#
+# Held out, it beats gzip and not xz, which remembers the whole training part where the model sees 64 bytes. The gap
+# between the curves is what the model has learned about the training part that does not carry over.
 #
 # The training part has about 244,000 bytes, and 1,400 batches of 16 · 64 bytes are 1.4 million: the model has seen
 # everything some six times.
@@ -514,9 +515,8 @@ for T in (0.5, 1, 2):
 # <div class="figure-caption">
 #
 # **How to read it.** What may follow "returns the value of the f": the ten bytes that the model holds most probable, in
-# the same order in all panels. From left to right the temperature rises and the bars even out. The printed lines: what
-# the ten leave over is shared by 246 bytes, each improbable by itself; at T = 2 one of them is drawn about every
-# seventh time.
+# the same order in all panels. From left to right the temperature rises and the bars even out. What the ten leave over
+# is shared by 246 bytes, each improbable by itself; at T = 2 one of them is drawn about every seventh time.
 #
 # </div>
 
@@ -743,8 +743,7 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 #
 # **How to read it.** The darker, the more the byte surprised the model; ¶ is the end of a line. Words begin dark and
 # end light: once the first letters are there, the rest is spelling. The printed line says the same in two numbers: the
-# first letter of a word costs more than twice as many bits as the other bytes do on average, and these are not free
-# either.
+# first letter of a word costs more than twice as many bits as the other bytes do on average.
 #
 # </div>
 #
@@ -764,10 +763,9 @@ print(f"first position {by_position[0]:.2f}, mean {mean:.2f}, "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: the loss after a single byte, where no model can do much better than order 1. Right: after
-# 64 bytes. The first four or five bytes of context help most; after that the curve is nearly level: a model that has
-# learned for a minute uses little more than the word it is in. The dashed mean is pulled up by the short contexts at
-# the left.
+# **How to read it.** Left: the loss after a single byte. Right: after 64 bytes. The first four or five bytes of context
+# help most; after that the curve is nearly level: a model that has learned for a minute uses little more than the word
+# it is in. The dashed mean is pulled up by the short contexts at the left.
 #
 # </div>
 
@@ -1109,12 +1107,13 @@ for name, bits in result["on_the_same_bytes"].items():
 #
 # **How to read it.** As before, on other bytes: order 0 and order 1 are the entropies of this text, the packers had
 # seen the training part. One point is one look at the first 50,000 held-out bytes, in windows that do not overlap. The
-# number printed below the picture is for the whole held-out part. Why does the held-out curve begin *below* the other?
-# The training curve is a running mean (at each step, 0.95 of its old value and 0.05 of the new loss), which lags behind
-# a loss that falls; and the first 50,000 bytes are easier than the rest: 1.68 bits at the last look, against 1.75 for
-# the whole part in such windows.
+# number printed below the picture is for the whole held-out part.
 #
 # </div>
+#
+# Why does the held-out curve begin *below* the other? The training curve is a running mean (at each step, 0.95 of its
+# old value and 0.05 of the new loss), which lags behind a loss that falls; and the first 50,000 bytes are easier than
+# the rest: 1.68 bits at the last look, against 1.75 for the whole part in such windows.
 #
 # What was used, and why:
 #

@@ -867,10 +867,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A row for each German word, at the moment when it is about to be written, that is, when the word
-# before it has just been read; a column for each English word. Dark: it looks there. *drei* looks at *three*, straight
-# on. *zwei* looks at *two* and *achtzig* at *eighty*, *sieben* at *seven* and *vierzig* at *forty*: the crossing lines
-# of the first figure, which no one has told the model about.
+# **How to read it.** A row for each German word, at the moment when it is about to be written; a column for each
+# English word. Dark: it looks there. *drei* looks at *three*, straight on. *zwei* looks at *two* and *achtzig* at
+# *eighty*, *sieben* at *seven* and *vierzig* at *forty*: the crossing lines of the first figure, which no one has told
+# the model about.
 #
 # </div>
 #
@@ -1164,4 +1164,4 @@ for sample in run["samples"]:
 #   the length in a beam's score.
 # - [Stahlberg and Byrne, *On NMT search errors and model errors*, 2019](https://arxiv.org/abs/1908.10090).
 #
-# **Next:** [lesson 11](../11_tokens/11_tokens.ipynb)
+# **Next:** [lesson 11, *GPT-2*](../11_gpt2/11_gpt2.ipynb)
