@@ -30,6 +30,7 @@ SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing th
 EXAM_SEED = "COURSE_EXAM_SEED"
 DEVICE = "COURSE_DEVICE"  # overrides the choice of `helpers.device`
 VALIDATING = "NBGRADER_VALIDATING"
+EXPERIMENTS_FOLDER = "COURSE_EXPERIMENTS"  # where tries at open experiments are kept, if not in experiments/
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ PLAN = "plan.json"
 BACKUPS = "backups"  # for other files than notebooks that somebody had changed
 MUST_HOLD = ("Makefile", "pyproject.toml", "constraints.txt", "helpers/course.py", "helpers/lesson.py")
 # What belongs to the person who works here, whatever a zip says
-NEVER_TOUCHED = (".git", ".venv", "data", "submitted", "exam", "gradebook.db", BACKUPS, UNFINISHED)
+NEVER_TOUCHED = (".git", ".venv", "data", "submitted", "exam", "gradebook.db", "experiments", BACKUPS, UNFINISHED)
 LARGEST = 256 << 20  # bytes, unpacked: a release has some 20 MB
 
 

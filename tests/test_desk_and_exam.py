@@ -268,7 +268,7 @@ EXERCISES = [
     (LESSONS[FIRST], "equivariance_gap"),
     (LESSONS["05_masking"], "next_token_pairs"),
     (LESSONS["05_masking"], "CausalSelfAttention"),
-    (LESSONS["09_character_generator"], "bits_per_byte"),
+    (LESSONS["09_character_generator"], "bits_of_windows"),
     (LESSONS["11_gpt2"], LESSONS["11_gpt2"].exercises[1].name),
 ]
 

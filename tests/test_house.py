@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "exercises": {"parts"},
     "checking": {"exercises"},
     "lesson": {"plots", "exercises", "checking"},
+    "experiments": {"plots"},
     "pretrained": {"parts", "data"},
     "training": {"parts", "data"},
     "grading": {"exercises", "checking"},

@@ -5,7 +5,9 @@ import contextlib
 import gzip
 import lzma
 import math
+import re
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -73,7 +75,7 @@ def test_every_slice_comes_up_equally_often_and_no_other(written, length, t):
 
 
 def test_a_uniform_model_scores_exactly_eight(written):
-    convert = written("bits_per_byte")
+    convert = generator.bits_per_byte
     assert convert(math.log(256)) == 8.0
     loss = F.cross_entropy(torch.full((500, 256), 3.25), torch.randint(256, (500,)))
     assert f"{convert(loss).item():.3f}" == "8.000"
@@ -224,9 +226,9 @@ def test_the_filters_are_those_of_the_transformers_package(written):
     process = pytest.importorskip("transformers").generation.logits_process
     logits = 2 * torch.randn(50, 37)
     for k in (1, 2, 10, 37, 99):
-        assert torch.equal(written("keep_top_k")(logits, k), process.TopKLogitsWarper(k)(None, logits))
+        assert torch.equal(generator.keep_top_k(logits, k), process.TopKLogitsWarper(k)(None, logits))
     tied = logits.round()
-    assert torch.equal(written("keep_top_k")(tied, 6), process.TopKLogitsWarper(6)(None, tied))
+    assert torch.equal(generator.keep_top_k(tied, 6), process.TopKLogitsWarper(6)(None, tied))
     for p in (1e-6, 0.3, 0.71, 0.95):
         assert torch.equal(written("keep_top_p")(logits, p), process.TopPLogitsWarper(p)(None, logits))
 
@@ -361,7 +363,90 @@ def test_the_sliding_window_is_that_of_a_slow_loop(written, length, t):
     assert float(written("sliding_window_bits")(model, data, t)) == pytest.approx(bits / (length - 1), rel=1e-6)
 
 
+@pytest.mark.parametrize("length,t", [(9, 8), (17, 8), (24, 8), (90, 7), (90, 1)])
+def test_windows_that_do_not_overlap_are_those_of_a_slow_loop(length, t):
+    model, data = generator.CharTransformer(13, 8, 2, 2, 8).double().eval(), torch.randint(13, (length,))
+    costs = []
+    with torch.no_grad():
+        for i in range(1, (length - 1) // t * t + 1):
+            begin = (i - 1) // t * t
+            chances = model(data[begin:i][None])[0, -1].softmax(-1)
+            costs.append(-math.log2(chances[data[i]].item()))
+    found = ANSWERS.make("bits_of_windows")(model, data.to(torch.uint8), t)
+    assert float(found) == pytest.approx(sum(costs) / len(costs), rel=1e-6)
+
+
 # ------------------------------------------------------------------------------------- the lesson as a notebook
+
+
+@pytest.fixture(scope="module")
+def stored():
+    """Everything that the stored lesson printed."""
+    notebook = nbformat.read(SOURCE.notebook, as_version=4)
+    return "\n".join(o.text for c in notebook.cells for o in c.get("outputs", []) if o.output_type == "stream")
+
+
+def numbers(text, pattern):
+    """The numbers of every place that the pattern fits, as floats: its groups, or one list of them."""
+    found = re.findall(pattern, text)
+    assert found, pattern
+    return [tuple(float(n.replace(",", "")) for n in (f if isinstance(f, tuple) else (f,))) for f in found]
+
+
+def test_the_model_of_the_stored_lesson_beats_gzip_and_not_xz(stored):
+    ((held, gz, xz),) = numbers(stored, r"steps: ([\d.]+) bits per byte; gzip ([\d.]+), xz ([\d.]+)")
+    assert xz < held < gz
+    assert "390,400 parameters" in stored and pytest.approx(1.6e6, rel=0.05) == 390_400 * 4
+
+
+def test_the_stored_leak_map_is_clean(stored):
+    assert "largest slope above the diagonal: 0.0\n" in stored
+    assert "outputs that a later byte changes: 0\n" in stored
+
+
+def test_the_tail_is_drawn_every_seventh_time_at_temperature_two(stored):
+    ((share,),) = numbers(stored, r"T = 2: ([\d.]+)% for the other 246")
+    assert share == pytest.approx(100 / 7, abs=2)
+    kept = [int(n) for (n,) in numbers(stored, r"'(?: +)(\d+): ")]
+    assert kept[0] == kept[2] == 1 and min(kept[1], kept[3], kept[4]) > 12
+
+
+def test_greedy_text_goes_round_and_drawn_text_does_not(stored):
+    """The truth of `greedy_text`."""
+    shares = dict(re.findall(r"----- (.+) \((\d+)% of it", stored))
+    assert int(shares.pop("greedy")) > 50 and all(int(share) < 10 for share in shares.values())
+
+
+def test_sharpening_costs_bits(stored):
+    """The truth of `sharpened_bits`."""
+    bits = dict(numbers(stored, r"T = ([\d.]+): ([\d.]+) bits per byte"))
+    assert bits[0.5] > bits[1] + 0.05 and bits[2] > bits[1] and min(bits.values()) > bits[1] - 0.05
+
+
+def test_the_fourth_size_lies_near_the_line_and_above_it(stored):
+    """The truth of `fourth_size`."""
+    runs = numbers(stored, r"P = +([\d,]+): ([\d.]+) bits per byte\n")
+    assert [n for n, _ in runs] == [1712, 1712, 6496, 6496, 25280, 25280]
+    fourth = numbers(stored, r"P = 99,712: ([\d.]+) bits per byte; the line says ([\d.]+)")
+    assert len(fourth) == 2 and all(3.3 < bits < 3.6 and 0 < bits - line < 0.1 for bits, line in fourth)
+    (one, line), (other, _) = fourth
+    assert (one + other) / 2 - line > abs(one - other)
+    assert min(bits for _, bits in runs) > max(one, other)
+
+
+def test_first_letters_cost_more_than_twice_as_much(stored):
+    ((first, others),) = numbers(stored, r"after a space: ([\d.]+) bits; elsewhere: ([\d.]+)")
+    assert first > 2 * others > 2
+    ((start, mean, end),) = numbers(stored, r"first position ([\d.]+), mean ([\d.]+), last ten ([\d.]+)")
+    assert start > mean > end
+    ((apart,), (sliding,)) = numbers(stored, r"(?:overlap|by one): +([\d.]+) bits per byte, ")
+    assert sliding < apart
+
+
+def test_the_stored_try_at_the_open_experiment_says_what_is_to_beat(stored):
+    ((held,),) = numbers(stored, r"held out, after 1400 steps: ([\d.]+) bits")
+    ((tried, own),) = numbers(stored, r"([\d.]+) bits per byte. The lesson's own model has ([\d.]+)\.")
+    assert own == held < tried and "1 try; your best" in stored
 
 
 def test_stopping_the_training_keeps_model_and_curve_and_the_next_cells_work():
@@ -422,7 +507,7 @@ def test_the_surprise_of_each_character_is_drawn_once():
 # --------------------------------------------------------------------------------------------------- the checks
 
 
-@pytest.mark.parametrize("name", [exercise.name for exercise in LESSON])
+@pytest.mark.parametrize("name", [exercise.name for exercise in LESSON if hasattr(generator, exercise.name)])
 @pytest.mark.parametrize("seed", ["desk", "another"])
 def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
     exercise = LESSON[name]

@@ -300,7 +300,7 @@ def test_the_loss_is_pytorchs_smoothing_where_nobody_says_padding(written, smoot
 
 
 def test_the_rate_of_the_paper(written):
-    rate = written("warmup_rate")
+    rate = encoder_decoder.warmup_rate
     assert f"{rate(4000, 512, 4000):.5e}" == "6.98771e-04"
     assert max(range(1, 20_000), key=lambda step: rate(step, 512, 4000)) == 4000
     assert rate(0, 512, 4000) == rate(1, 512, 4000) == pytest.approx(512**-0.5 * 4000**-1.5)
@@ -311,7 +311,7 @@ def test_the_rate_of_the_paper(written):
 
 def test_the_rate_drives_pytorchs_scheduler(written):
     """LambdaLR counts from 0."""
-    rate, optimiser = written("warmup_rate"), torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    rate, optimiser = encoder_decoder.warmup_rate, torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate(step, 64, 5))
     seen = []
     for _ in range(12):
@@ -458,7 +458,7 @@ def test_the_stop_button_leaves_model_and_curve(capsys):
     space = {}
     exec(compile(SOURCE.cells()["setup"], "<setup>", "exec"), space)
     space |= {
-        "warmup_rate": ANSWERS.make("warmup_rate"),
+        "warmup_rate": encoder_decoder.warmup_rate,
         "train_source": rows([4] * 9, 8, 4),
         "train_target": rows([5] * 9, 8, 5),
     }
@@ -490,6 +490,25 @@ def test_the_stored_lesson_reaches_98_percent_and_looks_crosswise():
     assert int(reached[1].replace(",", "")) >= 1000 and float(reached[2]) >= 98
     crossing = re.search(r"(\d+) numbers end in tens and units; for (\d+)%", text)
     assert int(crossing[1]) >= 100 and int(crossing[2]) >= 80
+
+
+def test_the_stored_lesson_translates_few_numbers_when_most_words_are_right():
+    """The truth of `early_numbers`."""
+    found = re.findall(r"after 160 steps: (\d+)% of the (?:words|numbers) are right", stored_text())
+    assert int(found[0]) > 70 and int(found[1]) < 40
+
+
+def test_the_stored_table_punishes_certainty_most():
+    """The truth of `surest_logit`."""
+    table = {
+        float(z): float(loss) for z, loss in re.findall(r"z = +([\d.]+): .* smoothed loss ([\d.]+)", stored_text())
+    }
+    assert table[20] > table[3] > table[5.7] and table[3] == pytest.approx(1.27, abs=0.01)
+
+
+def test_the_stored_try_at_the_open_experiment_says_what_is_to_beat():
+    tried, own = re.search(r"([\d.]+) exact match. The lesson's own model has ([\d.]+)\.", stored_text()).groups()
+    assert float(tried) < float(own) and float(own) > 0.95
 
 
 def test_the_first_figure_crosses_where_german_does():

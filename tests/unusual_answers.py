@@ -310,17 +310,6 @@ def mean_pool(x, mask):
     m = mask.to(x)
     return torch.einsum("bte,bt->be", x, m) / m.sum(1, keepdim=True).clamp_min(1.0)
 """),
-    of("08", "accuracy", "try and finally", """
-@torch.no_grad()
-def accuracy(model, batches):
-    before = model.training
-    try:
-        model.eval()
-        hits = [(model(ids, mask).argmax(-1) == labels).float() for ids, mask, labels in batches]
-    finally:
-        model.train(before)
-    return torch.cat(hits).mean().item()
-"""),
     of("09", "sample_batch", "a list of slices", """
 def sample_batch(data, batch, t, generator=None):
     starts = torch.randint(0, len(data) - t, size=[batch], generator=generator).tolist()
@@ -328,7 +317,6 @@ def sample_batch(data, batch, t, generator=None):
     targets = torch.stack([data[s + 1 : s + t + 1] for s in starts]).to(torch.int64)
     return inputs, targets
 """),
-    of("09", "bits_per_byte", "log2 of exp", "bits_per_byte = lambda loss_in_nats: loss_in_nats * math.log2(math.e)"),
     of("09", "apply_temperature", "where", """
 def apply_temperature(logits, temperature):
     match temperature:
@@ -341,11 +329,15 @@ def apply_temperature(logits, temperature):
         case t:
             return logits.div(t)
 """),
-    of("09", "keep_top_k", "kthvalue", """
-def keep_top_k(logits, k):
-    n = logits.size(-1)
-    smallest = logits.kthvalue(max(n - k, 0) + 1, dim=-1, keepdim=True)[0]
-    return torch.where(logits >= smallest, logits, -math.inf)
+    of("09", "bits_of_windows", "a generator of probabilities", """
+@torch.no_grad()
+def bits_of_windows(model, data, t):
+    starts = range(0, (len(data) - 1) // t * t, t)
+    def costs():
+        for s in starts:
+            chances = model(data[s : s + t].long().unsqueeze(0))[0].double().softmax(-1)
+            yield from -chances[torch.arange(t), data[s + 1 : s + t + 1].long()].log2()
+    return math.fsum(costs()) / (t * len(starts))
 """),
     of("10", "make_masks", "ne and tril", """
 def make_masks(source, target, pad):
@@ -353,12 +345,6 @@ def make_masks(source, target, pad):
     t = target.shape[-1]
     past = torch.ones(t, t, device=target.device).tril() > 0
     return words, torch.logical_and(past, torch.ne(target, pad)[:, None]), words.clone()
-"""),
-    of("10", "warmup_rate", "two branches", """
-def warmup_rate(step, e, warmup):
-    if (step := max(1, step)) < warmup:
-        return step / (warmup ** 1.5 * math.sqrt(e))
-    return 1 / math.sqrt(step * e)
 """),
     of("10", "greedy_decode", "with a test of one's own below", """
 def greedy_decode(model, source, start, stop, limit):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import collections.abc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from numbers import Number
 
 import torch
 
@@ -21,7 +20,7 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 # -------------------------------------------------------------------------------------------- build_vocabulary
 
@@ -285,7 +284,7 @@ def as_many_texts_as_positions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return ids * mask, mask
 
 
-# ------------------------------------------------------------------------------------------------- train_step
+# ------------------------------------------------------------------------------------------------ train_epoch
 
 
 class Judge(torch.nn.Module):
@@ -332,188 +331,35 @@ def trainer(model: torch.nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.5)
 
 
-def first_loss(step: Answer, draw: Draw) -> object:
-    """What the student's step says of a model with drawn weights, of a batch of one too, and of five classes."""
-
-    def said_of(draw, b=5, c=3):
-        model = Judge(draw, c=c).eval()
-        return step(model, a_batch(draw, b=b, c=c), trainer(model))
-
-    first = said_of(draw)
-    if not isinstance(first, (Number, torch.Tensor)):
-        return first
-    return {
-        "result": first,
-        "with a batch of one": said_of(draw.named("one"), b=1),
-        "with five classes": said_of(draw.named("five"), b=7, c=5),
-    }
+def two_numbers(result: object) -> tuple[object, object]:
+    """The share and the loss, from whatever came back."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise Unmet("Your function has to return two numbers: the share of right answers, then the mean loss.")
+    return tuple(result)
 
 
-def a_wrong_batch(draw: Draw, model: Judge, b: int = 5) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Texts whose one label is the class that the model thinks least of: their gradients are long.
+def an_epoch(sizes: Sequence[int], which: int, c: int = 3) -> Probe:
+    """One of the two numbers after an epoch of training on two batches, on test batches of these sizes."""
 
-    Longer than what gradients are often clipped to, whatever is drawn.
-    """
-    ids, mask, _ = a_batch(draw, b=b)
-    with torch.no_grad():
-        labels = model(ids, mask).sum(dim=0).argmin().expand(b).clone()
-    return ids, mask, labels
-
-
-def weights_after(steps: int) -> Probe:
-    """The weights after so many steps, each on a batch of its own; the model came in evaluation mode."""
-
-    def probe(step, draw):
-        model = Judge(draw).eval()
-        optimiser = trainer(model)
-        for place in range(steps):
-            of_its_own, b = draw.named(f"batch {place}"), 4 + place
-            batch = a_wrong_batch(of_its_own, model, b) if place == 1 else a_batch(of_its_own, b=b)
-            step(model, batch, optimiser)
-        return model.weights()
+    def probe(epoch, draw):
+        told = {}
+        for said in ("", " in another run"):
+            own = draw.named(f"run{said}")
+            model = Judge(own, c=c).eval()
+            learn = [a_batch(own.named(f"learn {k}"), b=b, c=c) for k, b in enumerate((4, 3))]
+            test = [a_batch(own.named(f"test {k}"), b=b, c=c) for k, b in enumerate(sizes)]
+            told[("loss", "share")[which == 0] + said] = two_numbers(epoch(model, learn, test, trainer(model)))[which]
+        return told
 
     return probe
 
 
-def weights_after_one_step(step: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The weights after a step on an ordinary batch, and after one on texts that the model gets wrong, surely.
-
-    There the gradients are long.
-    """
-    weights = weights_after(1)(step, draw)
-    far = draw.named("wrong")
-    model = Judge(far).train()
-    with torch.no_grad():
-        model.to_classes.weight *= 3
-    step(model.eval(), a_wrong_batch(far, model), trainer(model))
-    return weights | {f"for texts that the model gets wrong, {name}": w for name, w in model.weights().items()}
-
-
-def weights_with_old_gradients(step: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Weights after one step of a model that holds gradients from something else."""
-    model = Judge(draw)
-    for name, parameter in model.named_parameters():
-        parameter.grad = draw.named(f"gradient of {name}").normal(*parameter.shape)
-    with torch.no_grad():
-        model.to_classes.weight *= 3
-    step(model, a_wrong_batch(draw, model), trainer(model))
+def weights_after_an_epoch(epoch: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The weights after an epoch: trained on the learning batches, and on nothing else."""
+    model = Judge(draw).eval()
+    learn = [a_batch(draw.named(f"learn {k}"), b=b) for k, b in enumerate((4, 3, 5))]
+    epoch(model, learn, [a_batch(draw.named("test"), b=6)], trainer(model))
     return model.weights()
-
-
-def kind_of_loss(step: Answer, draw: Draw) -> torch.Tensor:
-    """1 for a number that holds on to nothing."""
-    model = Judge(draw)
-    loss = step(model, a_batch(draw), trainer(model))
-    if not isinstance(loss, (Number, torch.Tensor)):
-        raise Unmet(f"Your function returns {'None' if loss is None else f'a {type(loss).__name__}'}, and no number.")
-    if isinstance(loss, torch.Tensor) and loss.requires_grad:
-        raise Unmet(
-            "Your loss is a tensor that still holds the graph it was computed with. Whoever keeps such losses in a"
-            " list, for a curve, keeps every graph too, and memory fills up. Return a number."
-        )
-    return torch.tensor(1)
-
-
-# --------------------------------------------------------------------------------------------------- accuracy
-
-BATCHES = (7, 6, 2)  # texts in each: the last one is short
-OTHER_BATCHES = (4, 8, 6, 1)
-
-
-@torch.no_grad()
-def model_and_batches(draw: Draw, sizes: Sequence[int] = BATCHES) -> tuple[torch.nn.Module, list[Batch]]:
-    """A model, and batches of several sizes.
-
-    Labels are what it says in evaluation, but for some that are changed: a larger share in the short batches. Drawn
-    again until as many answers as possible would be others in training, and the share another.
-    """
-    for attempt in range(50):
-        model, batches, right = Judge(draw.named(f"model {attempt}")).eval(), [], 0
-        for place, b in enumerate(sizes):
-            wrong = WRONG[place]
-            ids, mask, _ = a_batch(draw.named(f"batch {place} of {attempt}"), b=b)
-            labels = model.eval()(ids, mask).argmax(dim=-1)
-            labels[:wrong] = (labels[:wrong] + 1) % 3
-            right += int((model.train()(ids, mask).argmax(dim=-1) == labels).sum())
-            batches.append((ids, mask, labels))
-        if right < sum(sizes) - sum(WRONG[: len(sizes)]) - 2:
-            break
-    model.seen.clear()
-    return model, batches
-
-
-WRONG = (1, 2, 1, 0)  # labels that are changed, batch by batch
-
-
-def as_it_was(accuracy: Answer) -> Answer:
-    """The student's function, after which torch computes gradients again, even if it has switched them off for good."""
-
-    def call(model, batches):
-        try:
-            return accuracy(model, batches)
-        finally:
-            torch.set_grad_enabled(True)
-
-    return call
-
-
-def share(prepare: Callable) -> Probe:
-    """What the student's accuracy says of the model and batches that `prepare` hands on, and of other batches."""
-
-    def probe(accuracy, draw):
-        accuracy = as_it_was(accuracy)
-        first = accuracy(*prepare(*model_and_batches(draw)))
-        if not isinstance(first, (Number, torch.Tensor)):
-            return first
-        others = model_and_batches(draw.named("others"), OTHER_BATCHES)
-        return {"result": first, "with batches of 4, 8, 6 and 1 texts": accuracy(*prepare(*others))}
-
-    return probe
-
-
-def in_evaluation(model: torch.nn.Module, batches: list[Batch]) -> tuple[torch.nn.Module, list[Batch]]:
-    """The model in evaluation mode, and the batches."""
-    return model.eval(), batches
-
-
-def in_training(model: torch.nn.Module, batches: list[Batch]) -> tuple[torch.nn.Module, list[Batch]]:
-    """The model in training mode, and the batches."""
-    return model.train(), batches
-
-
-def as_a_stream(model: torch.nn.Module, batches: list[Batch]) -> tuple[torch.nn.Module, Iterator[Batch]]:
-    """Batches that come one by one and can be gone through once."""
-    return model.eval(), iter(batches)
-
-
-def gradients_meanwhile(accuracy: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """How often the model was asked with gradients on; and whether they are on afterwards, as they were before."""
-    model, batches = model_and_batches(draw)
-    on = []
-
-    def noting(model, batches):
-        accuracy(model, batches)
-        on.append(torch.is_grad_enabled())
-
-    for training in (True, False):
-        as_it_was(noting)(model.train(training), batches)
-    if not model.seen:
-        raise Unmet("Your function never asks the model.")
-    return {
-        "times the model was asked": torch.tensor(len(model.seen)),
-        "times with gradients": torch.tensor(sum(gradients for _, gradients in model.seen)),
-        "gradients on afterwards": torch.tensor(on),
-    }
-
-
-def mode_afterwards(accuracy: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Is the model in training afterwards, where it was before, and where it was not?"""
-    model, batches = model_and_batches(draw)
-    after = []
-    for training in (True, False):
-        as_it_was(accuracy)(model.train(training), batches)
-        after.append(model.training)
-    return {"in training afterwards": torch.tensor(after)}
 
 
 FINISHED = "The finished part is there for the exercise that builds on this one."
@@ -582,43 +428,61 @@ LESSON = Lesson(
             forbidden=dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer"), PYTORCHS),
         ),
         Exercise(
-            "train_step",
-            stars=2,
-            minutes=12,
-            aspects=(
-                Aspect("loss", 1, first_loss, accepts="number"),
-                Aspect("weights after one step", 1, weights_after_one_step, rtol=1e-3),
-                Aspect("weights after three steps", 1, weights_after(3), rtol=1e-3),
-                Aspect("gradients from before", 0.5, weights_with_old_gradients, rtol=1e-3),
-                Aspect("a number", 0.5, kind_of_loss, side=True),
-            ),
-        ),
-        Exercise(
-            "accuracy",
+            "train_epoch",
             stars=2,
             minutes=10,
+            mend=True,
             aspects=(
-                Aspect("share", 1, share(in_evaluation), accepts="number"),
-                Aspect("a model in training", 1, share(in_training), accepts="number"),
-                Aspect("batches one by one", 0.5, share(as_a_stream), accepts="number"),
-                Aspect(
-                    "no gradients",
-                    0.5,
-                    gradients_meanwhile,
-                    side=True,
-                    missed=(
-                        "No gradients are to be computed while the model is asked, and afterwards they are to be on"
-                        " again."
-                    ),
-                ),
-                Aspect(
-                    "mode afterwards",
-                    1,
-                    mode_afterwards,
-                    side=True,
-                    missed="Afterwards the model has to be in the mode in which it came, whichever that was.",
-                ),
+                Aspect("loss on test batches of one size", 1, an_epoch((4, 4, 4), 1), accepts="number", rtol=1e-3),
+                Aspect("loss where the last batch is short", 1.5, an_epoch((6, 5, 1), 1), accepts="number", rtol=1e-3),
+                Aspect("share of right answers", 0.5, an_epoch((5, 4, 2), 0), accepts="number"),
+                Aspect("weights afterwards", 1, weights_after_an_epoch, rtol=1e-3),
             ),
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "softmax_twice",
+            truth="C",
+            says={
+                "A": "The order stays, and the right class gets the larger number. But after a softmax the two numbers"
+                " lie between 0 and 1, and the second softmax cannot make more than 0.73 of that.",
+                "B": "The gradient gets smaller, and does come through: the model learns. Only the end is barred.",
+                "C": "After one softmax the best logits are 1 and 0, and the second one makes 0.73 of them:"
+                " −log 0.73 = 0.31.",
+            },
+        ),
+        Prediction(
+            "sure_of_salad",
+            truth="C",
+            says={
+                "A": "One would wish so. A probability is what the model has learned to say about sentences, and of"
+                " texts that are none it has learned nothing.",
+                "B": "More than that. Nothing in its training has taught it to be less sure of a text that is none.",
+                "C": "The softmax says how the classes compare, not whether the text is one that the model knows.",
+            },
+        ),
+        Prediction(
+            "loss_by_heart",
+            truth="C",
+            says={
+                "A": "That is the loss on what it trains on. The function with the bug reports it as the other one,"
+                " and it looks as one would wish.",
+                "B": "The share counts mistakes. The loss weighs them by how sure the model was, and it gets surer of"
+                " everything.",
+                "C": "There are no more mistakes than before, and each is made with more certainty, so it costs more.",
+            },
+        ),
+        Prediction(
+            "who_wins_imdb",
+            truth="C",
+            says={
+                "A": "On reviews that were made so that counting fails, yes. Real reviews are long, and most of them"
+                " give themselves away by their words.",
+                "B": "It looks like that during the training, on the reviews put aside. On the test reviews, of other"
+                " films, it is the other way round.",
+                "C": "25,000 reviews are enough to weigh words, and too few to learn from nothing what words mean.",
+            },
         ),
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -21,7 +20,7 @@ from helpers.exercises.aspects import (
     values,
 )
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 FINISHED = "The finished function is there for the exercise that builds on this one."
 
@@ -116,46 +115,6 @@ def seeded_batches(sample: Answer, draw: Draw) -> torch.Tensor:
 
     first = drawn(seed)
     return torch.tensor([torch.equal(first, drawn(seed)), not torch.equal(first, drawn(seed + 1))])
-
-
-# ------------------------------------------------------------------------------------------------ bits_per_byte
-
-
-def some_losses(convert: Answer, draw: Draw) -> dict[str, float | torch.Tensor]:
-    """Python numbers, and a tensor of no axes."""
-    return {
-        "for a number": convert(float(draw.uniform(0.5, 4, 1))),
-        "for a tensor": convert(draw.uniform(0.5, 4, 1)[0]),
-        "for another number": convert(float(draw.uniform(4, 9, 1))),
-    }
-
-
-def uniform_loss(convert: Answer, draw: Draw) -> dict[str, float | torch.Tensor]:
-    """The loss of a model that gives each of 256 bytes the same chance: logits of zero, or of any other number."""
-    targets = draw.integers(0, 256, 40)
-    return {
-        "for ln 256": convert(math.log(256)),
-        "for a cross-entropy": convert(F.cross_entropy(torch.full((40, 256), -1.5, device=targets.device), targets)),
-    }
-
-
-def several_losses(draw: Draw) -> tuple[torch.Tensor]:
-    """Losses (3, 5)."""
-    return (draw.uniform(0.5, 4, 3, 5),)
-
-
-def tensors_of_losses(convert: Answer, draw: Draw) -> dict[str, object]:
-    """The bits of losses of several shapes, and the gradient for one of them."""
-    given = draw.uniform(0.5, 4, 1, 5)
-    results = {
-        "for losses of shape (3, 5)": convert(*several_losses(draw)),
-        "for losses of shape (1, 5)": convert(given),
-        "in what was handed in, after the call": given,
-    }
-    return {**results, "in the gradient": GRADIENT_OF_LOSSES.probe(convert, draw.named("gradient"))["gradient 0"]}
-
-
-GRADIENT_OF_LOSSES = gradient(0.5, several_losses)
 
 
 # ---------------------------------------------------------------------------------------------- CharTransformer
@@ -351,22 +310,6 @@ def kept(letter: str, *settings: float, shapes: tuple[tuple[int, ...], ...] = ((
 SHAPES = ((2, 4, 9), (1, 9), (9,))
 
 
-def ties(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Nine logits: two above, three alike at the border, four below.
-
-    Of the five largest the last three are alike, and k is 3 and 4; and two that share the first place, with k = 1.
-    """
-    worth = torch.tensor([3.0, 2.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.0, -1.0], device=draw.device)
-    logits = torch.stack([worth[draw.permutation(9)] for _ in range(4)])
-    on_top = logits.masked_fill(logits == 2.0, 3.0)
-    return {
-        **filtered(keep, logits, 3, "for k = 3"),
-        **filtered(keep, logits, 4, "for k = 4"),
-        **filtered(keep, on_top, 1, "for k = 1"),
-        **filtered(keep, on_top, 3, "for k = 3 and a tie at the top as well"),
-    }
-
-
 def after_top_k(keep: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Four of nine logits are −∞ already."""
     logits = some_logits(draw, 4, 9)
@@ -536,6 +479,42 @@ def seeded_text(generate: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([torch.equal(first, drawn(seed)), not torch.equal(first, drawn(seed + 1))])
 
 
+# --------------------------------------------------------------------------------------------- bits_of_windows
+
+EVEN = ((26, 5), (25, 4), (7, 6), (9, 1))  # (length, t): every byte but the first is predicted
+UNEVEN = ((29, 5), (27, 4), (34, 6), (12, 7))  # some bytes at the end fill no window; in the last there is one window
+
+
+def apart(count: int) -> Via:
+    """The student's function on a model with known answers, in windows of `count` bytes that do not overlap."""
+
+    def via(answer, draw):
+        return lambda data: answer(Chain(draw, 7, 8).to(data.device).eval(), data, count)
+
+    return via
+
+
+def texts_apart(*sizes: tuple[int, int]) -> Probe:
+    """Texts of several lengths, in windows of several t."""
+
+    def probe(answer, draw):
+        return {
+            f"for {length} bytes and t = {t}": apart(t)(answer, draw)(some_bytes(draw, length)) for length, t in sizes
+        }
+
+    return probe
+
+
+def uniform_windows(answer: Answer, draw: Draw) -> dict[str, object]:
+    """What the student's function says of a model that knows nothing: 8 bits a byte, of any text and for any t."""
+    asked = ((41, 6), (81, 4), (7, 6))
+    model = Uniform().to(draw.device).eval()
+    return {
+        f"for {length} bytes and t = {t}": answer(model, draw.integers(0, 256, length).to(torch.uint8), t)
+        for length, t in asked
+    }
+
+
 # ------------------------------------------------------------------------------------------ sliding_window_bits
 
 
@@ -629,24 +608,6 @@ LESSON = Lesson(
             ),
         ),
         Exercise(
-            "bits_per_byte",
-            stars=1,
-            minutes=3,
-            aspects=(
-                Aspect("values", 1, some_losses, accepts="number"),
-                Aspect(
-                    "a uniform model",
-                    0.5,
-                    uniform_loss,
-                    side=True,
-                    accepts="number",
-                    rtol=1e-6,
-                    missed="A model that gives each of 256 bytes the same chance needs 8 bits for each.",
-                ),
-                Aspect("a tensor of losses", 0.5, tensors_of_losses),
-            ),
-        ),
-        Exercise(
             "CharTransformer",
             stars=2,
             minutes=10,
@@ -672,20 +633,6 @@ LESSON = Lesson(
                 any_device(0.5, four_rows(0)),
             ),
             forbidden={"finished_temperature": FINISHED},
-        ),
-        Exercise(
-            "keep_top_k",
-            stars=2,
-            minutes=8,
-            aspects=(
-                Aspect("values", 0.5, kept("k", 1, 4, shapes=SHAPES)),
-                gradient(0.5, four_rows(), via=to_draw_from(3)),
-                Aspect("ties", 0.5, ties, axes="row token"),
-                Aspect("more than there are", 0.5, kept("k", 9, 50), side=True, axes="b row token"),
-                input_left_alone(0.5, four_rows(4)),
-                any_device(0.5, four_rows(4)),
-            ),
-            forbidden={"finished_top_k": FINISHED},
         ),
         Exercise(
             "keep_top_p",
@@ -725,6 +672,24 @@ LESSON = Lesson(
             ),
         ),
         Exercise(
+            "bits_of_windows",
+            stars=2,
+            minutes=6,
+            mend=True,
+            aspects=(
+                Aspect("windows that fill the text", 0.5, texts_apart(*EVEN), accepts="number"),
+                Aspect("bytes left over at the end", 0.5, texts_apart(*UNEVEN), accepts="number"),
+                Aspect(
+                    "a uniform model",
+                    1,
+                    uniform_windows,
+                    accepts="number",
+                    missed="A model that gives each of 256 bytes the same chance needs 8 bits for each, whatever the"
+                    " text is.",
+                ),
+            ),
+        ),
+        Exercise(
             "sliding_window_bits",
             stars=3,
             minutes=11,
@@ -748,6 +713,42 @@ LESSON = Lesson(
                 ),
                 any_device(0.5, a_text, via=sliding(5)),
             ),
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "greedy_text",
+            truth="B",
+            says={
+                "A": "No single byte is improbable, and that is tempting. But a text of nothing but most probable bytes"
+                " leads back to where it has been, and from the same last bytes comes the same continuation.",
+                "B": "Once the same bytes stand at the end of the window, the same ones follow, and nothing ever breaks"
+                " the circle.",
+                "C": "Each byte is chosen in view of the ones before it, not by how frequent it is in the manual, so"
+                " words and short phrases come out right. What goes wrong is larger: they come again and again.",
+            },
+        ),
+        Prediction(
+            "sharpened_bits",
+            truth="C",
+            says={
+                "A": "A sample shows what the model prefers; the bits ask what it gave to the byte that came. A sharper"
+                " model gives less to every byte that is not its favourite.",
+                "B": "The ranking stays, and the probabilities do not: the bits are a mean of their logarithms, and an"
+                " improbable byte that does come costs twice as much.",
+                "C": "The model's probabilities are about right at T = 1. Sharpened, it is too sure of itself, and pays"
+                " for each byte that it did not expect.",
+            },
+        ),
+        Prediction(
+            "fourth_size",
+            truth="B",
+            says={
+                "A": "The gains in bits shrink, and it looks as if they were at an end. In logarithms they hardly do.",
+                "B": "The line through three sizes says about what the fourth will do.",
+                "C": "Four times the parameters, and the line is not left behind: each factor of four brings about the"
+                " same share.",
+            },
         ),
     ),
 )

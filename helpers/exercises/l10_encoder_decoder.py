@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from helpers.exercises.aspects import Inputs, Others, Unmet, any_device, built, gradient, input_left_alone, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 ONCE = (
@@ -289,26 +289,6 @@ def source_and_sentence(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return sources(draw), targets(draw, 6)
 
 
-# -------------------------------------------------------------------------------------------------- warmup_rate
-
-
-def early_and_late(rate: Answer, draw: Draw) -> dict[str, float]:
-    """Rates before, at and after the peak, for published and for drawn sizes."""
-    drawn = draw.number(5, 60), 16 * draw.number(3, 30), draw.number(100, 900)
-    asked = [(1, 512, 4000), (1000, 512, 4000), (4000, 512, 4000), (4001, 512, 4000), (100_000, 1024, 4000), drawn]
-    return {f"at step {step} with e = {e} and warmup = {warmup}": rate(step, e, warmup) for step, e, warmup in asked}
-
-
-def at_step_0(rate: Answer, draw: Draw) -> dict[str, float]:
-    """The rate at step 0 over that at step 1, which is 1 whatever the formula; for drawn and for published sizes."""
-    told = {}
-    for e, warmup in ((16 * draw.number(3, 30), draw.number(100, 900)), (512, 4000)):
-        first, second = rate(0, e, warmup), rate(1, e, warmup)
-        name = f"in the rate at step 0 over that at step 1, with e = {e} and warmup = {warmup}"
-        told[name] = first / second if isinstance(second, (int, float, torch.Tensor)) and second else first
-    return told
-
-
 # ------------------------------------------------------------------------------------------------- smoothed_loss
 
 
@@ -469,7 +449,8 @@ LESSON = Lesson(
         Exercise(
             "make_masks",
             stars=2,
-            minutes=7,
+            minutes=6,
+            mend=True,
             aspects=(
                 one_mask(0.5, 0, a_batch, also=FEWER),
                 one_mask(1, 1, a_batch, also=FEWER),
@@ -515,23 +496,6 @@ LESSON = Lesson(
             },
         ),
         Exercise(
-            "EncoderDecoder",
-            stars=3,
-            minutes=12,
-            aspects=(
-                Aspect("encode", 1, encoded, axes="b s e", picture=True),
-                Aspect("decode", 1, decoded, axes="b t n", picture=True),
-                Aspect("teacher forcing", 0.5, forced(0.0), rtol=1e-4),
-                Aspect("smoothing handed on", 0.5, forced(0.3, 0.7), rtol=1e-4),
-                gradient(0.5, source_and_sentence, via=learning, weights=True),
-                any_device(0.5, source_and_target, via=MODEL),
-            ),
-            forbidden={
-                "FinishedModel": FINISHED,
-                "Transformer": "`nn.Transformer` is PyTorch's own, and this exercise is there to write it.",
-            },
-        ),
-        Exercise(
             "smoothed_loss",
             stars=3,
             minutes=12,
@@ -557,13 +521,21 @@ LESSON = Lesson(
             forbidden={"finished_loss": FINISHED},
         ),
         Exercise(
-            "warmup_rate",
-            stars=1,
-            minutes=4,
+            "EncoderDecoder",
+            stars=3,
+            minutes=12,
             aspects=(
-                Aspect("rates", 1.5, early_and_late, accepts="number", rtol=1e-4, atol=1e-12),
-                Aspect("step 0", 0.5, at_step_0, side=True, accepts="number"),
+                Aspect("encode", 1, encoded, axes="b s e", picture=True),
+                Aspect("decode", 1, decoded, axes="b t n", picture=True),
+                Aspect("teacher forcing", 0.5, forced(0.0), rtol=1e-4),
+                Aspect("smoothing handed on", 0.5, forced(0.3, 0.7), rtol=1e-4),
+                gradient(0.5, source_and_sentence, via=learning, weights=True),
+                any_device(0.5, source_and_target, via=MODEL),
             ),
+            forbidden={
+                "FinishedModel": FINISHED,
+                "Transformer": "`nn.Transformer` is PyTorch's own, and this exercise is there to write it.",
+            },
         ),
         Exercise(
             "greedy_decode",
@@ -597,6 +569,29 @@ LESSON = Lesson(
                 Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
                 any_device(0.5, the_source, via=searched_on),
             ),
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "surest_logit",
+            truth="C",
+            says={
+                "A": "An unsure answer costs something, and less than one would think: a probability of 0.38 costs"
+                " 1.27 here.",
+                "B": "That is where the smoothed loss is the smallest: the right token has just what is asked for.",
+                "C": "The other tokens are each to have a share, and at z = 20 they have next to none: their logarithms"
+                " are far below zero, and each of them costs.",
+            },
+        ),
+        Prediction(
+            "early_numbers",
+            truth="C",
+            says={
+                "A": "A number has about seven words, and all of them have to be right.",
+                "B": "Still too many. The chances of the words multiply, and in writing each word rests on words that"
+                " may be wrong.",
+                "C": "One wrong word spoils a number, and a wrong word is a wrong beginning for the next one.",
+            },
         ),
     ),
 )

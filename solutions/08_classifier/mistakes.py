@@ -2,13 +2,12 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-VOCABULARY, ENCODE, POOL, CLASSIFIER, STEP, ACCURACY = (
+VOCABULARY, ENCODE, POOL, CLASSIFIER, EPOCH = (
     "build_vocabulary",
     "encode_batch",
     "mean_pool",
     "Classifier",
-    "train_step",
-    "accuracy",
+    "train_epoch",
 )
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
@@ -609,301 +608,69 @@ VARIANTS = [
     Shortcut(CLASSIFIER, "pytorchs-encoder",
              edit=("self.to_classes = nn.Linear(e, c)",
                    "self.to_classes = nn.Linear(e, c)\n        self.spare = lambda: nn.TransformerEncoder")),
-    # ----------------------------------------------------------------------------------------- train_step
-    Mistake(STEP, "never-cleared", edit=("    optimiser.zero_grad()\n", ""), title="zero_grad forgotten",
-            says="`backward()` *adds* to the gradients that are there, and nothing clears yours: every step also takes "
-                 "all steps before it again. The first one looks right, the later ones do not."),
-    Mistake(STEP, "cleared-too-late",
-            edit=(("    optimiser.zero_grad()\n", ""),
-                  ("optimiser.step()", "optimiser.step()\n    optimiser.zero_grad()")),
-            title="gradients cleared only after the step",
-            says="You clear up behind you, which works as long as everybody else does. A model that comes with "
-                 "gradients from somewhere else, such as a look at its gradients, takes them into your step. Clear "
-                 "them first."),
-    Mistake(STEP, "never-moves", edit=("    optimiser.step()\n", ""), title="the weights never move",
-            says="After your step the weights are what they were. Three things have to happen in this order: clear the "
-                 "gradients, compute them, step. Is one missing, or do you clear between computing and stepping?",
-            idle=True),
-    Alias(STEP, "no-backward", of="never-moves", edit=("    loss.backward()\n", "")),
-    Alias(STEP, "cleared-in-between", of="never-moves",
-          edit=(("    optimiser.zero_grad()\n", ""),
-                ("loss.backward()", "loss.backward()\n    optimiser.zero_grad()"))),
-    Mistake(STEP, "one-behind",
-            edit=(("    optimiser.zero_grad()\n", ""),
-                  ("    loss.backward()\n    optimiser.step()\n",
-                   "    optimiser.step()\n    optimiser.zero_grad()\n    loss.backward()\n")),
-            title="stepped before backward",
-            says="You step before you compute the gradients, so each step uses those of the batch before."),
-    Mistake(STEP, "softmax-first",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.cross_entropy(model(ids, mask).softmax(dim=-1), labels)"), title="a softmax before cross_entropy",
-            says="`cross_entropy` takes scores and applies the softmax itself. After yours, the largest difference "
-                 "that it ever sees is 1, so the loss cannot come near 0 and the gradient is faint."),
-    Mistake(STEP, "no-logarithm",
-            edit=("F.cross_entropy(model(ids, mask), labels)", "F.nll_loss(model(ids, mask), labels)"),
-            title="nll_loss of bare scores",
-            says="`nll_loss` expects logarithms of probabilities. Given scores, it is minus the right score, and falls "
-                 "without end when the model lets all scores grow."),
-    Mistake(STEP, "sum",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  'F.cross_entropy(model(ids, mask), labels, reduction="sum")'),
-            title="the sum over the batch instead of the mean",
-            says="You sum the loss over the batch, so that a larger batch means a larger step. The mean is asked for."),
-    Mistake(STEP, "mean-over-classes",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "-(F.one_hot(labels, model.to_classes.out_features) * model(ids, mask).log_softmax(-1)).mean()"),
-            title="the mean over the classes as well",
-            says="You average over texts *and* classes, so that the loss is too small by the number of classes. Add "
-                 "up over the classes, or pick the right one, and average over the texts."),
-    Mistake(STEP, "softmax-over-the-batch",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.nll_loss(model(ids, mask).log_softmax(dim=0), labels)"), title="the softmax over the batch",
-            says="Your softmax runs over the texts of the batch. Each text has its own, over its classes."),
-    Mistake(STEP, "probability",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.nll_loss(model(ids, mask).softmax(dim=-1), labels)"),
-            title="minus the probability, without a logarithm",
-            says="You take minus the probability of the right class. The logarithm is missing."),
-    Mistake(STEP, "smoothed",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.cross_entropy(model(ids, mask), labels, label_smoothing=0.1)"), title="smoothed labels",
-            says="Your labels are smoothed by a tenth. The cross-entropy of the labels as they are is asked for."),
-    Mistake(STEP, "each-class-by-itself",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.binary_cross_entropy_with_logits(model(ids, mask), "
-                  "F.one_hot(labels, model.to_classes.out_features).float())"),
-            title="a yes or no for each class",
-            says="You ask of each class by itself whether it is the right one. Exactly one of them is: the softmax "
-                 "over the classes, and the logarithm of the right one's share."),
-    Mistake(STEP, "clipped",
-            edit=("loss.backward()", "loss.backward()\n    nn.utils.clip_grad_norm_(model.parameters(), 1.0)"),
-            title="gradients clipped",
-            says="You shorten gradients that are long. That is a habit of long trainings; here the step is taken with "
-                 "the gradients as they are."),
-    Mistake(STEP, "stepped-twice", edit=("optimiser.step()", "optimiser.step()\n    optimiser.step()"),
-            title="two steps",
-            says="You step twice with the same gradients. Once for each batch."),
-    Mistake(STEP, "backward-twice",
-            edit=("loss.backward()", "loss.backward(retain_graph=True)\n    loss.backward()"),
-            title="backward twice",
-            says="You call `backward()` twice, and it adds: your gradients are twice as large as they should be."),
-    Mistake(STEP, "share-returned", instead="""
+    # ---------------------------------------------------------------------------------------- train_epoch
+    Mistake(EPOCH, "unchanged",
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', ""), ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"),
+                  ("nats / total", "loss.item()")),
+            title="the loss of the last training batch",
+            says="Your second number says nothing of the test data: it is the loss of the last batch that was trained on. "
+                 "The loop over the test batches has to compute a loss of its own."),
+    Mistake(EPOCH, "last-test-batch",
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', "            loss = F.cross_entropy(logits, labels)\n"),
+                  ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"), ("nats / total", "loss.item()")),
+            title="the loss of the last test batch",
+            says="Your second number is the loss of the last test batch alone. All of them have to enter it."),
+    Mistake(EPOCH, "mean-of-means",
+            edit=((', reduction="sum").item()', ').item()'), ("nats / total", "nats / len(test)")),
+            title="the mean of the batches' means",
+            says="You average the batches' averages. Where the last batch is shorter, each of its texts weighs more than "
+                 "those of the others: a mean over the texts is a sum over all of them, divided once."),
+    Mistake(EPOCH, "means-by-texts", edit=(', reduction="sum").item()', ').item()'),
+            title="means of batches, divided by the texts",
+            says="Each batch's loss is a mean already, and you divide by the number of texts once more."),
+    Mistake(EPOCH, "total", edit=("nats / total", "nats"), title="the sum over the texts",
+            says="You add the losses up and do not divide: the number grows with the test data. A mean is asked for."),
+    Mistake(EPOCH, "by-batches", edit=("nats / total", "nats / len(test)"), title="a sum divided by the number of batches",
+            says="You add up the losses of all texts and divide by the number of *batches*."),
+    Mistake(EPOCH, "training-mean",
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', ""), ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"),
+                  ("    for ids, mask, labels in learn:\n", "    losses = []\n    for ids, mask, labels in learn:\n"),
+                  ("        optimiser.step()\n", "        optimiser.step()\n        losses.append(loss.item())\n"),
+                  ("nats / total", "sum(losses) / len(losses)")),
+            title="the mean loss of the training batches",
+            says="Your second number is the mean over the batches that were *trained on*. It is asked for the test "
+                 "batches."),
+    Mistake(EPOCH, "in-training-mode", edit=("    model.eval()\n", ""), title="measured in training mode",
+            says="The model is asked in training mode: dropout would be on, and two calls would differ. Both numbers are "
+                 "to be measured in evaluation mode."),
+    Mistake(EPOCH, "trained-on-the-test",
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', "            loss = F.cross_entropy(logits, labels)\n            nats += loss.item() * "
+                   "len(labels)\n            optimiser.zero_grad()\n            loss.backward()\n            "
+                   "optimiser.step()\n"), ("with torch.no_grad():", "with torch.enable_grad():")),
+            title="trained on the test batches as well",
+            says="Your loop over the test batches takes steps too: the model learns from the texts by which it is judged. "
+                 "Measure there, and change nothing."),
+    Mistake(EPOCH, "probability",
+            edit=('F.cross_entropy(logits, labels, reduction="sum").item()',
+                  "-logits.softmax(dim=-1).gather(1, labels.unsqueeze(1)).sum().item()"),
+            title="no logarithm",
+            says="You average minus the probabilities of the right classes. The loss is minus their *logarithms*."),
+    Mistake(EPOCH, "swapped", edit=("return right / total, nats / total", "return nats / total, right / total"),
+            title="the two numbers the other way round",
+            says="The share comes first and the loss second; yours are the other way round."),
+    Same(EPOCH, "all-logits-first", instead="""
         model.train()
-        optimiser.zero_grad()
-        scores = model(ids, mask)
-        F.cross_entropy(scores, labels).backward()
-        optimiser.step()
-        return (scores.argmax(dim=-1) == labels).float().mean().item()
-    """, title="the share of right answers returned",
-            says="You return the share of right answers. The loss of the batch is asked for."),
-    Mistake(STEP, "called-without-a-mask", edit=("entropy(model(ids, mask)", "entropy(model(ids)"),
-            title="the model called without a mask",
-            says="The model is called as `model(ids, mask)`; yours gets the ids alone."),
-    Mistake(STEP, "squared-error",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.mse_loss(model(ids, mask).softmax(dim=-1), F.one_hot(labels, 3).float())"),
-            title="squared error instead of cross-entropy",
-            says="You compare probabilities by their squared difference. Cross-entropy is minus the logarithm of the "
-                 "right class's probability, and pulls hard where the model is sure and wrong."),
-    Mistake(STEP, "mode-left", edit=("    model.train()\n", ""), title="a model left in evaluation mode",
-            says="You take the model in whatever mode it comes. After an evaluation that is evaluation mode, and "
-                 "dropout would be off for the rest of the training. A training step says `model.train()`."),
-    Mistake(STEP, "evaluation-mode", edit=("model.train()", "model.eval()"), title="trained in evaluation mode",
-            says="You train in evaluation mode, with dropout off. `eval()` is for measuring."),
-    Mistake(STEP, "mask-ignored",
-            edit=("F.cross_entropy(model(ids, mask)", "F.cross_entropy(model(ids, torch.ones_like(mask))"),
-            title="the mask is not handed on",
-            says="Your model reads padding as if it were words: the batch's mask has to reach it."),
-    Mistake(STEP, "loss-afterwards",
-            edit=("return loss.item()", "return F.cross_entropy(model(ids, mask), labels).item()"),
-            title="the loss after the step",
-            says="You compute the loss once more after the step and return that. It costs a second pass and flatters: "
-                 "the model has just been fitted to this batch. Return the loss from before."),
-    Mistake(STEP, "own-guesses",
-            edit=("F.cross_entropy(model(ids, mask), labels)",
-                  "F.cross_entropy(model(ids, mask), model(ids, mask).argmax(dim=-1))"),
-            title="the model's own guesses as labels",
-            says="You hold the scores against what the model itself guesses. The labels are in the batch."),
-    Mistake(STEP, "uphill", edit=("loss.backward()", "(-loss).backward()"), title="a step uphill",
-            says="Your weights move the wrong way: the loss grows. Gradient descent wants the loss itself; the "
-                 "optimiser sees to the minus."),
-    Mistake(STEP, "graph-kept", edit=("return loss.item()", "return loss"), title="the loss returned with its graph",
-            says="You return the tensor, and with it the whole graph of the batch. A list of such losses, for a curve, "
-                 "keeps them all in memory. `.item()` makes a number of it."),
-    Same(STEP, "through-logarithms", instead="""
-        model.train(True)
-        model.zero_grad()
-        logs = torch.log_softmax(model(ids, mask), dim=1)
-        loss = -logs.gather(1, labels.unsqueeze(1)).mean()
-        loss.backward()
-        optimiser.step()
-        return float(loss)
-    """),
-    Same(STEP, "module", instead="""
-        scores = model.train()(ids, mask)
-        loss = nn.CrossEntropyLoss()(scores, F.one_hot(labels, scores.shape[-1]).float())
-        optimiser.zero_grad(set_to_none=False)
-        loss.backward()
-        optimiser.step()
-        return loss.detach().item()
-    """),
-    Same(STEP, "log-softmax-twice",
-         edit=("F.cross_entropy(model(ids, mask)", "F.cross_entropy(F.log_softmax(model(ids, mask), dim=-1)")),
-    Same(STEP, "autograd", instead="""
-        model.train()
-        weights = list(model.parameters())
-        loss = F.nll_loss(F.log_softmax(model(ids, mask), -1), labels)
-        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights)):
-            weight.grad = gradient
-        optimiser.step()
-        return loss.item()
-    """),
-    # ------------------------------------------------------------------------------------------- accuracy
-    Mistake(ACCURACY, "mean-of-means", instead="""
-        training = model.training
-        model.eval()
-        shares = []
-        with torch.no_grad():
-            for ids, mask, labels in batches:
-                shares.append((model(ids, mask).argmax(dim=-1) == labels).float().mean().item())
-        model.train(training)
-        return sum(shares) / len(shares)
-    """, title="the average of the batches' averages",
-            says="You average over batches. The last batch is shorter, and its texts count for more than the others'. "
-                 "Count right answers and texts over all batches, and divide once."),
-    Mistake(ACCURACY, "mode-as-it-comes", edit=(("    model.eval()\n", ""), ("    model.train(training)\n", "")),
-            title="evaluated in training mode",
-            says="You ask the model in whatever mode it is. In training mode dropout is on, and the number is too low "
-                 "and another one each time. Say `model.eval()` first."),
-    Mistake(ACCURACY, "in-training", edit=("model.eval()", "model.train()"), title="always evaluated in training mode",
-            says="You switch the model to training before you ask it: dropout is on, and the number is too low and "
-                 "another one each time. `eval()` is for measuring."),
-    Mistake(ACCURACY, "left-in-evaluation", edit=("    model.train(training)\n", ""),
-            title="the model left in evaluation mode",
-            says="After you the model is in evaluation mode, although it came in training. Whoever goes on training it "
-                 "has lost dropout without a word. Note the mode before, and put it back."),
-    Mistake(ACCURACY, "back-to-training", edit=("model.train(training)", "model.train()"),
-            title="the model always put into training mode",
-            says="Afterwards your model is in training mode, whatever it was before. Note the mode first, "
-                 "`model.training`, and put that back."),
-    Mistake(ACCURACY, "with-gradients", edit=("with torch.no_grad():", "if True:"),
-            title="gradients computed while measuring",
-            says="Every batch builds a graph that nobody will use, which costs memory and time: measure under "
-                 "`torch.no_grad()`."),
-    # published: what is reported for the test data is what a loop over the training data has left behind
-    Mistake(ACCURACY, "what-is-left", instead="""
-        training = model.training
+        for ids, mask, labels in learn:
+            optimiser.zero_grad()
+            F.cross_entropy(model(ids, mask), labels).backward()
+            optimiser.step()
         model.eval()
         with torch.no_grad():
-            for ids, mask, labels in batches:
-                guesses = model(ids, mask).argmax(dim=-1)
-        model.train(training)
-        return (guesses == labels).float().mean().item()
-    """, title="only what the loop has left behind",
-            says="Your number is computed after the loop, from the variables that it has left behind, and those belong "
-                 "to the last batch alone. Count inside the loop."),
-    Mistake(ACCURACY, "twice-through",
-            edit=(("right = total = 0", "right, total = 0, sum(len(labels) for _, _, labels in batches)"),
-                  ("            total += len(labels)\n", "")), title="the batches gone through twice",
-            says="You go through `batches` twice. When they come one by one, as from a generator, nothing is left the "
-                 "second time. Count texts and right answers in the same loop."),
-    Mistake(ACCURACY, "gradients-left-off",
-            edit=("    with torch.no_grad():\n", "    torch.set_grad_enabled(False)\n    if True:\n"),
-            title="gradients switched off for good",
-            says="You switch gradients off and never on again, so nothing can be trained after you. "
-                 "`with torch.no_grad():` switches them off for its own lines only."),
-    Mistake(ACCURACY, "first-batch-only",
-            edit=("            total += len(labels)\n", "            total += len(labels)\n            break\n"),
-            title="only the first batch",
-            says="You stop after the first batch. Does a `return` or a `break` stand inside the loop?"),
-    Mistake(ACCURACY, "divided-by-words", edit=("total += len(labels)", "total += mask.sum().item()"),
-            title="divided by the number of words",
-            says="You divide by the number of words in all texts. A text is right or wrong as a whole: divide by the "
-                 "number of texts."),
-    Mistake(ACCURACY, "divided-by-ids", edit=("total += len(labels)", "total += ids.numel()"),
-            title="divided by the number of ids",
-            says="You divide by the number of all ids, padding included. Divide by the number of texts."),
-    Mistake(ACCURACY, "loss", edit=("right += (guesses == labels).sum().item()",
-                                    "right += F.cross_entropy(model(ids, mask), labels).item() * len(labels)"),
-            title="a loss instead of the share",
-            says="You return a cross-entropy. The share of right answers is asked for."),
-    Mistake(ACCURACY, "called-without-a-mask", edit=("model(ids, mask).argmax", "model(ids).argmax"),
-            title="the model called without a mask",
-            says="The model is called as `model(ids, mask)`; yours gets the ids alone."),
-    Mistake(ACCURACY, "wrong-ones", edit=("guesses == labels", "guesses != labels"), title="the share of wrong answers",
-            says="You count the answers that are wrong."),
-    Mistake(ACCURACY, "count", edit=("return right / total", "return right"), title="a count instead of a share",
-            says="You return how many answers are right. Divide by how many there are."),
-    Mistake(ACCURACY, "percent", edit=("return right / total", "return 100 * right / total"),
-            title="per cent instead of a share",
-            says="You return per cent. A share is asked for, between 0 and 1."),
-    Mistake(ACCURACY, "batches-counted", edit=("total += len(labels)", "total += 1"),
-            title="divided by the number of batches",
-            says="You divide the right answers by the number of batches. Divide by the number of texts."),
-    Mistake(ACCURACY, "equal-batches", instead="""
-        training = model.training
-        model.eval()
-        right = count = 0
-        with torch.no_grad():
-            for place, (ids, mask, labels) in enumerate(batches):
-                size = len(labels) if place == 0 else size
-                right += (model(ids, mask).argmax(dim=-1) == labels).sum().item()
-                count += 1
-        model.train(training)
-        return right / (count * size)
-    """, title="every batch counted as full",
-            says="You divide by batches times the size of the first. The last batch is shorter."),
-    Mistake(ACCURACY, "lowest", edit=("argmax", "argmin"), title="the class with the lowest score",
-            says="You take the class with the lowest score. The highest is the model's guess."),
-    Mistake(ACCURACY, "over-the-batch", edit=("argmax(dim=-1)", "argmax(dim=0)[: 1]"),
-            title="the highest score over the batch",
-            says="Your argmax runs over the texts. Each text has its own guess: the class with the highest score, "
-                 "along the last axis."),
-    Equal(ACCURACY, "model(ids, mask).argmax(dim=-1)", "model(ids, mask).argmax(dim=1)",
-          why="the scores are (b, c): both are the last axis"),
-    Same(ACCURACY, "decorated", instead="""
-        @torch.inference_mode()
-        def counted():
-            pairs = [(int((model(i, m).argmax(1) == y).sum()), y.numel()) for i, m, y in batches]
-            return [sum(column) for column in zip(*pairs)]
-        was = model.training
-        try:
-            right, texts = counted() if not model.eval().training else (0, 1)
-        finally:
-            model.train(was)
-        return torch.tensor(right / texts)
+            logits = torch.cat([model(ids, mask) for ids, mask, _ in test])
+        labels = torch.cat([labels for _, _, labels in test])
+        return (logits.argmax(-1) == labels).float().mean().item(), F.cross_entropy(logits, labels).item()
     """),
-    Same(ACCURACY, "collected", instead="""
-        was = model.training
-        model.eval()
-        answers = []
-        with torch.inference_mode():
-            for ids, mask, labels in batches:
-                scores = model(ids, mask).softmax(-1)
-                answers += (scores.argmax(1) == labels).tolist()
-        model.train(was)
-        return sum(answers) / len(answers)
-    """),
-    Same(ACCURACY, "weighted", instead="""
-        was = model.training
-        model.train(False)
-        share = texts = 0.0
-        for ids, mask, labels in batches:
-            with torch.no_grad():
-                hits = (model(ids, mask).max(dim=-1).indices == labels).double().mean().item()
-            share += hits * len(labels)
-            texts += len(labels)
-        if was:
-            model.train()
-        return share / texts
-    """),
-    Same(ACCURACY, "concatenated", instead="""
-        mode = model.training
-        model.eval()
-        with torch.no_grad():
-            pairs = [(model(ids, mask).argmax(-1), labels) for ids, mask, labels in batches]
-        model.train(mode)
-        guesses, truth = (torch.cat(part) for part in zip(*pairs))
-        return (guesses == truth).double().mean()
-    """),
+    Same(EPOCH, "mean-times-length",
+         edit=((', reduction="sum").item()', ').item() * len(labels)'),)),
+    Equal(EPOCH, "logits.argmax(dim=-1)", "logits.argmax(dim=1)", "logits have two axes"),
 ]

@@ -14,17 +14,21 @@
 # %% [markdown]
 # # 9 · Write like the text you read
 #
-# Cover the rest of this sentence with your hand and guess the next lett. You knew it was an *e*. Somebody who has read enough English can guess most letters of it, and whoever can guess the next letter can also write: guess, put the guess down, guess again. This lesson builds
-# a model that does both, trains it on a quarter of a megabyte of prose in under a minute, measures in bits how well it guesses, and lets it write.
+# Cover the rest of this sentence with your hand and guess the next lett. You knew it was an *e*. A reader of English
+# can guess most of its letters, and a guesser can also write: guess a letter, append it, guess again. This lesson
+# builds a model that does both, trains it on a quarter of a megabyte of prose in about a minute, measures in bits how
+# well it guesses, lets it write, and asks what a larger one would gain.
 #
 # | | |
 # |---|---|
-# | **You will build** | batches of random slices, a transformer that predicts the next byte, three ways to draw from a prediction, the loop that writes, and a fair measurement |
-# | **You need** | lessons 5 and 7; that a cross-entropy is −log p of what came |
-# | **It takes** | about 90 minutes: eight exercises, 28 points |
-# | **It computes** | for under a minute in one cell, which you may stop; seconds everywhere else |
+# | **You will build** | batches of random slices, a transformer that predicts the next byte, two ways to draw from a prediction, the loop that writes, and a fair measurement |
+# | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb); that a cross-entropy is −log p of what came ([lesson 8](../08_classifier/08_classifier.ipynb)) |
+# | **It takes** | about 120 minutes: seven exercises, 25 points |
+# | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
-# The letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the vocabulary. Finished parts of earlier lessons: `Transformer` (lesson 7), `causal_mask` (lesson 5) and `PositionEmbedding` (lesson 6). The functions whose names begin with `finished_` are for one exercise near the end.
+# The letters are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n size
+# of the vocabulary. Finished parts of earlier lessons: `Transformer` (lesson 7), `causal_mask` (lesson 5) and
+# `PositionEmbedding` (lesson 6). The functions whose names begin with `finished_` are for the exercise that writes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import gzip
@@ -41,9 +45,11 @@ from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.data.datasets import generator_text
 from helpers.device import device
+from helpers.experiments import Experiment
 from helpers.lesson import in_exam, start
 from helpers.parts.blocks import Transformer
 from helpers.parts.generator import apply_temperature as finished_temperature
+from helpers.parts.generator import bits_per_byte
 from helpers.parts.generator import keep_top_k as finished_top_k
 from helpers.parts.generator import keep_top_p as finished_top_p
 from helpers.parts.masks import causal_mask
@@ -55,17 +61,22 @@ check = start("09_character_generator")
 # %% [markdown]
 # ## A text, and a question about every byte of it
 #
-# The text is the prose of Python's own reference manual: it comes with every Python, so it is on your machine already. We read it as **bytes**, numbers from 0 to 255. There is no vocabulary to build, n = 256, and any file would do.
+# The text is the prose of Python's own reference manual: it comes with every Python, so it is on your machine already.
+# We read it as **bytes**, numbers from 0 to 255. No vocabulary has to be built, n = 256, and any file would do.
 #
-# The first nineteen twentieths are for training. The last twentieth is **held out**: the model is never trained on it, and how well it guesses there is what counts.
+# The first nineteen twentieths are for training. The last twentieth is **[held
+# out](../../site/glossary.md#held-out-data)** (the field also says *validation*): the model is never trained on it, and
+# how well it guesses there is what counts.
 
-# %% tags=["show"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, i and s down to rare capitals and punctuation below a tenth of a percent."}}
+# %% tags=["show"]
 text, _ = generator_text(places="embedded")
 cut = len(text) * 19 // 20
 data = torch.tensor(list(text), dtype=torch.uint8)
 train, held_out = data[:cut], data[cut:]
+counts = torch.bincount(train, minlength=256)
 print(textwrap.fill(text[4000:4300].decode(errors="replace"), 88))
 
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, i and s down to rare capitals and punctuation below a tenth of a percent."}}
 def show(ids):
     """A row of bytes as text, a dot for each byte that is not printable."""
     return "".join(chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
@@ -74,7 +85,6 @@ def named(ids):
     """A name for each byte: ␣ the space, ¶ the end of a line, · what is not ASCII."""
     return ["␣" if i == 32 else "¶" if i == 10 else show([i]) for i in map(int, ids)]
 
-counts = torch.bincount(train, minlength=256)
 frequent = counts.argsort(descending=True)[:45]
 plt.figure(figsize=(6, 2.4))
 plt.bar(range(45), 100 * counts[frequent] / len(train), color=plots.COLOURS[0])
@@ -86,11 +96,13 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One bar for each of the 45 most frequent bytes, ␣ is the space and ¶ the end of a line. About one byte in six is a space. Even a guesser that sees nothing at all should not give each of 256 bytes the same chance.
+# **How to read it.** One bar for each of the 45 most frequent bytes, ␣ is the space and ¶ the end of a line. About one
+# byte in six is a space, so even a model that sees no context should not give each of 256 bytes the same probability.
 #
 # </div>
 #
-# A language model is **autoregressive**: it gives a probability to a whole text by giving one to each byte, in view of the bytes before it,
+# A language model is **[autoregressive](../../site/glossary.md#autoregressive)**: it gives a probability to a whole
+# text by giving one to each byte, in view of the bytes before it,
 #
 # $$p(x_0, \dots, x_{N-1}) \;=\; \prod_{i=0}^{N-1} p(x_i \mid x_0, \dots, x_{i-1}) .$$
 #
@@ -101,23 +113,28 @@ plt.show()
 # %% [markdown]
 # ## Random slices
 #
-# One step of training reads b slices of t bytes. Where they begin is drawn anew for each step. So after enough steps every byte has been asked for with many different amounts of text in front of it, and no two batches are alike.
+# One step of training reads b slices of t bytes. Where they begin is drawn anew for each step. So each byte is asked
+# for with many different amounts of text before it, and no two batches are alike.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `sample_batch`** &nbsp; ★☆☆ · 7 minutes · 2.5 points
 #
-# Draw slices from a text. Each place where a slice of t + 1 bytes can begin has the same chance, the first and the last one too.
+# Draw slices from a text. Each place where a slice of t + 1 bytes can begin has the same probability, the first and the
+# last one too.
 #
 # <details><summary>Hint 1: how many places there are</summary>
 #
-# A slice that begins at place s ends with byte s + t. The last byte of the data is number `len(data) - 1`. `torch.randint(high, size)` draws from 0 to high − 1, high left out.
+# A slice that begins at place s ends with byte s + t. The last byte of the data is number `len(data) - 1`.
+# `torch.randint(high, size)` draws from 0 to high − 1, high left out.
 #
 # </details>
 # <details><summary>Hint 2: all slices at once</summary>
 #
-# A column of starts plus a row of offsets is a table of places: (batch, 1) + (t + 1,) gives (batch, t + 1). Indexing the data with a table of places gives a table of bytes. What goes into an embedding, or into a cross-entropy as target, has to be int64: `.long()`.
+# A column of starts plus a row of offsets is a table of places: (batch, 1) + (t + 1,) gives (batch, t + 1). Indexing
+# the data with a table of places gives a table of bytes. What goes into an embedding, or into a cross-entropy as
+# target, has to be int64: `.long()`.
 #
 # </details>
 # </div>
@@ -145,65 +162,50 @@ for row in range(4):
     print(f"input  {show(inputs[row])}\ntarget {show(targets[row])}\n")
 
 # %% [markdown]
-# Read one pair downwards: under every letter stands the next one. These are forty questions, and thanks to the causal mask the model answers all of them in one pass.
+# Read one pair downwards: under every letter stands the next one. A row asks forty questions, and with a causal mask
+# the model answers all of them in one pass.
 
 # %% [markdown]
 # ## Bits
 #
-# PyTorch's cross-entropy is a mean of $-\ln p$, in **nats**. With the logarithm to base 2 it is in **bits**, and bits can be understood: one bit is one yes-or-no question. A model that gives each of 256 bytes the same chance needs 8 bits for a byte, which is what a byte on a disk takes.
+# PyTorch's cross-entropy is a mean of $-\ln p$, in **[nats](../../site/glossary.md#nats)**. With the logarithm to base
+# 2 it is in **bits**: one bit is one yes-or-no question. `bits_per_byte` divides by ln 2, which makes a loss [bits per
+# byte](../../site/glossary.md#bits-per-byte).
 #
 # $$\text{bits per byte} \;=\; -\frac1N \sum_{i=0}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}),
 # \qquad \log_2 p = \frac{\ln p}{\ln 2} .$$
 #
-# The unit does not depend on how a text is cut into tokens, on anybody's vocabulary, or on how long the text is. It is the currency of the whole lesson, so it gets a function.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `bits_per_byte`** &nbsp; ★☆☆ · 3 minutes · 2 points
-#
-# Turn a mean cross-entropy per byte, as PyTorch gives it, into bits per byte.
-#
-# <details><summary>Hint 1: more or less?</summary>
-#
-# The uniform model has $\ln 256 = 5.545$ nats and 8 bits. So the number gets larger.
-#
-# </details>
-# <details><summary>Hint 2: numbers and tensors</summary>
-#
-# The formula above holds for one loss and for a tensor of them. `math.log(2)` is $\ln 2$.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "bits_per_byte", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def bits_per_byte(loss_in_nats):
-    """Nats into bits. loss_in_nats: a number or a tensor, and so is what is returned."""
-    ### BEGIN SOLUTION
-    return loss_in_nats / math.log(2)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_bits_per_byte", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
-check(bits_per_byte)
+# The unit does not depend on how a text is cut into tokens, on a vocabulary, or on the length of the text. A model that
+# gives each of 256 bytes the same probability needs 8 bits for a byte, which is what a byte on a disk takes:
 
 # %% tags=["show", "nbval-check-output"]
-no_opinion = torch.zeros(1000, 256)
-anything = torch.randint(256, (1000,))
-bits = bits_per_byte(F.cross_entropy(no_opinion, anything)).item()
-print(f"a model without an opinion: {bits:.3f} bits per byte")
+class NoOpinion(nn.Module):
+    """A model for which every byte is as probable as any other."""
+
+    t_max = 64
+
+    def forward(self, ids):
+        return torch.zeros(*ids.shape, 256, device=ids.device)
+
+loss = F.cross_entropy(NoOpinion()(inputs).flatten(0, 1), targets.flatten())
+print(f"a model without an opinion: {loss:.3f} nats, {bits_per_byte(loss):.3f} bits per byte")
 
 # %% [markdown]
 # ## Landmarks
 #
-# Is 3 bits per byte good? A number alone does not say. Six reference points, from no knowledge to a good deal:
+# Is 3 bits per byte good? Six reference points, from no knowledge to a good deal:
 #
 # - **8 bits**: every byte is equally likely.
 # - **the alphabet**: only the bytes that occur at all, each equally likely: $\log_2$ of how many there are.
 # - **order 0**: each byte as often as it occurs. The entropy $-\sum_x p(x) \log_2 p(x)$ of the bars above.
 # - **order 1**: each byte as often as it follows the byte before it. The entropy of pairs, less that of single bytes.
-# - **gzip** and **xz**, two programs that make files smaller. Whoever can predict can compress: a model that needs B bits per byte, followed by an arithmetic coder (Witten, Neal and Cleary, 1987), makes a file of N bytes into one of about B·N bits. It works the other way round as well, so a compressor's rate can be held against a model.
+# - **gzip** and **xz**, two programs that compress files. A prediction can be turned into a compression: a model that
+#   needs B bits per byte, followed by an arithmetic coder ([Witten, Neal and Cleary,
+#   1987](https://doi.org/10.1145/214762.214771)), makes a file of N bytes into one of about B·N bits. So a compressor's
+#   rate can be compared with a model's bits.
 #
-# The programs may learn from the training part like everybody else. We let them pack it alone, then together with the held-out part, and count what was added.
+# The programs may learn from the training part too. We let them pack it alone, then together with the held-out part,
+# and count what was added.
 
 # %% tags=["show"]
 def entropy(counts):
@@ -227,35 +229,41 @@ for name, value in landmarks.items():
     print(f"{name:>22}  {value:.3f}")
 
 # %% [markdown]
-# The two entropies are those of the training part, so they flatter their models a little: a table of pairs would do worse on text that it was not counted on. Of the two programs, gzip looks back 32 kB at most (that limit is in its format), and xz at -9 over everything. The manual says many things several times, and xz remembers them. Keep that in mind when you
-# compare it with a model that sees a few dozen bytes.
+# The two entropies are those of the training part, so they flatter their models a little: a table of pairs would do
+# worse on text that it was not counted on. Of the two programs, gzip looks back 32 kB at most (a limit of its format),
+# and xz at -9 over everything. The manual repeats itself, and xz remembers it all; the model below sees a few dozen
+# bytes.
 
 # %% [markdown]
 # ## The model
 #
-# Everything it needs you have written already. Bytes become vectors, positions are added, a stack of blocks with a
-# causal mask mixes them, and a linear map turns each position into 256 **logits**, numbers from which a softmax makes
-# probabilities:
+# You have written all its parts already. Bytes become vectors, positions are added, a stack of blocks with a causal
+# mask mixes them, and a linear map turns each position into 256 **[logits](../../site/glossary.md#logits)**, numbers
+# from which a softmax makes probabilities:
 #
 # $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks} \;\to\; \text{logits } (b, t, n) .$$
 #
-# The logits at position i are about byte **i + 1**, and may depend on bytes 0 to i. With norm first, that is lesson 11's GPT-2 but for details.
+# The logits at position i are about byte **i + 1**, and may depend on bytes 0 to i.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `CharTransformer`** &nbsp; ★★☆ · 10 minutes · 4 points
+# **Exercise 2 · `CharTransformer`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Write the model from four parts, under these names, because they are the names of its weights: `tokens`, an `nn.Embedding`; `positions`, a `PositionEmbedding(t_max, e)`; `transformer`, a `Transformer(e, h, depth, pre_norm=True)`; `to_logits`, an `nn.Linear`. Keep `t_max` as an attribute: whoever generates needs it.
+# Write the model from four parts, under these names, because they are the names of its weights: `tokens`, an
+# `nn.Embedding`; `positions`, a `PositionEmbedding(t_max, e)`; `transformer`, a `Transformer(e, h, depth,
+# pre_norm=True)`; `to_logits`, an `nn.Linear`. Keep `t_max` as an attribute: the loop that writes needs it.
 #
 # <details><summary>Hint 1: what each part takes and gives</summary>
 #
-# `nn.Embedding(rows, width)` turns ids (b, t) into (b, t, width). `PositionEmbedding` takes (b, t, e) and gives it back with the positions added. `Transformer` takes x and a mask.
+# `nn.Embedding(rows, width)` turns ids (b, t) into (b, t, width). `PositionEmbedding` takes (b, t, e) and gives it back
+# with the positions added. `Transformer` takes x and a mask.
 #
 # </details>
 # <details><summary>Hint 2: the mask</summary>
 #
-# `causal_mask(t, device)` is (t, t), True where a position may look. t is the length of *these* windows, which can be shorter than t_max, and the device is that of the ids.
+# `causal_mask(t, device)` is (t, t), True where a position may look. t is the length of *these* windows, which can be
+# shorter than t_max, and the device is that of the ids.
 #
 # </details>
 # </div>
@@ -289,31 +297,75 @@ class CharTransformer(nn.Module):
 check(CharTransformer)
 
 # %% [markdown]
+# Does it really look only backwards? The leak map of [lesson 5](../05_masking/05_masking.ipynb) asks how fast output i
+# moves when input j does. Bytes cannot move by a little; the vectors behind the embedding can. So a
+# [hook](../../site/glossary.md#hook), a function that PyTorch calls whenever a layer is called, notes what `tokens`
+# returns, and the gradient is taken with respect to that. A gradient sees no jumps, so the second test of lesson 5
+# comes along: replace byte j by another one, and see whether any output before j changes.
+
+# %% tags=["show"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
+def leak_map(model, ids):
+    """(t, t): the largest slope of output i by the embedded byte j."""
+    kept = []
+    hook = model.tokens.register_forward_hook(lambda layer, given, x: kept.append(x))
+    logits = model(ids)    # (1, t, n)
+    hook.remove()
+    slopes = [torch.autograd.grad(logits[0, i, c], kept[0], retain_graph=True)[0]
+              for i in range(ids.shape[1]) for c in range(logits.shape[2])]
+    return torch.stack(slopes).abs().amax(dim=(1, 3)).view(*logits.shape[1:], -1).amax(dim=1)
+
+torch.manual_seed(0)
+fresh, ids = CharTransformer(16, 12, 3, 2, t_max=8).to(device()), torch.arange(8, device=device())[None]
+leak = leak_map(fresh, ids)
+plots.heat(leak, blank_zeros=True, row_label="output i", column_label="input j", bar=True,
+           ax=plt.subplots(figsize=(4.2, 3.6), layout="compressed")[1])
+plt.show()
+with torch.no_grad():
+    before = [(fresh(ids)[:, :j], fresh(ids + 8 * (torch.arange(8, device=device()) == j))[:, :j]) for j in range(8)]
+print("largest slope above the diagonal:", leak.triu(1).max().item())
+print("outputs that a later byte changes:", sum((a != b).any(-1).sum().item() for a, b in before))
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i, column j: how fast the logits at position i move with the vector of byte j. Hatched cells
+# are exactly zero. If a model of yours ever guesses too well, run these two tests first.
+#
+# </div>
+
+# %% [markdown]
 # ## Training, with a stop button
 #
 # The model is small: width 96, three blocks, windows of 64 bytes. The recipe is the usual one:
 #
-# - **AdamW**: Adam, which gives every weight a step size of its own, with weight decay (lesson 8).
-# - **A learning rate that climbs** for 50 steps and then falls along half a cosine: Adam's first steps rest on very few
-#   gradients, and the last ones are to settle.
-# - **Gradients cut at a norm of 1** (gradient clipping): a single odd batch is not to throw all weights far off.
+# - **[AdamW](../../site/glossary.md#adamw)** (lesson 8): Adam divides each weight's step by a running estimate of the
+#   size of its gradient, so that every weight moves at about the same pace. The W is weight decay: at each step every
+#   weight also shrinks by a small share of itself.
+# - **A learning rate that climbs** for 50 steps, because Adam's first estimates rest on very few gradients. Then it
+#   falls along half a cosine, because large steps would keep the weights from settling.
+# - **[Gradient clipping](../../site/glossary.md#gradient-clipping)** at a norm of 1: when all gradients together, as
+#   one long vector, are longer than 1, they are scaled down to that length. A single odd batch then cannot throw the
+#   weights far off.
 #
-# To look at the held-out part, one function is enough for the rest of the lesson. It lays windows over a text and returns what the model needed for **each byte of each window**.
+# To look at the held-out part, one function is enough for the rest of the lesson. It lays windows over a text and
+# returns what the model needed for **each byte of each window**.
 
 # %% tags=["show"]
 @torch.no_grad()
-def window_bits(model, data, t, every):
+def window_bits(model, data, t, every, temperature=1):
     """Bits for each prediction in windows that begin `every` bytes apart: (windows, t)."""
     model.eval()
     windows = data.unfold(0, t + 1, every).long()    # (windows, t + 1)
     bits = []
     for part in windows.to(device()).split(64):
-        logits = model(part[:, :-1]).transpose(1, 2)    # (64, n, t) for cross_entropy
+        logits = model(part[:, :-1]).transpose(1, 2) / temperature    # (64, n, t)
         bits.append(bits_per_byte(F.cross_entropy(logits, part[:, 1:], reduction="none")))
     return torch.cat(bits).cpu()
 
 # %% [markdown]
-# The next cell makes the model, the optimiser and two empty lists; the one after it trains. They are two cells for a reason. **Press the stop button** (■) whenever you like: model and curve stay as far as they have come, and every cell after it works with them. Run the training cell again, and it goes on where it stopped.
+# The next cell makes the model, the optimiser and two empty lists; the one after it trains. **Press the stop button**
+# (■) whenever you like: model and curve stay as far as they have come, and every cell after it works with them. Run the
+# training cell again, and it goes on where it stopped.
 
 # %% tags=["show"]
 torch.manual_seed(0)
@@ -327,26 +379,29 @@ def rate(step):
     """The learning rate: up to 0.005 in 50 steps, then down to 0."""
     return 0.005 * min((step + 1) / 50, 0.5 + 0.5 * math.cos(math.pi * step / steps))
 
+def train_step(model, optimiser, rate, batch):
+    """One step on a pair (inputs, targets). Returns the loss before it, in bits."""
+    inputs, targets = (part.to(device()) for part in batch)
+    loss = F.cross_entropy(model.train()(inputs).flatten(0, 1), targets.flatten())
+    optimiser.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimiser.param_groups[0]["lr"] = rate
+    optimiser.step()
+    return bits_per_byte(loss.item())
+
 print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 
 # %% tags=["show"]
 try:
     for step in progress(range(len(losses), steps), "training"):
-        model.train()
-        inputs, targets = (part.to(device()) for part in sample_batch(train, 16, t, chance))
-        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.param_groups[0]["lr"] = rate(step)
-        optimiser.step()
-        losses.append(bits_per_byte(loss.item()))
+        losses.append(train_step(model, optimiser, rate(step), sample_batch(train, 16, t, chance)))
         if step % 100 == 99:
             looks.append((step + 1, window_bits(model, held_out, t, t).mean().item()))
 except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts at 6, falls under order 0 (4.5) within some twenty steps and under order 1 (3.5) within two hundred, passes gzip (2.5) and ends near 1.7. The held-out curve follows it from above and ends near 2.1, above xz (2.0)."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts at 6, falls under order 0 (4.5) within some twenty steps and under order 1 (3.5) within two hundred, passes gzip (2.5) and ends near 1.7. The held-out curve follows it from above and ends near 2.1, above xz (2.0)."}}
 def learning_curve(series, landmarks, steps):
     ax = plt.subplots(figsize=(6, 4.4))[1]
     plots.curves(series, "step", "bits per byte", landmarks=landmarks, ax=ax)
@@ -373,40 +428,49 @@ if looks:
 #
 # **How to read it.** Bits for each byte against steps; one training point is the mean of 25 steps. The dashed lines are
 # the landmarks. The model's loss passes the landmarks in their order: the alphabet and order 0 within a few dozen
-# steps, then order 1, below which it guesses better than any table of pairs could, then gzip. Held out, it beats gzip
-# and not xz, which remembers the whole training part where the model sees 64 bytes. The gap between the curves is what
-# it has learned about the training part that does not carry over.
+# steps, then order 1, below which it guesses better than any table of pairs could, then gzip.
 #
 # </div>
 #
-# The whole training part is about 244,000 bytes, and 1,400 batches of 16 · 64 bytes are 1.4 million: the model has seen everything some six times.
+# Held out, it beats gzip and not xz, which remembers the whole training part where the model sees 64 bytes. The gap
+# between the curves is what the model has learned about the training part that does not carry over.
+#
+# The training part has about 244,000 bytes, and 1,400 batches of 16 · 64 bytes are 1.4 million: the model has seen
+# everything some six times.
 
 # %% [markdown]
 # ## Drawing the next byte
 #
-# The model gives logits. Softmax makes them probabilities, and one byte has to be picked. Always the most probable one? That is called **greedy**, and it does not write well, as you will see. Draw by the probabilities? Then once in a while something improbable comes up, and a byte that should never stand there is an odd context for all that follow.
+# The model gives logits. Softmax makes them probabilities, and one byte has to be picked. Always the most probable one?
+# That is called **[greedy](../../site/glossary.md#greedy-decoding)**. Draw by the probabilities? Then once in a while
+# something improbable comes up, and it is an odd context for all that follows.
 #
-# The oldest dial between the two is the **temperature** $T$. Divide the logits by it before the softmax:
+# The oldest setting between the two is the **[temperature](../../site/glossary.md#temperature)** $T$. Divide the logits
+# by it before the softmax:
 #
 # $$p_T(x) \;=\; \frac{\exp(z_x / T)}{\sum_{x'} \exp(z_{x'} / T)} .$$
 #
-# $T = 1$ changes nothing. Below 1 differences grow, and the probable becomes more so; above 1 they shrink. As $T \to 0$ all the probability goes to the largest logit, and so 0 stands for greedy, though nobody can divide by it.
+# $T = 1$ changes nothing. Below 1 differences grow, and the probable becomes more so; above 1 they shrink. As $T \to 0$
+# all the probability goes to the largest logit, so 0 stands for greedy, although one cannot divide by it.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `apply_temperature`** &nbsp; ★☆☆ · 6 minutes · 3 points
+# **Exercise 3 · `apply_temperature`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
-# Return new logits. At temperature 0, the largest of each row stays finite and all others are −∞, however close they come to it. A negative temperature is a `ValueError`.
+# Return new logits. At temperature 0, the largest of each row stays finite and all others are −∞, however close they
+# come to it. A negative temperature is a `ValueError`.
 #
 # <details><summary>Hint 1: three cases</summary>
 #
-# Below 0, at 0, above 0. The last one is a single division, which makes a new tensor; `/=` would write into the caller's.
+# Below 0, at 0, above 0. The last one is a single division, which makes a new tensor; `/=` would write into the
+# caller's.
 #
 # </details>
 # <details><summary>Hint 2: greedy</summary>
 #
-# `argmax(dim=-1, keepdim=True)` says where the largest of each row is. Start from a tensor like the logits that is full of `-torch.inf`, and put a finite number there with `scatter`.
+# `argmax(dim=-1, keepdim=True)` says where the largest of each row is. Start from a tensor like the logits that is full
+# of `-torch.inf`, and put a finite number there with `scatter`.
 #
 # </details>
 # </div>
@@ -450,57 +514,24 @@ for T in (0.5, 1, 2):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** What may follow "returns the value of the f": the ten bytes that the model holds most probable, in the same order in all panels. From left to right the temperature rises and the bars even out. Read the printed lines too: what the ten leave over is shared by 246 bytes, each of them improbable, and together they are drawn quite often when it is hot.
+# **How to read it.** What may follow "returns the value of the f": the ten bytes that the model holds most probable, in
+# the same order in all panels. From left to right the temperature rises and the bars even out. What the ten leave over
+# is shared by 246 bytes, each improbable by itself; at T = 2 one of them is drawn about every seventh time.
 #
 # </div>
 
 # %% [markdown]
 # ## Cutting off the tail
 #
-# That is the trouble with drawing: a long tail of bytes, none of which fits, and all of which together come up. So leave the tail out before you draw. **Top-k** (Fan, Lewis and Dauphin, 2018) keeps the k largest logits and sets all others to −∞.
+# So drawing has a long tail of bytes that do not fit, each rare and all together not. Leave the tail out before you
+# draw. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
+# 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
-# One question has to be settled. When several logits tie at the border, which stay? A rule that depends on the order in the vocabulary would be odd, so **all that tie with the k-th stay**, and it may be more than k.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 5 · `keep_top_k`** &nbsp; ★★☆ · 8 minutes · 3 points
-#
-# Keep the k largest of each row, each logit as it is and in its place. With k = n or more, nothing changes.
-#
-# <details><summary>Hint 1: a threshold instead of places</summary>
-#
-# Whoever collects the *places* of the k largest has to choose among ties. Find the k-th largest *value* of each row instead, and compare.
-#
-# </details>
-# <details><summary>Hint 2: shapes</summary>
-#
-# `logits.topk(k, dim=-1).values` is (..., k), in falling order; its last column with the axis kept, `[..., -1:]`, broadcasts against the logits. `topk` does not like a k that is larger than n.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "keep_top_k", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def keep_top_k(logits, k):
-    """The k largest logits of each row, and whatever ties with the k-th; −∞ for all others.
-
-    logits: (..., n). k: at least 1. Returns (..., n).
-    """
-    ### BEGIN SOLUTION
-    k = min(k, logits.shape[-1])
-    lowest = logits.topk(k, dim=-1).values[..., -1:]    # (..., 1)
-    return logits.masked_fill(logits < lowest, -torch.inf)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_keep_top_k", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(keep_top_k)
-
-# %% [markdown]
 # But how large should k be? In the middle of a word there is often only one way to go on; at its beginning there are
-# dozens. One k for both is too many here or too few there. **Top-p**, or nucleus sampling (Holtzman et al., 2020,
-# section 3.1), lets the model decide: rank the tokens by probability, and keep the **fewest** whose probabilities add
-# up to p **or more**. The rest becomes −∞. (Where tokens tie at the border, the fewest cannot mean all of them: which
-# of them stays is left to the sort.)
+# dozens. One k for both is too many here or too few there. **[Top-p](../../site/glossary.md#top-p-sampling)**, or
+# nucleus sampling ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), section 3.1), lets the model decide: rank
+# the tokens by probability, and keep the **fewest** whose probabilities add up to p **or more**. The rest becomes −∞.
+# (Where tokens tie at the border, which of them stays is left to the sort.)
 #
 # On paper, with p = 0.8:
 #
@@ -509,23 +540,28 @@ check(keep_top_k)
 # | sum up to here | 0.45 | 0.75 | **0.90** | 0.96 | 1.00 |
 # | stays? | yes | yes | **yes** | no | no |
 #
-# The third one crosses the line, and it stays: without it there would be only 0.75. So the first stays always, however small p is.
+# The third one crosses the line, and it stays: without it there would be only 0.75. So the first always stays, however
+# small p is.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `keep_top_p`** &nbsp; ★★★ · 12 minutes · 4 points
+# **Exercise 4 · `keep_top_p`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Keep the nucleus of each row. Each of its logits stays as it is and in its place; only those outside become −∞. Where equal logits stand at the border, some of them may stay or all: both are right.
+# Keep the nucleus of each row. Each of its logits stays as it is and in its place; only those outside become −∞. Where
+# equal logits stand at the border, some of them may stay or all: both are right.
 #
 # <details><summary>Hint 1: which sum to look at</summary>
 #
-# A token is dropped when those *before* it in the ranking have p together already. The sum before a token is the sum up to it, `cumsum`, less its own probability.
+# A token is dropped when those *before* it in the ranking have p together already. The sum before a token is the sum up
+# to it, `cumsum`, less its own probability.
 #
 # </details>
 # <details><summary>Hint 2: back into the old order</summary>
 #
-# `logits.sort(dim=-1, descending=True)` returns the sorted values and `order`: entry r is the place from which rank r came. To carry a row of decisions from ranks back to places, use `scatter(-1, order, decisions)` on a tensor of booleans. `gather` goes the other way.
+# `logits.sort(dim=-1, descending=True)` returns the sorted values and `order`: entry r is the place from which rank r
+# came. To carry a row of decisions from ranks back to places, use `scatter(-1, order, decisions)` on a tensor of
+# booleans. `gather` goes the other way.
 #
 # </details>
 # </div>
@@ -547,7 +583,7 @@ def keep_top_p(logits, p):
 # %% nbgrader={"grade": true, "grade_id": "check_keep_top_p", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(keep_top_p)
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 print(f"{'after':>34}   kept at p = 0.9")
 for prompt in ("the value of the expres", "the value of the expression ",
                "If the name of the obj", "If the name of the object is ", "The "):
@@ -556,32 +592,54 @@ for prompt in ("the value of the expres", "the value of the expression ",
     print(f"{prompt!r:>34}   {len(order):>2}: {show(order)[:30]}")
 
 # %% [markdown]
-# The nucleus breathes: a byte or two inside a word that can only be one word, many at a place where anything may begin. No k does that.
+# The nucleus changes its size: one byte inside a word that can only be one word, more than a dozen where a new word
+# begins. No single k does that.
 
 # %% [markdown]
 # ## Writing
 #
-# Now the loop. Give the model the text so far, take the logits **of the last position** (the others are about bytes that are there already), treat them, draw, append, again. Three things to watch:
+# In training the text is known, and every position is asked at once. In writing there is only what has been written.
+
+# %% tags=["show"]
+plots.diagrams.teaching_and_writing()
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# - The model has positions for `model.t_max` bytes and no more. The text grows beyond; what goes in is its **last** `t_max` bytes.
-# - A model that drops things in training must not do so here: evaluation mode, and afterwards back to whatever mode it was in.
+# **How to read it.** Above: the true text goes in once, and each position has its own target, the byte after it.
+# Feeding the true text, whatever the model would have written, is called **[teacher
+# forcing](../../site/glossary.md#teacher-forcing)**. Below: one pass for each byte, and each drawn byte (orange) is
+# part of what is read next.
+#
+# </div>
+#
+# Now the loop. Give the model the text so far, take the logits **of the last position** (the others are about bytes
+# that are there already), apply temperature and filters, draw, append, repeat. Three rules:
+#
+# - The model has positions for `model.t_max` bytes and no more. The text grows beyond; what goes in is its **last**
+#   `t_max` bytes.
+# - A model with dropout must not drop anything here: evaluation mode, and afterwards back to the mode it was in.
 # - What comes back is what was drawn, without the prompt.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `generate`** &nbsp; ★★★ · 14 minutes · 5.5 points
+# **Exercise 5 · `generate`** &nbsp; ★★★ · 14 minutes · 5.5 points
 #
-# Write the loop. Temperature first, then top-k, then top-p, each of them finished for you: `finished_temperature(logits, temperature)`, `finished_top_k(logits, k)`, `finished_top_p(logits, p)`. A `top_k` or `top_p` of None leaves that filter out.
+# Write the loop. Temperature first, then top-k, then top-p, each finished for you: `finished_temperature(logits,
+# temperature)`, `finished_top_k(logits, k)`, `finished_top_p(logits, p)`. A `top_k` or `top_p` of None leaves that
+# filter out.
 #
-# <details><summary>Hint 1: one turn of the loop</summary>
+# <details><summary>Hint 1: one round of the loop</summary>
 #
-# `tokens[:, -model.t_max:]` is the window, (b, at most t_max). The model returns (b, t, n), and position −1 leaves (b, n).
+# `tokens[:, -model.t_max:]` is the window, (b, at most t_max). The model returns (b, t, n), and position −1 leaves (b,
+# n).
 #
 # </details>
 # <details><summary>Hint 2: drawing and appending</summary>
 #
-# `torch.multinomial(probabilities, 1, generator=generator)` draws one index a row: (b, 1). `torch.cat` along dim 1 puts it at the end. At the end, cut off as many columns as the prompt had.
+# `torch.multinomial(probabilities, 1, generator=generator)` draws one index a row: (b, 1). `torch.cat` along dim 1 puts
+# it at the end. At the end, cut off as many columns as the prompt had.
 #
 # </details>
 # </div>
@@ -615,34 +673,63 @@ def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, gene
 # %% nbgrader={"grade": true, "grade_id": "check_generate", "locked": true, "points": 5.5, "schema_version": 3, "solution": false, "task": false}
 check(generate)
 
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `greedy_text`** &nbsp; 1 minute · no points
+#
+# Temperature 0 takes the most probable byte at each step, and never draws. It continues *The value of* for 400 bytes.
+# What comes out?
+#
+# - **A.** The model's most fluent text: no improbable byte can spoil it.
+# - **B.** A phrase that is repeated until the 400 bytes are over.
+# - **C.** Words from all over the manual, each the most frequent one at its place, with no grammar between them.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "greedy_text", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+greedy_text = "B"
+### STUDENT GETS
+# greedy_text = ...    # "A", "B" or "C"
+### END SOLUTION
+
 # %% tags=["show"]
 def written(prompt, count=20 if in_exam() else 400, **options):
     chance = torch.Generator(device()).manual_seed(1)
     ids = generate(model, as_ids(prompt), count, generator=chance, **options)
-    whole = prompt + bytes(ids[0].tolist()).decode(errors="replace")
-    return "\n".join(textwrap.fill(line, 88) for line in whole.split("\n"))
+    return prompt + bytes(ids[0].tolist()).decode(errors="replace")
+
+def repeated(text, run=20):
+    """The share of runs of so many characters that have stood in the text before."""
+    runs = [text[k:k + run] for k in range(len(text) - run + 1)]
+    return 1 - len(set(runs)) / len(runs)
 
 ways = {"greedy": {"temperature": 0}, "T = 0.5": {"temperature": 0.5},
         "T = 0.8": {"temperature": 0.8}, "p = 0.9": {"top_p": 0.9},
         "T = 1.5": {"temperature": 1.5}}
 for way, options in ways.items():
-    print(f"----- {way}\n{written('The value of ', **options)}\n")
+    story = written("The value of ", **options)
+    print(f"----- {way} ({repeated(story):.0%} of it has been said before)")
+    print("\n".join(textwrap.fill(line, 88) for line in story.split("\n")) + "\n")
+
+# %% nbgrader={"grade": true, "grade_id": "check_greedy_text", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("greedy_text", greedy_text)
 
 # %% [markdown]
-# As run, nothing chosen and nothing mended: the same prompt five times, one seed. **Greedy** repeats itself, as large
-# models do too; the most probable way on from a repetition is to repeat (Holtzman et al., 2020, figure 4, watch the
-# probability rise with each repetition). At **T = 0.5** you read words and half-sentences of the manual, in its tone,
-# that mean nothing. At 0.8 more is tried, and more of the words are no words. **T = 1.5** is what the tail sounds like.
+# The texts are as drawn, with one seed; the share counts runs of 20 characters that occur earlier in the same text.
+# **Greedy** repeats itself, as large models do too: the most probable way on from a repetition is to repeat ([Holtzman
+# et al., 2020](https://arxiv.org/abs/1904.09751), figure 4, show the probability rising with each round). At **T =
+# 0.5** you read words and half-sentences in the tone of the manual. At 0.8 more is tried, and fewer of the words are
+# words. **T = 1.5** is what the tail sounds like.
 #
-# A minute before, this model did not know what a space was. It was given bytes and nothing else; the words it has found
-# by itself.
+# The model was given bytes and nothing else; it has found the words by itself.
 
 # %% [markdown]
 # ## Where the bits go
 #
-# A mean hides things. What did each byte of a held-out passage cost, when the model saw the 64 bytes before it?
+# What did each byte of a held-out passage cost, when the model saw the 64 bytes before it?
 
-# %% tags=["show"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of 56 characters, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of 56 characters, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
 passage = held_out[1000:1000 + t + 448]
 surprise = window_bits(model, passage, t, 1)[:, -1]    # each window's last byte
 plots.surprise(bytes(passage[t:].tolist()), surprise)
@@ -656,14 +743,14 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 #
 # **How to read it.** The darker, the more the byte surprised the model; ¶ is the end of a line. Words begin dark and
 # end light: once the first letters are there, the rest is spelling. The printed line says the same in two numbers: the
-# first letter of a word costs more than twice as many bits as the other bytes do on average, and these are not free
-# either.
+# first letter of a word costs more than twice as many bits as the other bytes do on average.
 #
 # </div>
 #
-# And how much does it help to see more? Lay windows over the beginning of the held-out part, one byte apart, and average over them at each position of the window separately.
+# And how much does it help to see more? Lay windows over the beginning of the held-out part, one byte apart, and
+# average at each position of the window separately.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against position in the window, from 1 to 64. The curve starts at 3.6, falls steeply to 2.1 over the first four or five positions, and hardly at all from there on; a dashed line marks its mean."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the window, from 1 to 64. The curve starts at 3.6, falls steeply to 2.1 over the first four or five positions, and hardly at all from there on; a dashed line marks its mean."}}
 by_position = window_bits(model, held_out[:4300], t, 1).mean(dim=0)    # (t,)
 mean = by_position.mean().item()
 line = {"": (range(1, t + 1), by_position)}
@@ -676,35 +763,132 @@ print(f"first position {by_position[0]:.2f}, mean {mean:.2f}, "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: what comes after a single byte, where nobody can do much better than order 1. Right: after 64 bytes. The first four or five bytes of context help most; after that the curve is nearly level. A model that has learned for a minute uses little more than the word that it is in the middle of. The dashed mean, over all positions as
-# in our learning curve, lies above most of the curve: the short contexts at the left pull it up.
+# **How to read it.** Left: the loss after a single byte. Right: after 64 bytes. The first four or five bytes of context
+# help most; after that the curve is nearly level: a model that has learned for a minute uses little more than the word
+# it is in. The dashed mean is pulled up by the short contexts at the left.
 #
 # </div>
 
 # %% [markdown]
+# <div class="card">
+#
+# **Prediction · `sharpened_bits`** &nbsp; 1 minute · no points
+#
+# Samples at T = 0.5 look better than samples at T = 1. The held-out bits are those at T = 1. What happens to them when
+# all logits are divided by 0.5 first?
+#
+# - **A.** They get lower: better samples come from better predictions.
+# - **B.** They stay about the same, within 0.05: the ranking of the bytes does not change.
+# - **C.** They get higher.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "sharpened_bits", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+sharpened_bits = "C"
+### STUDENT GETS
+# sharpened_bits = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+for T in (0.5, 0.8, 1, 1.25, 2):
+    print(f"T = {T:g}: {window_bits(model, held_out, t, t, T).mean():.3f} bits per byte")
+
+# %% nbgrader={"grade": true, "grade_id": "check_sharpened_bits", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("sharpened_bits", sharpened_bits)
+
+# %% [markdown]
+# The loss rewards probabilities that are *true*: a byte that comes 10 % of the time should get 10 %. A trained model is
+# about right at T = 1. Dividing by 0.5 squares the ratios of the probabilities: where the model was right with 0.6 it
+# gains a little, and a byte that had 0.01 and came costs nearly twice as much. Good samples and good predictions are
+# two questions.
+
+# %% [markdown]
 # ## A fair measurement
 #
-# So "bits per byte on the held-out part" is not one number. Cut it into windows that do not overlap, and the first byte of every window is guessed from nothing, although the bytes before it are known: they stand in the window before. Such a measurement **overestimates** what the model needs.
+# "Bits per byte on the held-out part" is not one number. It depends on what each byte was predicted from. The cheap way
+# cuts the text into windows that do not overlap, as `window_bits` did for the learning curve.
+
+# %% [markdown]
+# <div class="card">
 #
-# The fair way gives each byte its full context. Slide the window by **one** byte at a time, and of each window count only the **last** prediction. At the beginning of the text, where there are not yet t bytes, take what there is. Byte i is predicted from bytes $\max(0, i - t)$ to $i - 1$; the very first has nothing before it, and is not counted:
+# **Exercise 6 · `bits_of_windows`** &nbsp; ★★☆ · 6 minutes · 2 points · mend
+#
+# A function like this one is in circulation, in the evaluation of a character model. It runs, and of two models it
+# gives the better one the lower number. What it returns is not what its docstring promises. Find out why, and mend it.
+#
+# <details><summary>Hint 1: a model whose number you know</summary>
+#
+# `NoOpinion()` needs 8 bits for each byte, whatever the text. Try the function on it, with texts of several lengths and
+# with several t, in a cell of your own. It takes any tensor of bytes: `torch.arange(1281) % 256`.
+#
+# </details>
+# <details><summary>Hint 2: how many</summary>
+#
+# Each window predicts t bytes. The very first byte of the text is not predicted by any window, nor are the bytes at the
+# end that do not fill one.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "bits_of_windows", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@torch.no_grad()
+def bits_of_windows(model, data, t):
+    """Bits per byte, in windows that do not overlap: the mean over all predictions.
+
+    model: maps ids (b, t) to logits (b, t, n). data: (length,), bytes, at least t + 1.
+    A window predicts t bytes; bytes at the end that fill no window are left out.
+    """
+    ### BEGIN SOLUTION
+    bits, count = 0.0, 0
+    for window in data.long().unfold(0, t + 1, t):
+        logits = model(window[None, :-1])[0]    # (t, n)
+        nats = F.cross_entropy(logits, window[1:], reduction="sum")
+        bits += nats.item() / math.log(2)
+        count += t
+    return bits / count
+    ### STUDENT GETS
+    # bits = 0.0
+    # for window in data.long().unfold(0, t + 1, t):
+    #     logits = model(window[None, :-1])[0]    # (t, n)
+    #     nats = F.cross_entropy(logits, window[1:], reduction="sum")
+    #     bits += nats.item() / math.log(2)
+    # return bits
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_bits_of_windows", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(bits_of_windows)
+
+# %% [markdown]
+# Where runs are compared on one text only, a number that is too large by a factor ranks them correctly all the same. So
+# ask of every measurement what it should say of a model that knows nothing.
+#
+# And windows that do not overlap **overestimate** what the model needs: the first byte of each is guessed from a single
+# byte, although all bytes before it are known.
+#
+# The fair way gives each byte its full context. Slide the window by **one** byte at a time, and of each window count
+# only the **last** prediction. At the beginning of the text, where there are not yet t bytes, take what there is. Byte
+# i is predicted from bytes $\max(0, i - t)$ to $i - 1$; the very first has nothing before it, and is not counted:
 #
 # $$\text{bits} \;=\; -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p\big(x_i \mid x_{\max(0,\, i-t)}, \dots, x_{i-1}\big) .$$
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 8 · `sliding_window_bits`** &nbsp; ★★★ · 11 minutes · 4 points
+# **Exercise 7 · `sliding_window_bits`** &nbsp; ★★★ · 11 minutes · 4 points
 #
-# Compute this number. One window after the other is right and slow; try to hand the model many windows at once.
+# Compute this number. One window after the other is right and slow; try to give the model many windows at once.
 #
 # <details><summary>Hint 1: two parts</summary>
 #
-# The first window predicts bytes 1 to t, and all of its predictions count. Every further window starts one byte later, and only its last one counts. A text of t + 1 bytes or less is all first window.
+# The first window predicts bytes 1 to t, and all of its predictions count. Every further window starts one byte later,
+# and only its last one counts. A text of t + 1 bytes or less is all first window.
 #
 # </details>
 # <details><summary>Hint 2: all windows at once</summary>
 #
-# `data.unfold(0, t + 1, 1)` is (windows, t + 1): input and target of each window, one byte apart, without a copy. `.split(64)` hands them out in batches. `F.cross_entropy(..., reduction="sum")` adds up; divide once, at the end, by how many bytes were predicted.
+# `data.unfold(0, t + 1, 1)` is (windows, t + 1): input and target of each window, one byte apart, without a copy.
+# `.split(64)` hands them out in batches. `F.cross_entropy(..., reduction="sum")` adds up; divide once, at the end, by
+# how many bytes were predicted.
 #
 # </details>
 # </div>
@@ -744,62 +928,159 @@ print(f"windows that do not overlap: {apart:.3f} bits per byte, {cost[0]:,} posi
 print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
-# The same model, the same bytes, and the fair number is the lower one. By little here, where only the first few bytes
-# of a window suffer; a better model loses more by the cutting (1.75 against 1.66 bits in the recorded run below). The
-# price is in the last column: t times the work, because each window computes t predictions and keeps one. The usual
-# bargain is a stride in between, a quarter of the window, say: then every byte sees at least three quarters of it. That
-# nearly all of the work is thrown away at each step, and that the context ends at t whatever one does, are the
-# complaints with which Transformer-XL begins (Dai et al., 2019, section 1).
+# The same model, the same bytes, and the fair number is the lower one. The difference is small here, where only the
+# first few bytes of a window suffer; a better model loses more by the cutting (1.75 against 1.66 bits in the recorded
+# run below). The price is in the last column: t times the work, because each window computes t predictions and keeps
+# one. The usual compromise is a stride in between: with a quarter of the window, every byte sees at least three
+# quarters of it. That nearly all of the work is thrown away at each step, and that the context ends at t whatever one
+# does, are the complaints with which Transformer-XL begins ([Dai et al., 2019](https://arxiv.org/abs/1901.02860),
+# section 1; lesson 15).
 
 # %% [markdown]
-# ## Spot the bug
+# ## What would a larger model gain?
 #
-# Code like these two functions is in circulation. Both run. Below, they are tried on a model without an opinion, for
-# which you know what should come out. What is wrong in each?
+# Before one trains a large model one trains small ones. Below are three widths, e = 8, 16 and 32, two blocks each, and
+# two seeds for each, because a single run could be luck. Everything else is the same: 300 steps on the same text, with
+# windows of 32 bytes. P is the number of parameters in the blocks; the tables are left out, as in [Kaplan et al.
+# (2020)](https://arxiv.org/abs/2001.08361). Their observation, over seven powers of ten: the loss falls with P as a
+# power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes are logarithmic.
 
-# %% tags=["show", "nbval-check-output"]
-class NoOpinion(nn.Module):
-    t_max = 64
+# %% tags=["show"]
+def trained_at(e, seed, steps=2 if in_exam() else 300):
+    """(parameters in the blocks, held-out bits) of a small model of width e."""
+    torch.manual_seed(seed)
+    small = CharTransformer(256, e, max(1, e // 16), 2, t_max=32).to(device())
+    adam = torch.optim.AdamW(small.parameters(), betas=(0.9, 0.98), weight_decay=0.05)
+    chance = torch.Generator().manual_seed(seed)
+    for step in range(steps):
+        rate = 0.005 * min((step + 1) / 30, 0.5 + 0.5 * math.cos(math.pi * step / steps))
+        train_step(small, adam, rate, sample_batch(train, 16, 32, chance))
+    inside = sum(p.numel() for p in small.transformer.parameters())
+    return inside, window_bits(small, held_out, 32, 32).mean().item()
 
-    def forward(self, ids):
-        return torch.zeros(*ids.shape, 256, device=ids.device)
+runs = [trained_at(e, seed) for e, seed in progress([(e, k) for e in (8, 16, 32) for k in (0, 1)], "training")]
+for P, bits in runs:
+    print(f"P = {P:>6,}: {bits:.3f} bits per byte")
 
-def compression(model, data, t):
-    bits = 0.0
-    for window in data.unfold(0, t + 1, t):
-        logits = model(window[None, :-1])[0]
-        nats = F.cross_entropy(logits, window[1:].long(), reduction="sum")
-        bits += nats.item() / math.log(2)
-    return bits
+# %% tags=["show"]
+def power_law(runs):
+    """The straight line through (log P, log bits): bits as a function of P, and its slope."""
+    x, y = torch.tensor(runs, dtype=torch.float64).log().T
+    slope = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
 
-def sample_sequence(model, seed, count, max_context, temperature=0.5):
-    sequence = seed.clone()
-    for _ in range(count):
-        logits = model(sequence[None, -max_context:])[0, -1]
-        drawn = torch.multinomial((logits / temperature).softmax(dim=-1), 1)
-        sequence = torch.cat([sequence, drawn])
-    return seed
+    def law(P):
+        return (y.mean() + slope * (math.log(P) - x.mean())).exp().item()
 
-data_again = torch.arange(1281) % 256
-print(f"bits per byte: {compression(NoOpinion(), data_again, 64):.0f}")
-seed = torch.tensor(list(b"In the beginning"))
-print("sample:", show(sample_sequence(NoOpinion(), seed, 100, 64)))
+    return law, slope.item()
+
+law, slope = power_law(runs)
+print(f"the bits go with P to the power {slope:.3f}")
 
 # %% [markdown]
-# <details><summary>The answer, once you have one</summary>
+# <div class="card">
 #
-# `compression` adds up the bits of all bytes and never divides by how many there were. 10,240 bits is the size of the text, 1,280 bytes of 8 bits; as bits *per byte* it is 1,280 times too much. The slip hides when one compares runs on the same text only, and comes to light as soon as one asks what the number should be for a model that knows nothing.
+# **Prediction · `fourth_size`** &nbsp; 3 minutes · no points
 #
-# `sample_sequence` draws a hundred bytes, appends them to `sequence`, and returns `seed`: the prompt. Such a function usually prints each byte as it comes, so everything looks well on the screen, and whoever uses what it *returns* gets back what they put in. Cropping and drawing are right.
+# The fourth model has e = 64, so P = 99,712. Use `law(99712)` in a cell of your own, look at the three pairs of numbers
+# again, and commit. How many bits will it need?
 #
-# </details>
+# - **A.** Above 3.6: with so little text and so few steps, a larger model gains almost nothing.
+# - **B.** Between 3.3 and 3.6, near the line.
+# - **C.** Below 3.3: it gains more than the line says.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "fourth_size", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+fourth_size = "B"
+### STUDENT GETS
+# fourth_size = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the number of parameters in the blocks, both axes logarithmic. Three pairs of points fall from 4.3 to 3.7 close to a straight dashed line. A fourth pair, at about a hundred thousand parameters, lies near 3.4, slightly above the line's end."}}
+fourth = [trained_at(64, seed) for seed in progress((0, 1), "training")]
+sizes = sorted({P for P, _ in runs + fourth})
+ax = plt.subplots(figsize=(6, 3.4))[1]
+ax.plot(sizes, [law(P) for P in sizes], color="#555555", linestyle=(0, (4, 2)), label="line through three sizes")
+ax.plot(*zip(*runs), "o", color=plots.COLOURS[0], label="two runs of each size")
+ax.plot(*zip(*fourth), "s", color=plots.COLOURS[1], label="the fourth size")
+ax.set(xscale="log", yscale="log", xlabel="parameters in the blocks", ylabel="bits per byte, held out")
+ax.set_yticks([3.4, 3.6, 3.8, 4.0, 4.2], labels=["3.4", "3.6", "3.8", "4.0", "4.2"])
+ax.minorticks_off()
+ax.legend()
+plt.show()
+for P, bits in fourth:
+    print(f"P = {P:,}: {bits:.3f} bits per byte; the line says {law(P):.3f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One point a run, both axes logarithmic. The two runs of a size show how much is luck; the dashed
+# line was fitted to the three smaller sizes only.
+#
+# </div>
+
+# %% nbgrader={"grade": true, "grade_id": "check_fourth_size", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("fourth_size", fourth_size)
+
+# %% [markdown]
+# A line through models that train in seconds said, within a tenth of a bit, what a model of four times the size would
+# do. That is how the size of an expensive run is chosen. The fourth model lies above the line by more than its two runs
+# differ: 300 steps are few for it. [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) found that text and
+# parameters have to grow together. And no line goes on for ever: the text has bits that no model can remove.
+
+# %% [markdown]
+# ## An open experiment
+#
+# No points, and nothing is graded: **get the held-out bits as low as you can in one minute of training**. The number to
+# beat is that of this lesson's own model. Every line of `attempt` is yours to change. The clock hands out the share of
+# the time that has passed, from 0 to 1, which is what a schedule needs; the stop button ends a try early, and it
+# counts.
+#
+# Your tries are kept in the folder `experiments/` of the course and outlive the kernel. As it stands, the cell stops
+# after 40 steps, to show what comes out; set `steps=None` for a real try.
+
+# %% tags=["show"]
+own = looks[-1][1] if looks else 8.0
+bench = Experiment("09_character_generator", "bits per byte", beat=own,
+                   landmarks={"order 1": landmarks["order 1"], "gzip -9": landmarks["gzip -9"]})
+
+def attempt(note, seconds=60, steps=None):
+    torch.manual_seed(0)
+    mine = CharTransformer(256, 96, 4, 3, t_max=64).to(device())
+    adam = torch.optim.AdamW(mine.parameters(), betas=(0.9, 0.98), weight_decay=0.05)
+    with bench.timed(seconds, steps) as clock:
+        for share in clock:
+            rate = 0.005 * min(1, 25 * share, 1.05 * (1 - share))
+            train_step(mine, adam, rate, sample_batch(train, 16, 64))
+    bench.keep(window_bits(mine, held_out, 64, 64).mean(), note, clock)
+
+attempt("the lesson's model, 40 steps", steps=1 if in_exam() else 40)
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against the number of the try. One point, the short first try, lies near 4. Dashed lines mark order 1, gzip and, lowest, the lesson's own model, which is the number to beat."}}
+bench.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One point a try, in their order, and the best so far; lower is better. The lowest dashed line is
+# the number to beat.
+#
+# </div>
+#
+# Larger batches or longer windows? Fewer, wider blocks? Is a step that costs half as much worth half as much? Change
+# one thing at a time, and run the best try twice: the difference is luck. You choose by the held-out part, so it
+# flatters your best try a little.
 
 # %% [markdown]
 # ## The real thing: Wikipedia
 #
-# **enwik8** is the first 10⁸ bytes of the English Wikipedia of March 2006, markup and all, the common yardstick of byte-level models. We have its beginning: 4,154,399 bytes, the last twentieth held out. The run below was made once, with the model that you have just written, and recorded: curve, result, samples, and the machine. `python -m helpers.training.enwik8` does it again, if you have the data (`make data`) and the time.
+# This section is reading: a run that was made once, with the model that you have written, and **recorded**.
+#
+# [**enwik8**](https://mattmahoney.net/dc/textdata.html) is the first 10⁸ bytes of the English Wikipedia of March 2006,
+# markup and all, the common yardstick of byte-level models. We have its beginning, with the last twentieth held out.
+# `python -m helpers.training.enwik8` repeats the run, if you have the data (`make data`) and the time.
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 run = recorded("enwik8")
 s, result = run["settings"], run["result"]
 print(f"$ {run['command']}")
@@ -809,7 +1090,7 @@ print(f"{source['training_bytes']:,} bytes to train on, "
 print(f"on: {run['machine']}\nin {run['seconds'] / 60:.0f} minutes\n")
 print("\n".join(f"{name:>14}: {value}" for name, value in s.items()))
 
-# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte on the held-out part of enwik8 against training steps, with landmarks for the alphabet, order 0, order 1, gzip and xz. The curve crosses order 1 and gzip early and xz about a third of the way, and flattens below it."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte on the held-out part of enwik8 against training steps, with landmarks for the alphabet, order 0, order 1, gzip and xz. The curve crosses order 1 and gzip early and xz about a third of the way, and flattens below it."}}
 curve = run["curve"]
 series = {name: ([p["step"] for p in curve], [p[key] for p in curve])
           for name, key in (("training", "training_bits"), ("held out", "held_out_bits"))}
@@ -826,75 +1107,86 @@ for name, bits in result["on_the_same_bytes"].items():
 #
 # **How to read it.** As before, on other bytes: order 0 and order 1 are the entropies of this text, the packers had
 # seen the training part. One point is one look at the first 50,000 held-out bytes, in windows that do not overlap. The
-# figure printed below the picture is for the whole held-out part. Why does the held-out curve begin *below* the other?
-# The training curve is a running mean (at each step, 0.95 of its old value and 0.05 of the new loss), which lags behind
-# a loss that falls; and the first 50,000 bytes are easier than the rest: 1.68 bits at the last look, against 1.75 for
-# the whole part in such windows.
+# number printed below the picture is for the whole held-out part.
 #
 # </div>
 #
+# Why does the held-out curve begin *below* the other? The training curve is a running mean (at each step, 0.95 of its
+# old value and 0.05 of the new loss), which lags behind a loss that falls; and the first 50,000 bytes are easier than
+# the rest: 1.68 bits at the last look, against 1.75 for the whole part in such windows.
+#
 # What was used, and why:
 #
-# - **bfloat16** for the matrix products, where the processor multiplies faster in it: half the bits, the exponents of float32, and so none of the overflow that lesson 3 met in half precision. Weights and sums stay in float32.
-# - **`F.scaled_dot_product_attention`**, PyTorch's attention in one piece, which does not store the (t, t) weights of every head. It has been inside your blocks since lesson 7.
-# - **Muon** (K. Jordan et al., 2024) for the matrices inside the blocks, AdamW for everything else. It evens out the directions of each update, and on models as small as this one it gets further in the same number of steps.
-# - **Small weights at the start**, normal with a standard deviation of 0.02, as GPT-2 has them, and smaller still where they add to a shortcut.
-# - **Warm-up and half a cosine** down to 0, as above: the large steps in the middle find the valley, the small ones at the end its floor.
+# - **bfloat16** for the matrix products: half the bits of float32 with its range of exponents, so without the overflow
+#   that lesson 3 met in half precision. Weights and sums stay in float32.
+# - **[Muon](https://kellerjordan.github.io/posts/muon/)** (Jordan et al., 2024) for the matrices inside the blocks,
+#   AdamW for everything else. It gives all directions of an update about the same size.
+# - **Small weights at the start**, with a standard deviation of 0.02, as GPT-2 has them, and smaller still where they
+#   add to a residual connection.
 #
 # Four prompts, the text that the model wrote, as recorded:
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 for sample in run["samples"]:
     lines = (sample["prompt"] + sample["text"]).split("\n")
     print(f"----- {sample['prompt']!r}, T = {sample['temperature']}")
     print("\n".join(textwrap.fill(line, 88) for line in lines) + "\n")
 
 # %% [markdown]
-# Half an hour on two cores is little. What more of everything buys has been published, for the whole of enwik8 (and its own validation or test part, so compare with care):
+# Half an hour on two cores is little. What more of everything buys has been published, for the whole of enwik8 (and its
+# own validation or test part, so compare with care):
 #
 # | model | bits per byte | where |
 # |---|---|---|
-# | 12 blocks, e = 256, t = 256, 170,000 batches of 32, about a day on one RTX 2080 Ti | 1.343 | P. Bloem, "Transformers from scratch", 2019 |
-# | 64 blocks, 235 million parameters | 1.06 | Al-Rfou et al., 2018 |
-# | Transformer-XL, 41 million parameters | 1.06 | Dai et al., 2019, table 2 |
+# | 12 blocks, e = 256, t = 256, 170,000 batches of 32, about a day on one RTX 2080 Ti | 1.343 | [Bloem, 2019](https://peterbloem.nl/blog/transformers) |
+# | 64 blocks, 235 million parameters | 1.06 | [Al-Rfou et al., 2018](https://arxiv.org/abs/1808.04444) |
+# | Transformer-XL, 41 million parameters | 1.06 | [Dai et al., 2019](https://arxiv.org/abs/1901.02860), table 2 |
 # | Transformer-XL, 88 million | 1.03 | the same |
 # | Transformer-XL, 277 million | 0.99 | the same |
-# | GPT-2, 1,542 million, trained on web pages without Wikipedia | 0.93 | Radford et al., 2019, table 3 |
+# | GPT-2, 1,542 million, trained on web pages without Wikipedia | 0.93 | [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table 3 |
 #
-# The last line is one reason to open such a model in lesson 11. Shannon (1951) let people guess printed English letter
-# by letter and concluded that it holds between 0.6 and 1.3 bits a letter. He had no markup to deal with, and 27
-# symbols.
+# The last line is one reason to open such a model in lesson 12. [Shannon
+# (1951)](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) let people guess printed English letter by letter, of 27
+# symbols, and concluded that it holds between 0.6 and 1.3 bits a letter.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can train a language model on any file; say in bits how good it is, and good compared with what; draw from it with temperature, top-k and top-p, and tell what each does to the tail; write the loop that every text generator runs; and measure fairly, knowing what it costs.
+# You can train a language model on any file; say in bits how good it is, and good compared with what; draw from it with
+# temperature, top-k and top-p, and tell what each does to the tail; write the loop that every text generator runs;
+# measure fairly, knowing what it costs; and say from small runs what a larger one will bring.
 #
-# **Three questions to think about**
+# **Two questions to think about**
 #
 # <details><summary>1. A model reaches 1 bit per byte on its training part and 4 on the held-out part. Could you use it to compress the training part to an eighth?</summary>
 #
-# Yes, if whoever unpacks the file has the model. That is the catch: the model is made from the text, so it has to be counted too, and 390,000 float32 numbers are 1.5 MB, six times the text. Compression contests count the decoder. Held-out bits are honest about it, for the model cannot hold what it has not seen.
+# Yes, if the reader of the file has the model. That is the catch: the model is made from the text, so it has to be
+# counted too, and 390,400 float32 numbers are 1.6 MB, six times the text. Compression contests count the decoder.
+# Held-out bits need no such correction, because the model cannot hold what it has not seen.
 #
 # </details>
-# <details><summary>2. Temperature 0.5 makes the samples look better. Does dividing the logits by 0.5 lower the bits per byte too?</summary>
+# <details><summary>2. One model predicts bytes, with a loss of 1.5 nats per byte. Another predicts pieces of text, 3 bytes long on average, with a loss of 4.2 nats per piece. Which one predicts better?</summary>
 #
-# Hardly. The loss rewards probabilities that are *true*: a byte that comes 10 % of the time should be given 10 %. A trained model is about right at T = 1, and sharpening it makes it overconfident, so the rare byte costs more than the frequent ones save. What makes good samples and what makes good predictions are two questions.
-#
-# </details>
-# <details><summary>3. Why feed the last t_max bytes, and not learn positions for longer windows than the model was trained on?</summary>
-#
-# A learned position is a row of a table, and a row that no training window ever reached is random noise (lesson 6). Rotary or relative positions have no such table and can be asked for more, though lesson 6 showed that not all of them answer well.
+# The second: 4.2 nats for 3 bytes are 1.4 nats per byte, 2.02 bits against 2.16. A loss per token says nothing before
+# one knows how long the tokens are. Bits per byte compare any two models on one text. Lesson 11 makes such pieces.
 #
 # </details>
+# **Further reading**
 #
-# **Where it goes next.** Lesson 10, *Encoder and decoder*: a generator that writes one language while it looks at a sentence of another.
+# - **[Holtzman et al., *The curious case of neural text degeneration*, 2020](https://arxiv.org/abs/1904.09751)**: why
+#   greedy text repeats itself, and section 3 on top-p.
+# - [Shannon, *Prediction and entropy of printed English*, 1951](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x).
+# - [Witten, Neal and Cleary, *Arithmetic coding for data compression*, 1987](https://doi.org/10.1145/214762.214771).
+# - [Fan, Lewis and Dauphin, *Hierarchical neural story generation*, 2018](https://arxiv.org/abs/1805.04833), on top-k.
+# - [Kaplan et al., *Scaling laws for neural language models*, 2020](https://arxiv.org/abs/2001.08361), figure 1.
+# - [Hoffmann et al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556), which
+#   corrects it.
+# - [Al-Rfou et al., *Character-level language modeling with deeper self-attention*,
+#   2019](https://arxiv.org/abs/1808.04444).
+# - [Dai et al., *Transformer-XL*, 2019](https://arxiv.org/abs/1901.02860), section 1.
+# - [Loshchilov and Hutter, *Decoupled weight decay regularization*, 2019](https://arxiv.org/abs/1711.05101), for AdamW.
+# - [Radford et al., *Language models are unsupervised multitask learners*,
+#   2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table
+#   3.
 #
-# **Further reading.** C. Shannon, "Prediction and entropy of printed English", *Bell System Technical Journal* 1951. I.
-# Witten, R. Neal and J. Cleary, "Arithmetic coding for data compression", *Communications of the ACM* 1987. A. Fan, M.
-# Lewis and Y. Dauphin, "Hierarchical neural story generation", *ACL* 2018, on top-k. A. Holtzman, J. Buys, L. Du, M.
-# Forbes and Y. Choi, "The curious case of neural text degeneration", *ICLR* 2020, section 3 on top-p. R. Al-Rfou, D.
-# Choe, N. Constant, M. Guo and L. Jones, "Character-level language modeling with deeper self-attention", *AAAI* 2019.
-# Z. Dai et al., "Transformer-XL: attentive language models beyond a fixed-length context", *ACL* 2019. A. Radford et
-# al., "Language models are unsupervised multitask learners", 2019, table 3. M. Mahoney, "About the test data", 2011,
-# for enwik8.
+# **Next:** [lesson 10, *Reading one language, writing another*](../10_encoder_decoder/10_encoder_decoder.ipynb)

@@ -2,14 +2,13 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-BATCH, BITS, MODEL, HEAT, TOP_K, TOP_P, GENERATE, SLIDING = (
+BATCH, MODEL, HEAT, TOP_P, GENERATE, WINDOWS, SLIDING = (
     "sample_batch",
-    "bits_per_byte",
     "CharTransformer",
     "apply_temperature",
-    "keep_top_k",
     "keep_top_p",
     "generate",
+    "bits_of_windows",
     "sliding_window_bits",
 )
 
@@ -119,49 +118,6 @@ VARIANTS = [
     Same(BATCH, "rand-and-floor",
          edit=("torch.randint(len(data) - t, (batch,), generator=generator)",
                "(torch.rand(batch, generator=generator) * (len(data) - t)).long()")),
-    # -------------------------------------------------------------------------------------- bits_per_byte
-    Mistake(BITS, "nats", instead="return loss_in_nats", title="nats reported as bits",
-            says="You return nats. The uniform model would have 5.545 of them for each byte, and it has 8 bits."),
-    Mistake(BITS, "multiplied", edit=("/ math.log(2)", "* math.log(2)"), title="multiplied by ln 2 instead of divided",
-            says="Your numbers get smaller, and they have to get larger: a nat is *more* than a bit, so there are "
-                 "fewer nats than bits. One divides by ln 2, or multiplies by log₂ e, which is 1/ln 2."),
-    Mistake(BITS, "logarithm-of-the-loss", instead="return torch.log2(torch.as_tensor(loss_in_nats))",
-            title="the logarithm of the loss",
-            says="You take a logarithm of the loss. The loss is a logarithm already, to another base; changing the "
-                 "base is a division."),
-    Mistake(BITS, "perplexity", instead="return torch.exp(torch.as_tensor(loss_in_nats))", title="the perplexity",
-            says="The exponential of the loss is the perplexity: among how many equally likely bytes the model "
-                 "hesitates. Bits are its logarithm to base 2."),
-    Mistake(BITS, "two-to-the-loss", instead="return 2 ** loss_in_nats", title="2 to the power of the loss",
-            says="You take a power. The loss is a logarithm already; another base is another factor, nothing more."),
-    Mistake(BITS, "in-place", instead="""
-        loss_in_nats /= math.log(2)
-        return loss_in_nats
-    """, title="the caller's tensor changed",
-            says="`/=` writes into the tensor that was handed in: after the call the caller's losses are bits too. "
-                 "`a / b` makes a new one."),
-    Mistake(BITS, "per-bit", edit=("/ math.log(2)", "/ math.log(2) / 8"), title="divided by the 8 bits of a byte",
-            says="You divide by 8 as well. That is the size compared with the uncompressed text; bits *per byte* of "
-                 "the uniform model are 8, not 1."),
-    Mistake(BITS, "times-eight", edit=("/ math.log(2)", "/ math.log(2) * 8"),
-            title="multiplied by the 8 bits of a byte",
-            says="You multiply by 8. The loss is that of a whole byte already, so 8 enters nowhere."),
-    Mistake(BITS, "log10", edit=("math.log(2)", "math.log(10)"), title="base 10 instead of base 2",
-            says="You change to base 10. A bit is a question with two answers: base 2."),
-    Alias(BITS, "divided-by-log2-e", of="multiplied", edit=("math.log(2)", "math.log2(math.e)")),
-    Mistake(BITS, "total", instead="return torch.as_tensor(loss_in_nats).sum() / math.log(2) * 256",
-            title="a total instead of a mean",
-            says="The loss is a mean per byte, and so is the result. You turn it into a total of many bytes: nothing "
-                 "is to be added up or multiplied by a number of bytes here."),
-    Mistake(BITS, "graph-cut", instead="""
-        losses = torch.as_tensor(loss_in_nats).detach()
-        return losses / math.log(2)
-    """, title="the gradient is cut off",
-            says="No gradient flows from your result back to the losses. A division does all that is needed; "
-                 "`detach()` and `.item()` cut the graph."),
-    Same(BITS, "log2-e", instead="return loss_in_nats * math.log2(math.e)"),
-    Same(BITS, "change-of-base", instead="return loss_in_nats / math.log(256) * 8"),
-    Same(BITS, "literal", instead="return 1.4426950408889634 * loss_in_nats"),
     # ------------------------------------------------------------------------------------ CharTransformer
     Mistake(MODEL, "no-mask",
             edit=("self.transformer(x, causal_mask(ids.shape[1], ids.device))", "self.transformer(x)"), title="no mask",
@@ -228,7 +184,7 @@ VARIANTS = [
             title="depth ignored",
             says="Your stack has one block, whatever `depth` is."),
     Mistake(MODEL, "no-t-max", edit=("self.t_max = t_max\n", "pass\n"), title="t_max is not kept",
-            says="The model works, and nobody can ask it how long its windows may be: keep `t_max` as an attribute."),
+            says="The model works, and cannot be asked how long its windows may be: keep `t_max` as an attribute."),
     Mistake(MODEL, "no-bias", edit=("nn.Linear(e, n)", "nn.Linear(e, n, bias=False)"), title="to_logits without a bias",
             says="`to_logits` has no bias. Leave nn.Linear's default: the bias can hold how frequent each byte is, "
                  "before anything is read."),
@@ -248,7 +204,7 @@ VARIANTS = [
                   "torch.ones(ids.shape[1], ids.shape[1], device=ids.device).tril(-1).bool()"),
             title="a position may not look at itself",
             says="Your mask hides every position from itself. Position i may look at j ≤ i, itself included; the first "
-                 "one has nobody else."),
+                 "one has no other."),
     Mistake(MODEL, "no-last-norm",
             edit=("x = self.transformer(x, causal_mask(ids.shape[1], ids.device))",
                   "for block in self.transformer.blocks:\n"
@@ -332,7 +288,7 @@ VARIANTS = [
     Mistake(HEAT, "power-of-probabilities",
             edit=("logits / temperature", "logits.softmax(dim=-1) ** (1 / temperature)"),
             title="powers of probabilities instead of logits",
-            says="Probabilities to the power 1/T are proportional to the right ones, but they are not logits: whoever "
+            says="Probabilities to the power 1/T are proportional to the right ones, but they are not logits: whatever "
                  "applies a softmax to them gets something else. Work on the logits."),
     Mistake(HEAT, "root", edit=("logits / temperature", "logits / temperature ** 0.5"),
             title="divided by the root of the temperature",
@@ -442,136 +398,6 @@ VARIANTS = [
     Equal(HEAT, "return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)",
           "return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0).detach()",
           "at temperature 0 nothing depends on the logits smoothly: there is no gradient to cut"),
-    # ----------------------------------------------------------------------------------------- keep_top_k
-    Mistake(TOP_K, "one-too-few", edit=("logits < lowest", "logits <= lowest"), title="k − 1 instead of k",
-            says="The k-th largest is gone: k − 1 are left, and for k = 1 none at all. It is one of the k largest "
-                 "itself, so only what is *smaller* than it goes."),
-    Mistake(TOP_K, "ties-dropped",
-            edit=("lowest = logits.topk(k, dim=-1).values[..., -1:]    # (..., 1)\n    return "
-                  "logits.masked_fill(logits < lowest, -torch.inf)",
-                  "best = logits.topk(k, dim=-1)\n    return torch.full_like(logits, -torch.inf).scatter(-1, "
-                  "best.indices, best.values)"), title="ties broken by the order of the vocabulary",
-            says="Where several logits tie with the k-th largest, you keep some of them and drop others, by where they "
-                 "happen to stand. All that tie stay. Compare values instead of collecting places."),
-    Mistake(TOP_K, "all-ties-dropped", instead="""
-        k = min(k, logits.shape[-1])
-        ranked = logits.sort(dim=-1, descending=True).values
-        ranked = torch.cat([ranked, torch.full_like(ranked[..., :1], -torch.inf)], dim=-1)
-        return logits.masked_fill(logits <= ranked[..., k:k + 1], -torch.inf)
-    """, title="whatever ties with the first one outside is dropped",
-            says="You drop everything that is not above the (k + 1)-th largest. Where that one ties with the k-th, "
-                 "both go, and fewer than k are left. All that tie with the k-th stay."),
-    Mistake(TOP_K, "one-too-many", edit=("k = min(k, logits.shape[-1])", "k = min(k + 1, logits.shape[-1])"),
-            title="k + 1 instead of k",
-            says="You keep one too many."),
-    Mistake(TOP_K, "smallest", instead="""
-        k = min(k, logits.shape[-1])
-        highest = logits.topk(k, dim=-1, largest=False).values[..., -1:]
-        return logits.masked_fill(logits > highest, -torch.inf)
-    """, title="the k smallest",
-            says="You keep the k smallest logits."),
-    Mistake(TOP_K, "largest-dropped", edit=("logits < lowest", "logits >= lowest"), title="the k largest are dropped",
-            says="You set the k largest to −∞ and keep the rest."),
-    Mistake(TOP_K, "zeros", edit=("logits < lowest, -torch.inf", "logits < lowest, 0.0"), title="0 instead of −∞",
-            says="You set the others to 0. A logit of 0 is a perfectly good logit, and may be larger than those you "
-                 "kept; a probability of 0 has the logit −∞."),
-    Mistake(TOP_K, "whole-batch",
-            edit=("logits.topk(k, dim=-1).values[..., -1:]", "logits.flatten().topk(k).values[-1]"),
-            title="the k largest of the whole batch",
-            says="You look for the k largest of the whole tensor, and rows with smaller logits are left with nothing. "
-                 "Each row has its own."),
-    Mistake(TOP_K, "first-row-decides",
-            edit=("logits.topk(k, dim=-1).values[..., -1:]", "logits.topk(k, dim=-1).values.flatten(0, -2)[0, -1]"),
-            title="the first row's threshold for all rows",
-            says="You take the threshold of the first row for all of them."),
-    Mistake(TOP_K, "only-k-returned",
-            edit=("return logits.masked_fill(logits < lowest, -torch.inf)", "return logits.topk(k, dim=-1).values"),
-            title="only the k largest are returned",
-            says="You return the k largest logits without their places, so nobody knows any more which tokens they "
-                 "belong to. The result has the shape of the logits."),
-    Mistake(TOP_K, "k-too-large", edit=("k = min(k, logits.shape[-1])\n", "pass\n"),
-            title="an error for k larger than n",
-            says="`topk` raises when k is larger than the number of tokens. To keep more than there are is to keep "
-                 "all."),
-    Mistake(TOP_K, "probabilities",
-            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
-                  "return logits.masked_fill(logits < lowest, -torch.inf).softmax(dim=-1)"),
-            title="probabilities instead of logits",
-            says="You return probabilities. Logits are asked for: another filter may follow, and the softmax comes at "
-                 "the end."),
-    Mistake(TOP_K, "in-place", edit=("logits.masked_fill(", "logits.masked_fill_("), title="the input changed in place",
-            says="A method whose name ends in _ writes into its tensor, here the caller's. Without the _ it makes a "
-                 "new one."),
-    Mistake(TOP_K, "on-the-cpu",
-            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
-                  "return torch.where(logits >= lowest, logits, torch.full(logits.shape, -torch.inf))"),
-            title="a tensor made on the CPU",
-            says="`torch.full(shape, ...)` makes its tensor on the CPU, wherever the logits are."),
-    Mistake(TOP_K, "distinct-values", instead="""
-        rows = logits.reshape(-1, logits.shape[-1])
-        kept = []
-        for row in rows:
-            values = row.unique().flip(0)
-            lowest = values[min(k, len(values)) - 1]
-            kept.append(row.masked_fill(row < lowest, -torch.inf))
-        return torch.stack(kept).view(logits.shape)
-    """, title="the k largest different values",
-            says="You count how many *different* values there are. Of five logits with two alike, the third largest is "
-                 "the third in the ranking; that one above it may be its equal changes nothing."),
-    Mistake(TOP_K, "log-probabilities",
-            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
-                  "return logits.log_softmax(dim=-1).masked_fill(logits < lowest, -torch.inf)"),
-            title="log-probabilities instead of logits",
-            says="You keep the right places and put log-probabilities there. What stays, stays as it was: each logit "
-                 "in its place."),
-    Mistake(TOP_K, "normalised-again",
-            edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
-                  "return logits.masked_fill(logits < lowest, -torch.inf).log_softmax(dim=-1)"),
-            title="logarithms of the probabilities that are left",
-            says="You keep the right places and normalise what is left. What stays, stays as it was: each logit in its "
-                 "place."),
-    Mistake(TOP_K, "k-smallest-dropped", instead="""
-        k = min(k, logits.shape[-1])
-        highest = logits.topk(k, dim=-1, largest=False).values[..., -1:]
-        return logits.masked_fill(logits <= highest, -torch.inf)
-    """, title="the k smallest are dropped",
-            says="You drop the k smallest. Asked for is how many are *kept*: the k largest."),
-    Mistake(TOP_K, "stays-sorted", instead="""
-        ranked = logits.sort(dim=-1, descending=True).values
-        places = torch.arange(logits.shape[-1], device=logits.device)
-        return ranked.masked_fill(places >= k, -torch.inf)
-    """, title="the result is in the sorted order",
-            says="Your logits come back sorted, so every token has another one's logit. Each has to stay in its "
-                 "place."),
-    Mistake(TOP_K, "nothing-left-out", instead="return logits.clone()", idle=True, title="nothing is left out",
-            says="Your logits come back as they went in: nothing is left out."),
-    Mistake(TOP_K, "graph-cut", edit=("return logits.masked_fill(logits < lowest, -torch.inf)",
-                                      "return logits.detach().masked_fill(logits < lowest, -torch.inf)"),
-            title="the gradient is cut off",
-            says="No gradient flows from your result back to the logits that stay. `detach()`, `.data` and "
-                 "`.tolist()` cut the graph."),
-    Equal(TOP_K, "min(k, logits.shape[-1])", "min(logits.shape[-1], k)", "the smaller of two, in either order"),
-    Same(TOP_K, "sort", instead="""
-        ranked = torch.sort(logits, dim=-1, descending=True)[0]
-        k = min(k, ranked.shape[-1])
-        return torch.where(logits >= ranked[..., k - 1:k], logits, torch.finfo(logits.dtype).min)
-    """),
-    Same(TOP_K, "kthvalue", instead="""
-        n = logits.shape[-1]
-        if k >= n:
-            return logits.clone()
-        return logits.masked_fill(logits < logits.kthvalue(n - k + 1, dim=-1, keepdim=True).values, float("-inf"))
-    """),
-    Same(TOP_K, "count-the-larger", instead="""
-        larger = (logits.unsqueeze(-2) > logits.unsqueeze(-1)).sum(dim=-1)    # (..., n)
-        return torch.where(larger < k, logits, -1e9)
-    """),
-    Same(TOP_K, "row-by-row", instead="""
-        rows = logits.reshape(-1, logits.shape[-1])
-        no = torch.tensor(-torch.inf, device=logits.device)
-        kept = [row.where(row >= row.topk(min(k, len(row))).values.min(), no) for row in rows]
-        return torch.stack(kept).view(logits.shape)
-    """),
     # ----------------------------------------------------------------------------------------- keep_top_p
     Mistake(TOP_P, "first-over-dropped", edit=("order, before >= p)", "order, before + chances > p)"),
             title="the first one over the threshold is dropped",
@@ -623,7 +449,7 @@ VARIANTS = [
             edit=("return logits.masked_fill(dropped, -torch.inf)",
                   "return logits.masked_fill(dropped, -torch.inf).softmax(dim=-1)"),
             title="probabilities instead of logits",
-            says="You return probabilities, and whoever applies the softmax gets something flatter. Return logits."),
+            says="You return probabilities, and a softmax of them gives something flatter. Return logits."),
     Mistake(TOP_P, "nucleus-dropped",
             edit=("logits.masked_fill(dropped, -torch.inf)", "logits.masked_fill(~dropped, -torch.inf)"),
             title="the nucleus is dropped and the tail kept",
@@ -945,6 +771,56 @@ VARIANTS = [
         model.train(mode)
         return tokens[:, t:]
     """),
+    # ----------------------------------------------------------------------------------- bits_of_windows
+    Mistake(WINDOWS, "unchanged",
+            edit=(("    bits, count = 0.0, 0\n", "    bits = 0.0\n"), ("        count += t\n", ""), ("bits / count", "bits")),
+            title="the bits of all bytes together",
+            says="The number grows with the text: a text of twice the length gets about twice as many bits. That is the "
+                 "size of the compressed text, not what *one* byte costs."),
+    Mistake(WINDOWS, "by-windows", edit=("count += t", "count += 1"), title="bits per window",
+            says="You divide by the number of windows. A window predicts t bytes, so this is t times what a byte costs: "
+                 "of a model without an opinion it says 8·t."),
+    Mistake(WINDOWS, "by-length", edit=("bits / count", "bits / len(data)"), title="divided by the length of the text",
+            says="You divide by the length of the text. Not every byte of it was predicted: the first one has nothing "
+                 "before it, and bytes at the end may fill no window. Count what was added up."),
+    Mistake(WINDOWS, "by-length-less-one", edit=("bits / count", "bits / (len(data) - 1)"),
+            title="divided by the bytes after the first",
+            says="That is right where the windows fill the text. Where bytes at the end fill no window, they were never "
+                 "predicted, and you count them all the same."),
+    Mistake(WINDOWS, "by-bytes-of-windows", edit=("count += t", "count += len(window)"),
+            title="the first byte of each window counted too",
+            says="A window holds t + 1 bytes and predicts t of them: its first byte is only read. You count all t + 1."),
+    Mistake(WINDOWS, "by-t", edit=("bits / count", "bits / t"), title="the windows' means, added up",
+            says="Your number still grows with the number of windows: it is as if each window's mean were added to the "
+                 "others. All predictions of *all* windows are to be divided by how many they are."),
+    Mistake(WINDOWS, "mean-twice", edit=(', reduction="sum"', ""), title="a mean divided once more",
+            says="The loss of a window is now a mean over its t predictions, and you divide by the number of predictions "
+                 "as well. Either add up sums and divide once, or take the mean of the windows' means."),
+    Alias(WINDOWS, "mean-added-up", of="by-t", edit=((', reduction="sum"', ""), ("bits / count", "bits"))),
+    Mistake(WINDOWS, "last-window", edit=(("bits += nats", "bits = nats"), ("count += t", "count = t")),
+            title="the last window alone",
+            says="Only the last window enters your number. All of them have to."),
+    Mistake(WINDOWS, "nats", edit=("nats.item() / math.log(2)", "nats.item()"), title="nats per byte",
+            says="You return nats. The uniform model has 5.545 of them for each byte, and 8 bits."),
+    Mistake(WINDOWS, "overlapping", edit=("unfold(0, t + 1, t)", "unfold(0, t + 1, 1)"), title="windows that overlap",
+            says="Your windows begin one byte apart, so most bytes are predicted t times. Here they do not overlap; the "
+                 "fair measurement is the next exercise."),
+    Mistake(WINDOWS, "gap", edit=("unfold(0, t + 1, t)", "unfold(0, t + 1, t + 1)"), title="a byte lost between windows",
+            says="Your windows lie t + 1 bytes apart, so the first byte of each window is predicted by none. The last "
+                 "byte of a window is the first of the next one: once predicted, once read."),
+    Same(WINDOWS, "mean-of-means", instead="""
+        means = []
+        for window in data.long().unfold(0, t + 1, t):
+            means.append(F.cross_entropy(model(window[None, :-1])[0], window[1:]))
+        return bits_per_byte(torch.stack(means).mean()).item()
+    """),
+    Same(WINDOWS, "all-windows-at-once", instead="""
+        windows = data.long().unfold(0, t + 1, t)
+        logits = model(windows[:, :-1])
+        return F.cross_entropy(logits.transpose(1, 2), windows[:, 1:]) / math.log(2)
+    """),
+    Equal(WINDOWS, "model(window[None, :-1])[0]", "model(window[None, :-1])[-1]", "the batch holds one window"),
+    Same(WINDOWS, "windows-times-t", edit=(("count += t", "count += 1"), ("bits / count", "bits / (count * t)"))),
     # -------------------------------------------------------------------------------- sliding_window_bits
     Mistake(SLIDING, "total", edit=("nats / (len(data) - 1) / math.log(2)", "nats / math.log(2)"),
             title="total bits reported as bits per byte",
@@ -1126,6 +1002,5 @@ VARIANTS = [
         return -torch.cat(said).mean() / torch.log(torch.tensor(2.0, device=ids.device))
     """),
     Shortcut(HEAT, "finished-part", instead="return finished_temperature(logits, temperature)"),
-    Shortcut(TOP_K, "finished-part", instead="return finished_top_k(logits, k)"),
     Shortcut(TOP_P, "finished-part", instead="return finished_top_p(logits, p)"),
 ]

@@ -2,13 +2,12 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-MASKS, CROSS, BLOCK, MODEL, LOSS, RATE, GREEDY, BEAM = (
+MASKS, CROSS, BLOCK, MODEL, LOSS, GREEDY, BEAM = (
     "make_masks",
     "CrossAttention",
     "DecoderBlock",
     "EncoderDecoder",
     "smoothed_loss",
-    "warmup_rate",
     "greedy_decode",
     "beam_search",
 )
@@ -18,7 +17,7 @@ MASKS, CROSS, BLOCK, MODEL, LOSS, RATE, GREEDY, BEAM = (
 VARIANTS = [
     # ----------------------------------------------------------------------------------------- make_masks
     # as a widely watched tutorial has it
-    Mistake(MASKS, "target-without-padding", edit=("past & target_words", "past.expand(len(target), -1, -1)"),
+    Mistake(MASKS, "unchanged", edit=("past & target_words", "past.expand(len(target), -1, -1)"),
             title="the target's mask without padding",
             says="Your mask of target on target hides what is to come, and shows the padding. Two conditions have to "
                  "hold at once: not later, and a word."),
@@ -37,8 +36,8 @@ VARIANTS = [
     Mistake(MASKS, "query-side",
             edit=("target_words = (target != pad).unsqueeze(1)", "target_words = (target != pad).unsqueeze(2)"),
             title="padding masked on the side that looks",
-            says="You forbid the padding to look. What matters is that nobody looks *at* it: the axis of length 1 "
-                 "stands for those who look, in front of the one for those who are looked at."),
+            says="You forbid the padding to look. What matters is that no position looks *at* it: the axis of length 1 "
+                 "stands for the positions that look, in front of the one for those that are looked at."),
     Mistake(MASKS, "triangle-upside-down",
             edit=("past = causal_mask(target.shape[1], target.device)",
                   "past = causal_mask(target.shape[1], target.device).T"), title="the triangle upside down",
@@ -704,7 +703,7 @@ VARIANTS = [
             says="Padding adds nothing to your sum, but it is counted in what you divide by. The mean is over the "
                  "words."),
     Mistake(LOSS, "smoothing-on-padding", edit=(" - log_p[..., pad] ", " "), title="smoothing mass on padding",
-            says="The padding gets a share of the smoothing. Nobody should ever say it: the rest is for the n − 2 "
+            says="The padding gets a share of the smoothing. It is never to be written: the rest is for the n − 2 "
                  "other *words*."),
     Mistake(LOSS, "smoothing-on-padding-shared", edit=((" - log_p[..., pad] ", " "), ("(n - 2)", "(n - 1)")),
             title="smoothing mass on padding, shared among n − 1",
@@ -815,61 +814,6 @@ VARIANTS = [
         return torch.stack(losses).mean()
     """),
     Shortcut(LOSS, "finished-part", instead="return finished_loss(logits, targets, smoothing, pad)"),
-    # ---------------------------------------------------------------------------------------- warmup_rate
-    Mistake(RATE, "divides-by-zero", edit=("step = max(step, 1)", "step = step"), title="step 0 divides by zero",
-            says="At step 0 you take 0 to the power −1/2, which is a division by zero. A training loop that counts "
-                 "from 0 would stop right there."),
-    Mistake(RATE, "zero-at-zero", edit=("step = max(step, 1)", "if step == 0:\n        return 0.0"),
-            title="a rate of 0 at step 0",
-            says="Your first step has a rate of 0 and learns nothing. Step 0 counts as step 1."),
-    Mistake(RATE, "counted-from-zero", edit=("step = max(step, 1)", "step = step + 1"), title="all steps moved by one",
-            says="You add 1 to every step. Steps count from 1 as they are; only step 0 is taken for step 1."),
-    Mistake(RATE, "larger-of-the-two", edit=("e**-0.5 * min(", "e**-0.5 * max("), title="the larger of the two",
-            says="You take the larger of the two arguments: the rate starts near its largest and then grows without "
-                 "end. It is the smaller one."),
-    Mistake(RATE, "no-width", edit=("e**-0.5 * min", "min"), title="the width left out",
-            says="Your rate does not depend on e. Wider models get smaller rates: there is a factor in front."),
-    Mistake(RATE, "width-upside-down", edit=("e**-0.5 * min", "e**0.5 * min"), title="multiplied by √e",
-            says="Your rate grows with the width. The exponent of e is −1/2."),
-    Mistake(RATE, "divided-by-e", edit=("e**-0.5 * min", "e**-1 * min"), title="divided by e instead of √e",
-            says="You divide by e; it is its root."),
-    Mistake(RATE, "warmup-exponent", edit=("warmup**-1.5", "warmup**-0.5"), title="another exponent for the warm-up",
-            says="Your straight line is too steep: it has to meet the falling curve at step = warmup, where "
-                 "step^(−1/2) is warmup^(−1/2)."),
-    Mistake(RATE, "falls-in-a-line", edit=("min(step**-0.5, step * warmup**-1.5)", "min(step**-1, step * warmup**-2)"),
-            title="falls with the step instead of its root",
-            says="After the warm-up your rate falls like 1/step. It falls with the root: four times the steps halve "
-                 "it."),
-    Mistake(RATE, "stays-up", edit=("min(step**-0.5, step * warmup**-1.5)", "min(warmup**-0.5, step * warmup**-1.5)"),
-            title="does not fall after the warm-up",
-            says="After the warm-up your rate stays where it is. From there on it falls with the root of the step."),
-    Mistake(RATE, "no-warmup", edit=("min(step**-0.5, step * warmup**-1.5)", "step**-0.5"),
-            title="falls from the first step on",
-            says="Your rate falls from the first step on. Up to step = warmup it has to rise, in a straight line."),
-    Mistake(RATE, "never-falls", edit=("min(step**-0.5, step * warmup**-1.5)", "step * warmup**-1.5"),
-            title="rises without end",
-            says="Your rate rises in a straight line and never stops. From step = warmup on it has to fall."),
-    Mistake(RATE, "sum-of-the-two", edit=("min(step**-0.5, step * warmup**-1.5)", "(step**-0.5 + step * warmup**-1.5)"),
-            title="the sum of the two",
-            says="You add the two arguments. The smaller of them counts."),
-    Equal(RATE, "min(step ** (-0.5), step * warmup ** (-1.5))", "min(step * warmup ** (-1.5), step ** (-0.5))",
-          "the smaller of two, in either order"),
-    Equal(RATE, "max(step, 1)", "max(1, step)", "the larger of two, in either order"),
-    Same(RATE, "with-a-condition", instead="""
-        step = step or 1
-        if step < warmup:
-            return step / (warmup * math.sqrt(warmup)) / math.sqrt(e)
-        return 1 / math.sqrt(step * e)
-    """),
-    Same(RATE, "from-the-peak", instead="""
-        step = 1 if step < 1 else step
-        peak = (e * warmup) ** -0.5
-        return peak * min(step / warmup, (warmup / step) ** 0.5)
-    """),
-    Same(RATE, "as-a-tensor", instead="""
-        step = torch.tensor(float(step)).clamp(min=1)
-        return torch.minimum(step.rsqrt(), step * warmup**-1.5) / e**0.5
-    """),
     # -------------------------------------------------------------------------------------- greedy_decode
     Mistake(GREEDY, "reads-every-time",
             edit=("logits = model.decode(written, memory, source) ",
@@ -918,10 +862,10 @@ VARIANTS = [
             says="Your result begins with the start token. It is what the model is given, not what it writes."),
     Mistake(GREEDY, "one-too-many", edit=("for _ in range(limit):", "for _ in range(limit + 1):"),
             title="one token beyond the limit",
-            says="You write limit + 1 tokens where nobody stops before. The start token does not count."),
+            says="You write limit + 1 tokens where no sentence stops before. The start token does not count."),
     Mistake(GREEDY, "one-too-few", edit=("for _ in range(limit):", "for _ in range(limit - 1):"),
             title="one token short of the limit",
-            says="You write limit − 1 tokens where nobody stops before. The start token does not count."),
+            says="You write limit − 1 tokens where no sentence stops before. The start token does not count."),
     Mistake(GREEDY, "least-probable", edit=("argmax(", "argmin("), title="the least probable token",
             says="You take the token with the smallest logit."),
     Mistake(GREEDY, "on-the-cpu", edit=("torch.full_like(source[:, :1], start)", "torch.full((len(source), 1), start)"),

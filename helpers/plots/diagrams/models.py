@@ -48,14 +48,14 @@ def block_norms() -> Sheet:
 
 
 def classifier_flow() -> Sheet:
-    """Lesson 8: from the words of a review to the scores of its classes."""
+    """Lesson 8: from the words of a review to the logits of its classes."""
     sheet = Sheet(
         "classifier-flow",
-        "A classifier, from ids to the scores of the classes",
+        "A classifier, from ids to the logits of the classes",
         "Ids of words of shape (b, t) become vectors (b, t, e) from a table; a vector for each position (t, e) is "
         "added. A stack of blocks, which is given the mask (b, t) of real words so that padding is not looked at, "
         "keeps the shape (b, t, e). The mean over the real words leaves one vector a text, (b, e). A linear layer "
-        "makes c scores of it, (b, c); their softmax is taken inside the loss.",
+        "makes c logits of it, (b, c); their softmax is taken inside the loss.",
         500,
     )
     x, aside = 128, 290
@@ -86,7 +86,7 @@ def classifier_flow() -> Sheet:
     sheet.arrow((x, 348), (x, 382), words="(b, e)")
     sheet.operation(x, 395, "linear, e to c", 216)
     sheet.arrow((x, 408), (x, 440))
-    sheet.tensor(x, 455, "scores", "(b, c)", "red", 130)
+    sheet.tensor(x, 455, "logits", "(b, c)", "red", 130)
     sheet.text(x, 484, "the softmax is taken inside the loss", SMALL, soft=True)
     return sheet
 
@@ -209,15 +209,15 @@ def teacher_forcing() -> Sheet:
     sheet = Sheet(
         "teacher-forcing",
         "What the decoder reads, in training and in translation",
-        "Above, training: the decoder reads START, forty, seven, the true target moved one place to the right, and is "
-        "to give forty, seven, STOP, all in one pass. Below, translation: in the first pass it reads START and gives "
-        "forty; in the second it reads START, forty and gives seven; in the third it reads START, forty, seven and "
-        "gives STOP, which ends it. In both cases it looks at the encoder's memory of the source siebenundvierzig.",
+        "Above, training: the decoder reads START, ein, hundert, the true target moved one place to the right, and is "
+        "to give ein, hundert, STOP, all in one pass. Below, translation: in the first pass it reads START and gives "
+        "ein; in the second it reads START, ein and gives hundert; in the third it reads START, ein, hundert and "
+        "gives STOP, which ends it. In both cases it looks at the encoder's memory of the source one hundred.",
         474,
     )
-    given, wanted = ["START", "forty", "seven"], ["forty", "seven", "STOP"]
+    given, wanted = ["START", "ein", "hundert"], ["ein", "hundert", "STOP"]
     left, wide = 66, 62
-    sheet.tensor(180, 24, "memory of “siebenundvierzig”", "", "green", 240)
+    sheet.tensor(180, 24, "memory of “one hundred”", "", "green", 240)
     sheet.text(8, 62, "Training: one pass", 15, "start")
     sheet.cells(left, 82, [given], [["plain"] * 3], wide, 28)
     sheet.text(58, 96, "reads", SMALL, "end", True)

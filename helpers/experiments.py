@@ -1,0 +1,179 @@
+"""Open experiments: a time limit, landmarks, a number to beat, and a student's own tries, which are kept.
+
+    bench = Experiment("09_character_generator", "bits per byte", landmarks=landmarks, beat=2.108)
+    with bench.timed(seconds=60) as clock:
+        for share in clock:    # how much of the time has passed, from 0 to 1
+            ...
+    bench.keep(score, "wider")
+    bench.show()
+
+No points hang on them, and nothing is sent anywhere. The tries of a lesson are lines of a small file of the student's
+own, experiments/<lesson>.jsonl; they outlive the kernel, and `make update` leaves them alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from helpers import plots
+from helpers.course import EXAM_SEED, EXPERIMENTS_FOLDER, ROOT
+from helpers.progress import progress
+
+LONGEST_NOTE = 60  # characters
+
+
+@dataclass(frozen=True)
+class Try:
+    """One try. score: what was measured. seconds: how long it computed. note: what the student says about it."""
+
+    score: float
+    seconds: float
+    note: str = ""
+
+
+class Clock:
+    """Hands out the share of the time that has passed, until it is used up. `seconds` says how much was used."""
+
+    def __init__(self, limit: float, steps: int | None = None):
+        self.limit, self.steps, self.seconds, self.done = limit, steps, 0.0, 0
+
+    def __iter__(self) -> Iterator[float]:
+        yield from progress(self._shares(), "trying")
+
+    def _shares(self) -> Iterator[float]:
+        start = time.monotonic()
+        while (share := self._share(time.monotonic() - start)) < 1:
+            yield share
+            self.done += 1
+            self.seconds = time.monotonic() - start
+
+    def _share(self, passed: float) -> float:
+        return max(passed / self.limit, self.done / self.steps if self.steps else 0.0)
+
+
+class _Timed:
+    """What `Experiment.timed` returns: the stop button ends the loop, and what was trained until then counts."""
+
+    def __init__(self, clock: Clock):
+        self.clock = clock
+
+    def __enter__(self) -> Clock:
+        return self.clock
+
+    def __exit__(self, kind, problem, traceback) -> bool:
+        if kind is None or not issubclass(kind, KeyboardInterrupt):
+            return False
+        print(f"Stopped after {self.clock.done:,} steps. What has been trained until here counts.")
+        return True
+
+
+class Experiment:
+    """The open experiment of one lesson.
+
+    lesson: NN_topic. unit: what a score is, "bits per byte". lower: is a lower score the better one?
+    beat: the lesson's own result. landmarks: {name: score}, to compare with.
+    """
+
+    def __init__(
+        self,
+        lesson: str,
+        unit: str,
+        *,
+        beat: float,
+        lower: bool = True,
+        landmarks: Mapping[str, float] | None = None,
+    ):
+        self.unit, self.beat, self.lower = unit, float(beat), lower
+        self.landmarks = dict(landmarks or {})
+        self.file = Path(os.environ.get(EXPERIMENTS_FOLDER) or ROOT / "experiments", f"{lesson}.jsonl")
+        self._only_here: list[Try] = []  # tries that the disk would not take
+
+    def timed(self, seconds: float, steps: int | None = None) -> _Timed:
+        """A clock for one try: it stops after so many seconds, or after so many steps if that comes first."""
+        if not seconds > 0 or (steps is not None and steps < 1):
+            raise ValueError(f"A try needs time: seconds above 0, steps at least 1 or None; not {seconds}, {steps}.")
+        return _Timed(Clock(seconds, steps))
+
+    def keep(self, score: float, note: str = "", clock: Clock | None = None) -> None:
+        """Write a try down, and say how it stands. While a notebook is being graded nothing is written."""
+        score = float(score)
+        if not math.isfinite(score):
+            raise ValueError(f"The score is {score}: the training has broken down, and there is nothing to keep.")
+        one = Try(score, round(clock.seconds, 1) if clock else 0.0, " ".join(str(note).split())[:LONGEST_NOTE])
+        before = self.best()
+        if not os.environ.get(EXAM_SEED):
+            self._write(one)
+        print(f"{score:.3f} {self.unit}. {self._standing(one, before)}")
+
+    def tries(self) -> list[Try]:
+        """All tries that are kept, in their order. A line that cannot be read is passed over."""
+        try:
+            lines = self.file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            lines = []
+        return [one for one in map(_read, lines) if one] + self._only_here
+
+    def best(self) -> Try | None:
+        """The best try, the earliest of equals; None before the first."""
+        return min(self.tries(), key=lambda one: one.score if self.lower else -one.score, default=None)
+
+    def show(self) -> None:
+        """Draw the tries in their order, the best so far, the landmarks and the number to beat."""
+        tries = self.tries()
+        scores = [one.score for one in tries]
+        pick = min if self.lower else max
+        so_far = [pick(scores[: k + 1]) for k in range(len(scores))]
+        numbers = list(range(1, len(scores) + 1))
+        ax = plt.subplots(figsize=(6, 3.4))[1]
+        landmarks = {**self.landmarks, "to beat: the lesson's own": self.beat}
+        series = {"your tries": (numbers, scores), "your best so far": (numbers, so_far)} if tries else {}
+        plots.curves(series, "try", self.unit, landmarks=landmarks, ax=ax)
+        last = max(len(scores), 5)
+        ax.set(xlim=(0.5, 1.6 * last + 0.5))  # room on the right for the landmarks' names
+        ax.set_xticks(range(1, last + 1, math.ceil(last / 8)))
+        plt.show()
+        if best := self.best():
+            said = f" ({best.note})" if best.note else ""
+            print(f"{len(tries)} {'try' if len(tries) == 1 else 'tries'}; your best: {best.score:.3f}{said}")
+
+    def _standing(self, one: Try, before: Try | None) -> str:
+        ahead = one.score < self.beat if self.lower else one.score > self.beat
+        own = f"The lesson's own model has {self.beat:.3f}{': beaten' if ahead else ''}."
+        if before is None:
+            return own
+        better = one.score < before.score if self.lower else one.score > before.score
+        return f"{own} {'Your best so far' if better else f'Your best is still {before.score:.3f}'}."
+
+    def _write(self, one: Try) -> None:
+        line = json.dumps(asdict(one), ensure_ascii=False)
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with open(self.file, "a+b") as file:
+                if file.tell() and not _ends_a_line(file):
+                    line = "\n" + line
+                file.write(line.encode() + b"\n")
+        except OSError as problem:
+            self._only_here.append(one)
+            print(f"This try is kept only until the kernel ends: {self.file} cannot be written ({problem.strerror}).")
+
+
+def _ends_a_line(file) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
+
+
+def _read(line: str) -> Try | None:
+    try:
+        said = json.loads(line)
+        one = Try(float(said["score"]), float(said.get("seconds", 0)), str(said.get("note", "")))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return one if math.isfinite(one.score) else None
