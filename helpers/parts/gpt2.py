@@ -1,4 +1,4 @@
-"""GPT-2 (lesson 11): the model, its published weights, and writing with it.
+"""GPT-2 (lesson 12): the model, its published weights, and writing with it.
 
 A. Radford et al., "Language models are unsupervised multitask learners" (2019), section 2.3, and the code published
 with it.

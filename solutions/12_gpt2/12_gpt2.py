@@ -12,7 +12,7 @@
 # ---
 
 # %% [markdown]
-# # 11 · Open a published model
+# # 12 · Open a published model
 #
 # Four files are enough to publish a language model. Two say how to cut a text into tokens, one says how large the model
 # is, and one holds a few million numbers, or a few hundred million. None of them is a program. You write the program:
@@ -21,9 +21,9 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | GPT-2's tokenizer, GPT-2 itself, the translation of its published weights, and generation with a cache |
-# | **You need** | lessons 4, 5, 7 and 9; bytes and text in Python |
-# | **It takes** | about 90 minutes: eleven exercises, most of them short, 30.5 points |
+# | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads |
+# | **You need** | lessons 4, 5, 7, 9 and 11 |
+# | **It takes** | about 90 minutes: seven exercises, 20 points |
 # | **It computes** | for a few seconds a cell, on any laptop, with a small GPT-2 that comes with the course; the published ones if you have a network and half a gigabyte to spare |
 #
 # Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of one head, n the size of the vocabulary.
@@ -34,7 +34,6 @@ import json
 import math
 import textwrap
 import time
-from collections import Counter
 
 import matplotlib.pyplot as plt
 import torch
@@ -50,15 +49,14 @@ from helpers.data.text import manual
 from helpers.device import device
 from helpers.lesson import in_exam, start
 from helpers.parts import gpt2 as finished_gpt2
-from helpers.parts.bpe import Tokenizer, merge_pair, split_pieces
-from helpers.parts.bpe import byte_alphabet as finished_alphabet
+from helpers.parts.bpe import Tokenizer
 from helpers.parts.gpt2 import Config, KeyValueCache, LayerCache
 from helpers.parts.gpt2 import Conv1D as FinishedConv1D
 from helpers.parts.gpt2 import GPT2Block as FinishedBlock
 from helpers.parts.gpt2 import gelu_tanh as finished_gelu
 from helpers.parts.multi_head import merge_heads, split_heads
 
-check = start("11_gpt2")
+check = start("12_gpt2")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
@@ -112,242 +110,6 @@ plt.show()
 # Everything between a text and such bars is in this lesson, in the order in which the data pass through it: text to ids, ids to vectors, vectors through the blocks, and back.
 
 # %% [markdown]
-# ## From text to bytes
-#
-# Lesson 8 took words for tokens, and met words that it did not know. Lesson 9 took bytes, met nothing unknown, and needed long sequences. GPT-2 takes the middle: it begins with bytes, so that any text can be written, and joins those that often stand together, so that a common word is one token (Radford et al., 2019, section 2.2).
-#
-# There is a practical matter first. Tokens are kept in text files, one might want to read them, and bytes such as 0, 10 or 32 are a null, a new line and a space: they print badly, or not at all. So each of the 256 bytes gets a **printable character** to stand for it.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 1 · `byte_alphabet`** &nbsp; ★★☆ · 7 minutes · 2.5 points
-#
-# Return a dict from each of the numbers 0 to 255 to a character. The bytes 33 to 126, 161 to 172 and 174 to 255 are visible characters of Latin-1 and **stand for themselves**. The other 68 (control characters, spaces, and 173, an invisible hyphen) get the characters number 256, 257, 258, … in their order: byte 0 the first, byte 1 the next.
-#
-# <details><summary>Hint 1: a character from its number</summary>
-#
-# `chr(33)` is "!". Mind that `range(33, 126)` ends with 125.
-#
-# </details>
-# <details><summary>Hint 2: counting only the others</summary>
-#
-# Go through the bytes from 0 to 255. Keep a counter that moves on only when a byte needs a stand-in; byte 32, the space, is the 33rd of them and becomes "Ġ", number 288.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "byte_alphabet", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def byte_alphabet():
-    """A printable character for each byte: a dict from 0, 1, ..., 255 to 256 characters."""
-    ### BEGIN SOLUTION
-    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
-    alphabet, following = {}, 256
-    for byte in range(256):
-        if byte in printable:
-            alphabet[byte] = chr(byte)
-        else:
-            alphabet[byte] = chr(following)
-            following += 1
-    return alphabet
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_byte_alphabet", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
-check(byte_alphabet)
-
-# %% tags=["show", "nbval-check-output"]
-alphabet = byte_alphabet()
-for text in ("Hello, world", "naïve\n", "→ 😀"):
-    raw = text.encode()
-    print(f"{text!r:>16}  {len(raw):>2} bytes  ", "".join(alphabet[byte] for byte in raw))
-
-# %% [markdown]
-# An "ï" is two bytes in UTF-8, an arrow three, a smiley four. What looks like gibberish is exact: each character stands for one byte, and back is as easy as forth.
-#
-# ## Learning what to join
-#
-# **Byte-pair encoding** (Sennrich, Haddow and Birch, 2016, after a compression method of Gage, 1994) learns its tokens from a text in the plainest way. Count all pairs of neighbours; join the most frequent pair wherever it stands; count again. Each round makes one new symbol, and it takes part in the next.
-#
-# A word that occurs a hundred times counts a hundred times, and no pair reaches across the border of a word. What a "word" is, GPT-2 settles with a pattern; it is given, as `split_pieces`. Note where the spaces go:
-
-# %% tags=["show", "nbval-check-output"]
-print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
-print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
-
-# %% [markdown]
-# The second line is the other thing that is given: `merge_pair` joins one pair in one list of symbols, from left to right.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `learn_merges`** &nbsp; ★★★ · 11 minutes · 3 points
-#
-# Each round: count the pairs of neighbours in all words, a word as often as it occurs; take the most frequent pair (of several, the lexicographically smallest: Python compares tuples so); note it; join it in every word. Stop after `count` pairs, or as soon as no pair occurs at least twice.
-#
-# <details><summary>Hint 1: neighbours</summary>
-#
-# `zip(symbols, symbols[1:])` gives the pairs of a list. `split` below leads from each different word to its symbols, `occurrences` to how often it occurs: `pairs[pair] += occurrences[word]`.
-#
-# </details>
-# <details><summary>Hint 2: most frequent, then smallest</summary>
-#
-# `min` with a key does both at once: the key is a tuple, first minus the count, then the pair.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "learn_merges", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def learn_merges(words, count):
-    """The pairs that byte-pair encoding joins, in the order in which it joins them.
-
-    words: list of str, each as often as it occurs. count: how many pairs at most.
-    Returns a list of pairs (left, right), both str.
-    """
-    occurrences = Counter(words)
-    split = {word: list(word) for word in occurrences}    # at first, its characters
-    merges = []
-    while len(merges) < count:
-        ### BEGIN SOLUTION
-        pairs = Counter()
-        for word, symbols in split.items():
-            for pair in zip(symbols, symbols[1:]):
-                pairs[pair] += occurrences[word]
-        best = min(pairs, key=lambda pair: (-pairs[pair], pair), default=None)
-        if pairs[best] < 2:
-            break
-        merges.append(best)
-        split = {word: merge_pair(symbols, best) for word, symbols in split.items()}
-        ### END SOLUTION
-    return merges
-
-# %% nbgrader={"grade": true, "grade_id": "check_learn_merges", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(learn_merges)
-
-# %% [markdown]
-# Your function on the prose of Python's manual, a quarter of a megabyte:
-
-# %% tags=["show"]
-pieces = split_pieces(manual()[:20_000] if in_exam() else manual())
-words = ["".join(finished_alphabet()[byte] for byte in piece.encode()) for piece in pieces]
-learned = learn_merges(words, 5 if in_exam() else 120)
-
-shown = ["".join(pair).replace("Ġ", "·") for pair in learned]
-for name, part in (("first", shown[:18]), ("last", shown[-14:])):
-    print(f"{name:>5}:", "  ".join(part))
-
-# %% [markdown]
-# The first merges are what any English text would give: a space with the letter after it, "he", "in", "·the". After a hundred rounds there are words, and they are this text's own. GPT-2 has 50,000 merges, learned on web pages; with the 256 bytes and one token for the end of a text, n = 50,257.
-#
-# ## Encoding
-#
-# A new text is cut into pieces, a piece is spelled in bytes, and then its symbols are joined. In which order? The merges were learned one after the other, and each was counted in a text in which all earlier ones had been done already. So it has to go in that order again: **of all pairs present, the one that was learned first**, its rank the lowest. Not the leftmost, and not the longest.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 3 · `encode`** &nbsp; ★★★ · 10 minutes · 3.5 points
-#
-# Finish the loop: join pairs in the order of their ranks until no pair of neighbours has a rank; then add the ids of the symbols that are left.
-#
-# <details><summary>Hint 1: the pair with the lowest rank</summary>
-#
-# `min` over the pairs of neighbours, with the rank as the key. A pair that was never learned has no rank: `ranks.get(pair, math.inf)`.
-#
-# </details>
-# <details><summary>Hint 2: when to stop</summary>
-#
-# When a single symbol is left, there are no neighbours. And when the best pair is not in `ranks`, no pair is.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "encode", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def encode(text, merges, vocabulary):
-    """The ids of a text.
-
-    merges: list of pairs (left, right), the first learned first.
-    vocabulary: dict from symbol to id. Returns a list of int.
-    """
-    alphabet = finished_alphabet()
-    ranks = {pair: rank for rank, pair in enumerate(merges)}
-    ids = []
-    for piece in split_pieces(text):
-        symbols = [alphabet[byte] for byte in piece.encode()]
-        ### BEGIN SOLUTION
-        while len(symbols) > 1:
-            neighbours = zip(symbols, symbols[1:])
-            best = min(neighbours, key=lambda pair: ranks.get(pair, math.inf))
-            if best not in ranks:
-                break
-            symbols = merge_pair(symbols, best)
-        ids.extend(vocabulary[symbol] for symbol in symbols)
-        ### END SOLUTION
-    return ids
-
-# %% nbgrader={"grade": true, "grade_id": "check_encode", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
-check(encode)
-
-# %% tags=["show"]
-def shown_tokens(ids):
-    return " | ".join(tokenizer.token(i) for i in ids)
-
-for text in ("The statement raises an exception.", "Transformers read 12,345 tokens.",
-             "Größe → 😀"):
-    ids = encode(text, tokenizer.merges, tokenizer.vocabulary)
-    print(f"{len(text)} characters, {len(ids)} tokens:\n    {shown_tokens(ids)}")
-
-# %% [markdown]
-# What the manual says often is a token or two. What it never says falls to pieces, down to single bytes if need be, and nothing is ever *unknown*.
-#
-# ## And back
-#
-# Join the symbols, turn each character into its byte, and read the bytes as UTF-8. The order matters: a token may end **inside** a character (the smiley's four bytes may be four tokens), so bytes have to be joined before they are read. And a model may write anything, bytes that are no character among it. Python's `decode` raises an error then, unless you tell it what to do.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 4 · `decode`** &nbsp; ★☆☆ · 5 minutes · 2 points
-#
-# Return the text of the ids. Where bytes make no character, U+FFFD ("�") shall stand, as Python puts it there.
-#
-# <details><summary>Hint 1: two dicts turned round</summary>
-#
-# `vocabulary` leads from symbols to ids, and `finished_alphabet()` from bytes to characters. You need both the other way.
-#
-# </details>
-# <details><summary>Hint 2: bytes into text</summary>
-#
-# `bytes(list_of_numbers).decode("utf-8", errors=...)`. Look up which `errors` there are.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "decode", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def decode(ids, vocabulary):
-    """The text of ids.
-
-    ids: list of int. vocabulary: dict from symbol to id. Returns a str.
-    """
-    ### BEGIN SOLUTION
-    symbol_of = {place: symbol for symbol, place in vocabulary.items()}
-    byte_of = {character: byte for byte, character in finished_alphabet().items()}
-    spelled = "".join(symbol_of[place] for place in ids)
-    raw = bytes(byte_of[character] for character in spelled)
-    return raw.decode("utf-8", errors="replace")
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_decode", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
-check(decode)
-
-# %% tags=["show", "nbval-check-output"]
-text = "Größe → 😀, twice\t\t  spaced"
-ids = encode(text, tokenizer.merges, tokenizer.vocabulary)
-print("there and back, the same text:", decode(ids, tokenizer.vocabulary) == text)
-smiley = encode("😀", [], tokenizer.vocabulary)
-print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
-
-# %% [markdown]
-# The last line shows one, two, three and four of the smiley's bytes. A program that prints tokens as they come has to wait for the last of them.
 #
 # ## The model, piece by piece
 #
@@ -361,7 +123,7 @@ print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `Conv1D`** &nbsp; ★☆☆ · 4 minutes · 1.5 points
+# **Exercise 1 · `Conv1D`** &nbsp; ★☆☆ · 4 minutes · 1.5 points
 #
 # A linear layer with `weight` of shape (n_in, n_out) and `bias` of shape (n_out,), both `nn.Parameter`. Start the weight at normal numbers of standard deviation 0.02 and the bias at 0, as GPT-2 does.
 #
@@ -404,39 +166,9 @@ check(Conv1D)
 #
 # The two differ by at most 0.0005. But the weights were trained with this one.
 
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 6 · `gelu_tanh`** &nbsp; ★☆☆ · 4 minutes · 1.5 points
-#
-# Write the formula out. PyTorch has it too, as `F.gelu`; here you do without, and hold yours against it below.
-#
-# <details><summary>Hint 1: which functions take tensors</summary>
-#
-# `torch.tanh` does, `math.tanh` does not. Under the root there is a plain number: `math.sqrt`.
-#
-# </details>
-# <details><summary>Hint 2: if it is nearly right</summary>
-#
-# Count the factors: a half, an x before the bracket, a cube in it. 0.044715 has one zero after the point.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "gelu_tanh", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def gelu_tanh(x):
-    """GPT-2's activation. x: any shape, which the result has too."""
-    ### BEGIN SOLUTION
-    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)
-    return 0.5 * x * (1 + torch.tanh(inner))
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_gelu_tanh", "locked": true, "points": 1.5, "schema_version": 3, "solution": false, "task": false}
-check(gelu_tanh)
-
 # %% tags=["show", "nbval-check-output"]
 x = torch.linspace(-6, 6, 12001, dtype=torch.float64)
-print(f"largest distance from the exact one: {(gelu_tanh(x) - F.gelu(x)).abs().max():.5f}")
+print(f"largest distance from the exact one: {(finished_gelu(x) - F.gelu(x)).abs().max():.5f}")
 
 # %% [markdown]
 # ## The block
@@ -447,7 +179,7 @@ print(f"largest distance from the exact one: {(gelu_tanh(x) - F.gelu(x)).abs().m
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `GPT2Block`** &nbsp; ★★☆ · 11 minutes · 4 points
+# **Exercise 2 · `GPT2Block`** &nbsp; ★★☆ · 11 minutes · 4 points
 #
 # Write `attend` (split into q, k, v; heads; scaled scores; the triangle; softmax; values; `unify`) and `forward`. `split_heads(x, h)`, `merge_heads(x)` and `finished_gelu` are given.
 #
@@ -519,7 +251,7 @@ check(GPT2Block)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 8 · `GPT2`** &nbsp; ★★★ · 11 minutes · 4 points
+# **Exercise 3 · `GPT2`** &nbsp; ★★★ · 11 minutes · 4 points
 #
 # Make `tokens` and `positions` (`nn.Embedding`), `blocks` (each a `FinishedBlock(config)` of its own) and `norm` (`nn.LayerNorm` with config.epsilon), then put them to work. The sizes are config.n, config.t_max, config.e and config.depth.
 #
@@ -652,7 +384,7 @@ print(f"{len(published)} tensors")
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 9 · `rename_weights`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 4 · `rename_weights`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Return a new dict with the same tensors under our names, without the masks and without the head, for files with and without the prefix. Leave the caller's dict as it is.
 #
@@ -788,7 +520,7 @@ print(known.told)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 10 · `perplexity`** &nbsp; ★★☆ · 6 minutes · 2 points
+# **Exercise 5 · `perplexity`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
 # Return the perplexity of a model on one text that fits into its window. The first token is never predicted, and what is predicted at the last position is never checked.
 #
@@ -968,7 +700,7 @@ print("kept by now:", past.length, "positions")
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 11 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
+# **Exercise 6 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
 # Go on with a text greedily, each time with the most probable token. First the whole prompt goes through the blocks, then each new token alone, at its own position. Return the new tokens without the prompt.
 #
@@ -1063,12 +795,47 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 #
 # Let us look for them in the pocket model. The first two are mean weights over a text; the third is measured on random tokens, repeated once: the weight from a token of the second half to the one that followed it in the first. A head that spreads its weight evenly over everything it may see scores something as well, so all scores are given in multiples of that.
 
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `induction_score`** &nbsp; ★★☆ · 6 minutes · 2 points
+#
+# A text repeats after `period` tokens: token i is token i − period. An induction head at position i looks at what
+# followed that earlier copy. Return the mean of these weights over all positions whose token was there before, one
+# number for each map.
+#
+# <details><summary>Hint 1: which entry of row i</summary>
+#
+# The copy of token i stands at i − period. What followed it stands one further. The first i that has a copy is period.
+#
+# </details>
+# <details><summary>Hint 2: without a loop</summary>
+#
+# `weights.diagonal(offset, -2, -1)` gives the entries (i, i + offset) of the last two axes, for a negative offset from
+# i = −offset on. Look at its first entry before you take the mean.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "induction_score", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def induction_score(weights, period):
+    """How much each head looks at what followed the same token before.
+
+    weights: (..., t, t), of a text that repeats after `period` tokens, t > period. Returns (...).
+    """
+    ### BEGIN SOLUTION
+    return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(dim=-1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_induction_score", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(induction_score)
+
 # %% tags=["show"] mystnb={"image": {"alt": "Three heat maps, block by head, in multiples of chance: weight on the previous token, on the first token, and on what followed the same token before. All entries lie between 0.2 and 1.5."}}
 def kinds_of(weights, twice):
     """Mean weights. weights: of a text, (..., t, t). twice: of 24 tokens, said twice."""
     return {"previous token": weights.diagonal(-1, -2, -1)[..., 1:].mean(dim=-1),
             "first token": weights[..., 2:, 0].mean(dim=-1),
-            "induction": twice.diagonal(-23, -2, -1)[..., 1:].mean(dim=-1)}
+            "induction": induction_score(twice, 24)}
 
 def even(t):
     triangle = torch.ones(t, t).tril()
