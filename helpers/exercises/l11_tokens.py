@@ -433,7 +433,6 @@ LESSON = Lesson(
                 Aspect("every script", 1, of_letters("éß€→😀z ", 19, 36), accepts="number"),
                 Aspect("every byte", 0.5, of_white_space, accepts="number"),
             ),
-            forbidden=NO_BPE | {"finished_bits_per_byte": FINISHED},
         ),
     ),
 )

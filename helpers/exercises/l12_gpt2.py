@@ -511,7 +511,6 @@ LESSON = Lesson(
                 ),
                 any_device(0.5, maps((2, 3), 10, 5)),
             ),
-            forbidden=NO_GPT2,
         ),
     ),
 )

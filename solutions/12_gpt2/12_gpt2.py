@@ -168,7 +168,8 @@ check(Conv1D)
 
 # %% tags=["show", "nbval-check-output"]
 x = torch.linspace(-6, 6, 12001, dtype=torch.float64)
-print(f"largest distance from the exact one: {(finished_gelu(x) - F.gelu(x)).abs().max():.5f}")
+apart = (finished_gelu(x) - F.gelu(x)).abs().max()
+print(f"largest distance from the exact one: {apart:.5f}")
 
 # %% [markdown]
 # ## The block
@@ -821,7 +822,8 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 def induction_score(weights, period):
     """How much each head looks at what followed the same token before.
 
-    weights: (..., t, t), of a text that repeats after `period` tokens, t > period. Returns (...).
+    weights: (..., t, t), of a text that repeats after `period` tokens, t > period.
+    Returns (...).
     """
     ### BEGIN SOLUTION
     return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(dim=-1)
