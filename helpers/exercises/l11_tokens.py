@@ -310,7 +310,6 @@ NO_BPE = {"Tokenizer": FINISHED}
 LESSON = Lesson(
     "11_tokens",
     "What a model reads instead of letters",
-    minutes=60,
     exercises=(
         Exercise(
             "byte_alphabet",

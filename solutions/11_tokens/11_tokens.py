@@ -22,7 +22,7 @@
 # |---|---|
 # | **You will build** | GPT-2's tokenizer: its byte alphabet, the learning of merges, encoding and decoding, and the conversion of a loss to bits per byte |
 # | **You need** | lesson 9; bytes and text in Python |
-# | **It takes** | about 60 minutes: five exercises, 13 points |
+# | **It takes** | about 50 minutes: five exercises, 13 points |
 # | **It computes** | for a few seconds a cell, on any laptop |
 #
 # Letters are those of [the table](../../site/notation.md): n is the size of the vocabulary.
