@@ -240,20 +240,25 @@ VARIANTS = [
     """),
     Shortcut(LEARN, "tokenizer", instead="return Tokenizer.learn(' '.join(words), 257 + count).merges"),
     # --------------------------------------------------------------------------------------------- encode
-    Mistake(ENCODE, "reading-order",
-            edit=("            best = min(neighbours, key=lambda pair: ranks.get(pair, math.inf))\n            if best "
-                  "not in ranks:\n                break\n            symbols = merge_pair(symbols, best)",
-                  "            i = next((i for i, pair in enumerate(neighbours) if pair in ranks), None)\n            "
-                  "if i is None:\n                break\n            symbols[i : i + 2] = [symbols[i] + symbols[i + "
-                  "1]]"), title="merges applied in reading order",
-            says="You join the first pair from the left that has a rank. Of all pairs in the piece, the one that was "
-                 "*learned* first comes first, wherever it stands."),
-    Mistake(ENCODE, "leftmost-pair",
+    Mistake(ENCODE, "unchanged", instead="""
+        while True:
+            known = [pair for pair in zip(symbols, symbols[1:]) if pair in ranks]
+            if not known:
+                break
+            symbols = merge_pair(symbols, known[0])
+        ids.extend(vocabulary[symbol] for symbol in symbols)
+    """, title="the pair that stands leftmost",
+            says="Some words come out in other tokens than they should. Of several pairs that could be joined, yours "
+                 "takes one by where it stands. When the merges were learned, what decided?"),
+    Mistake(ENCODE, "rightmost-pair",
             edit=("min(neighbours, key=lambda pair: ranks.get(pair, math.inf))",
-                  "min(neighbours, key=lambda pair: pair not in ranks)"),
-            title="the leftmost pair that is known",
-            says="You join the first pair from the left that has a rank, wherever it stands. Of all pairs in the "
-                 "piece, the one that was *learned* first comes first."),
+                  "max(enumerate(neighbours), key=lambda one: (one[1] in ranks, one[0]))[1]"),
+            title="the pair that stands rightmost",
+            says="You join the last pair that is known. Where a pair stands says nothing; when was each of them "
+                 "learned?"),
+    Alias(ENCODE, "leftmost-pair", of="unchanged",
+          edit=("min(neighbours, key=lambda pair: ranks.get(pair, math.inf))",
+                "min(neighbours, key=lambda pair: pair not in ranks)")),
     Mistake(ENCODE, "highest-rank",
             edit=("min(neighbours, key=lambda pair: ranks.get(pair, math.inf))",
                   "max(neighbours, key=lambda pair: ranks.get(pair, -1))"),
