@@ -1,17 +1,23 @@
 """Lesson 11: the tokenizer against `tokenizers` and the first published way, and what tokens cost."""
 
+import json
 import math
 import random
 import re
 from collections import Counter
 
+import nbformat
 import pytest
 
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
-from helpers.exercises import load_lesson
+from helpers.course import ROOT
+from helpers.data import store
+from helpers.data.recorded import recorded
+from helpers.data.toy.five_sentences import CODE, SENTENCES
+from helpers.exercises import lesson_names, load_lesson
 from helpers.parts import bpe
 
 SOURCE = sources(["11_tokens"])[0]
@@ -127,6 +133,107 @@ def test_a_model_that_knows_nothing_costs_log2_n_bits_a_token(written, text, n):
 def test_eight_bits_for_a_model_over_bytes_that_knows_nothing(written):
     text = "naïve"
     assert float(written("bits_per_byte_of")(math.log(256), len(text.encode()), text)) == pytest.approx(8)
+
+
+# ------------------------------------------------------------------------------------------- what tokens cost
+
+PUBLISHED = recorded("gpt2_tokens")["result"]
+
+
+def told():
+    """All text that the lesson's stored outputs hold."""
+    outputs = [o for cell in nbformat.read(SOURCE.notebook, as_version=4).cells for o in cell.get("outputs", [])]
+    return "".join(o.get("text", "") for o in outputs)
+
+
+@pytest.mark.needs("real data", "gpt2/vocab.json", "gpt2/merges.txt")
+def test_what_is_recorded_of_openais_vocabulary_is_what_its_files_say():
+    from helpers.training.gpt2_tokens import found_with
+
+    found = found_with(bpe.Tokenizer.from_folder(store.folder() / "gpt2"))
+    assert json.loads(json.dumps(found)) == PUBLISHED
+
+
+def test_the_predictions_are_true_of_the_record():
+    cuts, sentences = PUBLISHED["cuts"], PUBLISHED["sentences"]
+    lengths = [len(token) for token in cuts["1234567890"]]
+    assert LESSON.prediction("cut_of_digits").truth == "D" and set(lengths) == {2, 3} and lengths != [3, 3, 3, 1]
+    last = {language: sentences[language][-1] for language in ("English", "German", "Chinese")}
+    assert LESSON.prediction("dearest_sentence").truth == "C" and max(last, key=last.get) == "Chinese"
+    assert [len(SENTENCES[language][-1]) for language in last] == [39, 29, 9], "as the card says"
+    assert last["Chinese"] > 2 * last["English"] and len(SENTENCES["Chinese"][-1].encode()) == 27
+
+
+def test_perplexity_rises_and_bits_per_byte_fall_with_merges():
+    rows = [float(number) for number in re.findall(r"merges: +[\d,]+ tokens, perplexity +([\d.]+)", told())]
+    bits = [float(number) for number in re.findall(r"merges: ([\d.]+) bits per byte", told())]
+    assert LESSON.prediction("perplexity_of_merges").truth == "B" and len(rows) == len(bits) == 5
+    assert rows == sorted(rows) and bits == sorted(bits, reverse=True) and rows[-1] > 10 * rows[0]
+
+
+def test_what_the_prose_says_of_costs_is_in_the_record():
+    assert PUBLISHED["vocabulary"] == 50_257 and 0.65 < PUBLISHED["words_with_a_space"] / 50_000 < 0.68
+    assert len({tuple(PUBLISHED["cuts"][text]) for text in ("the", " the", "The", " The", "THE")}) == 5
+    assert all(len(PUBLISHED["cuts"][text]) == 1 for text in ("the", " the", "The", " The", "THE", " strawberry"))
+    tokens = {language: sum(counts) for language, counts in PUBLISHED["sentences"].items()}
+    assert tokens == {"English": 35, "German": 48, "Chinese": 82, "Russian": 137, "Hindi": 199, "Python": 40}
+    texts = {**SENTENCES, "Python": CODE}
+    per_byte = {name: tokens[name] / sum(len(text.encode()) for text in texts[name]) for name in texts}
+    assert {name: round(share, 2) for name, share in per_byte.items()} == {
+        "English": 0.23,
+        "German": 0.35,
+        "Chinese": 0.64,
+        "Russian": 0.63,
+        "Hindi": 0.6,
+        "Python": 0.38,
+    }
+    lengths = list(PUBLISHED["mean_bytes_by_rank"].values())
+    assert lengths[0] < 5 < lengths[5] and 6.5 < lengths[-1] < 7
+
+
+def test_the_encoder_that_students_get_cuts_words_wrongly():
+    """The cell under it shows that; as solved it shows that none is."""
+    from helpers.data.datasets import POCKET
+
+    assert "0 of 8 words are cut wrongly" in told()
+    names = {"finished_alphabet": bpe.byte_alphabet, "split_pieces": bpe.split_pieces, "merge_pair": bpe.merge_pair}
+    exec(SOURCE.given()["encode"], names)
+    tokenizer = bpe.Tokenizer.from_folder(POCKET)
+    texts = [" " + word for word in "the in method statement exception string used list return value name".split()]
+    wrong = [t for t in texts if names["encode"](t, tokenizer.merges, tokenizer.vocabulary) != tokenizer.encode(t)]
+    assert len(wrong) >= 3
+    for text in texts:
+        assert tokenizer.decode(names["encode"](text, tokenizer.merges, tokenizer.vocabulary)) == text
+
+
+# ------------------------------------------------------------------------------------- names of the two lessons
+
+
+def test_no_text_calls_the_lessons_by_their_old_names():
+    """GPT-2 is lesson 12, and its tokens are lesson 11: in prose, comments and pages."""
+    words = re.compile(r"lesson 11's GPT-2|Lesson 11, \*GPT-2|GPT-2 \(lesson 11\)|GPT-2 of lesson 11|11_gpt2")
+    may = {"helpers/course.py", "CHANGELOG.md"}
+    for folder in ("helpers", "solutions", "site"):
+        for path in (ROOT / folder).rglob("*"):
+            name = path.relative_to(ROOT).as_posix()
+            if path.suffix in (".py", ".md", ".toml") and name not in may:
+                assert not words.search(path.read_text(encoding="utf-8")), name
+
+
+def test_a_lesson_that_is_named_by_number_and_title_has_both():
+    """“Lesson 13, *Before transformers*”: the plan of the site knows it under that number."""
+    import tomllib
+
+    plan = tomllib.loads((ROOT / "site/lessons.toml").read_text(encoding="utf-8"))
+    planned = [lesson["name"] for part in plan["part"] for lesson in part["lesson"]]
+    assert [int(name[:2]) for name in planned] == list(range(1, 19))
+    assert planned[: len(lesson_names())] == lesson_names()
+    for name in planned:
+        folder = ROOT / "solutions" / name
+        assert not folder.is_dir() or (folder / f"{name}.py").is_file()
+    for path in sorted((ROOT / "solutions").glob("*/*.py")):
+        for target in re.findall(r"\(\.\./(\d\d_\w+)/(\d\d_\w+)\.ipynb\)", path.read_text(encoding="utf-8")):
+            assert target[0] == target[1] and target[0] in planned, f"{path.name} links to {target}"
 
 
 # --------------------------------------------------------------------------------------------------- the checks

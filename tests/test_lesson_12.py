@@ -1,5 +1,9 @@
 """Lesson 12: model, weights, cache, perplexity and heads, against `transformers`."""
 
+import math
+import re
+
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,6 +13,7 @@ from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.data.datasets import POCKET
+from helpers.data.recorded import recorded
 from helpers.data.reference import reference
 from helpers.exercises import load_lesson
 from helpers.parts import bpe, gpt2
@@ -16,7 +21,7 @@ from helpers.parts import bpe, gpt2
 SOURCE = sources(["12_gpt2"])[0]
 LESSON = load_lesson("12_gpt2")
 ANSWERS = Answers(SOURCE)
-PARTS = ["Conv1D", "GPT2Block", "GPT2", "rename_weights", "perplexity"]
+PARTS = ["Conv1D", "GPT2Block", "GPT2", "rename_weights", "perplexity", "induction_score"]
 CONFIGS = [  # n, t_max, e, h, depth
     (7, 5, 4, 1, 1),
     (19, 11, 12, 3, 2),
@@ -225,6 +230,78 @@ def test_the_induction_score_of_even_weights_is_one_over_the_positions_seen():
     even = torch.ones(12, 12).tril() / torch.arange(1, 13)[:, None]
     expected = sum(1 / (i + 1) for i in range(5, 12)) / 7
     torch.testing.assert_close(solution("induction_score")(even, 5), torch.tensor(expected))
+
+
+# ---------------------------------------------------------------------------------------------- with nn.Linear
+
+
+@pytest.mark.parametrize("sizes", [(9, 6, 4, 2, 1), (4, 4, 4, 1, 2)], ids=["rectangular tables", "square tables"])
+def test_turned_weights_give_the_same_numbers_in_a_model_with_linear_layers(sizes):
+    config = gpt2.Config(*sizes)
+    state = {
+        name.removeprefix("transformer."): tensor
+        for name, tensor in theirs_of(config).state_dict().items()
+        if name != "lm_head.weight"
+    }
+    layers = {name: p for name, p in state.items() if ".c_" in name and p.dim() == 2}
+    shapes = {name: p.T.shape if name in layers else p.shape for name, p in state.items()}
+    found = solution("for_linear")(dict(state), shapes)
+    assert {name: p.shape for name, p in found.items()} == shapes
+    for name, p in state.items():
+        if name in layers:
+            x = torch.randn(3, p.shape[0])
+            torch.testing.assert_close(F.linear(x, found[name]), x @ p)
+        else:
+            assert found[name] is p
+
+
+def test_the_converter_that_students_get_misses_the_square_matrix():
+    names = {}
+    exec(SOURCE.given()["for_linear"], names)
+    state = {"h.0.attn.c_proj.weight": torch.randn(3, 3), "h.0.mlp.c_fc.weight": torch.randn(3, 12)}
+    found = names["for_linear"](state, {name: p.T.shape for name, p in state.items()})
+    assert torch.equal(found["h.0.mlp.c_fc.weight"], state["h.0.mlp.c_fc.weight"].T)
+    assert torch.equal(found["h.0.attn.c_proj.weight"], state["h.0.attn.c_proj.weight"]), "and no error says so"
+
+
+# ------------------------------------------------------------------------------------- what the stored outputs say
+
+of_the_library = pytest.mark.skipif(
+    "standard library" not in recorded("pocket_gpt2")["data"]["name"],
+    reason="the pocket model of this copy was trained on another text than the lesson speaks of",
+)
+
+
+def told():
+    """All text that the lesson's stored outputs hold."""
+    outputs = [o for cell in nbformat.read(SOURCE.notebook, as_version=4).cells for o in cell.get("outputs", [])]
+    return "".join(o.get("text", "") for o in outputs)
+
+
+@of_the_library
+def test_the_final_norm_is_the_dearest_error_and_the_exact_gelu_cannot_be_seen():
+    costs = {name: float(nats) for name, nats in re.findall(r"^ *([\w ]+\w): +([\d.]+) nats a token$", told(), re.M)}
+    assert LESSON.prediction("dearest_error").truth == "D" and max(costs, key=costs.get) == "no final norm"
+    published = costs["as published"]
+    assert costs["unify transposed"] > published + 2 and costs["not scaled"] > published + 0.1
+    assert abs(costs["exact GELU"] - published) < 0.005 and abs(costs["positions from 1"] - published) < 0.3
+    assert costs["no mask"] < costs["not scaled"]
+
+
+@of_the_library
+def test_one_previous_token_head_carries_all_induction():
+    rows = re.findall(r"^ *([\w -]+\w) +([\d.]+) +([\d.]+)$", told(), re.M)
+    first, second = ({name: float(row[k]) for name, *row in rows} for k in (0, 1))
+    assert LESSON.prediction("switched_off_head").truth == "B"
+    assert second["none"] < first["none"] / 5, "what comes a second time is copied"
+    assert second["strongest induction head"] < first["none"] / 3 < second["strongest previous-token head"]
+    assert second["all induction heads"] > first["none"] / 2
+    assert first["none"] > math.log(gpt2.Config.from_json(POCKET / "config.json").n)
+
+
+def test_the_cache_wrote_the_same_tokens_and_the_weights_fit():
+    assert "the same tokens without a cache: True" in told() and "missing: []  unexpected: []" in told()
+    assert "six and then one are the same as seven: True" in told()
 
 
 # --------------------------------------------------------------------------------------------- the recorded numbers

@@ -12,7 +12,7 @@ import torch
 
 from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 from helpers.parts.gpt2 import GPT2, Config
 from helpers.parts.gpt2 import Conv1D as FinishedConv1D
 from helpers.parts.gpt2 import GPT2Block as FinishedBlock
@@ -163,12 +163,14 @@ def windows(b: int, t: int, config: Config = CONFIG) -> Inputs:
 # ------------------------------------------------------------------------------------------- published weights
 
 
-def published(draw: Draw, prefix: str = "", head: bool = False, buffers: bool = True) -> dict[str, torch.Tensor]:
+def published(
+    draw: Draw, prefix: str = "", head: bool = False, buffers: bool = True, n: int = 7, t_max: int = 5
+) -> dict[str, torch.Tensor]:
     """A state under the published names, in drawn sizes that fit nothing but the eye.
 
     Blocks 0 and 10, whose names begin alike.
     """
-    e, n, t_max = 3, 7, 5
+    e = 3
     shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
     for block in ("h.0.", "h.10."):
         shapes |= {
@@ -232,6 +234,24 @@ def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         "names": torch.tensor([len(state)]),
         "numbers": torch.cat([state[name].flatten() for name in sorted(state)]),
     }
+
+
+# ------------------------------------------------------------------------------------------------- for_linear
+
+OF_CONV1D = (".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight")
+
+
+def turned(*endings: str, others: bool = False, **options: object) -> Probe:
+    """Names, shapes and numbers of the tensors with these endings, or of all others, in a file for nn.Linear."""
+
+    def probe(for_linear, draw):
+        state = published(draw, buffers=False, **options)
+        shapes = {name: tuple(reversed(p.shape)) if name.endswith(OF_CONV1D) else p.shape for name, p in state.items()}
+        found = for_linear(state, {name: torch.Size(shape) for name, shape in shapes.items()})
+        named_numbers(found)
+        return named_numbers({name: p for name, p in found.items() if str(name).endswith(endings) != others})
+
+    return probe
 
 
 # ------------------------------------------------------------------------------------------- cached generation
@@ -468,16 +488,16 @@ LESSON = Lesson(
             forbidden=NO_GPT2,
         ),
         Exercise(
-            "generate_cached",
-            stars=3,
-            minutes=10,
+            "for_linear",
+            stars=2,
+            minutes=6,
             aspects=(
-                Aspect("new tokens", 1.5, continued(COUNT, b=4), axes="b count"),
-                Aspect("one new token", 0.5, continued(1, b=12), axes="b count"),
-                Aspect("each token once", 1, work_done, side=True),
-                any_device(0.5, cached_inputs, via=a_generator),
+                Aspect("the matrices that are not square", 0.5, turned(OF_CONV1D[0], *OF_CONV1D[2:])),
+                Aspect("the matrix after the heads", 1, turned(OF_CONV1D[1])),
+                Aspect("all others", 0.5, turned(*OF_CONV1D, others=True), side=True),
+                Aspect("all others, with square tables", 0.5, turned(*OF_CONV1D, others=True, n=3, t_max=3), side=True),
             ),
-            forbidden=NO_GPT2,
+            mend=True,
         ),
         Exercise(
             "perplexity",
@@ -488,6 +508,18 @@ LESSON = Lesson(
                 Aspect("a longer text", 0.5, of_texts(47), accepts="number"),
                 Aspect("a model that knows nothing", 0.5, nothing_known, accepts="number", side=True),
                 any_device(0.5, a_row, via=on_the_meta_device),
+            ),
+            forbidden=NO_GPT2,
+        ),
+        Exercise(
+            "generate_cached",
+            stars=3,
+            minutes=10,
+            aspects=(
+                Aspect("new tokens", 1.5, continued(COUNT, b=4), axes="b count"),
+                Aspect("one new token", 0.5, continued(1, b=12), axes="b count"),
+                Aspect("each token once", 1, work_done, side=True),
+                any_device(0.5, cached_inputs, via=a_generator),
             ),
             forbidden=NO_GPT2,
         ),
@@ -511,6 +543,35 @@ LESSON = Lesson(
                 ),
                 any_device(0.5, maps((2, 3), 10, 5)),
             ),
+            forbidden=NO_GPT2,
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "dearest_error",
+            truth="D",
+            says={
+                "A": "It costs something: the weights are sharper than those that the model was trained with. But "
+                "they still add up to 1, and each norm brings the vectors back to their size.",
+                "B": "A position now sees the token that it is to predict. But the model was never trained to use "
+                "it, so the loss changes little; only, it is no loss any more.",
+                "C": "Every block then adds something that no layer was trained to read, and the loss is about "
+                "that of a guess, or worse. Still, the last norm keeps the logits in their range.",
+                "D": "The sum that leaves the last block is many times as large as the norm would make it, and the"
+                " logits grow with it. The model is as sure as can be, mostly of the wrong token.",
+            },
+        ),
+        Prediction(
+            "switched_off_head",
+            truth="B",
+            says={
+                "A": "It does copy, but it is not the only one: other induction heads look at the same place, and "
+                "the loss rises only a little.",
+                "B": "Every induction head reads what this one has written into each position: which token came "
+                "before. Without that note none of them finds the place.",
+                "C": "So it is for most heads, the strongest induction head among them, since others do the same. "
+                "There is one without a stand-in.",
+            },
         ),
     ),
 )

@@ -16,20 +16,21 @@
 #
 # Four files are enough to publish a language model. Two say how to cut a text into tokens, one says how large the model
 # is, and one holds a few million numbers, or a few hundred million. None of them is a program. You write the program:
-# it reads these files and continues a text, and the numbers that it computes on the way are those that everybody else
-# gets.
+# it reads these files and continues a text, and its numbers are those of every other program that opens
+# the same files. Then you look inside,
+# and find the two heads that let it repeat what it has read.
 #
 # | | |
 # |---|---|
-# | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads |
-# | **You need** | lessons 4, 5, 7, 9 and 11 |
-# | **It takes** | about 90 minutes: seven exercises, 20 points |
+# | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads; and you mend a converter |
+# | **You need** | lessons [4](../04_multi_head/04_multi_head.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [11](../11_tokens/11_tokens.ipynb) |
+# | **It takes** | about 120 minutes: eight exercises, 22.5 points, and two predictions |
 # | **It computes** | for a few seconds a cell, on any laptop, with a small GPT-2 that comes with the course; the published ones if you have a network and half a gigabyte to spare |
 #
-# Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of one head, n the size of the vocabulary.
+# Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of
+# one head, n the size of the vocabulary. Blocks, heads and positions are counted from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
-import functools
 import json
 import math
 import textwrap
@@ -42,14 +43,14 @@ from safetensors.torch import load_file
 from torch import nn
 
 from helpers import plots
+from helpers.data.datasets import gpt2_files
 from helpers.data.recorded import recorded
 from helpers.data.reference import reference
-from helpers.data.datasets import gpt2_files
-from helpers.data.text import manual
+from helpers.data.sources import is_held_out, stdlib_sources
 from helpers.device import device
 from helpers.lesson import in_exam, start
 from helpers.parts import gpt2 as finished_gpt2
-from helpers.parts.bpe import Tokenizer
+from helpers.parts.bpe import Tokenizer, bits_per_byte_of
 from helpers.parts.gpt2 import Config, KeyValueCache, LayerCache
 from helpers.parts.gpt2 import Conv1D as FinishedConv1D
 from helpers.parts.gpt2 import GPT2Block as FinishedBlock
@@ -62,12 +63,17 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## Four files
 #
-# OpenAI published GPT-2 in 2019, in four sizes (Radford et al., 2019). It was trained on *WebText*, 40 GB of text from
-# web pages that Reddit users had linked to, and the paper asks what such a model can do with tasks that it was never
-# trained on (*zero-shot*). On the Hugging Face Hub the smallest is called `openai-community/gpt2`; of the files in that
-# folder four are enough. The course brings such four files along: the **pocket model**, a GPT-2 of our own with the
-# same parts in the same format, about 125 times as small as the smallest published one, trained on the prose of
-# Python's reference manual and on nothing else.
+# OpenAI published GPT-2 in 2019, in four sizes ([Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)). It was
+# trained on *WebText*, 40 GB of text from 8 million web pages that Reddit users had linked to (their section 2.1), in
+# batches of 512 windows of 1,024 tokens (section 2.3). The paper asks what such a model can do with tasks that it was
+# never trained on (*zero-shot*): translate, summarise, answer questions, or compress Wikipedia. On enwik8, lesson 9's
+# text, the largest reaches 0.93 bits per byte without having been trained on it (their table 3).
+#
+# On the Hugging Face Hub the smallest is called
+# [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2); of the files in that folder four are enough.
+# The course brings such four files along: the **pocket model**, a GPT-2 of our own with the same parts in the same
+# format, trained on the source of Python's standard library and on nothing else.
 
 # %% tags=["show"]
 folder = gpt2_files("gpt2", places="embedded").folder
@@ -80,9 +86,22 @@ for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
     print(f"{name:>22} = {settings[name]}")
 
 # %% [markdown]
-# In our letters: n = vocab_size, t_max = n_positions, e = n_embd, h = n_head, and depth = n_layer. This is all that a model has to say, to the next token of a text:
+# In our letters: n = vocab_size, t_max = n_positions, e = n_embd, h = n_head, and depth = n_layer. What the numbers of
+# the fourth file are for:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two panels of horizontal bars: for two beginnings of a sentence, the eight most probable next tokens with their probabilities."}}
+# %% tags=["show"]
+plots.diagrams.gpt2_flow()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From top to bottom, with the shape of the data on the arrows. The text becomes ids (lesson 11),
+# ids become vectors, vectors go through the blocks, and the last norm and the table of tokens make logits of them, one
+# score for each possible next token. The table in orange serves twice.
+#
+# </div>
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars: for two beginnings of a line of Python, the eight most probable next tokens with their probabilities."}}
 tokenizer = Tokenizer.from_folder(folder)
 pocket = finished_gpt2.load(folder, device())    # the finished part, for now
 
@@ -90,42 +109,39 @@ def ids_of(text):
     return torch.tensor([tokenizer.encode(text)], device=device())    # (1, t)
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
-for ax, text in zip(axes, ["If the value of the", "If the value of the expression is"]):
+for ax, text in zip(axes, ["for name in", "raise ValueError(f"]):
     chances = pocket(ids_of(text))[0, -1].softmax(dim=-1)    # (n,)
     best = chances.topk(8)
     names = [tokenizer.token(i) for i in best.indices]
-    shares = {f"…{text[-17:]} ▁": best.values}
-    plots.bars(shares, names, "probability", "next token", axes=[ax])
-    ax.set(xlim=(0, 0.55), xticks=[0, 0.2, 0.4], xticklabels=["0", ".2", ".4"])
+    plots.bars({f"{text} ▁": best.values}, names, "probability", "next token", axes=[ax])
+    ax.set(xlim=(0, 1.2), xticks=[0, 0.5, 1], xticklabels=["0", ".5", "1"])
 axes[1].set_ylabel("")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One bar for each of the eight most probable next tokens; "·" is a space. All n tokens get some probability, the bars that are not drawn as well. Two more words of context, and other tokens are expected.
+# **How to read it.** One bar for each of the eight most probable next tokens after the text above the panel; "·" is a
+# space. All n tokens get some probability, also those that are not drawn.
 #
 # </div>
-#
-# Everything between a text and such bars is in this lesson, in the order in which the data pass through it: text to ids, ids to vectors, vectors through the blocks, and back.
-
-# %% [markdown]
 #
 # ## The model, piece by piece
 #
 # GPT-2 is built as the model of lesson 9 is: norm first, one more norm at the end, learned positions. What is new:
 # biases in the projections, GELU for ReLU, one table for both ends, tokens for bytes, and another start of the weights.
-# Two of its pieces you have not built yet.
 #
-# **Conv1D.** GPT-2's linear layers were written as convolutions of width 1 in TensorFlow, and their weights were published so: as (n_in, n_out), used as x @ w + bias. `nn.Linear` stores the transpose. The name has stuck, though nothing in it is a convolution any more. Shapes warn you of a mix-up in all layers but one: the matrix after the heads is (e, e), and
-# transposed it fits as well.
+# **Conv1D.** GPT-2's linear layers were written as convolutions of width 1 in TensorFlow, and their weights were
+# published so: as (n_in, n_out), used as x @ w + bias. `nn.Linear` stores the transpose. The name has stuck, though
+# nothing in it is a convolution any more.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `Conv1D`** &nbsp; ★☆☆ · 4 minutes · 1.5 points
 #
-# A linear layer with `weight` of shape (n_in, n_out) and `bias` of shape (n_out,), both `nn.Parameter`. Start the weight at normal numbers of standard deviation 0.02 and the bias at 0, as GPT-2 does.
+# A linear layer with `weight` of shape (n_in, n_out) and `bias` of shape (n_out,), both `nn.Parameter`. Start the
+# weight at normal numbers of standard deviation 0.02 and the bias at 0, as GPT-2 does.
 #
 # <details><summary>Hint 1: two parameters</summary>
 #
@@ -160,11 +176,12 @@ class Conv1D(nn.Module):
 check(Conv1D)
 
 # %% [markdown]
-# **GELU.** ReLU multiplies x by 0 or by 1, by its sign. GELU multiplies it by something between: by Φ(x), the chance that a standard normal number is smaller than x (Hendrycks and Gimpel, 2016, section 2). Φ needs the error function, which was slow when GPT-2 was written, and so it uses their approximation:
+# **GELU.** ReLU multiplies x by 0 or by 1, by its sign. GELU multiplies it by something between: by Φ(x), the chance
+# that a standard normal number is smaller than x ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415),
+# section 2). Φ needs the error function, which was slow when GPT-2 was written, and so it uses their approximation,
+# which is given here as `finished_gelu`:
 #
 # $$\operatorname{gelu}(x) \;\approx\; \tfrac12\, x \left(1 + \tanh\!\Big(\sqrt{2/\pi}\,\big(x + 0.044715\,x^3\big)\Big)\right).$$
-#
-# The two differ by at most 0.0005. But the weights were trained with this one.
 
 # %% tags=["show", "nbval-check-output"]
 x = torch.linspace(-6, 6, 12001, dtype=torch.float64)
@@ -174,15 +191,18 @@ print(f"largest distance from the exact one: {apart:.5f}")
 # %% [markdown]
 # ## The block
 #
-# Norm first, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then $x + \text{network}(\text{norm}_2(x))$, where the network is widen, GELU, narrow. Attention is that of lesson 5, with one thing new: queries, keys and values come from **one** layer, (b, t, e) to (b, t, 3e), and lie side by side in this order. The layers are there, under the names
-# that the course's loader expects; what you write is what happens between them.
+# Norm first, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then $x + \text{network}(\text{norm}_2(x))$,
+# where the feed-forward network is widen, GELU, narrow. Attention is that of lesson 5, with one thing new: queries,
+# keys and values come from **one** layer, (b, t, e) to (b, t, 3e), and lie side by side in this order. The layers are
+# there, under the names that the course's loader expects; what you write is what happens between them.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `GPT2Block`** &nbsp; ★★☆ · 11 minutes · 4 points
 #
-# Write `attend` (split into q, k, v; heads; scaled scores; the triangle; softmax; values; `unify`) and `forward`. `split_heads(x, h)`, `merge_heads(x)` and `finished_gelu` are given.
+# Write `attend` (split into q, k, v; heads; scaled scores; the triangle; softmax; values; `unify`) and `forward`.
+# `split_heads(x, h)`, `merge_heads(x)` and `finished_gelu` are given.
 #
 # <details><summary>Hint 1: three from one</summary>
 #
@@ -191,14 +211,15 @@ print(f"largest distance from the exact one: {apart:.5f}")
 # </details>
 # <details><summary>Hint 2: the triangle</summary>
 #
-# True where j > i: `torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)`. Fill the scores there with −∞ before the softmax. F.scaled_dot_product_attention is allowed too, if you remember to tell it that it is causal.
+# True where j > i: `torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)`. Fill the scores there with −∞ before
+# the softmax. F.scaled_dot_product_attention is allowed too, if you remember to tell it that it is causal.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "GPT2Block", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class GPT2Block(nn.Module):
-    """Attention and a network, each with a norm before it and a shortcut around both."""
+    """Attention and a network, each with a norm before it and a residual connection around both."""
 
     def __init__(self, config):
         super().__init__()
@@ -240,10 +261,11 @@ check(GPT2Block)
 # ## The whole
 #
 # Before the blocks: a vector for each token plus a vector for each position, 0 to t − 1. After them: one norm, because
-# nobody has normalised the last sum, and then the logits. For these GPT-2 has no matrix of its own. It takes the
+# nothing has normalised the last sum, and then the logits. For these GPT-2 has no matrix of its own. It takes the
 # **table of tokens once more**: the logit of token j is the dot product of the final vector with the very vector that
-# token j enters with, $\text{logits} = x\,W^\top$ with the table W of shape (n, e). One says that the head is *tied*
-# (Press and Wolf, 2017). The match of lesson 1, at the very end: which of all tokens is this vector most like?
+# token j enters with, $\text{logits} = x\,W^\top$ with the table W of shape (n, e). The head is said to be *tied*
+# ([Press and Wolf, 2017](https://aclanthology.org/E17-2025/)). It is the match of lesson 1 at the very end: which of
+# all tokens is this vector most like?
 #
 # In training, GPT-2 drops out a tenth at three places: of the sum of token and position, of the attention weights, and
 # of what each layer gives (`embd_pdrop`, `attn_pdrop` and `resid_pdrop` in its config.json). Here the weights come
@@ -254,11 +276,14 @@ check(GPT2Block)
 #
 # **Exercise 3 · `GPT2`** &nbsp; ★★★ · 11 minutes · 4 points
 #
-# Make `tokens` and `positions` (`nn.Embedding`), `blocks` (each a `FinishedBlock(config)` of its own) and `norm` (`nn.LayerNorm` with config.epsilon), then put them to work. The sizes are config.n, config.t_max, config.e and config.depth.
+# Make `tokens` and `positions` (`nn.Embedding`), `blocks` (each a `FinishedBlock(config)` of its own) and `norm`
+# (`nn.LayerNorm` with config.epsilon), then put them to work. The sizes are config.n, config.t_max, config.e and
+# config.depth.
 #
 # <details><summary>Hint 1: the positions</summary>
 #
-# `torch.arange(t, device=ids.device)` gives 0 to t − 1; look them up in `self.positions`. (t, e) is added to (b, t, e) by broadcasting.
+# `torch.arange(t, device=ids.device)` gives 0 to t − 1; look them up in `self.positions`. (t, e) is added to (b, t, e)
+# by broadcasting.
 #
 # </details>
 # <details><summary>Hint 2: the tied head</summary>
@@ -298,11 +323,12 @@ check(GPT2)
 # %% [markdown]
 # ## Count it
 #
-# The smallest published GPT-2 has n = 50,257, t_max = 1024, e = 768 and 12 blocks. How many numbers is that? A layer from a to b has ab weights and b biases, a norm 2e. So a block has
+# A layer from a to b has ab weights and b biases, a norm 2e. So a block has
 #
 # $$\underbrace{(3e^2 + 3e)}_{\text{to\_qkv}} + \underbrace{(e^2 + e)}_{\text{unify}} + \underbrace{(4e^2 + 4e)}_{\text{widen}} + \underbrace{(4e^2 + e)}_{\text{narrow}} + \underbrace{4e}_{\text{two norms}} \;=\; 12e^2 + 13e,$$
 #
-# and the model $n e + t_\text{max}\, e + \text{depth}\,(12 e^2 + 13 e) + 2e$, the head being tied. Held against your class, on torch's `meta` device, where tensors have shapes and take no memory:
+# and the model $n e + t_\text{max}\, e + \text{depth}\,(12 e^2 + 13 e) + 2e$, the head being tied. Compared with your
+# class, on torch's `meta` device, where tensors have shapes and take no memory:
 
 # %% tags=["show", "nbval-check-output"]
 def formula(c):
@@ -316,17 +342,19 @@ for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
           f" {formula(config):>13,} by formula, {counted:>13,} by count")
 
 # %% [markdown]
-# The paper says 117M, 345M, 762M and 1542M (its table 2), and OpenAI has since noted beside the code that the first
-# counts were wrong. One count of the smallest model, in circulation as a drawing, goes through it layer by layer and
-# arrives at 124,410,624, which is 29,184 too few. Two things slipped. Which?
+# The paper says 117M, 345M, 762M and 1542M (its table 2); OpenAI has since noted [beside the
+# code](https://github.com/openai/gpt-2) that the first counts were wrong. [Alammar's drawing of
+# GPT-2](https://jalammar.github.io/illustrated-gpt2/) counts layer by layer and arrives at 124,410,624, which is 29,184
+# too few. Two things were counted wrongly. Which?
 #
 # <details><summary>The answer, once you have one</summary>
 #
-# 29,184 = 12 · 2,304 + 1,536. In each of the 12 blocks the bias of the first layer of the network (published as `c_fc`) was counted as e = 768 instead of 4e = 3,072: 2,304 too few a block. And the last norm, 2 · 768 = 1,536, was left out.
+# 29,184 = 12 · 2,304 + 1,536. In each of the 12 blocks the bias of the first layer of the network (published as `c_fc`)
+# was counted as e = 768 instead of 4e = 3,072: 2,304 too few a block. And the last norm, 2 · 768 = 1,536, was left out.
 #
 # </details>
 
-# %% tags=["show"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In the smallest published model the token table is almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In the smallest published model the token table is almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds."}}
 names = ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2", "distilgpt2"]
 configs = {name: Config.published(name) for name in names} | {"pocket": pocket.config}
 colours = ["#cfe6f5", "#E69F00", "#0072B2", "#ffffff", "#000000"]
@@ -353,16 +381,17 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** A bar for each model, with its count under its name, cut into what the numbers are for. The table
-# of tokens grows with e and the blocks with e², so the larger the model, the smaller the share of its table; the
-# networks have twice the attention's share in all of them. The norms are a thin line at the right edge of the pocket
-# model's bar, and too thin to see in the others. Tying the head saves a second table of that size.
+# of tokens grows with e and the blocks with e², so the larger the model, the smaller the share of its table. Networks
+# have twice the attention's share in all of them; norms are too thin to see in most. Tying the head saves a second
+# table of tokens.
 #
 # </div>
-
-# %% [markdown]
+#
 # ## The published names
 #
-# What remains is to get the numbers into the model. The weights file is a table of contents and then bytes: names, shapes, numbers, and no code (older models on the Hub are pickles, which may hold code; PyTorch reads them safely with `weights_only=True`). The names are not ours:
+# What remains is to get the numbers into the model. The weights file is a table of contents and then bytes: names,
+# shapes, numbers, and no code (older models on the Hub are pickles, which may hold code; PyTorch reads them safely with
+# `weights_only=True`). The names are not ours:
 
 # %% tags=["show"]
 published = load_file(folder / "model.safetensors")
@@ -380,23 +409,29 @@ print(f"{len(published)} tensors")
 # | `h.3.attn.c_attn` | `blocks.3.attention.to_qkv` | | `h.3.mlp.c_proj` | `blocks.3.feed_forward.narrow` |
 # | | | | `ln_f` | `norm` |
 #
-# each followed by `.weight` or `.bias`. Files differ in three more ways. Some were saved from a model with a head around it, and have **`transformer.`** before every name. Older ones hold the triangle itself, once a block, as **`attn.bias`** and **`attn.masked_bias`**: no weights, in spite of the name. And some hold **`lm_head.weight`**, the table of tokens a second time.
+# each followed by `.weight` or `.bias`. Files differ in three more ways. Some were saved from a model with a head
+# around it, and have **`transformer.`** before every name. Older ones hold the triangle itself, once a block, as
+# **`attn.bias`** and **`attn.masked_bias`**: no weights, in spite of the name. And some hold **`lm_head.weight`**, the
+# table of tokens a second time.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `rename_weights`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return a new dict with the same tensors under our names, without the masks and without the head, for files with and without the prefix. Leave the caller's dict as it is.
+# Return a new dict with the same tensors under our names, without the masks and without the head, for files with and
+# without the prefix. Leave the caller's dict as it is.
 #
 # <details><summary>Hint 1: a prefix and an ending</summary>
 #
-# `name.removeprefix("transformer.")` does nothing where there is no such prefix. `endswith` takes a tuple of endings. Mind that `c_attn.bias` is a weight: `attn.bias` has a point before it.
+# `name.removeprefix("transformer.")` does nothing where there is no such prefix. `endswith` takes a tuple of endings.
+# Mind that `c_attn.bias` is a weight: `attn.bias` has a point before it.
 #
 # </details>
 # <details><summary>Hint 2: pieces of names</summary>
 #
-# `OURS` below has its keys between points, so that `.c_proj.` alone is never asked for: go through its pairs and `replace`. A point before the name makes its beginning like its middle; take it off again at the end.
+# `OURS` below has its keys between points, so that `.c_proj.` alone is never asked for: go through its pairs and
+# `replace`. A point before the name makes its beginning like its middle; take it off again at the end.
 #
 # </details>
 # </div>
@@ -430,7 +465,8 @@ def rename_weights(published):
 check(rename_weights)
 
 # %% [markdown]
-# Now your model gets its weights. `load_state_dict` says what is missing and what nobody asked for; with a file from elsewhere, read that list to its end before you believe a single number.
+# Now your model gets its weights. `load_state_dict` says what is missing and what is left over; with a file from
+# elsewhere, read that list to its end before you believe a single number.
 
 # %% tags=["show", "nbval-check-output"]
 mine = GPT2(pocket.config).to(device()).eval()
@@ -439,11 +475,63 @@ left = [name for name in told.missing_keys if not name.startswith("head")]
 print("missing:", left, " unexpected:", told.unexpected_keys)
 
 # %% [markdown]
-# ## The same numbers as everybody else
+# **With nn.Linear instead.** Most programs have no Conv1D. They put nn.Linear in its place and turn the weights round
+# while they load them. The function in the next cell does that for a whole file. A model with its weights loads without
+# a word of complaint, and writes nonsense.
+
+# %% [markdown]
+# <div class="card">
 #
-# How do you know that it is right? Not by reading what it writes: a model with a slip in it often writes well enough.
-# You compare numbers with a program that is not yours. The one that most people use is Hugging Face's `transformers`.
-# It is no part of this course, so what it computes was **recorded**: the pocket folder loaded by `transformers`, one
+# **Exercise 5 · mend `for_linear`** &nbsp; ★★☆ · 6 minutes · 2.5 points
+#
+# `shapes` gives for each published name the shape that the model with nn.Linear has there. Find the matrix that comes
+# out wrong, and mend the function so that it is right for models of every size. Tables, norms and biases stay as they
+# were published.
+#
+# <details><summary>Hint 1: which one</summary>
+#
+# Print the names of the tensors that the function turns round, and compare them with the list of the four layers of a
+# block: `c_attn`, `attn.c_proj`, `c_fc`, `mlp.c_proj`.
+#
+# </details>
+# <details><summary>Hint 2: how to decide</summary>
+#
+# What a tensor is for is said by its name. The four layers have `c_` in theirs, and their weights end in `.weight`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "for_linear", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def for_linear(published, shapes):
+    """The published tensors for a model that has nn.Linear in place of Conv1D.
+
+    published: dict from name to tensor, without a prefix. shapes: dict from name to shape.
+    Returns a dict from name to tensor.
+    """
+    turned = {}
+    for name, tensor in published.items():
+        ### BEGIN SOLUTION
+        if ".c_" in name and name.endswith(".weight"):    # of a Conv1D: (n_in, n_out)
+            tensor = tensor.T
+        ### STUDENT GETS
+        # if tensor.shape != shapes[name]:    # of a Conv1D: (n_in, n_out)
+        #     tensor = tensor.T
+        ### END SOLUTION
+        turned[name] = tensor
+    return turned
+
+# %% nbgrader={"grade": true, "grade_id": "check_for_linear", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
+check(for_linear)
+
+# %% [markdown]
+# Shapes warn of a mix-up in all layers but one: the matrix after the heads is (e, e), and transposed it fits as well.
+# minGPT's loader therefore goes [by a list of names](https://github.com/karpathy/minGPT/blob/master/mingpt/model.py).
+#
+# ## The same numbers as `transformers`
+#
+# How do you know that a model is right? Not by reading what it writes. You compare numbers with a program that is not
+# yours. The one that most people use is Hugging Face's [`transformers`](https://huggingface.co/docs/transformers). It
+# is no part of this course, so what it computes was **recorded**: the pocket folder loaded by `transformers`, one
 # sentence sent through, and every vector on the way written to a file. (With `transformers` installed you can record it
 # anew; the command is printed below.) The vectors of your model are read off with **hooks**, functions that PyTorch
 # calls whenever a layer is called.
@@ -475,16 +563,16 @@ def transposed(model):
 def from_one(model):
     model.positions.weight.copy_(model.positions.weight.roll(-1, dims=0))
 
-def slipped(slip):
-    """A copy of the finished pocket model with one thing changed."""
+def changed(change):
+    """The finished pocket model with one thing changed."""
     model = finished_gpt2.load(folder, device())
-    slip(model)
+    change(model)
     return model
 
 known = reference(folder)
-models = {"yours": mine, "exact GELU": slipped(exact_gelu),
-          "unify transposed": slipped(transposed), "positions from 1": slipped(from_one)}
-names = ["embed", *(f"block {k + 1}" for k in range(len(pocket.blocks))), "norm", "logits"]
+models = {"yours": mine, "exact GELU": changed(exact_gelu),
+          "unify transposed": changed(transposed), "positions from 1": changed(from_one)}
+names = ["embed", *(f"block {k}" for k in range(len(pocket.blocks))), "norm", "logits"]
 lines = {}
 for name, model in models.items():
     pairs = zip(stages(model, known.ids.to(device())), known.stages)
@@ -501,38 +589,45 @@ print(known.told)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From left to right the stages of the model, upwards the largest difference between any two components there. (Where there is none at all, the mark is drawn at 10⁻⁹.) Your numbers differ by what 32-bit arithmetic in another order makes of them. The other three lines are models with one slip, and none of them raises an error.
+# **How to read it.** From left to right the stages of the model, upwards the largest difference between any two
+# components there. (Where there is none at all, the mark is drawn at 10⁻⁹.) Your numbers differ by what 32-bit
+# arithmetic in another order makes of them. The other three lines are models with one error each, and none of them
+# raises an exception.
 #
 # </div>
 #
-# Look at the *stage* where a line leaves the bottom: it tells where the slip is. Positions that start at 1 are wrong from the embeddings on. A transposed matrix is right until the first block. That is how one finds a slip in a model of forty-eight blocks: the first stage that differs, and then the first line of code in it.
-
-# %% [markdown]
+# Look at the *stage* where a line leaves the bottom: that is where the error is. Positions that start at 1 are wrong
+# from the embeddings on. A transposed matrix is right until the first block. So one finds an error in a model of
+# forty-eight blocks: the first stage that differs, and then the first line of code in it.
+#
 # ## Surprise, once more
 #
-# Lesson 9 measured a model in bits per byte. For token models one usually gives the **perplexity**: the exponential of the mean cross-entropy of the next token,
+# Lesson 9 measured a model in bits per byte. For token models one usually gives the **perplexity**: the exponential of
+# the mean cross-entropy of the next token,
 #
 # $$\text{perplexity} \;=\; \exp\!\Big(-\frac{1}{N-1} \sum_{i=1}^{N-1} \log p(x_i \mid x_0 \ldots x_{i-1})\Big).$$
 #
-# The text has N tokens, numbered from 0. A model that holds all n tokens of the vocabulary for equally likely has
-# perplexity n, so you may read it as a number of tokens: as unsure as if so many were equally likely. It depends on the
-# tokenizer, so that only models with the same one can be compared.
+# The text has N tokens, numbered from 0. A model that takes all n tokens of the vocabulary for equally likely has
+# perplexity n. It depends on the tokenizer, so that only models with the same one can be compared (lesson 11).
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `perplexity`** &nbsp; ★★☆ · 6 minutes · 2 points
+# **Exercise 6 · `perplexity`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
-# Return the perplexity of a model on one text that fits into its window. The first token is never predicted, and what is predicted at the last position is never checked.
+# Return the perplexity of a model on one text that fits into its window. The first token is never predicted, and what
+# is predicted at the last position is never checked.
 #
 # <details><summary>Hint 1: inputs and targets</summary>
 #
-# As in lesson 5: the inputs are `ids[:-1]`, the targets `ids[1:]`. The model wants a batch, `inputs.unsqueeze(0)`, and gives one back.
+# As in lesson 5: the inputs are `ids[:-1]`, the targets `ids[1:]`. The model wants a batch, `inputs.unsqueeze(0)`, and
+# gives one back.
 #
 # </details>
 # <details><summary>Hint 2: which mean</summary>
 #
-# `F.cross_entropy(logits, targets)` takes (t, n) and (t,), and returns the mean in nats. The exponential comes after the mean.
+# `F.cross_entropy(logits, targets)` takes (t, n) and (t,), and returns the mean in nats. The exponential comes after
+# the mean.
 #
 # </details>
 # </div>
@@ -555,135 +650,129 @@ def perplexity(model, ids):
 check(perplexity)
 
 # %% [markdown]
-# The text below is in the manner of the manual and not from it. A GPT-2 with fresh weights should be about as unsure as one can be; if it is not, something is wrong before the training begins. GPT-2 starts at N(0, 0.02), and the layers whose output is added to x at that divided by √(2 · depth), because 2 · depth of them are added up (Radford et al., 2019, section 2.3). The last lines are read from the record of the pocket model's training.
+# A GPT-2 with fresh weights should be about as unsure as one can be; if it is not, something is wrong before the
+# training begins. GPT-2 starts at N(0, 0.02), and the layers whose output is added to x at that divided by √(2 ·
+# depth), because 2 · depth of them are added up (Radford et al., section 2.3). The text is from modules of the standard
+# library that the pocket model was not trained on, the first window of each.
 
 # %% tags=["show"]
-passage = (
-    "A loop repeats its body as long as the condition is true. If the body raises an "
-    "exception, the loop ends and the exception is passed on to the caller. The names that "
-    "were bound in the loop are still bound after it has ended, so the value of the last "
-    "item can be used."
-)
-ids = ids_of(passage)[0]
+t_max = pocket.config.t_max
+starts = [tokenizer.encode(text[:6 * t_max])[:t_max]
+          for name, text in stdlib_sources().items() if is_held_out(name)]
+held_out = torch.tensor([ids for ids in starts if len(ids) == t_max][:16], device=device())
+
+def on_held_out(model):
+    """The loss in nats a token over all the held-out windows."""
+    return sum(math.log(perplexity(model, ids)) for ids in held_out) / len(held_out)
+
 torch.manual_seed(0)
 fresh = finished_gpt2.GPT2(pocket.config).to(device()).eval()
-print(f"{len(ids)} tokens, n = {pocket.config.n:,}")
-print(f"fresh weights:  perplexity {perplexity(fresh, ids):8,.1f}")
-print(f"pocket model:   perplexity {perplexity(mine, ids):8,.1f}")
+print(f"{len(held_out)} windows of {t_max} tokens, n = {pocket.config.n:,}")
+for name, model in (("fresh weights", fresh), ("pocket model", mine)):
+    nats = on_held_out(model)
+    texts = "".join(tokenizer.decode(ids[1:]) for ids in held_out)    # what was predicted
+    bits = bits_per_byte_of(nats, held_out[:, 1:].numel(), texts)
+    print(f"{name}: perplexity {math.exp(nats):,.1f}, {bits:.2f} bits per byte")
 
 run = recorded("pocket_gpt2")
-c, last = run["settings"], run["curve"][-1]
-times = c["steps"] * c["batch"] * c["t_max"] / run["data"]["training_tokens"]
-print(f"\nThe training, as recorded: {run['data']['training_tokens']:,} tokens, each read"
-      f" {times:.0f} times, {run['seconds']:.0f} s on\n{run['machine']}: {run['command']}")
-print(f"perplexity on what it learned from: {math.exp(last['training_nats']):.1f},"
-      f" on passages held out: {run['result']['held_out_perplexity']:.1f}")
-held = {name: run["data"][f"held_out_{name}"] for name in ("tokens", "bytes")}
-print(f"held out: {held['tokens']:,} tokens, {held['bytes']:,} bytes,"
-      f" {run['result']['held_out_bits_per_byte']:.2f} bits per byte")
+result, data = run["result"], run["data"]
+print(f"\nThe training, as recorded: {data['name']}, {data['training_tokens']:,} tokens,"
+      f"\n{run['seconds']:.0f} s on {run['machine']}: {run['command']}")
+print(f"on all {data['held_out_tokens']:,} held-out tokens: perplexity"
+      f" {result['held_out_perplexity']:.1f},"
+      f" {result['held_out_bits_per_byte']:.2f} bits per byte")
 
 # %% [markdown]
-# Two numbers that are far apart, as in lesson 8: the model has its text nearly by heart, and is much less sure of what
-# it has not seen. A quarter of a megabyte is very little text. (It was trained so long because its samples read better
-# then. The weights that were best on the held-out passages write less well.)
+# The beginning of a module is harder than its middle: it names what the rest is about, and the model has seen little of
+# it. Bits per byte can be compared with lesson 9's numbers, though the text is another.
 #
-# The last line leads back to lesson 9. The logarithm of the perplexity to base 2 is bits per token; divided by the
-# bytes that a token has on average, it is bits per byte. Work it out from the numbers printed there. Lesson 9's model
-# needed about 2.1, on another held-out part of the same manual.
+# ## What an error costs
+#
+# The models below have one error each; you have met all of them in this course. We have the weights, so the cost of
+# each can be measured on the held-out windows.
 
 # %% [markdown]
-# ## Spot the bug
+# <div class="card">
 #
-# Code like this attention is in circulation, in texts that go through GPT-2 and its pretrained weights line by line.
-# Two things are wrong with it. A third slip makes the same program stop at once, with
-# `NameError: name 'copy' is not defined`. Find the two before you read on.
+# **Prediction · `dearest_error`** &nbsp; 1 minute · no points
+#
+# Which one raises the loss on held-out text the most?
+#
+# - **A.** The scores are not divided by √d.
+# - **B.** There is no causal mask.
+# - **C.** The matrices after the heads, `unify`, are transposed.
+# - **D.** The norm before the logits is left out.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "dearest_error", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+dearest_error = "D"
+### STUDENT GETS
+# dearest_error = ...    # "A", "B", "C" or "D"
+### END SOLUTION
 
 # %% tags=["show"]
-class WalkthroughAttention(nn.Module):
-    def __init__(self, e, h, t_max, scale=False):
-        super().__init__()
-        self.h, self.scale = h, scale
-        self.register_buffer("triangle", torch.tril(torch.ones(t_max, t_max)))
-        self.to_qkv, self.unify = FinishedConv1D(e, 3 * e), FinishedConv1D(e, e)
+class OtherAttention(nn.Module):
+    """The attention of a block, with its scaling and its mask left in or out."""
 
-    def mix(self, q, k, v, triangle=None):
-        scores = torch.matmul(q, k.mT)
-        if self.scale:
-            scores = scores / math.sqrt(v.shape[-1])
-        if triangle is not None:
-            t = scores.shape[-1]
-            scores = scores.masked_fill(triangle[:t, :t] == 0, -torch.inf)
-        return torch.matmul(scores.softmax(dim=-1), v)
+    def __init__(self, layer, scale, causal):
+        super().__init__()
+        self.layer, self.scale, self.causal = layer, scale, causal
 
     def forward(self, x, past=None):
-        three = self.to_qkv(x).split(x.shape[-1], dim=2)
-        q, k, v = [split_heads(one, self.h) for one in three]
-        return self.unify(merge_heads(self.mix(q, k, v)))
+        three = self.layer.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (split_heads(part, self.layer.h) for part in three)
+        scale = 1 / math.sqrt(q.shape[-1]) if self.scale else 1.0
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=scale)
+        return self.layer.unify(merge_heads(out))
 
-def walkthrough(scale, triangle):
-    """A slip: put this attention into every block, with its two faults mended or not."""
-    def slip(model):
+def attention_with(scale, causal):
+    def change(model):
         for each in model.blocks:
-            c, old = model.config, each.attention
-            new = WalkthroughAttention(c.e, c.h, c.t_max, scale).to(device())
-            new.load_state_dict(old.state_dict(), strict=False)
-            if triangle:
-                new.mix = functools.partial(new.mix, triangle=new.triangle)
-            each.attention = new
-    return slip
+            each.attention = OtherAttention(each.attention, scale, causal)
+    return change
 
-# %% [markdown]
-# <details><summary>The answer, once you have one</summary>
-#
-# `scale=False` is the default, and nobody passes True: the scores are not divided by √d. And `forward` calls `mix` without the triangle, which it has built with care: every position sees the whole text, the token it is to predict included. The third needs no explanation; `import copy` was missing. It is the least of the three, because it is the only one that says so.
-#
-# </details>
-#
-# What does each slip cost? We have the weights, so it can be measured, on the eight passages that were held out in the
-# pocket model's training, each cut at one window. One row a slip, all else as published:
-
-# %% tags=["show"]
 def no_final_norm(model):
     model.norm = nn.Identity()
 
-slips = {"as published": lambda model: None, "exact GELU": exact_gelu,
-         "positions from 1": from_one,
-         "unify transposed": transposed, "no final norm": no_final_norm,
-         "not scaled": walkthrough(scale=False, triangle=True),
-         "no triangle": walkthrough(scale=True, triangle=False),
-         "neither": walkthrough(scale=False, triangle=False)}
+errors = {"as published": lambda model: None, "exact GELU": exact_gelu,
+          "positions from 1": from_one,
+          "not scaled": attention_with(scale=False, causal=True),
+          "no mask": attention_with(scale=True, causal=False),
+          "unify transposed": transposed, "no final norm": no_final_norm}
+costs = {name: on_held_out(changed(change)) for name, change in errors.items()}
+for name, nats in costs.items():
+    print(f"{name:>18}: {nats:8.3f} nats a token")
 
-paragraphs = manual().split("\n\n")
-passages = ["\n".join(paragraphs[k:k + 8]) for k in range(0, len(paragraphs), 8)]
-held_out = [ids_of(text)[0, :pocket.config.t_max] for text in passages[10::20]]
-lengths = torch.tensor([len(tokens) - 1 for tokens in held_out])    # tokens to predict
-
-def on_held_out(model):
-    """The perplexity over all the held-out passages."""
-    nats = torch.tensor([math.log(perplexity(model, tokens)) for tokens in held_out])
-    return math.exp((lengths * nats).sum() / lengths.sum())
-
-for name, slip in slips.items():
-    print(f"{name:>18}: perplexity {on_held_out(slipped(slip)):10,.1f}")
+# %% nbgrader={"grade": true, "grade_id": "check_dearest_error", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("dearest_error", dearest_error)
 
 # %% [markdown]
-# Four rows are clearly worse: both without the scaling, the transposed matrices, which double the perplexity, and *no
-# triangle*. In this last one the position that is to predict a token now sees it, so the number is no perplexity at
-# all, and nothing says so. The exact GELU costs nothing that one could measure in this way. *Positions from 1* costs
-# hardly anything, for this model makes little of positions, as you will see further down. *No final norm* is even
-# *better* than the model itself: it makes all logits smaller and so the model less sure of itself, which suits one that
-# is too sure.
+# Mind the row *no mask*. There the position that is to predict a token sees it, so the number is no loss at all, and
+# nothing says so. The other small differences are no comfort either: the exact GELU cannot be seen in this table, and
+# positions from 1 hardly. The comparison stage by stage, above, finds every one of them at once.
 #
-# So perplexity finds the large slips and misses the exact GELU, the shifted positions and the missing norm. The
-# comparison stage by stage, above, finds every one of them at once.
-
-# %% [markdown]
 # ## Generating with a key-value cache
 #
-# Your model writes as in lesson 9: logits at the last position, a token, and again with a sequence one longer. But look at what it computes on the way. To add token 200 it sends 199 tokens through every block, and has done all of this before, for tokens 1 to 198.
+# Your model writes as in lesson 9: logits at the last position, a token, and again with a sequence one longer. But look
+# at what it computes on the way. To add token 200 it sends 199 tokens through every block, and has done all of this
+# before, for tokens 1 to 198.
 #
-# The triangle saves it. Position i looks at positions up to i, so nothing that comes later ever changes its keys and values, in any block. They can be kept. For a new token one needs *its* query, key and value, and the **kept keys and values** of all before it: a (b, 1, e) through the blocks instead of a (b, t, e). Shazeer (2019, section 2.4) calls it incremental
-# generation; everybody else calls it a key-value cache.
+# The causal mask saves it. Position i looks at positions up to i, so nothing that comes later ever changes its keys and
+# values, in any block. They can be kept. For a new token one needs *its* query, key and value, and the **kept keys and
+# values** of all before it. [Shazeer (2019)](https://arxiv.org/abs/1911.02150), section 2.4, calls it incremental
+# generation; the usual name is *key-value cache*.
+
+# %% tags=["show"]
+plots.diagrams.cache_growing()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One pass of the model below the other. The first reads the whole prompt; each later pass reads one
+# token, whose single query looks at all keys. What is blue is computed in the pass, what is grey was kept.
+#
+# </div>
 
 # %% tags=["show", "nbval-check-output"]
 block, past = pocket.blocks[0], LayerCache(size=7)
@@ -696,23 +785,28 @@ print("six and then one are the same as seven:",
 print("kept by now:", past.length, "positions")
 
 # %% [markdown]
-# The finished block takes such a cache as its second argument and adds to it the keys and values of what comes in. What it cannot know is **where in the text** the new token stands: that is up to whoever adds the position vectors. `model.embed(ids, start)` gives the vectors of tokens that stand at start, start + 1, …
+# The finished block takes such a cache as its second argument and adds to it the keys and values of what comes in. What
+# it cannot know is **where in the text** the new token stands: the position vectors are added before the blocks.
+# `model.embed(ids, start)` gives the vectors of tokens that stand at start, start + 1, …
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
+# **Exercise 7 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
-# Go on with a text greedily, each time with the most probable token. First the whole prompt goes through the blocks, then each new token alone, at its own position. Return the new tokens without the prompt.
+# Go on with a text greedily, each time with the most probable token. First the whole prompt goes through the blocks,
+# then each new token alone, at its own position. Return the new tokens without the prompt.
 #
 # <details><summary>Hint 1: one round</summary>
 #
-# Embed what is new, from position `cache.length` on; through each block with its part of `cache.layers`; the norm of the last position; logits by the table of tokens; the best of them.
+# Embed what is new, from position `cache.length` on; through each block with its part of `cache.layers`; the norm of
+# the last position; logits by the table of tokens; the best of them.
 #
 # </details>
 # <details><summary>Hint 2: what is new</summary>
 #
-# In the first round the prompt, (b, t). After that the token just chosen, as (b, 1): `argmax(dim=-1, keepdim=True)` keeps the axis. Collect these, and join them with `torch.cat` at the end.
+# In the first round the prompt, (b, t). After that the token just chosen, as (b, 1): `argmax(dim=-1, keepdim=True)`
+# keeps the axis. Collect these, and join them with `torch.cat` at the end.
 #
 # </details>
 # </div>
@@ -742,7 +836,7 @@ def generate_cached(model, ids, count):
 check(generate_cached)
 
 # %% tags=["show"]
-prompt = ids_of("If the value of the expression is")
+prompt = ids_of("def __init__(self,")
 count = 20 if in_exam() else 100
 watch = [time.perf_counter()]
 kept = generate_cached(pocket, prompt, count)
@@ -750,16 +844,16 @@ watch.append(time.perf_counter())
 anew = finished_gpt2.generate(pocket, prompt, count, temperature=0)
 watch.append(time.perf_counter())
 written = tokenizer.decode(torch.cat([prompt, kept], dim=1)[0])
-print(textwrap.fill(written, 88))
+print(written)
 print(f"the same tokens without a cache: {torch.equal(kept, anew)}")
 with_it, without = watch[1] - watch[0], watch[2] - watch[1]
 print(f"{count} tokens: {with_it:.2f} s with a cache, {without:.2f} s without,"
       f" {without / with_it:.1f} times as long")
 
 # %% [markdown]
-# Greedy text repeats itself, as in lesson 9. The last line says how much faster the cache makes it: a few times, for
-# the pocket model is so small that most of its time is spent on being called at all. At the size of the smallest
-# published GPT-2 the cache gains far more:
+# Greedy text repeats itself, as in lesson 9. The last line says how much faster the cache makes it: the pocket model is
+# so small that most of its time is spent on being called at all. At the size of the smallest published GPT-2 the cache
+# gains far more:
 
 # %% tags=["show"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
@@ -778,28 +872,36 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, not run here: a GPT-2 of the smallest published shape with random weights (how fast it is does not depend on what they are), and the time of one core for one more token when so many are there. Without a cache the work grows with the length. With it, what remains is one token through the blocks, and a row of scores that grows slowly.
+# **How to read it.** Recorded, not run here: a GPT-2 of the smallest published shape with random weights (how fast it
+# is does not depend on what they are), and the time of one core for one more token when so many are there. Without a
+# cache the work grows with the length. With it, what remains is one token through the blocks, and a row of scores that
+# grows slowly.
 #
 # </div>
 #
 # The price is memory: two vectors of width e a token in every block. At 1,024 tokens of the smallest GPT-2 these are 2
 # · 1024 · 768 · 12 numbers, 75 MB in 32 bits, for one text. This is what makes long contexts expensive.
-
-# %% [markdown]
+#
 # ## What the heads look at
 #
-# Now for what nobody told the model to do. Each head makes a triangle of weights for every text, and some kinds of head are found in nearly every language model that was looked at:
+# No part of the training says what a head should look at. Yet some kinds of head are found in nearly every language
+# model that was looked at:
 #
 # - heads that look at the **previous token**;
-# - heads that look at the **first token**, whatever it is. A softmax has to put its weight somewhere; a head with nothing to say needs a place to put it (Vig and Belinkov, 2019, found it in GPT-2; Xiao et al., 2024, call it an *attention sink*);
-# - **induction heads**: on the second "A" of "A B … A" they look at the B, at what came after the first A, and so can copy it (Olsson et al., 2022).
+# - heads that look at the **first token**, whatever it is. A softmax has to put its weight somewhere; a head with
+#   nothing to say needs a place to put it ([Vig and Belinkov, 2019](https://aclanthology.org/W19-4808/), found it in
+#   GPT-2; [Xiao et al., 2024](https://arxiv.org/abs/2309.17453), call it an *attention sink*);
+# - **induction heads**: on the second "A" of "A B … A" they look at the B, at what came after the first A, and so can
+#   copy it ([Olsson et al.,
+#   2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
 #
-# Let us look for them in the pocket model. The first two are mean weights over a text; the third is measured on random tokens, repeated once: the weight from a token of the second half to the one that followed it in the first. A head that spreads its weight evenly over everything it may see scores something as well, so all scores are given in multiples of that.
+# An induction head needs help. The key of B has to say "an A came before me", and B does not know that by itself. A
+# previous-token head in an earlier block tells it. So it takes two layers of attention to copy.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `induction_score`** &nbsp; ★★☆ · 6 minutes · 2 points
+# **Exercise 8 · `induction_score`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
 # A text repeats after `period` tokens: token i is token i − period. An induction head at position i looks at what
 # followed that earlier copy. Return the mean of these weights over all positions whose token was there before, one
@@ -832,128 +934,164 @@ def induction_score(weights, period):
 # %% nbgrader={"grade": true, "grade_id": "check_induction_score", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
 check(induction_score)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps, block by head, in multiples of chance: weight on the previous token, on the first token, and on what followed the same token before. All entries lie between 0.2 and 1.5."}}
-def kinds_of(weights, twice):
-    """Mean weights. weights: of a text, (..., t, t). twice: of 24 tokens, said twice."""
-    return {"previous token": weights.diagonal(-1, -2, -1)[..., 1:].mean(dim=-1),
-            "first token": weights[..., 2:, 0].mean(dim=-1),
-            "induction": induction_score(twice, 24)}
+# %% [markdown]
+# Induction is measured on random tokens that come twice: in such a text there is nothing else to go by. The other two
+# kinds are measured on held-out code.
 
-def even(t):
-    triangle = torch.ones(t, t).tril()
-    return triangle / triangle.sum(dim=-1, keepdim=True)
-
+# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps, block by head, from 0 to 1: mean weight on the previous token, on the first token, and on what followed the same token before."}}
 chance = torch.Generator().manual_seed(3)
 once = torch.randint(pocket.config.n - 1, (8, 24), generator=chance).to(device())
-both = torch.cat([once, once], dim=1)
-twice = pocket.attention_weights(both).mean(dim=1)            # (depth, h, t, t)
-weights = pocket.attention_weights(ids.unsqueeze(0))[:, 0]    # (depth, h, t, t)
-by_chance = kinds_of(even(len(ids)), even(48))
-kinds = kinds_of(weights.cpu(), twice.cpu())
-kinds = {kind: score / by_chance[kind] for kind, score in kinds.items()}
+twice = torch.cat([once, once], dim=1)                            # (8, 48)
+on_code = pocket.attention_weights(held_out[:8]).mean(dim=1)      # (depth, h, t, t)
+on_twice = pocket.attention_weights(twice).mean(dim=1)
+kinds = {"previous token": finished_gpt2.previous_score(on_code),
+         "first token": finished_gpt2.first_score(on_code),
+         "induction": induction_score(on_twice, 24)}              # each (depth, h)
+
+def strongest(score):
+    """(block, head) of the largest score."""
+    return divmod(int(score.argmax()), score.shape[1])
 
 depth, h = pocket.config.depth, pocket.config.h
 figure, axes = plt.subplots(1, 3, figsize=(6, 2.6), layout="compressed")
 for ax, (kind, score) in zip(axes, kinds.items()):
-    plots.heat(score, range(1, depth + 1), range(1, h + 1), scale=10, digits=1, title=kind,
+    plots.heat(score.cpu(), range(depth), range(h), scale=1, digits=1, title=kind,
                row_label="block" if ax is axes[0] else "", column_label="head", ax=ax)
 plt.show()
+for kind, score in kinds.items():
+    block, head = strongest(score)
+    print(f"{kind:>15}: block {block}, head {head} with {score[block, head]:.2f}")
+even = induction_score(finished_gpt2.even_weights(48), 24)
+print(f"even weights would have an induction score of {even:.3f};"
+      f" {int((kinds['induction'] > 10 * even).sum())} heads have ten times that")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A row for each block, a column for each head. 1 is what even weights would give; the scale ends at 10.
+# **How to read it.** A row for each block, a column for each head, both counted from 0. The number is a mean weight: 1
+# would be all of it.
 #
 # </div>
 #
-# None of the three is there. The largest numbers are 1.5: no head prefers the previous or the first token, and none
-# follows a repetition. That is a finding too, and it agrees with what you have measured: when all positions were
-# shifted by one, the model lost hardly anything. In larger models such heads have been found again and again (the
-# papers above); in so small a one, with so little text, they did not come about. What *do* its heads look at, then?
-# Take in each block the head whose weights are furthest from even, and see:
+# These heads came about by training, with some help: in many of the training windows a stretch was repeated on purpose,
+# random tokens among them (`settings` in the record says how many). In large models trained on ordinary text they form
+# by themselves, early and within a short span of the training (Olsson et al.). Here is what the strongest of two kinds
+# do on a line of code that comes twice:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Four triangles of attention weights over one sentence, one head from each block. In block 1 the first column is dark; in blocks 2 and 4 the column of the noun target, which most later tokens look at; in block 3 the columns of target and name."}}
-sentence = "If the target is a name, the target is bound"
-places = ids_of(sentence)
-triangles = pocket.attention_weights(places)[:, 0]
-uneven = (weights.clamp_min(1e-9).log() * weights).sum(dim=-1).mean(dim=-1)    # (depth, h)
-heads = [(i, int(uneven[i].argmax())) for i in range(depth)]
-plots.head_grid(torch.stack([triangles[i, j] for i, j in heads]),
-                [tokenizer.token(i) for i in places[0]], across=2, annotate=False,
-                titles=[f"block {i + 1}, head {j + 1}" for i, j in heads])
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that stands there twice. In the first, a previous-token head, the weight lies just under the diagonal. In the second, an induction head, the weight of the second copy lies on a parallel further down, one place after the first copy of the same token."}}
+line = ids_of("x = spam(eggs)\n" * 2)
+maps = pocket.attention_weights(line)[:, 0]    # (depth, h, t, t)
+chosen = [strongest(kinds[kind]) for kind in ("previous token", "induction")]
+plots.head_grid(torch.stack([maps[i, j] for i, j in chosen]).cpu(),
+                [tokenizer.token(i) for i in line[0]], across=2, annotate=False,
+                titles=[f"block {i}, head {j}" for i, j in chosen])
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is what token i looks at; a dark column is a token that many look at. In blocks 2 and 4 nearly everybody looks at *target*, over the small words between. The head of block 1 seems to look at the first token; but the map above says that over a longer text it does so no more than chance would. One sentence is an anecdote.
+# **How to read it.** Row i is what token i looks at. Left: the token before. Right: in the second half, the token that
+# followed the first copy.
 #
 # </div>
 #
-# So count over a longer text: ten windows of the manual, and for each token how much weight it receives from later ones, again in multiples of chance. The four that receive most and the three that receive least:
+# A score is a correlation. To know what a head *does*, switch it off: set what it has gathered to zero, and look at the
+# loss on random tokens the first time and the second time they come.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `switched_off_head`** &nbsp; 1 minute · no points
+#
+# You switch off one head of the model. Which one costs the most where tokens come a second time?
+#
+# - **A.** The head with the highest induction score: it is the one that copies.
+# - **B.** The head with the highest previous-token score, though it stands in an early block and copies nothing.
+# - **C.** Neither: one head more or less makes no difference.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "switched_off_head", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+switched_off_head = "B"
+### STUDENT GETS
+# switched_off_head = ...    # "A", "B" or "C"
+### END SOLUTION
 
 # %% tags=["show"]
-windows = torch.tensor(tokenizer.encode(manual()[60_000:72_000])[:2560]).reshape(10, 256)
-looked = pocket.attention_weights(windows.to(device())).cpu()    # (depth, b, h, t, t)
-received = looked.sum(dim=-2) / even(256).sum(dim=0)             # (depth, b, h, t)
-count = torch.bincount(windows.flatten(), minlength=pocket.config.n)
-for i, j in heads:
-    total = torch.bincount(windows.flatten(), received[i, :, j].flatten(), pocket.config.n)
-    mean = total / count
-    often = (count >= 5).nonzero()[:, 0]
-    order = often[mean[often].argsort(descending=True)]
-    told = [" ".join(f"{tokenizer.token(k)} {mean[k]:.1f}" for k in part)
-            for part in (order[:4], order[-3:])]
-    print(f"block {i + 1}, head {j + 1}:  {told[0]}  …  {told[1]}")
+@torch.no_grad()
+def losses_on(tokens):
+    """Mean loss in nats the first time and the second time that the tokens come."""
+    logits = pocket(tokens[:, :-1]).transpose(1, 2)
+    losses = F.cross_entropy(logits, tokens[:, 1:], reduction="none")
+    return losses[:, :23].mean().item(), losses[:, 24:].mean().item()
+
+copying = [divmod(int(k), h) for k in (kinds["induction"] > 10 * even).flatten().nonzero()]
+switched = {"none": [], "strongest induction head": [strongest(kinds["induction"])],
+            "strongest previous-token head": [strongest(kinds["previous token"])],
+            "all induction heads": copying}
+print(f"{'switched off':>30}   first time   second time")
+for name, heads in switched.items():
+    with finished_gpt2.switched_off(pocket, *heads):
+        first, second = losses_on(twice)
+    print(f"{name:>30} {first:10.2f} {second:12.2f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_switched_off_head", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
-# The favourites receive four to nine times as much as even weights would give them, the last ones a fifth to a third.
-# Among the favourites are words that say what a passage is *about* (*Syntax*, *subpattern*, *block*, *match*), but also
-# pieces of words and signs (*ure*, *che*, *=*, *_*); among the last are *the*, *not*, *may*, the comma and ends of
-# words. What the heads *do* with what they gather, such a count cannot say.
+# The first time, random tokens cannot be foreseen: the loss lies above log n, for the model expects code. The second
+# time they can be copied. Several heads do that, so one of them can be spared; but all of them read the same note,
+# "this came before me", and one head writes it.
 #
-# Anybody who trains a model may look at it in this way. The pocket model is 4 MB of numbers to try it on; what you find in the published ones has filled a field of its own.
-
-# %% [markdown]
+# The same scores on a published model show more kinds of head, and finding out what they do has become a field of its
+# own, *mechanistic interpretability*. The pocket model is a few megabytes to try it on.
+#
 # ## The real one
 #
-# All that you wrote holds for the published models; only the numbers in config.json are larger. The next cell asks for the smallest of them **by name**: first in the data folder, then on the Hub (about 550 MB, once), and without either it takes the pocket model and says so.
+# All that you wrote holds for the published models; only the numbers in config.json are larger. The next cell asks for
+# the smallest of them **by name**: first in the data folder, then on the Hub (about 550 MB, once), and without either
+# it takes the pocket model and says so.
 
 # %% tags=["show"]
 real = gpt2_files("gpt2", say=lambda line: print(textwrap.fill(line, 88)))
-tokenizer_of_it = Tokenizer.from_folder(real.folder)
+cutter = Tokenizer.from_folder(real.folder)
 model = finished_gpt2.load(real.folder, device())
-prompt = "The transformer is a neural network that"
-begun = torch.tensor([tokenizer_of_it.encode(prompt)], device=device())
+prompt = "def read(path):\n"
+begun = torch.tensor([cutter.encode(prompt)], device=device())
 chance = torch.Generator(device()).manual_seed(1)
 for temperature in (0, 0.8):
     drawn = finished_gpt2.generate_cached(model, begun, 40, temperature, top_k=40,
                                           generator=chance)
-    print(f"\ntemperature {temperature}:")
-    print(textwrap.fill(prompt + tokenizer_of_it.decode(drawn[0]), 88))
+    print(f"\ntemperature {temperature}:\n{prompt}{cutter.decode(drawn[0])}")
+
+seeded = torch.Generator().manual_seed(3)
+once_more = torch.randint(len(cutter) - 1, (4, 24), generator=seeded).to(device())
+weights = model.attention_weights(torch.cat([once_more, once_more], dim=1))
+score = induction_score(weights.mean(dim=1), 24)
+print("\nits strongest induction head: block {}, head {}".format(*strongest(score)),
+      f"with {score.max():.2f}")
 
 # %% [markdown]
-# With a network, put "gpt2-medium" or "distilgpt2" for "gpt2". Your own `encode`, `GPT2` and `rename_weights` open these folders just as well.
-
-# %% [markdown]
+# With a network, put "gpt2-medium" or "distilgpt2" for "gpt2", and a prompt in English. Your own `GPT2` and
+# `rename_weights` open these folders just as well.
+#
 # ## What you can do now
 #
-# You can learn and apply byte-pair encoding, and say why no text is unknown to it; build GPT-2 and count its parameters on paper; translate a published weights file name by name; show, stage by stage, that your model is the model; say what each slip costs; write with a cache, and explain why the triangle makes that possible.
+# You can build GPT-2 and count its parameters on paper; translate a published weights file name by name; show, stage by
+# stage, that your model is the model; measure what an error costs; write with a cache, and explain why the causal mask
+# makes that possible; and find out what a head does by switching it off.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. The window is full, and the oldest token drops out. Can the cache be kept?</summary>
 #
-# No. Without the oldest token everybody moves up by one position, and learned position vectors were added at the entrance: all keys and values are now wrong. One computes the window anew, or gives up absolute positions. With rotary positions (lesson 6) only differences count, and the kept keys may stay. What the old values *know* about the dropped token stays in them too,
-# though, which is no harm and sometimes a benefit.
+# No. Without the oldest token every other one moves up by one position, and learned position vectors were added at the
+# entrance: all keys and values are now wrong. One computes the window anew, or gives up absolute positions. With rotary
+# positions (lesson 6) only differences count, and the kept keys may stay. What the old values *know* about the dropped
+# token stays in them too, which does no harm.
 #
 # </details>
-# <details><summary>2. Why does GPT-2's vocabulary have " the" and "the" as two tokens, and what does it cost to end a prompt with a space?</summary>
-#
-# The pattern leaves a space at the beginning of the word after it, so in running text nearly every word comes with one. A prompt that ends in a space has a lone space as its last token, and in training that was nearly never followed by a letter: the model has learned words *with* their space, and is now asked for one without. Its text gets worse.
-#
-# </details>
-# <details><summary>3. With the head tied, the vector that a token enters with also decides when it is predicted. Could that be a bad idea?</summary>
+# <details><summary>2. The vector that a token enters with also decides when it is predicted. Could that be a bad idea?</summary>
 #
 # It ties two jobs together: "what follows from this token" and "what leads to this token". After "Los" comes "Angeles",
 # not "Los"; yet without the blocks in between a tied model would predict each token to be followed by itself, since a
@@ -961,16 +1099,34 @@ for temperature in (0, 0.8):
 # the parameters, 38.6 of 163.0 million, and it helps (Press and Wolf, 2017); large models often have two tables.
 #
 # </details>
+# <details><summary>3. How would you make a classifier of GPT-2?</summary>
 #
-# **Where it goes next.** You have come from a dot product to GPT-2. A later lesson looks back, at what attention was
-# invented for.
+# Read the whole text, take the vector at the **last** position, the only one that has seen all of it, and put a linear
+# layer on it (`GPT2ForSequenceClassification` in `transformers` does that). Then train on, with a small rate. GPT-2's
+# predecessor was built for this ([Radford et al.,
+# 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf), section 3.2):
+# pre-train, then fine-tune, with the language model's loss kept in at half weight. GPT-2's own answer is to ask in
+# words, and train nothing.
 #
-# **Further reading.** A. Radford, J. Wu, R. Child, D. Luan, D. Amodei and I. Sutskever, "Language models are
-# unsupervised multitask learners", 2019, sections 2.1 to 2.3. P. Gage, "A new algorithm for data compression", *C Users
-# Journal* 12(2), 1994, for byte pairs; R. Sennrich, B. Haddow and A. Birch, "Neural machine translation of rare words
-# with subword units", *ACL* 2016, section 3.2. D. Hendrycks and K. Gimpel, "Gaussian error linear units (GELUs)", 2016,
-# section 2. O. Press and L. Wolf, "Using the output embedding to improve language models", *EACL* 2017. N. Shazeer,
-# "Fast transformer decoding: one write-head is all you need", 2019, section 2.4. J. Vig and Y. Belinkov, "Analyzing the
-# structure of attention in a transformer language model", *BlackboxNLP* 2019. C. Olsson et al., "In-context learning
-# and induction heads", *Transformer Circuits Thread*, 2022. G. Xiao et al., "Efficient streaming language models with
-# attention sinks", *ICLR* 2024, section 3.1.
+# </details>
+#
+# **Further reading**
+#
+# - **A. Radford et al., ["Language models are unsupervised multitask
+#   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+#   2019**, sections 2.1 to 2.3 for the model, table 3 for what it does without training.
+# - C. Olsson et al., ["In-context learning and induction
+#   heads"](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html), *Transformer
+#   Circuits Thread*, 2022.
+# - O. Press and L. Wolf, ["Using the output embedding to improve language models"](https://aclanthology.org/E17-2025/),
+#   *EACL* 2017.
+# - D. Hendrycks and K. Gimpel, ["Gaussian error linear units"](https://arxiv.org/abs/1606.08415), 2016, section 2.
+# - N. Shazeer, ["Fast transformer decoding: one write-head is all you need"](https://arxiv.org/abs/1911.02150), 2019,
+#   section 2.4.
+# - J. Vig and Y. Belinkov, ["Analyzing the structure of attention in a transformer language
+#   model"](https://aclanthology.org/W19-4808/), *BlackboxNLP* 2019.
+# - G. Xiao et al., ["Efficient streaming language models with attention sinks"](https://arxiv.org/abs/2309.17453),
+#   *ICLR* 2024, section 3.1.
+#
+# **Where it goes next.** You have come from a dot product to GPT-2. Lesson 13, *Before transformers*, looks back, at
+# what attention was invented for: [the plan of the course](../../site/index.md).

@@ -2,15 +2,18 @@
 
 from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
-CONV, BLOCK, MODEL, RENAME, CACHED, PERPLEXITY, INDUCTION = (
+CONV, BLOCK, MODEL, RENAME, LINEAR, CACHED, PERPLEXITY, INDUCTION = (
     "Conv1D",
     "GPT2Block",
     "GPT2",
     "rename_weights",
+    "for_linear",
     "generate_cached",
     "perplexity",
     "induction_score",
 )
+
+DECIDES = 'if ".c_" in name and name.endswith(".weight"):'  # the line of for_linear on which all depends
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
 # fmt: off
@@ -638,6 +641,50 @@ VARIANTS = [
         return {ours(name): tensor.detach() for name, tensor in published.items() if keep(name)}
     """),
     Shortcut(RENAME, "finished-part", instead="return finished_gpt2.rename_weights(published)"),
+    # ----------------------------------------------------------------------------------------- for_linear
+    Mistake(LINEAR, "unchanged", edit=(DECIDES, "if tensor.shape != shapes[name]:"),
+            title="turned where the shape does not fit",
+            says="One matrix of each block comes out as it was published. Look at all shapes of a block: which matrix "
+                 "fits either way?"),
+    Mistake(LINEAR, "every-matrix", edit=(DECIDES, "if tensor.dim() == 2:"), title="the tables turned too",
+            says="You turn every matrix, the tables of tokens and positions with them. An embedding is no linear "
+                 "layer: its rows stay rows."),
+    Mistake(LINEAR, "square-ones-too",
+            edit=(DECIDES, "if tensor.shape != shapes[name] or tensor.dim() == 2 and len(set(tensor.shape)) == 1:"),
+            title="square tables turned too",
+            says="You turn whatever is square. In a model with as many tokens or positions as components a table is "
+                 "square, and has to stay as it is."),
+    Mistake(LINEAR, "only-the-square-one", edit=(DECIDES, 'if name.endswith("attn.c_proj.weight"):'),
+            title="only the matrix after the heads turned",
+            says="You turn the matrix after the heads, and now the other three stay as they were published. All four "
+                 "of a block are stored as (n_in, n_out)."),
+    Mistake(LINEAR, "projections-only", edit=(DECIDES, 'if ".c_proj." in name:'),
+            title="only the two c_proj turned",
+            says="You turn the two matrices called `c_proj`. `c_attn` and `c_fc` are of Conv1D too."),
+    Mistake(LINEAR, "attention-only", edit=('".c_" in name', '".attn.c_" in name'),
+            title="only the attention's matrices turned",
+            says="You turn the matrices of the attention. Those of the feed-forward network, `c_fc` and its `c_proj`, "
+                 "are of Conv1D too."),
+    Mistake(LINEAR, "network-only", edit=('".c_" in name', '".mlp.c_" in name'),
+            title="only the network's matrices turned",
+            says="You turn the matrices of the feed-forward network. Those of the attention, `c_attn` and its "
+                 "`c_proj`, are of Conv1D too."),
+    Mistake(LINEAR, "without-projections", edit=('".c_" in name', '".c_" in name and "c_proj" not in name'),
+            title="neither c_proj turned",
+            says="You leave out both matrices called `c_proj`. They are of Conv1D too."),
+    Mistake(LINEAR, "never", edit=("tensor = tensor.T", "pass"), title="nothing turned", idle=True,
+            says="All tensors come out as they were published. nn.Linear has its weight as (n_out, n_in)."),
+    Mistake(LINEAR, "reshaped", edit=("tensor = tensor.T", "tensor = tensor.reshape(shapes[name])"),
+            title="reshaped instead of transposed",
+            says="Your matrices have the right shapes, and their numbers stand in the wrong places: `reshape` reads "
+                 "them row by row. A transpose exchanges rows and columns."),
+    Equal(LINEAR, "tensor = tensor.T", "tensor = tensor.T.detach()", "weights of a file have no gradient"),
+    Same(LINEAR, "by-a-list", edit=(DECIDES, 'if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):')),
+    Same(LINEAR, "by-the-last-parts", edit=((DECIDES,
+                                             'if name.split(".")[-2:] in (["c_attn", "weight"], ["c_proj", "weight"], '
+                                             '["c_fc", "weight"]):'), ("tensor.T", "tensor.transpose(0, 1)"))),
+    Same(LINEAR, "inside-a-block", edit=((DECIDES, 'if name.startswith("h.") and tensor.ndim == 2:'),
+                                         ("tensor.T", "tensor.t().contiguous()"))),
     # ------------------------------------------------------------------------------------ generate_cached
     Mistake(CACHED, "positions-forgotten", edit=("model.embed(new, cache.length)", "model.embed(new, 0)"),
             title="the cache forgets positions",
@@ -990,6 +1037,7 @@ VARIANTS = [
     Equal(INDUCTION, "return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(dim=-1)",
           "return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(dim=-1).detach()",
           "a score is looked at, and nothing is trained by it"),
+    Shortcut(INDUCTION, "finished-part", instead="return finished_gpt2.induction_score(weights, period)"),
     Same(INDUCTION, "by-index", instead="""
         places = torch.arange(period, weights.shape[-1], device=weights.device)
         return weights[..., places, places + 1 - period].mean(-1)
