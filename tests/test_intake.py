@@ -527,3 +527,16 @@ def test_a_command_for_a_lesson_of_the_first_edition_says_what_it_is_now():
 
     with pytest.raises(UnknownLesson, match="first edition.*11_tokens and 12_gpt2"):
         load_lesson(EARLIER)
+
+
+def test_the_word_stands_at_the_head_of_the_feedback():
+    from helpers.exercises import load_lesson
+    from helpers.grading.collect.editions import told
+    from helpers.grading.tell.feedback import feedback_page
+    from helpers.grading.tell.results import Result
+
+    lesson = load_lesson(NOW[1])
+    result = Result("ada", "Ada", "", "", 6, 22.5, 0, (), flags=("other", told(EARLIER, lesson, ["GPT2"])))
+    page = feedback_page(lesson, result)
+    assert page.index("Another edition") < page.index('<ul class="overview">')
+    assert "This is 11_gpt2, a lesson of the course&#39;s first edition" in page and "hand in 11_tokens.ipynb" in page

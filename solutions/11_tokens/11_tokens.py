@@ -197,8 +197,8 @@ def learn_merges(words, count):
 check(learn_merges)
 
 # %% [markdown]
-# First the example of Sennrich et al. (their section 3.2), four words; then the prose of Python's manual, a quarter of
-# a megabyte:
+# First the example of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), four words; then the
+# prose of Python's manual, a quarter of a megabyte:
 
 # %% tags=["show"]
 four_words = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
@@ -216,7 +216,7 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # %% [markdown]
 # The first merges of the manual are those of English in general. The last of the 120 are already this text's own: parts
 # of its favourite words. GPT-2 has 50,000 merges, learned on web pages. With the 256 bytes and one token for the end of
-# a text that makes n = 50,257 (Radford et al., section 2.3).
+# a text that makes n = 50,257.
 #
 # ## Encoding
 #
@@ -326,7 +326,7 @@ for text in ("The statement raises an exception.", "Transformers read 12,345 tok
 #
 # **Exercise 4 · `decode`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Return the text of the ids. Where bytes make no character, U+FFFD ("�") shall stand, as Python puts it there.
+# Return the text of the ids. Where bytes make no character, U+FFFD ("�") has to stand, as Python puts it there.
 #
 # <details><summary>Hint 1: two dicts turned round</summary>
 #
@@ -542,10 +542,11 @@ print(f"OpenAI's merges that begin with a space: {published['words_with_a_space'
 #
 # ## Comparing models that cut differently
 #
-# Lesson 9 measured in bits per byte. For token models one usually gives the **perplexity** of a token,
-# $e^{\text{loss}}$: as many equally likely tokens would be as hard to guess. It depends on the tokens. The next
-# experiment shows how. It takes the simplest of models, which predicts each token by its frequency in the first four
-# fifths of the manual, and measures it on the last fifth, with 0 to 2,000 merges.
+# Lesson 9 measured in bits per byte. For token models one usually gives the
+# [perplexity](../../site/glossary.md#perplexity) of a token, $e^{\text{loss}}$: as many equally likely tokens would be
+# as hard to guess. It depends on the tokens. The next experiment shows how. It takes the simplest of models, which
+# predicts each token by its frequency in the first four fifths of the manual, and measures it on the last fifth, with 0
+# to 2,000 merges.
 
 # %% [markdown]
 # <div class="card">
@@ -655,7 +656,7 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # Rare tokens are also learned badly, since each is seen only a few times.
 #
 # </details>
-# <details><summary>2. A token of the vocabulary hardly ever occurs in the model's training text. What happens when you write it?</summary>
+# <details><summary>2. A token was hardly ever in the model's training text. What happens when you write it?</summary>
 #
 # Its vector has hardly been trained, and the model does not know what to make of it. The vocabulary is often learned on
 # other text than the model, so there are such tokens. One of GPT-2's, " SolidGoldMagikarp", was the name of a Reddit
@@ -686,5 +687,6 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # - A. K. Singh and D. Strouse, ["Tokenization counts"](https://arxiv.org/abs/2402.14903), 2024: digits from the left or
 #   from the right.
 #
-# **Where it goes next.** Lesson 12, [*Open a published model*](../12_gpt2/12_gpt2.ipynb), puts GPT-2 behind these
-# tokens.
+# The tokens are there. The model behind them is the subject of the next lesson.
+#
+# **Next:** [lesson 12, *Open a published model*](../12_gpt2/12_gpt2.ipynb)

@@ -16,9 +16,8 @@
 #
 # Four files are enough to publish a language model. Two say how to cut a text into tokens, one says how large the model
 # is, and one holds a few million numbers, or a few hundred million. None of them is a program. You write the program:
-# it reads these files and continues a text, and its numbers are those of every other program that opens
-# the same files. Then you look inside,
-# and find the two heads that let it repeat what it has read.
+# it reads these files and continues a text, and its numbers are those of every other program that opens the same files.
+# Then you look inside, and find the two heads that let it repeat what it has read.
 #
 # | | |
 # |---|---|
@@ -67,8 +66,9 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)). It was
 # trained on *WebText*, 40 GB of text from 8 million web pages that Reddit users had linked to (their section 2.1), in
 # batches of 512 windows of 1,024 tokens (section 2.3). The paper asks what such a model can do with tasks that it was
-# never trained on (*zero-shot*): translate, summarise, answer questions, or compress Wikipedia. On enwik8, lesson 9's
-# text, the largest reaches 0.93 bits per byte without having been trained on it (their table 3).
+# never trained on ([zero-shot](../../site/glossary.md#zero-shot)): translate, summarise, answer questions, or compress
+# Wikipedia. On enwik8, lesson 9's text, the largest reaches 0.93 bits per byte without having been trained on it (their
+# table 3).
 #
 # On the Hugging Face Hub the smallest is called
 # [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2); of the files in that folder four are enough.
@@ -129,7 +129,8 @@ plt.show()
 # ## The model, piece by piece
 #
 # GPT-2 is built as the model of lesson 9 is: norm first, one more norm at the end, learned positions. What is new:
-# biases in the projections, GELU for ReLU, one table for both ends, tokens for bytes, and another start of the weights.
+# biases in the projections, [GELU](../../site/glossary.md#gelu) for ReLU, one table for both ends, tokens for bytes,
+# and another start of the weights.
 #
 # **Conv1D.** GPT-2's linear layers were written as convolutions of width 1 in TensorFlow, and their weights were
 # published so: as (n_in, n_out), used as x @ w + bias. `nn.Linear` stores the transpose. The name has stuck, though
@@ -181,7 +182,8 @@ check(Conv1D)
 # section 2). Φ needs the error function, which was slow when GPT-2 was written, and so it uses their approximation,
 # which is given here as `finished_gelu`:
 #
-# $$\operatorname{gelu}(x) \;\approx\; \tfrac12\, x \left(1 + \tanh\!\Big(\sqrt{2/\pi}\,\big(x + 0.044715\,x^3\big)\Big)\right).$$
+# $$\operatorname{gelu}(x) \;\approx\; \tfrac12\, x
+# \left(1 + \tanh\!\Big(\sqrt{2/\pi}\,\big(x + 0.044715\,x^3\big)\Big)\right).$$
 
 # %% tags=["show", "nbval-check-output"]
 x = torch.linspace(-6, 6, 12001, dtype=torch.float64)
@@ -261,11 +263,13 @@ check(GPT2Block)
 # ## The whole
 #
 # Before the blocks: a vector for each token plus a vector for each position, 0 to t − 1. After them: one norm, because
-# nothing has normalised the last sum, and then the logits. For these GPT-2 has no matrix of its own. It takes the
-# **table of tokens once more**: the logit of token j is the dot product of the final vector with the very vector that
-# token j enters with, $\text{logits} = x\,W^\top$ with the table W of shape (n, e). The head is said to be *tied*
-# ([Press and Wolf, 2017](https://aclanthology.org/E17-2025/)). It is the match of lesson 1 at the very end: which of
-# all tokens is this vector most like?
+# nothing has normalised the last sum, and then the logits.
+#
+# For these GPT-2 has no matrix of its own. It takes the **table of tokens once more**: the logit of token j is the dot
+# product of the final vector with the very vector that token j enters with, $\text{logits} = x\,W^\top$ with the table
+# W of shape (n, e). The head is *tied* to the table ([tied weights](../../site/glossary.md#tied-weights), [Press and
+# Wolf, 2017](https://aclanthology.org/E17-2025/)). It is the match of lesson 1 at the very end: which of all tokens is
+# this vector most like?
 #
 # In training, GPT-2 drops out a tenth at three places: of the sum of token and position, of the attention weights, and
 # of what each layer gives (`embd_pdrop`, `attn_pdrop` and `resid_pdrop` in its config.json). Here the weights come
@@ -325,7 +329,9 @@ check(GPT2)
 #
 # A layer from a to b has ab weights and b biases, a norm 2e. So a block has
 #
-# $$\underbrace{(3e^2 + 3e)}_{\text{to\_qkv}} + \underbrace{(e^2 + e)}_{\text{unify}} + \underbrace{(4e^2 + 4e)}_{\text{widen}} + \underbrace{(4e^2 + e)}_{\text{narrow}} + \underbrace{4e}_{\text{two norms}} \;=\; 12e^2 + 13e,$$
+# $$\underbrace{(3e^2 + 3e)}_{\text{to\_qkv}} + \underbrace{(e^2 + e)}_{\text{unify}}
+# + \underbrace{(4e^2 + 4e)}_{\text{widen}} + \underbrace{(4e^2 + e)}_{\text{narrow}}
+# + \underbrace{4e}_{\text{two norms}} \;=\; 12e^2 + 13e,$$
 #
 # and the model $n e + t_\text{max}\, e + \text{depth}\,(12 e^2 + 13 e) + 2e$, the head being tied. Compared with your
 # class, on torch's `meta` device, where tensors have shapes and take no memory:
@@ -382,8 +388,7 @@ plt.show()
 #
 # **How to read it.** A bar for each model, with its count under its name, cut into what the numbers are for. The table
 # of tokens grows with e and the blocks with e², so the larger the model, the smaller the share of its table. Networks
-# have twice the attention's share in all of them; norms are too thin to see in most. Tying the head saves a second
-# table of tokens.
+# have twice the attention's share in all of them. Tying the head saves a second table of tokens.
 #
 # </div>
 #
@@ -590,9 +595,9 @@ print(known.told)
 # <div class="figure-caption">
 #
 # **How to read it.** From left to right the stages of the model, upwards the largest difference between any two
-# components there. (Where there is none at all, the mark is drawn at 10⁻⁹.) Your numbers differ by what 32-bit
-# arithmetic in another order makes of them. The other three lines are models with one error each, and none of them
-# raises an exception.
+# components there. (Where there is none at all, the mark is drawn at 10⁻⁹.) Your numbers differ as much as 32-bit
+# arithmetic in another order does. The other three lines are models with one error each, and none of them raises an
+# exception.
 #
 # </div>
 #
@@ -652,8 +657,10 @@ check(perplexity)
 # %% [markdown]
 # A GPT-2 with fresh weights should be about as unsure as one can be; if it is not, something is wrong before the
 # training begins. GPT-2 starts at N(0, 0.02), and the layers whose output is added to x at that divided by √(2 ·
-# depth), because 2 · depth of them are added up (Radford et al., section 2.3). The text is from modules of the standard
-# library that the pocket model was not trained on, the first window of each.
+# depth), because 2 · depth of them are added up ([Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
+# 2.3). The text is from modules of the standard library that the pocket model was not trained on, the first window of
+# each.
 
 # %% tags=["show"]
 t_max = pocket.config.t_max
@@ -761,7 +768,7 @@ check.prediction("dearest_error", dearest_error)
 # The causal mask saves it. Position i looks at positions up to i, so nothing that comes later ever changes its keys and
 # values, in any block. They can be kept. For a new token one needs *its* query, key and value, and the **kept keys and
 # values** of all before it. [Shazeer (2019)](https://arxiv.org/abs/1911.02150), section 2.4, calls it incremental
-# generation; the usual name is *key-value cache*.
+# generation; the usual name is [key-value cache](../../site/glossary.md#key-value-cache).
 
 # %% tags=["show"]
 plots.diagrams.cache_growing()
@@ -872,10 +879,9 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, not run here: a GPT-2 of the smallest published shape with random weights (how fast it
-# is does not depend on what they are), and the time of one core for one more token when so many are there. Without a
-# cache the work grows with the length. With it, what remains is one token through the blocks, and a row of scores that
-# grows slowly.
+# **How to read it.** Recorded, not run here: a GPT-2 of the smallest published shape with random weights, and the time
+# of one core for one more token when so many are there. Without a cache the work grows with the length. With it, what
+# remains is one token through the blocks, and a row of scores that grows slowly.
 #
 # </div>
 #
@@ -975,8 +981,9 @@ print(f"even weights would have an induction score of {even:.3f};"
 #
 # These heads came about by training, with some help: in many of the training windows a stretch was repeated on purpose,
 # random tokens among them (`settings` in the record says how many). In large models trained on ordinary text they form
-# by themselves, early and within a short span of the training (Olsson et al.). Here is what the strongest of two kinds
-# do on a line of code that comes twice:
+# by themselves, early and within a short span of the training ([Olsson et al.,
+# 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). Here is what the
+# strongest of two kinds do on a line of code that comes twice:
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that stands there twice. In the first, a previous-token head, the weight lies just under the diagonal. In the second, an induction head, the weight of the second copy lies on a parallel further down, one place after the first copy of the same token."}}
 line = ids_of("x = spam(eggs)\n" * 2)
@@ -1091,12 +1098,13 @@ print("\nits strongest induction head: block {}, head {}".format(*strongest(scor
 # token stays in them too, which does no harm.
 #
 # </details>
-# <details><summary>2. The vector that a token enters with also decides when it is predicted. Could that be a bad idea?</summary>
+# <details><summary>2. A token enters with the vector that also decides when it is predicted. Is that wise?</summary>
 #
 # It ties two jobs together: "what follows from this token" and "what leads to this token". After "Los" comes "Angeles",
 # not "Los"; yet without the blocks in between a tied model would predict each token to be followed by itself, since a
 # vector is most like itself. The blocks have to turn one into the other. In the smallest GPT-2 tying saves a quarter of
-# the parameters, 38.6 of 163.0 million, and it helps (Press and Wolf, 2017); large models often have two tables.
+# the parameters, 38.6 of 163.0 million, and it helps ([Press and Wolf, 2017](https://aclanthology.org/E17-2025/));
+# large models often have two tables.
 #
 # </details>
 # <details><summary>3. How would you make a classifier of GPT-2?</summary>
@@ -1128,5 +1136,5 @@ print("\nits strongest induction head: block {}, head {}".format(*strongest(scor
 # - G. Xiao et al., ["Efficient streaming language models with attention sinks"](https://arxiv.org/abs/2309.17453),
 #   *ICLR* 2024, section 3.1.
 #
-# **Where it goes next.** You have come from a dot product to GPT-2. Lesson 13, *Before transformers*, looks back, at
-# what attention was invented for: [the plan of the course](../../site/index.md).
+# You have come from a dot product to GPT-2. Lesson 13, *Before transformers*, will look back, at what attention was
+# invented for.
