@@ -22,6 +22,9 @@ KEYS = HELPERS / "keys"  # the answer keys that students get
 # Rooms of helpers that stay with the instructor: with them a student could make keys of their own.
 INSTRUCTORS_ROOMS = ("authoring", "grading", "trials")
 
+# What lessons of the first edition have become. Hand-ins and copies of that edition are still about.
+FIRST_EDITION = {"11_gpt2": ("11_tokens", "12_gpt2")}
+
 SHIPPED_SEED = "desk"  # what inputs are drawn from at a student's desk; the keys that students get are made for it
 STUB = "write this"  # the message of the NotImplementedError in a released notebook
 SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs

@@ -262,14 +262,14 @@ DONE = {name: returning(make) for name, make in RETURNED.items()} | {
     "is a number": 3,
 }
 
-LESSONS = {name: load_lesson(name) for name in (FIRST, "05_masking", "09_character_generator", "11_gpt2")}
+LESSONS = {name: load_lesson(name) for name in (FIRST, "05_masking", "09_character_generator", "12_gpt2")}
 EXERCISES = [
     (LESSONS[FIRST], "raw_weights"),
     (LESSONS[FIRST], "equivariance_gap"),
     (LESSONS["05_masking"], "next_token_pairs"),
     (LESSONS["05_masking"], "CausalSelfAttention"),
     (LESSONS["09_character_generator"], "bits_of_windows"),
-    (LESSONS["11_gpt2"], LESSONS["11_gpt2"].exercises[1].name),
+    (LESSONS["12_gpt2"], LESSONS["12_gpt2"].exercises[1].name),
 ]
 
 
@@ -343,7 +343,7 @@ def aspect_input(exercise):
 
 
 def test_more_numbers_than_there_is_room_for_cost_their_own_aspects_only():
-    exercise = LESSONS["11_gpt2"].exercises[0]
+    exercise = LESSONS["12_gpt2"].exercises[0]
     large = tuple(torch.ones(1 << 17) for _ in range(12))
     answer = run(exercise, lambda *given: large, "desk")
     from_wire(to_wire(answer), exercise)

@@ -439,3 +439,104 @@ def test_duplicated_deleted_and_reordered_cells_are_put_right_and_told():
 
 def test_an_honest_submission_has_no_flags():
     assert mended(lambda cells, place: None) == []
+
+
+# ---------------------------------------------------------------------------------------- the first edition
+
+EARLIER, NOW = "11_gpt2", ("11_tokens", "12_gpt2")
+
+
+def first_edition(*answers, setup=f'check = start("{EARLIER}")', **written):
+    """Lesson 11 of the first edition, with cells of these grade ids."""
+    cells = [nbformat.v4.new_code_cell(setup)] if setup else []
+    for name in answers:
+        cells.append(nbformat.v4.new_code_cell(written.get(name, f"def {name}():\n    return 1")))
+        cells[-1].metadata.nbgrader = {"grade_id": name, "solution": True, "grade": False}
+    return nbformat.writes(nbformat.v4.new_notebook(cells=cells)).encode()
+
+
+OLD = first_edition("byte_alphabet", "encode", "gelu_tanh", "GPT2", "perplexity")
+
+
+@pytest.mark.parametrize(
+    "name, student",
+    [
+        (f"ada/{EARLIER}/{EARLIER}.ipynb", "ada"),
+        (f"ada/{EARLIER}/my copy.ipynb", "ada"),
+        (f"Smith_{EARLIER}.ipynb", "Smith"),
+        (f"smithjane_12345_67890_{EARLIER}-1.ipynb", "smithjane_12345"),
+        ("smithjane_12345_67890_work.ipynb", "smithjane_12345"),
+        (f"Jane Doe_123_assignsubmission_file_/{EARLIER}.ipynb", "Jane-Doe_123"),
+        (f"ada/{NOW[1]}/{NOW[1]}.ipynb", "ada"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_lesson_of_the_first_edition_is_told_so_in_both_that_it_has_become(tmp_path, name, student, packed):
+    place = zipped([(name, OLD)], tmp_path) if packed else put(tmp_path, name, OLD) and tmp_path
+    for lesson in NOW:
+        if lesson not in name and any(other in name for other in NOW):
+            continue  # it lies in a folder of the other one
+        (found,) = take_in(place, lesson).submissions
+        assert found.student.id == student and found.piece is not None
+        (told,) = (flag for flag in found.flags if "first edition" in flag)
+        assert told.startswith(f"this is {EARLIER}") and " and ".join(NOW) in told
+        assert "hand in 11_tokens.ipynb and 12_gpt2.ipynb" in told and f"holds of {lesson} was graded" in told
+        assert ("decode" in told, "Conv1D" in told) == ((True, False) if lesson == NOW[0] else (False, True))
+    assert take_in(place, FIRST).submissions == []
+
+
+def test_without_its_first_cell_it_is_known_by_what_it_asks(tmp_path):
+    put(tmp_path, "ada/work.ipynb", first_edition("encode", "GPT2", setup=""))
+    (found,) = take_in(tmp_path, NOW[0]).submissions
+    assert any("first edition" in flag for flag in found.flags)
+
+
+def test_this_edition_s_notebook_counts_before_the_first_s_and_is_not_taken_for_it(tmp_path):
+    new = first_edition("encode", "decode", setup='check = start("11_tokens")')
+    put(tmp_path, f"ada/{NOW[0]}/{NOW[0]}.ipynb", new, modified=1_000_000_000)
+    put(tmp_path, f"ada/{EARLIER}/{EARLIER}.ipynb", OLD, modified=1_100_000_000)
+    (found,) = take_in(tmp_path, NOW[0]).submissions
+    assert found.piece.name == f"{NOW[0]}.ipynb" and not any("first edition" in flag for flag in found.flags)
+    (other,) = take_in(tmp_path, NOW[1]).submissions
+    assert other.piece.name == f"{EARLIER}.ipynb" and any("first edition" in flag for flag in other.flags)
+
+
+def test_a_broken_file_of_the_first_edition_is_its_students(tmp_path):
+    put(tmp_path, f"ada/{EARLIER}/{EARLIER}.ipynb", OLD[: len(OLD) // 2])
+    (found,) = take_in(tmp_path, NOW[1]).submissions
+    with pytest.raises(Unreadable, match="cut off"):
+        found.open()
+
+
+def test_the_answers_of_the_first_edition_are_graded_where_they_belong():
+    from helpers.authoring.lesson_source import NOTEBOOKS
+
+    for lesson, name in zip(NOW, ("encode", "perplexity"), strict=True):
+        released = nbformat.read(NOTEBOOKS / lesson / f"{lesson}.ipynb", as_version=4)
+        restored = restore(screen(first_edition("encode", "perplexity")).notebook, released)
+        texts = {
+            cell.metadata.nbgrader.grade_id: cell.source
+            for cell in restored.notebook.cells
+            if "nbgrader" in cell.metadata
+        }
+        assert texts[name] == f"def {name}():\n    return 1" and len(texts) > 8
+
+
+def test_a_command_for_a_lesson_of_the_first_edition_says_what_it_is_now():
+    from helpers.exercises import UnknownLesson, load_lesson
+
+    with pytest.raises(UnknownLesson, match="first edition.*11_tokens and 12_gpt2"):
+        load_lesson(EARLIER)
+
+
+def test_the_word_stands_at_the_head_of_the_feedback():
+    from helpers.exercises import load_lesson
+    from helpers.grading.collect.editions import told
+    from helpers.grading.tell.feedback import feedback_page
+    from helpers.grading.tell.results import Result
+
+    lesson = load_lesson(NOW[1])
+    result = Result("ada", "Ada", "", "", 6, 22.5, 0, (), flags=("other", told(EARLIER, lesson, ["GPT2"])))
+    page = feedback_page(lesson, result)
+    assert page.index("Another edition") < page.index('<ul class="overview">')
+    assert "This is 11_gpt2, a lesson of the course&#39;s first edition" in page and "hand in 11_tokens.ipynb" in page

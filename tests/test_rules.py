@@ -551,7 +551,7 @@ def test_the_solution_and_the_finished_parts_are_known_by_their_shape():
     known = known_shapes("10_encoder_decoder")
     groups = alike_sources([("ada", "beam_search", without_marks(LONG))], known)
     assert [group.same_as for group in groups] == [("the solution",)]
-    part = known_shapes("11_gpt2")
+    part = known_shapes("12_gpt2")
     assert any("helpers.parts.gpt2" in name for names in part.values() for name in names)
 
 

@@ -59,7 +59,6 @@ NOT_RIGHT: dict[tuple[str, str, str], str] = {
         "LayerNorm",
         "PyTorch's function with this module's parameters and epsilon",
     ): "the card says that PyTorch's own norm is not for use here",
-    ("11", "gelu_tanh", "PyTorch's own tanh variant"): "the card says that PyTorch's own GELU is not for use here",
 }
 
 

@@ -403,6 +403,107 @@ def test_a_folder_where_the_release_has_a_file_is_named(repository, mine, tmp_pa
         update_from(repository.released(tmp_path), mine)
 
 
+# ------------------------------------------------------------------------------ lessons of the first edition
+
+EARLIER, TOKENS, GPT2 = (f"notebooks/{name}/{name}.ipynb" for name in ("11_gpt2", "11_tokens", "12_gpt2"))
+OTHER_STUB = STUB.replace("f(x)", "g(x)").replace("+ 1", "- 1")
+OTHER_ANSWER = "def g(x):\n    return x - 1"
+
+
+def lesson_of(name, stub):
+    """A released lesson with one exercise."""
+    return nbformat.writes(
+        nbformat.v4.new_notebook(
+            cells=[
+                cell("code", "from helpers.lesson import start", "setup", locked=True, solution=False, grade=False),
+                cell("code", stub, name, locked=False, solution=True, grade=False),
+                cell("code", f"check({name})", f"check_{name}", locked=True, solution=False, grade=True, points=2),
+            ]
+        )
+    ).encode()
+
+
+@pytest.fixture
+def two_editions(repository):
+    """A repository whose next release has lesson 11 as two; call it to make that release."""
+    repository.write(EARLIER, notebook(bug=OTHER_STUB))
+    repository.commit()
+
+    def second_edition():
+        (repository.folder / EARLIER).unlink()
+        repository.write(TOKENS, lesson_of("f", STUB))
+        repository.write(GPT2, lesson_of("g", OTHER_STUB))
+
+    return second_edition
+
+
+def unpacked(path, folder):
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(folder)
+    return folder / NAME
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["from a release", "from a copy without a record"])
+def test_answers_of_a_lesson_that_is_two_now_are_in_both(repository, two_editions, tmp_path, known):
+    copy = unpacked(repository.released(tmp_path / "first"), tmp_path / "mine")
+    before = work(copy, EARLIER, f=ANSWER, g=OTHER_ANSWER)
+    if not known:
+        (copy / updating.RELEASE).unlink()
+    two_editions()
+    says = "\n".join(update_from(repository.released(tmp_path / "second"), copy))
+    assert ANSWER in sources(copy, TOKENS) and OTHER_ANSWER in sources(copy, GPT2)
+    assert OTHER_ANSWER not in sources(copy, TOKENS) and ANSWER not in sources(copy, GPT2)
+    assert (copy / EARLIER).read_bytes() == before, "the old notebook stays"
+    assert f"{TOKENS}: 1 answer of yours, from {EARLIER}" in says and f"{GPT2}: 1 answer of yours" in says
+    assert not known or "notebooks/11_tokens and notebooks/12_gpt2" in says and "Hand in the new ones" in says
+
+
+def test_an_update_that_an_older_engine_made_brings_the_answers_when_made_again(repository, two_editions, tmp_path):
+    copy = unpacked(repository.released(tmp_path / "first"), tmp_path / "mine")
+    work(copy, EARLIER, g=OTHER_ANSWER)
+    kept = (copy / EARLIER).read_bytes()
+    two_editions()
+    path = repository.released(tmp_path / "second")
+    shutil.rmtree(copy)
+    copy = unpacked(path, tmp_path / "mine")
+    (copy / EARLIER).parent.mkdir()
+    (copy / EARLIER).write_bytes(kept)
+    update_from(path, copy)
+    assert OTHER_ANSWER in sources(copy, GPT2) and STUB in sources(copy, TOKENS)
+    again = everything(copy)
+    update_from(path, copy)
+    assert everything(copy) == again
+
+
+def test_an_untouched_lesson_of_the_first_edition_goes(repository, two_editions, tmp_path):
+    copy = unpacked(repository.released(tmp_path / "first"), tmp_path / "mine")
+    two_editions()
+    says = "\n".join(update_from(repository.released(tmp_path / "second"), copy))
+    assert not (copy / EARLIER).exists() and "answer" not in says
+    assert STUB in sources(copy, TOKENS) and OTHER_STUB in sources(copy, GPT2)
+
+
+@pytest.mark.parametrize("committed", [False, True], ids=["uncommitted", "committed"])
+def test_a_checkout_with_answers_in_a_lesson_that_is_two_now(repository, two_editions, tmp_path, committed):
+    clone = tmp_path / "clone"
+    repository.git("clone", "-q", repository.folder, clone)
+    before = work(clone, EARLIER, f=ANSWER, g=OTHER_ANSWER)
+    if committed:
+        for command in (
+            ["config", "user.name", "B"],
+            ["config", "user.email", "b@example.org"],
+            ["commit", "-qam", "b"],
+        ):
+            subprocess.run(["git", "-C", clone, *command], check=True)
+    two_editions()
+    repository.commit()
+    done = make(clone, "update")
+    assert done.returncode == 0, done.stderr
+    assert ANSWER in sources(clone, TOKENS) and OTHER_ANSWER in sources(clone, GPT2)
+    assert before in [path.read_bytes() for path in (clone / EARLIER).parent.glob("*.ipynb")]
+    assert "Hand in the new ones" in done.stdout
+
+
 # -------------------------------------------------------------------------------------------- the command
 
 

@@ -359,21 +359,20 @@ def greedy_decode(model, source, start, stop, limit):
             break
     return ids[:, 1:]
 """, below=("%timeit sum(range(10))", "model = None\nx = 3\nprint(greedy_decode.__name__, x)")),
-    of("11", "gelu_tanh", "constants by name", """
-ROOT = (2 / math.pi) ** 0.5
+    of("11", "bits_per_byte_of", "constants by name", """
+BITS = 1 / math.log(2)
 
-def gelu_tanh(x):
-    inner = ROOT * x * (1 + 0.044715 * x.square())
-    return x * (inner.tanh() + 1) / 2
+def bits_per_byte_of(loss, tokens, text):
+    return BITS * loss * tokens / len(text.encode("utf8"))
 """),
-    of("11", "gelu_tanh", "an inner class", """
-def gelu_tanh(x):
-    class Curve:
+    of("11", "bits_per_byte_of", "an inner class", """
+def bits_per_byte_of(loss, tokens, text):
+    class Unit:
         def __getattr__(self, name):
-            return {"root": math.sqrt(2 / math.pi)}[name]
-    return 0.5 * x * (1 + torch.tanh(Curve().root * (x + 0.044715 * x**3)))
+            return {"bit": math.log(2)}[name]
+    return loss / Unit().bit * tokens / len(text.encode())
 """),
-    of("11", "Conv1D", "addmm", """
+    of("12", "Conv1D", "addmm", """
 class Conv1D(nn.Module):
     def __init__(self, into, out):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What `transformers` computes with the pocket GPT-2: the numbers that lesson 11 holds a student's model against.
+"""What `transformers` computes with the pocket GPT-2: the numbers that lesson 12 holds a student's model against.
 
     from helpers.data.reference import reference
 

@@ -33,6 +33,14 @@ class Unmet(Exception):
     """A probe saw that the student's code does not do what it must. The text is for the student."""
 
 
+def kind_of(value: object) -> str:
+    """What came back, in a word."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
 def as_is(answer: Answer, draw: Draw) -> Callable:
     """A function is called as it stands."""
     return answer

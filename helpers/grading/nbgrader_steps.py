@@ -26,6 +26,7 @@ from traitlets.config import Application
 from helpers.checking.keys import AnswerKey, BadKey
 from helpers.exercises import UnknownLesson, load_lesson
 from helpers.grading.batch import NOTHING_RAN, require_machine
+from helpers.grading.collect.editions import defined_in, earlier_names, first_edition_of, told
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unreadable, screen
 from helpers.grading.collect.walking import read_plain
@@ -139,6 +140,10 @@ class Door(NotebookExporter):
             notebook.metadata["refused"] = plain(f"Nothing could be run: the file {problem}")
             self.log.warning("%s: the file %s", about["student"], problem)
             return notebook
+        earlier = first_edition_of(screened.notebook)
+        if earlier in earlier_names(about["assignment"]):
+            lesson = load_lesson(about["assignment"])
+            screened.flags.append(told(earlier, lesson, defined_in(screened.notebook)))
         for flag in screened.flags:
             self.log.warning("%s: %s", about["student"], plain(flag))
         return screened.notebook

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import heapq
 import json
+import math
 import re
 import sys
 import unicodedata
@@ -252,6 +253,17 @@ def _merged_long(word, ranks):
             push(before[i])
         push(i)
     return [symbol for symbol in symbols if symbol is not None]
+
+
+##### What tokens cost
+
+
+def bits_per_byte_of(loss: float, tokens: int, text: str) -> float:
+    """The surprise of a text in bits per byte, by which models with different tokens can be compared.
+
+    loss: mean cross-entropy of a token, in nats. tokens: how many were predicted. text: what they spell.
+    """
+    return loss * tokens / math.log(2) / len(_whole(text).encode())
 
 
 ##### A tokenizer

@@ -1,6 +1,6 @@
 """Times one more token with and without a cache: python -m helpers.training.gpt2_cache
 
-For lesson 11, at GPT-2's smallest published shape. The weights are random: how long they take does not depend on what
+For lesson 12, at GPT-2's smallest published shape. The weights are random: how long they take does not depend on what
 they are.
 """
 

@@ -1,4 +1,4 @@
-"""Records what `transformers` computes with the pocket GPT-2, for lesson 11: python -m helpers.training.gpt2_reference
+"""Records what `transformers` computes with the pocket GPT-2, for lesson 12: python -m helpers.training.gpt2_reference
 
 Needs `transformers`, which the course itself does not.
 """

@@ -1,4 +1,4 @@
-"""The pocket GPT-2 of lesson 11: python -m helpers.training.pocket_gpt2
+"""The pocket GPT-2 of lesson 12: python -m helpers.training.pocket_gpt2
 
 Learns a byte-pair vocabulary and a small GPT-2 from the prose of Python's reference manual, and writes them to
 helpers/data/pocket_gpt2 in the Hub's format. Every twentieth passage is held out. A few minutes on two cores. With --to

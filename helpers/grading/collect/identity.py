@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from helpers.course import FIRST_EDITION
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.collect.names import alike, is_safe, slug
 from helpers.grading.collect.roster import Person
@@ -45,8 +46,8 @@ KINDS = (FOLDER, *PLATFORMS, PACKED, LOOSE)
 
 @cache
 def lessons() -> tuple[str, ...]:
-    """The names of all lessons, looked up once."""
-    return tuple(lesson_names())
+    """The names of all lessons, looked up once: of this edition's, and of those that were lessons before."""
+    return (*lesson_names(), *FIRST_EDITION)
 
 
 @dataclass(frozen=True)

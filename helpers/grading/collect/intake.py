@@ -17,15 +17,17 @@ from pathlib import Path
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import parse_utc
 
+from helpers.course import FIRST_EDITION
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.collect.collected import read_collected, recall
+from helpers.grading.collect.editions import defined_in, earlier_names, first_edition_of, told
 from helpers.grading.collect.identity import FOLDER, PACKED, Identified, Owner, Student, identify, lessons
 from helpers.grading.collect.names import slug
 from helpers.grading.collect.roster import roster
 from helpers.grading.collect.times import Times, read_times
 from helpers.grading.collect.untrusted import Screened, Unreadable, screen
 from helpers.grading.collect.walking import STAMP, Piece, Refused, Walk, shown
-from helpers.notebooks import check_id, grade_id
+from helpers.notebooks import check_id
 
 __all__ = ["Intake", "Piece", "Student", "Submission", "exercises_in", "slug", "take_in"]
 
@@ -84,13 +86,18 @@ def take_in(place: Path, lesson: str, root: Path | None = None) -> Intake:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A piece that has been looked into. of: the lesson whose exercises it holds most of, "" if none."""
+    """A piece that has been looked into.
+
+    of: the lesson whose exercises it holds most of, "" if none. edition: where it is a notebook of the first edition,
+    what to say about that.
+    """
 
     piece: Piece
     digest: str
     hits: int
     of: str = ""
     problem: str = ""
+    edition: str = ""
 
 
 class _Sorter:
@@ -99,8 +106,9 @@ class _Sorter:
     def __init__(self, lesson: Lesson):
         self.flags: list[str] = []
         self._lesson = lesson
-        self._others = [name for name in lessons() if name != lesson.name]
-        self._other_lessons = [load_lesson(name) for name in self._others]
+        self._names = (lesson.name, *earlier_names(lesson.name))  # what its folder and its file are called, or were
+        self._others = [name for name in lessons() if name not in self._names]
+        self._other_lessons = [load_lesson(name) for name in self._others if name not in FIRST_EDITION]
         self._ours: dict[Owner, list[_Candidate]] = defaultdict(list)
         self._broken: list[_Candidate] = []  # whose lesson nothing tells
         self._stamps: dict[Owner, Piece] = {}
@@ -109,17 +117,17 @@ class _Sorter:
     def sort(self, piece: Piece) -> None:
         if any(name in self._others for name in piece.parts[:-1]):
             return
-        laid_out = piece.owner.kind in (FOLDER, PACKED) and piece.inside[:1] == (self._lesson.name,)
+        laid_out = piece.owner.kind in (FOLDER, PACKED) and piece.inside[:1] and piece.inside[0] in self._names
         if piece.name == STAMP:
             if laid_out:
                 self._stamps[piece.owner] = piece
             return
         candidate = self._candidate(piece)
         plain_name = piece.name == f"{self._lesson.name}.ipynb"
-        meant = bool(piece.owner.platform) and self._lesson.name in piece.name and not candidate.of
+        meant = bool(piece.owner.platform) and self._is_named(piece.name) and not candidate.of
         if candidate.of:
             self._votes[piece.container][piece.owner].add(candidate.of)
-        if candidate.hits or meant or (laid_out and (candidate.problem or plain_name)):
+        if candidate.hits or candidate.edition or meant or (laid_out and (candidate.problem or plain_name)):
             self._ours[piece.owner].append(candidate)
         elif candidate.problem:
             if not any(other in name for name in piece.parts for other in self._others):
@@ -135,8 +143,11 @@ class _Sorter:
             digest = hashlib.sha256(f"{piece}{problem}".encode("utf-8", "replace")).hexdigest()
             return _Candidate(piece, digest, 0, "", str(problem))
         digest = hashlib.sha256(data).hexdigest()
-        names = _defined_in(notebook)
+        names = defined_in(notebook)
         ours = _count(names, self._lesson)
+        earlier = first_edition_of(notebook)
+        if earlier in self._names:
+            return _Candidate(piece, digest, ours, self._lesson.name, "", told(earlier, self._lesson, names))
         others = {lesson.name: _count(names, lesson) for lesson in self._other_lessons}
         other = max(others, key=others.get, default="")
         if ours and ours >= others.get(other, 0):
@@ -150,13 +161,17 @@ class _Sorter:
                 self._ours[candidate.piece.owner].append(candidate)
         self._broken = []
         for item in refused:
-            if item.owner is not None and any(self._lesson.name in part for part in item.parts[1:]):
+            if item.owner is not None and any(map(self._is_named, item.parts[1:])):
                 self._ours.setdefault(item.owner, [])
         return list(self._ours)
 
+    def _is_named(self, name: str) -> bool:
+        """Does that file or folder have the lesson's name in its own, or the one that it had before?"""
+        return any(called in name for called in self._names)
+
     def _may_be_ours(self, piece: Piece) -> bool:
         """A broken file in a class's zip is of the lesson that the others' in it are of."""
-        if any(self._lesson.name in name for name in piece.parts):
+        if any(map(self._is_named, piece.parts)):
             return True
         votes = [lessons for owner, lessons in self._votes[piece.container].items() if owner != piece.owner]
         ours = any(self._lesson.name in lessons for lessons in votes)
@@ -184,9 +199,11 @@ class _Sorter:
             listed = listed[: 4 if more else 5]
             counts = f"{self._place(best.piece)} ({_when(best.piece)}) counts, not {', '.join(listed)}{more}"
             flags.append(f"{len(others) + 1} files: {counts}")
-        elif best.piece.name != f"{self._lesson.name}.ipynb" and not student.platform:
+        elif best.piece.name != f"{self._lesson.name}.ipynb" and not student.platform and not best.edition:
             flags.append(f"the file is called {shown(best.piece.name)}")
-        if not best.problem and not best.hits:
+        if best.edition:
+            flags.append(best.edition)
+        elif not best.problem and not best.hits:
             flags.append("the notebook holds none of this lesson's exercises")
         late = best.piece.late
         return Submission(student, best.piece, best.digest, "", tuple(dict.fromkeys(flags)), late)
@@ -197,6 +214,7 @@ class _Sorter:
         return (
             not candidate.problem,
             candidate.hits > 0,
+            not candidate.edition,
             piece.upload,
             int(piece.dated) // 2,  # a zip knows every second second
             piece.name == f"{self._lesson.name}.ipynb",
@@ -207,9 +225,8 @@ class _Sorter:
 
     def _place(self, piece: Piece) -> str:
         """Where a piece lies, from its student's place on."""
-        inside = (
-            piece.inside[1:] if piece.inside[:1] == (self._lesson.name,) and len(piece.inside) > 1 else piece.inside
-        )
+        in_lesson = len(piece.inside) > 1 and piece.inside[0] in self._names
+        inside = piece.inside[1:] if in_lesson else piece.inside
         lies_in_file = not inside or piece.outer[-1].lower().endswith(".zip")
         return shown("/".join((piece.outer[-1], *inside) if lies_in_file else inside))
 
@@ -247,14 +264,7 @@ def _when(piece: Piece) -> str:
 
 def exercises_in(notebook: NotebookNode, lesson: Lesson) -> int:
     """How many of the lesson's exercises a notebook holds, by grade id, cell id, or what its cells define."""
-    return _count(_defined_in(notebook), lesson)
-
-
-def _defined_in(notebook: NotebookNode) -> set[str]:
-    names = {grade_id(cell) for cell in notebook.cells}
-    names |= {cell.get("id") for cell in notebook.cells}
-    text = "\n".join(cell.source for cell in notebook.cells)
-    return names | set(re.findall(r"^(?:def|class)[ \t]+(\w+)", text, re.MULTILINE))
+    return _count(defined_in(notebook), lesson)
 
 
 def _count(names: set[str], lesson: Lesson) -> int:

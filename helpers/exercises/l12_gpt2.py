@@ -1,4 +1,4 @@
-"""Lesson 11: GPT-2, its tokenizer, its weights, its text.
+"""Lesson 12: GPT-2, its weights, its text.
 
 Probes take tiny random configurations in which no two sizes are alike, and models whose answers are known; never a
 trained model.
@@ -7,283 +7,15 @@ trained model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from numbers import Integral
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, values
+from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Probe
-from helpers.parts.bpe import byte_alphabet, learn_merges
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 from helpers.parts.gpt2 import GPT2, Config
 from helpers.parts.gpt2 import Conv1D as FinishedConv1D
 from helpers.parts.gpt2 import GPT2Block as FinishedBlock
-
-
-def as_text(text: str) -> torch.Tensor:
-    """Text as a tensor: its code points."""
-    return torch.tensor([ord(character) for character in text], dtype=torch.int32)
-
-
-def kind_of(value: object) -> str:
-    """What came back, in a word."""
-    if value is None:
-        return "None"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
-
-def a_list_of_ids(returned: object) -> torch.Tensor:
-    """A list of token ids, as a tensor. Unmet says what came instead."""
-    if isinstance(returned, torch.Tensor):
-        returned = returned.tolist()
-    what = "" if isinstance(returned, (list, tuple)) else kind_of(returned)
-    other = next((i for i in returned if not isinstance(i, Integral)), 0) if not what else 0
-    if what or not isinstance(other, Integral):
-        what = what or f"{kind_of(returned)} with {kind_of(other)} in it, {str(other)[:30]!r}"
-        raise Unmet(f"You return {what}. A list of integers is asked for, the id of one token each.")
-    return torch.tensor([int(i) for i in returned], dtype=torch.int64)
-
-
-# ----------------------------------------------------------------------------------------------- byte_alphabet
-
-PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
-OTHERS = [byte for byte in range(256) if byte not in PRINTED]
-
-
-def runs(of: list[int]) -> Iterator[tuple[str, slice]]:
-    """Rising numbers, cut where one is left out: "the bytes 0 to 32" or "byte 173", and where they stand."""
-    start = 0
-    for end in range(1, len(of) + 1):
-        if end == len(of) or of[end] != of[end - 1] + 1:
-            first, last = of[start], of[end - 1]
-            yield f"byte {first}" if first == last else f"the bytes {first} to {last}", slice(start, end)
-            start = end
-
-
-def a_dict(returned: object) -> dict:
-    """What was returned, if it is a dict. Unmet says what came instead."""
-    if not isinstance(returned, dict):
-        raise Unmet(
-            "Your function has to return a dict from the numbers 0 to 255 to characters; it returns"
-            f" {kind_of(returned)}."
-        )
-    return returned
-
-
-def characters_of(which: list[int]) -> Probe:
-    """The numbers of the characters that stand for these bytes, run by run; −1 where there is none."""
-
-    def probe(alphabet, draw):
-        table = a_dict(alphabet())
-        found = [table.get(byte) for byte in which]
-        if not any(isinstance(c, str) for c in found) and table and all(isinstance(key, str) for key in table):
-            raise Unmet("Your dict leads from characters to bytes. It has to lead from bytes, 0 to 255, to characters.")
-        strange = next((key for key in table if not isinstance(key, Integral)), None)
-        if strange is not None:
-            raise Unmet(f"The keys of your dict have to be the numbers 0 to 255; one of them is {strange!r}.")
-        wrong = next((c for c in found if c is not None and not (isinstance(c, str) and len(c) == 1)), None)
-        if wrong is not None:
-            raise Unmet(f"The values of your dict have to be single characters; one of them is {wrong!r}.")
-        numbers = torch.tensor([-1 if c is None else ord(c) for c in found])
-        return {f"for the characters of {said}, by their numbers": numbers[places] for said, places in runs(which)}
-
-    return probe
-
-
-def one_to_one(alphabet: Answer, draw: Draw) -> torch.Tensor:
-    """How many different characters there are, and how many bytes have one."""
-    table = a_dict(alphabet())
-    return torch.tensor([len(table), len(set(table.values()))])
-
-
-# ------------------------------------------------------------------------------------------------ learn_merges
-
-
-def pairs_as_text(learn: Answer, words: list[str], count: int) -> torch.Tensor:
-    """The learned pairs in their order, a line each."""
-    merges = learn(words, count)
-    if not isinstance(merges, (list, tuple)):
-        raise Unmet(f"Your function has to return a list of pairs; it returns {kind_of(merges)}.")
-    lines = []
-    for pair in merges:
-        if isinstance(pair, str):
-            raise Unmet(
-                "Each entry of your list has to be a pair of symbols, such as ('t', 'h'); one of them is the text"
-                f" {pair!r}."
-            )
-        lines.append(" + ".join(map(str, pair)) if isinstance(pair, (list, tuple)) else str(pair))
-    return as_text("\n".join(lines) or "-")
-
-
-def drawn_words(draw: Draw, different: int = 12, letters: str = "abcde", longest: int = 7, most: int = 6) -> list[str]:
-    """Words as they occur in a text: some often, some once, in a drawn order that is not the alphabet's."""
-    chosen = [
-        "".join(letters[i] for i in draw.integers(0, len(letters), draw.number(3, longest + 1)).tolist())
-        for _ in range(different)
-    ]
-    text = [word for word in chosen for _ in range(draw.number(1, most))]
-    return mixed(draw, text)
-
-
-def mixed(draw: Draw, words: list[str]) -> list[str]:
-    """The words in a drawn order."""
-    return [words[i] for i in draw.permutation(len(words)).tolist()]
-
-
-def from_a_text(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The merges of a drawn text, and of words in which one symbol ends as another one: "ab c" holds "b c"."""
-    a, b, c = (chr(97 + i) for i in draw.named("ends").permutation(26)[:3].tolist())
-    ends = mixed(draw.named("order"), [a + b] * 10 + [b + c] * 8 + [a + b + c] * 3)
-    return {
-        "in a drawn text": pairs_as_text(learn, drawn_words(draw), 9),
-        "with symbols that end alike": pairs_as_text(learn, ends, 3),
-    }
-
-
-def from_pairs_that_tie(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Pairs that are equally frequent.
-
-    Every word twice, and all pairs of it different from all others: only the order of the letters decides. And pairs
-    of longer symbols, whose order is another one if they are joined first, or go by length.
-    """
-    letters = [chr(97 + i) for i in draw.permutation(18).tolist()]
-    words = ["".join(letters[i : i + 3]) for i in range(0, 18, 3)]
-    a, b, c, d = (chr(97 + i) for i in sorted(draw.named("longer").permutation(26)[:4].tolist()))
-    longer = mixed(draw.named("order"), [a + b] * 9 + 2 * [a + b + c, a + d, b + d])
-    return {
-        "with pairs of letters": pairs_as_text(learn, 2 * words, 5),
-        "with longer symbols": pairs_as_text(learn, longer, 4),
-    }
-
-
-def from_repeated_words(learn: Answer, draw: Draw) -> torch.Tensor:
-    """One pair is in many rare words, another in one word that is everywhere, and one four times in a word."""
-    rare = ["q" + "bcdefgh"[i] + "xy" for i in draw.permutation(7)[:5].tolist()]
-    often = ["zw"] * draw.number(7, 10) + ["vu"] * draw.number(10, 13)
-    return pairs_as_text(learn, rare + 2 * ["jkjkjkjk"] + often, 3)
-
-
-def from_too_few(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Asked for more pairs than the words hold: one is left that occurs once, or none at all. Nothing ties."""
-    letters = [chr(97 + i) for i in draw.permutation(26)[:9].tolist()]
-    pairs = ["".join(letters[i : i + 2]) for i in (0, 2, 4)]
-    words = [pairs[0]] * 5 + [pairs[1]] * 3 + [pairs[2]] * 2
-    once = "".join(letters[6:])
-    return {
-        "when a pair is left that occurs once": pairs_as_text(learn, mixed(draw, [*words, once]), 12),
-        "when no pair is left": pairs_as_text(learn, mixed(draw, [*words, letters[8], letters[8]]), 6),
-        "without any word": pairs_as_text(learn, [], 2),
-    }
-
-
-# ------------------------------------------------------------------------------------------- encode and decode
-
-LETTERS = "abc"
-
-
-def a_tokenizer(draw: Draw, letters: str, count: int, words: int = 90) -> tuple[list[tuple], dict[str, int]]:
-    """Merges learned from a drawn text, every symbol made in one way only, and a vocabulary with drawn ids."""
-    table = byte_alphabet()
-    spelled = ["".join(table[byte] for byte in word.encode()) for word in drawn_text(draw, letters, words).split(" ")]
-    merges = {}
-    for left, right in learn_merges(spelled, 2 * count):
-        merges.setdefault(left + right, (left, right))  # what a second way makes is there already
-    merges = dict(list(merges.items())[:count])
-    everything = [*table.values(), *merges]
-    return list(merges.values()), dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
-
-
-def drawn_text(draw: Draw, letters: str = LETTERS, words: int = 10) -> str:
-    """Words of 4 to 9 drawn letters, with single spaces between them."""
-    lengths = draw.integers(4, 10, words).tolist()
-    return " ".join("".join(letters[i] for i in draw.integers(0, len(letters), length).tolist()) for length in lengths)
-
-
-def plain_words(encode: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The ids of a drawn text under a drawn tokenizer: so few letters that nearly everywhere several pairs compete."""
-    merges, vocabulary = a_tokenizer(draw, LETTERS, 40)
-    return {
-        "for a drawn text": a_list_of_ids(encode(drawn_text(draw, words=20), merges, vocabulary)),
-        "where several pairs compete": competing_pairs(encode, draw.named("competing")),
-    }
-
-
-def competing_pairs(encode: Answer, draw: Draw) -> torch.Tensor:
-    """The ids of words in which every other order of joining, and every pair left out, gives other symbols."""
-    a, b, c, x = (chr(97 + i) for i in draw.permutation(26)[:4].tolist())
-    merges = [(c, a), (a, b), (b, c), (c + a, b), (a + b, c), (a, a), (a + a, a), (b, c + a)]
-    table = byte_alphabet()
-    everything = [*table.values(), *(left + right for left, right in merges)]
-    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
-    text = f"{a}{b} {a}{b}{x}{c}{a}{b} {a}{b}{c}{a}{b}{c} {a * 5} {b}{c}{a}{b}{b}{c} {a}{b}{c} {c}{a}{a}{b}{c}{a}"
-    return a_list_of_ids(encode(text, merges, vocabulary))
-
-
-def other_scripts(encode: Answer, draw: Draw) -> torch.Tensor:
-    """Characters of two, three and four bytes, and merges of their bytes."""
-    merges, vocabulary = a_tokenizer(draw, "éß€→😀z", 30)
-    return a_list_of_ids(encode(drawn_text(draw, "éß€→😀z"), merges, vocabulary))
-
-
-def merges_across_words(encode: Answer, draw: Draw) -> torch.Tensor:
-    """Merges that would join the end of a word with the space after it, and this with the next word."""
-    space = byte_alphabet()[32]
-    merges = [("a", space), ("a" + space, "b"), ("b", space), (space, "a"), ("a", "b")]
-    table = byte_alphabet()
-    everything = [*table.values(), *(left + right for left, right in merges)]
-    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
-    return a_list_of_ids(encode(drawn_text(draw, "ab", 9), merges, vocabulary))
-
-
-def without_merges(encode: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Nothing to merge, in words of one letter and in the empty text."""
-    _, vocabulary = a_tokenizer(draw, LETTERS, 3)
-    return {
-        "for a text of one letter": a_list_of_ids(encode("a", [], vocabulary)),
-        "for a text of two words": a_list_of_ids(encode("ab c", [], vocabulary)),
-        "for the number of ids of an empty text": torch.tensor([len(a_list_of_ids(encode("", [], vocabulary)))]),
-    }
-
-
-def text_of(decode: Answer, ids: list[int], vocabulary: dict[str, int]) -> torch.Tensor:
-    """What the student's function makes of ids, as code points; an empty text is a single 0."""
-    text = decode(ids, vocabulary)
-    if not isinstance(text, str):
-        raise Unmet(f"Your function has to return a text; it returns {kind_of(text)}.")
-    return as_text(text or "\0")
-
-
-def in_symbols(draw: Draw, text: str, vocabulary: dict[str, int]) -> list[int]:
-    """Ids of symbols that spell the text, cut in drawn places, across characters too."""
-    table, ids = byte_alphabet(), []
-    rest = "".join(table[byte] for byte in text.encode())
-    while rest:
-        lengths = [length for length in range(1, 7) if rest[:length] in vocabulary]
-        take = lengths[draw.number(0, len(lengths))]
-        ids.append(vocabulary[rest[:take]])
-        rest = rest[take:]
-    return ids
-
-
-def plain_ids(decode: Answer, draw: Draw) -> torch.Tensor:
-    """The text of ids in a plain alphabet. It has two spaces in one place, and ends in one."""
-    _, vocabulary = a_tokenizer(draw, LETTERS, 25)
-    return text_of(decode, in_symbols(draw, drawn_text(draw) + ".  a ", vocabulary), vocabulary)
-
-
-def split_characters(decode: Answer, draw: Draw) -> torch.Tensor:
-    """Characters whose bytes lie in several tokens."""
-    _, vocabulary = a_tokenizer(draw, "éß€→😀z", 25)
-    return text_of(decode, in_symbols(draw, "z " + drawn_text(draw, "éß€→😀z") + " ¡Ġ!", vocabulary), vocabulary)
-
-
-def broken_characters(decode: Answer, draw: Draw) -> torch.Tensor:
-    """Bytes that are no character at all: a model may write anything."""
-    (_, vocabulary), table = a_tokenizer(draw, LETTERS, 25), byte_alphabet()
-    bytes_ = "a€".encode()[:-1] + b" " + "é".encode()[1:] + b"bc" + "😀".encode()[:2]
-    return text_of(decode, [vocabulary[table[byte]] for byte in bytes_], vocabulary)
-
 
 # ------------------------------------------------------------------------------------------ the model's pieces
 
@@ -428,35 +160,17 @@ def windows(b: int, t: int, config: Config = CONFIG) -> Inputs:
     return lambda draw: (draw.integers(0, min(config.n, config.t_max), b, t),)
 
 
-def between(low: float, high: float, *shape: int) -> Inputs:
-    """Drawn numbers between two others."""
-    return lambda draw: (draw.uniform(low, high, *shape),)
-
-
-numbers = between(-4, 4, 6, 9)  # where the GELUs differ by up to 0.0005, mostly so left of zero
-
-
-def activated(gelu: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The values at numbers from −4 to 4 in tensors of several shapes, and for one tensor a second time."""
-    (x,) = numbers(draw)
-    return {
-        "result": gelu(x),
-        "at a second call with the same tensor": gelu(x),
-        "for a single number, of shape ()": gelu(draw.uniform(-4, 4)),
-        "with an axis of length one": gelu(draw.uniform(-4, 4, 5, 1)),
-        "for numbers far from 0": gelu(torch.tensor([-90.0, -20.0, 20.0, 90.0], device=draw.device)),
-    }
-
-
 # ------------------------------------------------------------------------------------------- published weights
 
 
-def published(draw: Draw, prefix: str = "", head: bool = False, buffers: bool = True) -> dict[str, torch.Tensor]:
+def published(
+    draw: Draw, prefix: str = "", head: bool = False, buffers: bool = True, n: int = 7, t_max: int = 5
+) -> dict[str, torch.Tensor]:
     """A state under the published names, in drawn sizes that fit nothing but the eye.
 
     Blocks 0 and 10, whose names begin alike.
     """
-    e, n, t_max = 3, 7, 5
+    e = 3
     shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
     for block in ("h.0.", "h.10."):
         shapes |= {
@@ -520,6 +234,24 @@ def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         "names": torch.tensor([len(state)]),
         "numbers": torch.cat([state[name].flatten() for name in sorted(state)]),
     }
+
+
+# ------------------------------------------------------------------------------------------------- for_linear
+
+OF_CONV1D = (".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight")
+
+
+def turned(*endings: str, others: bool = False, **options: object) -> Probe:
+    """Names, shapes and numbers of the tensors with these endings, or of all others, in a file for nn.Linear."""
+
+    def probe(for_linear, draw):
+        state = published(draw, buffers=False, **options)
+        shapes = {name: tuple(reversed(p.shape)) if name.endswith(OF_CONV1D) else p.shape for name, p in state.items()}
+        found = for_linear(state, {name: torch.Size(shape) for name, shape in shapes.items()})
+        named_numbers(found)
+        return named_numbers({name: p for name, p in found.items() if str(name).endswith(endings) != others})
+
+    return probe
 
 
 # ------------------------------------------------------------------------------------------- cached generation
@@ -637,127 +369,21 @@ def a_row(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.integers(0, 6, 9),)
 
 
+# ---------------------------------------------------------------------------------------------- induction_score
+
+
+def maps(front: tuple[int, ...], t: int, period: int) -> Inputs:
+    """Drawn weights (*front, t, t), above the diagonal too, so that every entry that is read shows; and a period."""
+    return lambda draw: (draw.normal(*front, t, t).softmax(dim=-1), period)
+
+
 FINISHED = "The finished part is there for the exercises that build on this one. Here you write it."
-PYTORCHS = "It is PyTorch's own, and the lesson holds yours against it. Write the formula out."
-NO_BPE = {"Tokenizer": FINISHED}
 NO_GPT2 = {"finished_gpt2": FINISHED}
 
 LESSON = Lesson(
-    "11_gpt2",
+    "12_gpt2",
     "Open a published model",
     exercises=(
-        Exercise(
-            "byte_alphabet",
-            stars=2,
-            minutes=7,
-            aspects=(
-                Aspect("the other 68 bytes", 1.5, characters_of(OTHERS), axes="byte"),
-                Aspect(
-                    "bytes that print",
-                    0.5,
-                    characters_of(PRINTED),
-                    side=True,
-                    missed=(
-                        "Bytes whose own character prints stand for themselves: 33 to 126, 161 to 172 and 174 to 255."
-                    ),
-                ),
-                Aspect(
-                    "no two alike",
-                    0.5,
-                    one_to_one,
-                    side=True,
-                    missed=(
-                        "There have to be 256 bytes with 256 different characters. Otherwise nobody can find the way"
-                        " back."
-                    ),
-                ),
-            ),
-            forbidden=NO_BPE | {"finished_alphabet": FINISHED},
-        ),
-        Exercise(
-            "learn_merges",
-            stars=3,
-            minutes=11,
-            aspects=(
-                Aspect(
-                    "merges of a text",
-                    1.5,
-                    from_a_text,
-                    missed=(
-                        "Your pairs differ from the right ones. Take a text of two short words and go through it by"
-                        " hand, pair by pair."
-                    ),
-                ),
-                Aspect(
-                    "words that occur often",
-                    0.5,
-                    from_repeated_words,
-                    missed="One frequent word can outweigh many rare ones. How often does each word occur?",
-                ),
-                Aspect(
-                    "ties",
-                    0.5,
-                    from_pairs_that_tie,
-                    missed=(
-                        "Of several pairs that are equally frequent, the lexicographically smallest one comes first."
-                    ),
-                ),
-                Aspect(
-                    "nothing left to merge",
-                    0.5,
-                    from_too_few,
-                    missed="Asked for more pairs than there are, your function has to return those that there are.",
-                ),
-            ),
-            forbidden=NO_BPE,
-            parts=("bpe.Tokenizer",),
-        ),
-        Exercise(
-            "encode",
-            stars=3,
-            minutes=10,
-            aspects=(
-                Aspect("words", 1.5, plain_words, axes="token"),
-                Aspect("every script", 1, other_scripts, axes="token"),
-                Aspect("word by word", 0.5, merges_across_words, axes="token"),
-                Aspect("nothing to merge", 0.5, without_merges, side=True),
-            ),
-            forbidden=NO_BPE,
-            parts=("bpe.Tokenizer",),
-        ),
-        Exercise(
-            "decode",
-            stars=1,
-            minutes=5,
-            aspects=(
-                Aspect(
-                    "words",
-                    0.5,
-                    plain_ids,
-                    missed="The text that comes back is not the one that went in. Print both, with repr().",
-                ),
-                Aspect(
-                    "characters over several tokens",
-                    1,
-                    split_characters,
-                    missed=(
-                        "Tried with characters of two, three and four bytes that lie in several tokens: another text"
-                        " comes back than went in."
-                    ),
-                ),
-                Aspect(
-                    "bytes that are no character",
-                    0.5,
-                    broken_characters,
-                    missed=(
-                        "Tried with bytes that make no character, between others that do: another text comes out than"
-                        " has to. Each such place becomes the character U+FFFD, and the rest stays."
-                    ),
-                ),
-            ),
-            forbidden=NO_BPE,
-            parts=("bpe.Tokenizer",),
-        ),
         Exercise(
             "Conv1D",
             stars=1,
@@ -779,17 +405,6 @@ LESSON = Lesson(
                 Aspect("parameters and their start", 0.5, names_and_start, side=True),
             ),
             forbidden=NO_GPT2 | {"FinishedConv1D": FINISHED},
-        ),
-        Exercise(
-            "gelu_tanh",
-            stars=1,
-            minutes=4,
-            aspects=(
-                Aspect("values", 0.5, activated, rtol=1e-5, atol=1e-5, picture=True),
-                gradient(0.5, between(-3, 3, 6, 9)),
-                any_device(0.5, numbers),
-            ),
-            forbidden=NO_GPT2 | {"finished_gelu": FINISHED} | dict.fromkeys(("gelu", "GELU"), PYTORCHS),
         ),
         Exercise(
             "GPT2Block",
@@ -873,16 +488,16 @@ LESSON = Lesson(
             forbidden=NO_GPT2,
         ),
         Exercise(
-            "generate_cached",
-            stars=3,
-            minutes=10,
+            "for_linear",
+            stars=2,
+            minutes=6,
             aspects=(
-                Aspect("new tokens", 1.5, continued(COUNT, b=4), axes="b count"),
-                Aspect("one new token", 0.5, continued(1, b=12), axes="b count"),
-                Aspect("each token once", 1, work_done, side=True),
-                any_device(0.5, cached_inputs, via=a_generator),
+                Aspect("the matrices that are not square", 0.5, turned(OF_CONV1D[0], *OF_CONV1D[2:])),
+                Aspect("the matrix after the heads", 1, turned(OF_CONV1D[1])),
+                Aspect("all others", 0.5, turned(*OF_CONV1D, others=True), side=True),
+                Aspect("all others, with square tables", 0.5, turned(*OF_CONV1D, others=True, n=3, t_max=3), side=True),
             ),
-            forbidden=NO_GPT2,
+            mend=True,
         ),
         Exercise(
             "perplexity",
@@ -895,6 +510,68 @@ LESSON = Lesson(
                 any_device(0.5, a_row, via=on_the_meta_device),
             ),
             forbidden=NO_GPT2,
+        ),
+        Exercise(
+            "generate_cached",
+            stars=3,
+            minutes=10,
+            aspects=(
+                Aspect("new tokens", 1.5, continued(COUNT, b=4), axes="b count"),
+                Aspect("one new token", 0.5, continued(1, b=12), axes="b count"),
+                Aspect("each token once", 1, work_done, side=True),
+                any_device(0.5, cached_inputs, via=a_generator),
+            ),
+            forbidden=NO_GPT2,
+        ),
+        Exercise(
+            "induction_score",
+            stars=2,
+            minutes=6,
+            aspects=(
+                values(
+                    1,
+                    maps((2, 3), 10, 5),
+                    also={"for a single head": maps((), 14, 7), "with a batch of one": maps((2, 1, 3), 8, 4)},
+                    axes="depth h",
+                ),
+                values(
+                    0.5,
+                    maps((2, 3), 13, 4),
+                    name="a text that goes round more than twice",
+                    also={"where one token came twice": maps((2, 3), 7, 6)},
+                    axes="depth h",
+                ),
+                any_device(0.5, maps((2, 3), 10, 5)),
+            ),
+            forbidden=NO_GPT2,
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "dearest_error",
+            truth="D",
+            says={
+                "A": "It costs something: the weights are sharper than those that the model was trained with. But "
+                "they still add up to 1, and each norm brings the vectors back to their size.",
+                "B": "A position now sees the token that it is to predict. But the model was never trained to use "
+                "it, so the loss changes little; only, it is no loss any more.",
+                "C": "Every block then adds something that no layer was trained to read, and the loss is about "
+                "that of a guess, or worse. Still, the last norm keeps the logits in their range.",
+                "D": "The sum that leaves the last block is many times as large as the norm would make it, and the"
+                " logits grow with it. The model is as sure as can be, mostly of the wrong token.",
+            },
+        ),
+        Prediction(
+            "switched_off_head",
+            truth="B",
+            says={
+                "A": "It does copy, but it is not the only one: other induction heads look at the same place, and "
+                "the loss rises only a little.",
+                "B": "Every induction head reads what this one has written into each position: which token came "
+                "before. Without that note none of them finds the place.",
+                "C": "So it is for most heads, the strongest induction head among them, since others do the same. "
+                "There is one without a stand-in.",
+            },
         ),
     ),
 )

@@ -1,0 +1,478 @@
+"""Lesson 11: byte-pair encoding, and what tokens cost.
+
+Probes take drawn words and drawn tokenizers; never the vocabulary of a published model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+
+import torch
+
+from helpers.exercises.aspects import Unmet, kind_of
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.parts.bpe import byte_alphabet, learn_merges
+
+
+def as_text(text: str) -> torch.Tensor:
+    """Text as a tensor: its code points."""
+    return torch.tensor([ord(character) for character in text], dtype=torch.int32)
+
+
+def a_list_of_ids(returned: object) -> torch.Tensor:
+    """A list of token ids, as a tensor. Unmet says what came instead."""
+    if isinstance(returned, torch.Tensor):
+        returned = returned.tolist()
+    what = "" if isinstance(returned, (list, tuple)) else kind_of(returned)
+    other = next((i for i in returned if not isinstance(i, Integral)), 0) if not what else 0
+    if what or not isinstance(other, Integral):
+        what = what or f"{kind_of(returned)} with {kind_of(other)} in it, {str(other)[:30]!r}"
+        raise Unmet(f"You return {what}. A list of integers is asked for, the id of one token each.")
+    return torch.tensor([int(i) for i in returned], dtype=torch.int64)
+
+
+# ----------------------------------------------------------------------------------------------- byte_alphabet
+
+PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
+OTHERS = [byte for byte in range(256) if byte not in PRINTED]
+
+
+def runs(of: list[int]) -> Iterator[tuple[str, slice]]:
+    """Rising numbers, cut where one is left out: "the bytes 0 to 32" or "byte 173", and where they stand."""
+    start = 0
+    for end in range(1, len(of) + 1):
+        if end == len(of) or of[end] != of[end - 1] + 1:
+            first, last = of[start], of[end - 1]
+            yield f"byte {first}" if first == last else f"the bytes {first} to {last}", slice(start, end)
+            start = end
+
+
+def a_dict(returned: object) -> dict:
+    """What was returned, if it is a dict. Unmet says what came instead."""
+    if not isinstance(returned, dict):
+        raise Unmet(
+            "Your function has to return a dict from the numbers 0 to 255 to characters; it returns"
+            f" {kind_of(returned)}."
+        )
+    return returned
+
+
+def characters_of(which: list[int]) -> Probe:
+    """The numbers of the characters that stand for these bytes, run by run; −1 where there is none."""
+
+    def probe(alphabet, draw):
+        table = a_dict(alphabet())
+        found = [table.get(byte) for byte in which]
+        if not any(isinstance(c, str) for c in found) and table and all(isinstance(key, str) for key in table):
+            raise Unmet("Your dict leads from characters to bytes. It has to lead from bytes, 0 to 255, to characters.")
+        strange = next((key for key in table if not isinstance(key, Integral)), None)
+        if strange is not None:
+            raise Unmet(f"The keys of your dict have to be the numbers 0 to 255; one of them is {strange!r}.")
+        wrong = next((c for c in found if c is not None and not (isinstance(c, str) and len(c) == 1)), None)
+        if wrong is not None:
+            raise Unmet(f"The values of your dict have to be single characters; one of them is {wrong!r}.")
+        numbers = torch.tensor([-1 if c is None else ord(c) for c in found])
+        return {f"for the characters of {said}, by their numbers": numbers[places] for said, places in runs(which)}
+
+    return probe
+
+
+def one_to_one(alphabet: Answer, draw: Draw) -> torch.Tensor:
+    """How many different characters there are, and how many bytes have one."""
+    table = a_dict(alphabet())
+    return torch.tensor([len(table), len(set(table.values()))])
+
+
+# ------------------------------------------------------------------------------------------------ learn_merges
+
+
+def pairs_as_text(learn: Answer, words: list[str], count: int) -> torch.Tensor:
+    """The learned pairs in their order, a line each."""
+    merges = learn(words, count)
+    if not isinstance(merges, (list, tuple)):
+        raise Unmet(f"Your function has to return a list of pairs; it returns {kind_of(merges)}.")
+    lines = []
+    for pair in merges:
+        if isinstance(pair, str):
+            raise Unmet(
+                "Each entry of your list has to be a pair of symbols, such as ('t', 'h'); one of them is the text"
+                f" {pair!r}."
+            )
+        lines.append(" + ".join(map(str, pair)) if isinstance(pair, (list, tuple)) else str(pair))
+    return as_text("\n".join(lines) or "-")
+
+
+def drawn_words(draw: Draw, different: int = 12, letters: str = "abcde", longest: int = 7, most: int = 6) -> list[str]:
+    """Words as they occur in a text: some often, some once, in a drawn order that is not the alphabet's."""
+    chosen = [
+        "".join(letters[i] for i in draw.integers(0, len(letters), draw.number(3, longest + 1)).tolist())
+        for _ in range(different)
+    ]
+    text = [word for word in chosen for _ in range(draw.number(1, most))]
+    return mixed(draw, text)
+
+
+def mixed(draw: Draw, words: list[str]) -> list[str]:
+    """The words in a drawn order."""
+    return [words[i] for i in draw.permutation(len(words)).tolist()]
+
+
+def from_a_text(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The merges of a drawn text, and of words in which one symbol ends as another one: "ab c" holds "b c"."""
+    a, b, c = (chr(97 + i) for i in draw.named("ends").permutation(26)[:3].tolist())
+    ends = mixed(draw.named("order"), [a + b] * 10 + [b + c] * 8 + [a + b + c] * 3)
+    return {
+        "in a drawn text": pairs_as_text(learn, drawn_words(draw), 9),
+        "with symbols that end alike": pairs_as_text(learn, ends, 3),
+    }
+
+
+def from_pairs_that_tie(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Pairs that are equally frequent.
+
+    Every word twice, and all pairs of it different from all others: only the order of the letters decides. And pairs
+    of longer symbols, whose order is another one if they are joined first, or go by length.
+    """
+    letters = [chr(97 + i) for i in draw.permutation(18).tolist()]
+    words = ["".join(letters[i : i + 3]) for i in range(0, 18, 3)]
+    a, b, c, d = (chr(97 + i) for i in sorted(draw.named("longer").permutation(26)[:4].tolist()))
+    longer = mixed(draw.named("order"), [a + b] * 9 + 2 * [a + b + c, a + d, b + d])
+    return {
+        "with pairs of letters": pairs_as_text(learn, 2 * words, 5),
+        "with longer symbols": pairs_as_text(learn, longer, 4),
+    }
+
+
+def from_repeated_words(learn: Answer, draw: Draw) -> torch.Tensor:
+    """One pair is in many rare words, another in one word that is everywhere, and one four times in a word."""
+    rare = ["q" + "bcdefgh"[i] + "xy" for i in draw.permutation(7)[:5].tolist()]
+    often = ["zw"] * draw.number(7, 10) + ["vu"] * draw.number(10, 13)
+    return pairs_as_text(learn, rare + 2 * ["jkjkjkjk"] + often, 3)
+
+
+def from_too_few(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Asked for more pairs than the words hold: one is left that occurs once, or none at all. Nothing ties."""
+    letters = [chr(97 + i) for i in draw.permutation(26)[:9].tolist()]
+    pairs = ["".join(letters[i : i + 2]) for i in (0, 2, 4)]
+    words = [pairs[0]] * 5 + [pairs[1]] * 3 + [pairs[2]] * 2
+    once = "".join(letters[6:])
+    return {
+        "when a pair is left that occurs once": pairs_as_text(learn, mixed(draw, [*words, once]), 12),
+        "when no pair is left": pairs_as_text(learn, mixed(draw, [*words, letters[8], letters[8]]), 6),
+        "without any word": pairs_as_text(learn, [], 2),
+    }
+
+
+# ------------------------------------------------------------------------------------------- encode and decode
+
+LETTERS = "abc"
+
+
+def a_tokenizer(draw: Draw, letters: str, count: int, words: int = 90) -> tuple[list[tuple], dict[str, int]]:
+    """Merges learned from a drawn text, every symbol made in one way only, and a vocabulary with drawn ids."""
+    table = byte_alphabet()
+    spelled = ["".join(table[byte] for byte in word.encode()) for word in drawn_text(draw, letters, words).split(" ")]
+    merges = {}
+    for left, right in learn_merges(spelled, 2 * count):
+        merges.setdefault(left + right, (left, right))  # what a second way makes is there already
+    merges = dict(list(merges.items())[:count])
+    everything = [*table.values(), *merges]
+    return list(merges.values()), dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
+
+
+def drawn_text(draw: Draw, letters: str = LETTERS, words: int = 10) -> str:
+    """Words of 4 to 9 drawn letters, with single spaces between them."""
+    lengths = draw.integers(4, 10, words).tolist()
+    return " ".join("".join(letters[i] for i in draw.integers(0, len(letters), length).tolist()) for length in lengths)
+
+
+def plain_words(encode: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The ids of a drawn text under a drawn tokenizer: so few letters that nearly everywhere several pairs compete."""
+    merges, vocabulary = a_tokenizer(draw, LETTERS, 40)
+    return {
+        "for a drawn text": a_list_of_ids(encode(drawn_text(draw, words=20), merges, vocabulary)),
+        "where several pairs compete": competing_pairs(encode, draw.named("competing")),
+    }
+
+
+def competing_pairs(encode: Answer, draw: Draw) -> torch.Tensor:
+    """The ids of words in which every other order of joining, and every pair left out, gives other symbols."""
+    a, b, c, x = (chr(97 + i) for i in draw.permutation(26)[:4].tolist())
+    merges = [(c, a), (a, b), (b, c), (c + a, b), (a + b, c), (a, a), (a + a, a), (b, c + a)]
+    table = byte_alphabet()
+    everything = [*table.values(), *(left + right for left, right in merges)]
+    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
+    text = f"{a}{b} {a}{b}{x}{c}{a}{b} {a}{b}{c}{a}{b}{c} {a * 5} {b}{c}{a}{b}{b}{c} {a}{b}{c} {c}{a}{a}{b}{c}{a}"
+    return a_list_of_ids(encode(text, merges, vocabulary))
+
+
+def other_scripts(encode: Answer, draw: Draw) -> torch.Tensor:
+    """Characters of two, three and four bytes, and merges of their bytes."""
+    merges, vocabulary = a_tokenizer(draw, "éß€→😀z", 30)
+    return a_list_of_ids(encode(drawn_text(draw, "éß€→😀z"), merges, vocabulary))
+
+
+def merges_across_words(encode: Answer, draw: Draw) -> torch.Tensor:
+    """Merges that would join the end of a word with the space after it, and this with the next word."""
+    space = byte_alphabet()[32]
+    merges = [("a", space), ("a" + space, "b"), ("b", space), (space, "a"), ("a", "b")]
+    table = byte_alphabet()
+    everything = [*table.values(), *(left + right for left, right in merges)]
+    vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
+    return a_list_of_ids(encode(drawn_text(draw, "ab", 9), merges, vocabulary))
+
+
+def without_merges(encode: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Nothing to merge, in words of one letter and in the empty text."""
+    _, vocabulary = a_tokenizer(draw, LETTERS, 3)
+    return {
+        "for a text of one letter": a_list_of_ids(encode("a", [], vocabulary)),
+        "for a text of two words": a_list_of_ids(encode("ab c", [], vocabulary)),
+        "for the number of ids of an empty text": torch.tensor([len(a_list_of_ids(encode("", [], vocabulary)))]),
+    }
+
+
+def text_of(decode: Answer, ids: list[int], vocabulary: dict[str, int]) -> torch.Tensor:
+    """What the student's function makes of ids, as code points; an empty text is a single 0."""
+    text = decode(ids, vocabulary)
+    if not isinstance(text, str):
+        raise Unmet(f"Your function has to return a text; it returns {kind_of(text)}.")
+    return as_text(text or "\0")
+
+
+def in_symbols(draw: Draw, text: str, vocabulary: dict[str, int]) -> list[int]:
+    """Ids of symbols that spell the text, cut in drawn places, across characters too."""
+    table, ids = byte_alphabet(), []
+    rest = "".join(table[byte] for byte in text.encode())
+    while rest:
+        lengths = [length for length in range(1, 7) if rest[:length] in vocabulary]
+        take = lengths[draw.number(0, len(lengths))]
+        ids.append(vocabulary[rest[:take]])
+        rest = rest[take:]
+    return ids
+
+
+def plain_ids(decode: Answer, draw: Draw) -> torch.Tensor:
+    """The text of ids in a plain alphabet. It has two spaces in one place, and ends in one."""
+    _, vocabulary = a_tokenizer(draw, LETTERS, 25)
+    return text_of(decode, in_symbols(draw, drawn_text(draw) + ".  a ", vocabulary), vocabulary)
+
+
+def split_characters(decode: Answer, draw: Draw) -> torch.Tensor:
+    """Characters whose bytes lie in several tokens."""
+    _, vocabulary = a_tokenizer(draw, "éß€→😀z", 25)
+    return text_of(decode, in_symbols(draw, "z " + drawn_text(draw, "éß€→😀z") + " ¡Ġ!", vocabulary), vocabulary)
+
+
+def broken_characters(decode: Answer, draw: Draw) -> torch.Tensor:
+    """Bytes that are no character at all: a model may write anything."""
+    (_, vocabulary), table = a_tokenizer(draw, LETTERS, 25), byte_alphabet()
+    bytes_ = "a€".encode()[:-1] + b" " + "é".encode()[1:] + b"bc" + "😀".encode()[:2]
+    return text_of(decode, [vocabulary[table[byte]] for byte in bytes_], vocabulary)
+
+
+# ------------------------------------------------------------------------------------------- bits_per_byte_of
+
+
+def drawn_texts(draw: Draw, letters: str, *lengths: int) -> Iterator[tuple[float, int, str]]:
+    """A loss, a number of tokens and a text of that many letters, for each of the lengths."""
+    for length in lengths:
+        text = "".join(letters[i] for i in draw.integers(0, len(letters), length).tolist())
+        yield draw.uniform(0.5, 6).item(), draw.number(2, len(text.encode())), text
+
+
+def of_letters(letters: str, *lengths: int) -> Probe:
+    """The bits per byte of texts of these letters."""
+
+    def probe(bits_per_byte_of, draw):
+        return {
+            f"for a text of {len(text)} characters": bits_per_byte_of(loss, tokens, text)
+            for loss, tokens, text in drawn_texts(draw, letters, *lengths)
+        }
+
+    return probe
+
+
+def of_white_space(bits_per_byte_of: Answer, draw: Draw) -> dict[str, object]:
+    """The bits per byte of a text with white space at both ends, and of one token for a single byte."""
+    ((loss, tokens, text),) = drawn_texts(draw, LETTERS, 24)
+    return {
+        "with white space at both ends": bits_per_byte_of(loss, tokens, f"  \n{text}\t {text}\n\n"),
+        "for one token, a single byte": bits_per_byte_of(draw.uniform(0.5, 6).item(), 1, "a"),
+    }
+
+
+FINISHED = "The finished part is there for the exercises that build on this one. Here you write it."
+NO_BPE = {"Tokenizer": FINISHED}
+
+LESSON = Lesson(
+    "11_tokens",
+    "What a model reads instead of letters",
+    exercises=(
+        Exercise(
+            "byte_alphabet",
+            stars=2,
+            minutes=7,
+            aspects=(
+                Aspect("the other 68 bytes", 1.5, characters_of(OTHERS), axes="byte"),
+                Aspect(
+                    "bytes that print",
+                    0.5,
+                    characters_of(PRINTED),
+                    side=True,
+                    missed=(
+                        "Bytes whose own character prints stand for themselves: 33 to 126, 161 to 172 and 174 to 255."
+                    ),
+                ),
+                Aspect(
+                    "no two alike",
+                    0.5,
+                    one_to_one,
+                    side=True,
+                    missed=(
+                        "There have to be 256 bytes with 256 different characters. Otherwise nobody can find the way"
+                        " back."
+                    ),
+                ),
+            ),
+            forbidden=NO_BPE | {"finished_alphabet": FINISHED},
+        ),
+        Exercise(
+            "learn_merges",
+            stars=3,
+            minutes=11,
+            aspects=(
+                Aspect(
+                    "merges of a text",
+                    1.5,
+                    from_a_text,
+                    missed=(
+                        "Your pairs differ from the right ones. Take a text of two short words and go through it by"
+                        " hand, pair by pair."
+                    ),
+                ),
+                Aspect(
+                    "words that occur often",
+                    0.5,
+                    from_repeated_words,
+                    missed="One frequent word can outweigh many rare ones. How often does each word occur?",
+                ),
+                Aspect(
+                    "ties",
+                    0.5,
+                    from_pairs_that_tie,
+                    missed=(
+                        "Of several pairs that are equally frequent, the lexicographically smallest one comes first."
+                    ),
+                ),
+                Aspect(
+                    "nothing left to merge",
+                    0.5,
+                    from_too_few,
+                    missed="Asked for more pairs than there are, your function has to return those that there are.",
+                ),
+            ),
+            forbidden=NO_BPE,
+            parts=("bpe.Tokenizer",),
+        ),
+        Exercise(
+            "encode",
+            stars=3,
+            minutes=10,
+            aspects=(
+                Aspect("words", 1.5, plain_words, axes="token"),
+                Aspect("every script", 1, other_scripts, axes="token"),
+                Aspect("word by word", 0.5, merges_across_words, axes="token"),
+                Aspect("nothing to merge", 0.5, without_merges, side=True),
+            ),
+            forbidden=NO_BPE,
+            parts=("bpe.Tokenizer",),
+            mend=True,
+        ),
+        Exercise(
+            "decode",
+            stars=1,
+            minutes=5,
+            aspects=(
+                Aspect(
+                    "words",
+                    0.5,
+                    plain_ids,
+                    missed="The text that comes back is not the one that went in. Print both, with repr().",
+                ),
+                Aspect(
+                    "characters over several tokens",
+                    1,
+                    split_characters,
+                    missed=(
+                        "Tried with characters of two, three and four bytes that lie in several tokens: another text"
+                        " comes back than went in."
+                    ),
+                ),
+                Aspect(
+                    "bytes that are no character",
+                    0.5,
+                    broken_characters,
+                    missed=(
+                        "Tried with bytes that make no character, between others that do: another text comes out than"
+                        " has to. Each such place becomes the character U+FFFD, and the rest stays."
+                    ),
+                ),
+            ),
+            forbidden=NO_BPE,
+            parts=("bpe.Tokenizer",),
+        ),
+        Exercise(
+            "bits_per_byte_of",
+            stars=2,
+            minutes=6,
+            aspects=(
+                Aspect("plain letters", 0.5, of_letters("abc de", 30, 57), accepts="number"),
+                Aspect("every script", 1, of_letters("éß€→😀z ", 19, 36), accepts="number"),
+                Aspect("every byte", 0.5, of_white_space, accepts="number"),
+            ),
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "cut_of_digits",
+            truth="D",
+            says={
+                "A": "So Llama cuts numbers, by a rule of its own. GPT-2 has no rule for digits: whatever often "
+                "stood together was joined, and 123 and 678 did.",
+                "B": "The pattern does leave the number in one piece. But the whole row was too rare in the "
+                "training text to be joined to its end.",
+                "C": "123 is a token, and so are many numbers of three digits. But merges go by frequency, not by "
+                "counting: 45 was joined before 456 could be, and 90 stayed together.",
+                "D": "123, 45, 678, 90: each merge was learned because it was frequent, and none of them knows of "
+                "thousands or tens.",
+            },
+        ),
+        Prediction(
+            "dearest_sentence",
+            truth="C",
+            says={
+                "A": "It has the most characters, and the fewest tokens: each word is one, its space included. "
+                "GPT-2's merges were learned on English text.",
+                "B": "German words are cut more often than English ones, but the letters are Latin, a byte each, "
+                "and many pairs of them are joined.",
+                "C": "Nine characters are 27 bytes, and few of their pairs were frequent enough to be joined: two "
+                "tokens a character, twice as many as the English sentence has.",
+            },
+        ),
+        Prediction(
+            "perplexity_of_merges",
+            truth="B",
+            says={
+                "A": "The model of the whole text does get better. But the perplexity is that of one token, and a "
+                "long token is harder to guess than a letter.",
+                "B": "Each token holds more of the text and is harder to guess, and there are fewer of them. "
+                "Perplexity looks at the first alone.",
+                "C": "The text is the same, its tokens are not: the perplexity is a mean over tokens, and those "
+                "change.",
+            },
+        ),
+    ),
+)

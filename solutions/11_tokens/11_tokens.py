@@ -1,0 +1,692 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 11 · What a model reads instead of letters
+#
+# A language model reads numbers. A program before it cuts the text into pieces, called *tokens*, and looks each up in a
+# list; the model gets the places in the list and never sees a letter. In this lesson you build that program as GPT-2
+# has it: it learns the pieces from a text, cuts any text into them without loss, and puts it together again. Then you
+# look at what the cut costs, and compare models that cut differently.
+#
+# | | |
+# |---|---|
+# | **You will build** | GPT-2's tokenizer: its byte alphabet, the learning of merges, decoding, bits per byte; and you mend an encoder |
+# | **You need** | [lesson 9](../09_character_generator/09_character_generator.ipynb) for entropy and bits per byte; bytes and text in Python |
+# | **It takes** | about 70 minutes: five exercises, 13 points, and three predictions |
+# | **It computes** | for a few seconds a cell, on any laptop |
+#
+# One letter of [the table](../../site/notation.md) is enough: n is the size of the vocabulary.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+from collections import Counter
+
+import matplotlib.pyplot as plt
+import torch
+
+from helpers import plots
+from helpers.data.datasets import gpt2_files
+from helpers.data.recorded import recorded
+from helpers.data.text import manual
+from helpers.data.toy.five_sentences import CODE, SENTENCES
+from helpers.device import device
+from helpers.lesson import in_exam, start
+from helpers.parts import gpt2 as finished_gpt2
+from helpers.parts.bpe import Tokenizer, merge_pair, split_pieces
+from helpers.parts.bpe import byte_alphabet as finished_alphabet
+
+check = start("11_tokens")
+
+# %% [markdown]
+# ## Words, bytes, and something between
+#
+# [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words, and met words that it did not know. Lesson 9 took
+# single bytes: nothing is unknown, and sequences are long. GPT-2 takes the middle ([Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
+# 2.2). It starts from bytes, so that any text can be written, and joins those that often stand together, so that a
+# common word is one token. Here is one sentence in all three ways. The last uses the finished tokenizer of the small
+# GPT-2 that comes with the course; "·" is a space.
+
+# %% tags=["show"]
+folder = gpt2_files("gpt2", places="embedded").folder
+tokenizer = Tokenizer.from_folder(folder)
+
+def shown_tokens(ids):
+    return " | ".join(tokenizer.token(i) for i in ids)
+
+sentence = "The caller catches exceptions, doesn't it?"
+as_tokens = tokenizer.encode(sentence)
+print(f"{len(sentence.split())} words: ", " | ".join(sentence.split()))
+print(f"{len(sentence.encode())} bytes: ", *list(sentence.encode())[:14], "…")
+print(f"{len(as_tokens)} tokens:", shown_tokens(as_tokens))
+print("as ids:   ", *as_tokens)
+
+# %% [markdown]
+# ## From text to bytes
+#
+# There is a practical matter first. Tokens are kept in text files, which people want to read. Bytes such as 0, 10 or 32
+# are a null, a new line and a space: they print badly, or not at all. So each of the 256 bytes gets a **printable
+# character** to stand for it.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `byte_alphabet`** &nbsp; ★★☆ · 7 minutes · 2.5 points
+#
+# Return a dict from each of the numbers 0 to 255 to a character. The bytes 33 to 126, 161 to 172 and 174 to 255 are
+# visible characters of Latin-1 and **stand for themselves**. The other 68 (control characters, spaces, and 173, an
+# invisible hyphen) get the characters number 256, 257, 258, … in their order: byte 0 the first, byte 1 the next.
+#
+# <details><summary>Hint 1: a character from its number</summary>
+#
+# `chr(33)` is "!". Mind that `range(33, 126)` ends with 125.
+#
+# </details>
+# <details><summary>Hint 2: counting only the others</summary>
+#
+# Go through the bytes from 0 to 255. Keep a counter that moves on only when a byte needs a stand-in; byte 32, the
+# space, is the 33rd of them and becomes "Ġ", number 288.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "byte_alphabet", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def byte_alphabet():
+    """A printable character for each byte: a dict from 0, 1, ..., 255 to 256 characters."""
+    ### BEGIN SOLUTION
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    alphabet, following = {}, 256
+    for byte in range(256):
+        if byte in printable:
+            alphabet[byte] = chr(byte)
+        else:
+            alphabet[byte] = chr(following)
+            following += 1
+    return alphabet
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_byte_alphabet", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
+check(byte_alphabet)
+
+# %% tags=["show", "nbval-check-output"]
+alphabet = byte_alphabet()
+for text in ("Hello, world", "naïve\n", "→ 😀"):
+    raw = text.encode()
+    print(f"{text!r:>16}  {len(raw):>2} bytes  ", "".join(alphabet[byte] for byte in raw))
+
+# %% [markdown]
+# An "ï" is two bytes in UTF-8, an arrow three, a smiley four. What looks like gibberish is exact: each character stands
+# for one byte, and the way back is as easy.
+#
+# ## Learning what to join
+#
+# **Byte-pair encoding** ([Sennrich, Haddow and Birch, 2016](https://aclanthology.org/P16-1162/), after a compression
+# method of [Gage, 1994](http://www.pennelynn.com/Documents/CUJ/HTML/94HTML/19940045.HTM)) learns its tokens from a text
+# by counting. Count all pairs of neighbours; join the most frequent pair everywhere; count again. Each round makes one
+# new symbol, which takes part in the next.
+#
+# A word that occurs a hundred times counts a hundred times, and no pair reaches across the border of a word. What a
+# "word" is, GPT-2 settles with a pattern; it is given, as `split_pieces`. Note where the spaces go:
+
+# %% tags=["show", "nbval-check-output"]
+print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
+print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
+
+# %% [markdown]
+# The second line is the other thing that is given: `merge_pair` joins one pair in one list of symbols, from left to
+# right.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `learn_merges`** &nbsp; ★★★ · 11 minutes · 3 points
+#
+# Each round: count the pairs of neighbours in all words, a word as often as it occurs; take the most frequent pair (of
+# several, the lexicographically smallest: Python compares tuples so); note it; join it in every word. Stop after
+# `count` pairs, or as soon as no pair occurs at least twice.
+#
+# <details><summary>Hint 1: neighbours</summary>
+#
+# `zip(symbols, symbols[1:])` gives the pairs of a list. `split` below leads from each different word to its symbols,
+# `occurrences` to how often it occurs: `pairs[pair] += occurrences[word]`.
+#
+# </details>
+# <details><summary>Hint 2: most frequent, then smallest</summary>
+#
+# `min` with a key does both at once: the key is a tuple, first minus the count, then the pair.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "learn_merges", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def learn_merges(words, count):
+    """The pairs that byte-pair encoding joins, in the order in which it joins them.
+
+    words: list of str, each as often as it occurs. count: how many pairs at most.
+    Returns a list of pairs (left, right), both str.
+    """
+    occurrences = Counter(words)
+    split = {word: list(word) for word in occurrences}    # at first, its characters
+    merges = []
+    while len(merges) < count:
+        ### BEGIN SOLUTION
+        pairs = Counter()
+        for word, symbols in split.items():
+            for pair in zip(symbols, symbols[1:]):
+                pairs[pair] += occurrences[word]
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair), default=None)
+        if pairs[best] < 2:
+            break
+        merges.append(best)
+        split = {word: merge_pair(symbols, best) for word, symbols in split.items()}
+        ### END SOLUTION
+    return merges
+
+# %% nbgrader={"grade": true, "grade_id": "check_learn_merges", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(learn_merges)
+
+# %% [markdown]
+# First the example of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), four words; then the
+# prose of Python's manual, a quarter of a megabyte:
+
+# %% tags=["show"]
+four_words = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
+few = learn_merges(four_words, 4)
+print("four words:", few)
+
+pieces = split_pieces(manual()[:20_000] if in_exam() else manual())
+words = ["".join(finished_alphabet()[byte] for byte in piece.encode()) for piece in pieces]
+learned = learn_merges(words, 5 if in_exam() else 120)
+
+shown = ["".join(pair).replace("Ġ", "·") for pair in learned]
+for name, part in (("first", shown[:18]), ("last", shown[-14:])):
+    print(f"{name:>5}:", "  ".join(part))
+
+# %% [markdown]
+# The first merges of the manual are those of English in general. The last of the 120 are already this text's own: parts
+# of its favourite words. GPT-2 has 50,000 merges, learned on web pages. With the 256 bytes and one token for the end of
+# a text that makes n = 50,257.
+#
+# ## Encoding
+#
+# A new text is cut into pieces by the pattern, a piece is spelled in bytes, and then its symbols are joined by the
+# merges that were learned. The encoder in the next exercise does so. It never fails, and decoding its ids gives every
+# text back. But for many words its tokens are not those that the merges stand for: the model was trained on other
+# tokens, and would read strange text.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · mend `encode`** &nbsp; ★★★ · 10 minutes · 3.5 points
+#
+# The cell below holds that encoder, complete and wrong. Run it and the cell after it, which sets its tokens beside the
+# right ones. Find out what it does wrong, and mend it. A piece with a pair that was learned must never be left with it.
+#
+# <details><summary>Hint 1: an example by hand</summary>
+#
+# Take the four merges printed above and the word *lowest*, letter by letter. Which pairs could be joined first? When
+# the merges were learned, what had been joined already when each of them was counted?
+#
+# </details>
+# <details><summary>Hint 2: the tool</summary>
+#
+# `ranks` holds the place of each merge in the list. `min` takes a key; a pair that was never learned has no rank:
+# `ranks.get(pair, math.inf)`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "encode", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def encode(text, merges, vocabulary):
+    """The ids of a text.
+
+    merges: list of pairs (left, right), the first learned first.
+    vocabulary: dict from symbol to id. Returns a list of int.
+    """
+    alphabet = finished_alphabet()
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
+    ids = []
+    for piece in split_pieces(text):
+        symbols = [alphabet[byte] for byte in piece.encode()]
+        ### BEGIN SOLUTION
+        while len(symbols) > 1:
+            neighbours = zip(symbols, symbols[1:])
+            best = min(neighbours, key=lambda pair: ranks.get(pair, math.inf))
+            if best not in ranks:
+                break
+            symbols = merge_pair(symbols, best)
+        ids.extend(vocabulary[symbol] for symbol in symbols)
+        ### STUDENT GETS
+        # while True:
+        #     known = [pair for pair in zip(symbols, symbols[1:]) if pair in ranks]
+        #     if not known:
+        #         break
+        #     symbols = merge_pair(symbols, known[0])
+        # ids.extend(vocabulary[symbol] for symbol in symbols)
+        ### END SOLUTION
+    return ids
+
+# %% tags=["show"]
+some = ["the", "in", "method", "statement", "exception", "string", "used", "list"]
+cuts = [[f(" " + word) for word in some]
+        for f in (lambda text: encode(text, tokenizer.merges, tokenizer.vocabulary), tokenizer.encode)]
+for word, mine, right in zip(some, *cuts):
+    print(f"{word:>10}: {shown_tokens(mine):<24} right: {shown_tokens(right)}")
+print(sum(mine != right for mine, right in zip(*cuts)), "of", len(some), "words are cut wrongly")
+
+# %% nbgrader={"grade": true, "grade_id": "check_encode", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
+check(encode)
+
+# %% [markdown]
+# Each merge was counted in a text in which all earlier merges had been done. So a new text has to go through them in
+# that order again: **of all pairs present, the one that was learned first**, its rank the lowest; not the leftmost, and
+# not the longest. Here are the four merges of the example on a word that the four words do not contain:
+
+# %% tags=["show"]
+plots.diagrams.merges_on_a_word("lowest", few)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From top to bottom one merge a step, with its place in the list, counted from 0. The word was
+# never seen, and becomes two tokens that mean something. A merge that does not occur is passed over.
+#
+# </div>
+
+# %% tags=["show"]
+for text in ("The statement raises an exception.", "Transformers read 12,345 tokens.",
+             "Größe → 😀"):
+    ids = encode(text, tokenizer.merges, tokenizer.vocabulary)
+    print(f"{len(text)} characters, {len(ids)} tokens:\n    {shown_tokens(ids)}")
+
+# %% [markdown]
+# What the training text says often is a token or two. What it never says falls to pieces, down to single bytes if need
+# be, and nothing is ever *unknown*.
+#
+# ## And back
+#
+# Join the symbols, turn each character into its byte, and read the bytes as UTF-8. The order matters: a token may end
+# **inside** a character (the smiley's four bytes may be four tokens), so bytes have to be joined before they are read.
+# And a model may write any token, bytes that are no character among them. Python's `decode` raises an error then,
+# unless you tell it what to do.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `decode`** &nbsp; ★☆☆ · 5 minutes · 2 points
+#
+# Return the text of the ids. Where bytes make no character, U+FFFD ("�") has to stand, as Python puts it there.
+#
+# <details><summary>Hint 1: two dicts turned round</summary>
+#
+# `vocabulary` leads from symbols to ids, `finished_alphabet()` from bytes to characters. You need both the other way.
+#
+# </details>
+# <details><summary>Hint 2: bytes into text</summary>
+#
+# `bytes(list_of_numbers).decode("utf-8", errors=...)`. Look up which `errors` there are.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "decode", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def decode(ids, vocabulary):
+    """The text of ids.
+
+    ids: list of int. vocabulary: dict from symbol to id. Returns a str.
+    """
+    ### BEGIN SOLUTION
+    symbol_of = {place: symbol for symbol, place in vocabulary.items()}
+    byte_of = {character: byte for byte, character in finished_alphabet().items()}
+    spelled = "".join(symbol_of[place] for place in ids)
+    raw = bytes(byte_of[character] for character in spelled)
+    return raw.decode("utf-8", errors="replace")
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_decode", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(decode)
+
+# %% tags=["show", "nbval-check-output"]
+text = "Größe → 😀, twice\t\t  spaced"
+ids = encode(text, tokenizer.merges, tokenizer.vocabulary)
+print("there and back, the same text:", decode(ids, tokenizer.vocabulary) == text)
+smiley = encode("😀", [], tokenizer.vocabulary)
+print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
+
+# %% [markdown]
+# The last line shows one, two, three and four of the smiley's bytes. A program that prints tokens as they come has to
+# wait for the last of them.
+#
+# ## What tokens cost
+#
+# A model pays by the token: its window holds so many, each costs one pass, and providers charge for them. It also
+# *sees* by the token. So it matters how a text is cut. The next cells show how GPT-2's own vocabulary does it. The
+# vocabulary is OpenAI's and no part of this course, so its cuts were recorded, with the command that is printed.
+
+# %% tags=["show"]
+run = recorded("gpt2_tokens")
+published = run["result"]
+print(f"{run['data']['name']}: {published['vocabulary']:,} tokens. {run['command']}")
+
+def show_cuts(*texts):
+    for text in texts:
+        cut = [token.replace("Ġ", "·") for token in published["cuts"][text]]
+        print(f"{text!r:>20}  {len(cut)}: {' | '.join(cut)}")
+
+show_cuts("the", " the", "The", " The", "THE")
+
+# %% [markdown]
+# **Spaces and capitals.** These five are five different ids, with five vectors that know nothing of each other at the
+# start. The model has to learn five times what *the* means. It does: most words in running text come with their space,
+# and of the 50,000 merges two thirds begin with one (the exact count is in the last line of this section).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `cut_of_digits`** &nbsp; 1 minute · no points
+#
+# How does GPT-2's vocabulary cut the text `1234567890`?
+#
+# - **A.** Into ten tokens, a digit each.
+# - **B.** Into one token.
+# - **C.** Into 123, 456, 789 and 0: three digits at a time.
+# - **D.** Into pieces of two and three digits in no regular order.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "cut_of_digits", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+cut_of_digits = "D"
+### STUDENT GETS
+# cut_of_digits = ...    # "A", "B", "C" or "D"
+### END SOLUTION
+
+# %% tags=["show", "nbval-check-output"]
+show_cuts("1234567890", "1999", "2024", "100000", "3.14159")
+print("\nthe 9,000 numbers of four digits:", published["four_digits"])
+
+# %% nbgrader={"grade": true, "grade_id": "check_cut_of_digits", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("cut_of_digits", cut_of_digits)
+
+# %% [markdown]
+# **Digits.** Frequent numbers are tokens of their own, others are cut wherever merges happen to meet. So the same digit
+# stands now alone, now inside a token, and the tens of one number are the hundreds of another. Adding two numbers
+# column by column, as we do, is hard to learn from such pieces. Llama cuts every number into single digits ([Touvron et
+# al., 2023](https://arxiv.org/abs/2302.13971), section 2.1); where and how digits are cut changes how well a model
+# calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)).
+#
+# **Spelling.** The same holds for letters:
+
+# %% tags=["show", "nbval-check-output"]
+show_cuts("strawberry", " strawberry", "Strawberry", " STRAWBERRY")
+
+# %% [markdown]
+# In running text the word is *one* id. Nothing in that number says which letters it has, or how many r. A model can
+# know the spelling of a token only from texts that speak about it. That is why language models of many billion
+# parameters have failed to count the letters of a word, and why a word in capitals is another word to them.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `dearest_sentence`** &nbsp; 1 minute · no points
+#
+# The same sentence three times. Which costs the most of GPT-2's tokens?
+#
+# - **A.** The children are playing in the garden. (39 characters)
+# - **B.** Die Kinder spielen im Garten. (29 characters)
+# - **C.** 孩子们在花园里玩。 (9 characters)
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "dearest_sentence", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+dearest_sentence = "C"
+### STUDENT GETS
+# dearest_sentence = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show", "nbval-check-output"]
+for language in ("English", "German", "Chinese"):
+    tokens = published["sentences"][language][-1]
+    print(f"{language:>8}: {tokens:>2} tokens  {SENTENCES[language][-1]}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_dearest_sentence", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("dearest_sentence", dearest_sentence)
+
+# %% [markdown]
+# **Other languages.** A Chinese character is three bytes, and web pages that Reddit users linked to hold few of them,
+# so few merges were learned. Five short sentences in five languages, each with the same meaning, and five lines of
+# Python:
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars for English, German, Chinese, Russian, Hindi and Python. Left, GPT-2's tokens for five sentences: 35, 48, 82, 137 and 199, and 40 for five lines of Python. Right, tokens per byte: 0.23 for English, 0.35 for German, 0.38 for Python, and 0.60 to 0.64 for the three other languages."}}
+texts = {**SENTENCES, "Python": CODE}
+counts = {name: sum(published["sentences"][name]) for name in texts}
+per_byte = {name: counts[name] / sum(len(text.encode()) for text in texts[name]) for name in texts}
+figure, axes = plt.subplots(1, 2, figsize=(6, 2.9), sharey=True)
+for ax, values, label in ((axes[0], counts, "tokens for five sentences"),
+                          (axes[1], per_byte, "tokens per byte")):
+    drawn = ax.barh(range(len(texts)), list(values.values()), height=0.7, color=plots.COLOURS[0])
+    ax.bar_label(drawn, [f"{value:.2f}" if value < 1 else value for value in values.values()],
+                 padding=3, fontsize=8.5)
+    ax.set(xlabel=label, xlim=(0, 1.25 * max(values.values())))
+    ax.grid(False, axis="y")
+axes[0].set_yticks(range(len(texts)), list(texts))
+axes[0].invert_yaxis()
+plt.show()
+base = counts["English"]
+print("times as many tokens as in English:",
+      ", ".join(f"{name} {counts[name] / base:.1f}" for name in SENTENCES if name != "English"))
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Left: how many tokens the same five statements cost. Right: tokens per byte, from near 0 (long
+# tokens) to 1 (every byte alone). Russian and Hindi pay twice: each letter is two or three bytes, and few of these
+# bytes were joined.
+#
+# </div>
+#
+# So the same model has a window several times shorter in Hindi, and is several times dearer, before it has read a word.
+# Over many languages the spread is wider still, up to fifteen times ([Petrov et al.,
+# 2023](https://arxiv.org/abs/2305.15425)).
+#
+# **A space at the end.** A prompt that ends in a space has a token too many:
+
+# %% tags=["show"]
+show_cuts("the value of the", "the value of the ")
+pocket = finished_gpt2.load(folder, device())
+for prompt in ("the value of the", "the value of the "):
+    ids = torch.tensor([tokenizer.encode(prompt)], device=device())
+    chances = pocket(ids)[0, -1].softmax(dim=-1)    # (n,)
+    best = [f"{tokenizer.token(i)} {chances[i]:.2f}" for i in chances.topk(5).indices]
+    print(f"{prompt!r:>20}, and then: {',  '.join(best)}")
+
+# %% [markdown]
+# The space has been taken from the word that should follow. So all the tokens that begin with a space, two thirds of
+# the vocabulary in GPT-2's case, no longer fit, and the model has to go on from a space that stands alone. In its
+# training texts that happened before rarer things: words whose beginning was joined with no space, or more white space.
+# The last two lines show what the course's small model expects after each prompt. Do not end a prompt with a space.
+#
+# **Length against rank.** Merges build on merges, so tokens get longer as the list goes on:
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Mean bytes of a token against its rank, logarithmic, for the vocabulary of the small model and for OpenAI's. Both curves rise; OpenAI's flattens at not quite seven bytes."}}
+own = [len(left + right) for left, right in tokenizer.merges]
+width = max(1, len(own) // 12)
+ranks = range(0, len(own) - width + 1, width)
+series = {"the small model's": ([k + width / 2 for k in ranks],
+                                [sum(own[k:k + width]) / width for k in ranks])}
+means, size = published["mean_bytes_by_rank"], run["settings"]["bucket"]
+series["OpenAI's"] = ([int(k) + size / 2 for k in means], list(means.values()))
+plots.curves(series, "rank of the merge", "mean bytes of its token", log="x")
+plt.ylim(0, 8)
+plt.show()
+print(f"OpenAI's merges that begin with a space: {published['words_with_a_space']:,} of 50,000")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each point is the mean length of the tokens of neighbouring ranks; the axis of ranks is
+# logarithmic. The first merges make pairs of letters. The later ones make whole words, and words do not get longer
+# without end.
+#
+# </div>
+#
+# ## Comparing models that cut differently
+#
+# Lesson 9 measured in bits per byte. For token models one usually gives the
+# [perplexity](../../site/glossary.md#perplexity) of a token, $e^{\text{loss}}$: as many equally likely tokens would be
+# as hard to guess. It depends on the tokens. The next experiment shows how. It takes the simplest of models, which
+# predicts each token by its frequency in the first four fifths of the manual, and measures it on the last fifth, with 0
+# to 2,000 merges.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `perplexity_of_merges`** &nbsp; 1 minute · no points
+#
+# With 2,000 merges in place of none, the perplexity of a token …
+#
+# - **A.** falls, for the tokens are better;
+# - **B.** rises;
+# - **C.** stays about the same, for the text is the same.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "perplexity_of_merges", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+perplexity_of_merges = "B"
+### STUDENT GETS
+# perplexity_of_merges = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+text = manual()
+first, last = text[:len(text) * 4 // 5], text[len(text) * 4 // 5:]
+measured = []
+for merges in (0, 100) if in_exam() else (0, 100, 400, 1000, 2000):
+    cutter = Tokenizer.learn(first, 257 + merges)
+    seen, ids = Counter(cutter.encode(first)), cutter.encode(last)
+    total = seen.total() + len(cutter)    # every token counts once more than it was seen
+    nats = -sum(math.log((seen[i] + 1) / total) for i in ids) / len(ids)
+    measured.append((merges, nats, len(ids)))
+    print(f"{merges:>5} merges: {len(ids):>6,} tokens, perplexity {math.exp(nats):6.1f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_perplexity_of_merges", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("perplexity_of_merges", perplexity_of_merges)
+
+# %% [markdown]
+# Longer tokens are fewer, and each is harder to guess. To compare, share out *all* the surprise of the text over
+# something that does not depend on the cut: its bytes.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `bits_per_byte_of`** &nbsp; ★★☆ · 6 minutes · 2 points
+#
+# A model has predicted a text, `tokens` tokens of it, with a mean cross-entropy of `loss` nats a token. Return bits per
+# byte of the text. Bytes are those of UTF-8.
+#
+# <details><summary>Hint 1: from a mean to a sum</summary>
+#
+# All tokens together cost loss × tokens nats. One bit is ln 2 nats.
+#
+# </details>
+# <details><summary>Hint 2: how many bytes</summary>
+#
+# `len(text)` counts characters. `text.encode()` gives the bytes.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "bits_per_byte_of", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def bits_per_byte_of(loss, tokens, text):
+    """The surprise of a text in bits per byte.
+
+    loss: mean cross-entropy of a token, in nats. tokens: how many were predicted. text: str.
+    Returns one number.
+    """
+    ### BEGIN SOLUTION
+    return loss * tokens / math.log(2) / len(text.encode())
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_bits_per_byte_of", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(bits_per_byte_of)
+
+# %% tags=["show"]
+for merges, nats, tokens in measured:
+    print(f"{merges:>5} merges: {bits_per_byte_of(nats, tokens, last):.2f} bits per byte")
+
+# %% [markdown]
+# The same models as above, in the other order: the more merges, the fewer bits. A table of frequencies that knows whole
+# words beats one that knows letters, and only bits per byte says so. When two published models have different
+# tokenizers, compare them in this unit, never by perplexity or loss per token.
+#
+# ## Try your own
+#
+# The next cell cuts a text of yours with OpenAI's vocabulary, where the data folder or the Hub has it (1.5 MB), and
+# with the small model's otherwise. It says which it took.
+
+# %% tags=["show"]
+found = gpt2_files("gpt2", weights=False)
+yours = Tokenizer.from_folder(found.folder)
+for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfschiff"):
+    ids = yours.encode(text)
+    print(f"{text!r:>30}  {len(ids):>2}: {' | '.join(yours.token(i) for i in ids)}")
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can learn and apply byte-pair encoding, and say why no text is unknown to it; explain what a cut costs, in digits,
+# in spelling and in other languages; and compare models whatever their tokens are.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. Why not train one token for every word of the language, and be done?</summary>
+#
+# There is no such list: names, compounds, misspellings and numbers have no end, so some words would stay unknown. And
+# the table of tokens grows with n: in the smallest GPT-2 it is 38.6 of 124.4 million parameters already (lesson 12).
+# Rare tokens are also learned badly, since each is seen only a few times.
+#
+# </details>
+# <details><summary>2. A token was hardly ever in the model's training text. What happens when you write it?</summary>
+#
+# Its vector has hardly been trained, and the model does not know what to make of it. The vocabulary is often learned on
+# other text than the model, so there are such tokens. One of GPT-2's, " SolidGoldMagikarp", was the name of a Reddit
+# user; asked to repeat it, models of its family answered with something else ([Land and Bartolo,
+# 2024](https://arxiv.org/abs/2405.05417), look for more of them).
+#
+# </details>
+# <details><summary>3. Could a model do without tokens, and read bytes?</summary>
+#
+# Lesson 9's does. The price is length: about four times as many positions for English, and attention costs their
+# square. Models that read bytes and join them inside are catching up, ByT5 ([Xue et al.,
+# 2022](https://arxiv.org/abs/2105.13626)) and the Byte Latent Transformer ([Pagnoni et al.,
+# 2024](https://arxiv.org/abs/2412.09871)) among them. They spell better, and treat all languages alike.
+#
+# </details>
+#
+# **Further reading**
+#
+# - **R. Sennrich, B. Haddow and A. Birch, ["Neural machine translation of rare words with subword
+#   units"](https://aclanthology.org/P16-1162/), *ACL* 2016**, section 3.2: byte-pair encoding for language.
+# - A. Radford et al., ["Language models are unsupervised multitask
+#   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+#   2019, section 2.2: why bytes, and why no merges across kinds of characters.
+# - P. Gage, ["A new algorithm for data compression"](http://www.pennelynn.com/Documents/CUJ/HTML/94HTML/19940045.HTM),
+#   *C Users Journal* 12(2), 1994.
+# - A. Petrov et al., ["Language model tokenizers introduce unfairness between
+#   languages"](https://arxiv.org/abs/2305.15425), *NeurIPS* 2023.
+# - A. K. Singh and D. Strouse, ["Tokenization counts"](https://arxiv.org/abs/2402.14903), 2024: digits from the left or
+#   from the right.
+#
+# The tokens are there. The model behind them is the subject of the next lesson.
+#
+# **Next:** [lesson 12, *Open a published model*](../12_gpt2/12_gpt2.ipynb)

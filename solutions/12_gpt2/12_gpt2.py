@@ -1,0 +1,1140 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 12 · Open a published model
+#
+# Four files are enough to publish a language model. Two say how to cut a text into tokens, one says how large the model
+# is, and one holds a few million numbers, or a few hundred million. None of them is a program. You write the program:
+# it reads these files and continues a text, and its numbers are those of every other program that opens the same files.
+# Then you look inside, and find the two heads that let it repeat what it has read.
+#
+# | | |
+# |---|---|
+# | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads; and you mend a converter |
+# | **You need** | lessons [4](../04_multi_head/04_multi_head.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [11](../11_tokens/11_tokens.ipynb) |
+# | **It takes** | about 120 minutes: eight exercises, 22.5 points, and two predictions |
+# | **It computes** | for a few seconds a cell, on any laptop, with a small GPT-2 that comes with the course; the published ones if you have a network and half a gigabyte to spare |
+#
+# Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of
+# one head, n the size of the vocabulary. Blocks, heads and positions are counted from 0.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import json
+import math
+import textwrap
+import time
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import nn
+
+from helpers import plots
+from helpers.data.datasets import gpt2_files
+from helpers.data.recorded import recorded
+from helpers.data.reference import reference
+from helpers.data.sources import is_held_out, stdlib_sources
+from helpers.device import device
+from helpers.lesson import in_exam, start
+from helpers.parts import gpt2 as finished_gpt2
+from helpers.parts.bpe import Tokenizer, bits_per_byte_of
+from helpers.parts.gpt2 import Config, KeyValueCache, LayerCache
+from helpers.parts.gpt2 import Conv1D as FinishedConv1D
+from helpers.parts.gpt2 import GPT2Block as FinishedBlock
+from helpers.parts.gpt2 import gelu_tanh as finished_gelu
+from helpers.parts.multi_head import merge_heads, split_heads
+
+check = start("12_gpt2")
+torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
+
+# %% [markdown]
+# ## Four files
+#
+# OpenAI published GPT-2 in 2019, in four sizes ([Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)). It was
+# trained on *WebText*, 40 GB of text from 8 million web pages that Reddit users had linked to (their section 2.1), in
+# batches of 512 windows of 1,024 tokens (section 2.3). The paper asks what such a model can do with tasks that it was
+# never trained on ([zero-shot](../../site/glossary.md#zero-shot)): translate, summarise, answer questions, or compress
+# Wikipedia. On enwik8, lesson 9's text, the largest reaches 0.93 bits per byte without having been trained on it (their
+# table 3).
+#
+# On the Hugging Face Hub the smallest is called
+# [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2); of the files in that folder four are enough.
+# The course brings such four files along: the **pocket model**, a GPT-2 of our own with the same parts in the same
+# format, trained on the source of Python's standard library and on nothing else.
+
+# %% tags=["show"]
+folder = gpt2_files("gpt2", places="embedded").folder
+for name in ("config.json", "vocab.json", "merges.txt", "model.safetensors"):
+    print(f"{name:>18}: {(folder / name).stat().st_size:>9,} bytes")
+
+settings = json.loads((folder / "config.json").read_text())
+for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
+             "activation_function", "layer_norm_epsilon"):
+    print(f"{name:>22} = {settings[name]}")
+
+# %% [markdown]
+# In our letters: n = vocab_size, t_max = n_positions, e = n_embd, h = n_head, and depth = n_layer. What the numbers of
+# the fourth file are for:
+
+# %% tags=["show"]
+plots.diagrams.gpt2_flow()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From top to bottom, with the shape of the data on the arrows. The text becomes ids (lesson 11),
+# ids become vectors, vectors go through the blocks, and the last norm and the table of tokens make logits of them, one
+# score for each possible next token. The table in orange serves twice.
+#
+# </div>
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars: for two beginnings of a line of Python, the eight most probable next tokens with their probabilities."}}
+tokenizer = Tokenizer.from_folder(folder)
+pocket = finished_gpt2.load(folder, device())    # the finished part, for now
+
+def ids_of(text):
+    return torch.tensor([tokenizer.encode(text)], device=device())    # (1, t)
+
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
+for ax, text in zip(axes, ["for name in", "raise ValueError(f"]):
+    chances = pocket(ids_of(text))[0, -1].softmax(dim=-1)    # (n,)
+    best = chances.topk(8)
+    names = [tokenizer.token(i) for i in best.indices]
+    plots.bars({f"{text} ▁": best.values}, names, "probability", "next token", axes=[ax])
+    ax.set(xlim=(0, 1.2), xticks=[0, 0.5, 1], xticklabels=["0", ".5", "1"])
+axes[1].set_ylabel("")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One bar for each of the eight most probable next tokens after the text above the panel; "·" is a
+# space. All n tokens get some probability, also those that are not drawn.
+#
+# </div>
+#
+# ## The model, piece by piece
+#
+# GPT-2 is built as the model of lesson 9 is: norm first, one more norm at the end, learned positions. What is new:
+# biases in the projections, [GELU](../../site/glossary.md#gelu) for ReLU, one table for both ends, tokens for bytes,
+# and another start of the weights.
+#
+# **Conv1D.** GPT-2's linear layers were written as convolutions of width 1 in TensorFlow, and their weights were
+# published so: as (n_in, n_out), used as x @ w + bias. `nn.Linear` stores the transpose. The name has stuck, though
+# nothing in it is a convolution any more.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `Conv1D`** &nbsp; ★☆☆ · 4 minutes · 1.5 points
+#
+# A linear layer with `weight` of shape (n_in, n_out) and `bias` of shape (n_out,), both `nn.Parameter`. Start the
+# weight at normal numbers of standard deviation 0.02 and the bias at 0, as GPT-2 does.
+#
+# <details><summary>Hint 1: two parameters</summary>
+#
+# `nn.Parameter(tensor)` as an attribute makes it a parameter. `0.02 * torch.randn(rows, columns)` is a start.
+#
+# </details>
+# <details><summary>Hint 2: any axes in front</summary>
+#
+# `x @ w` multiplies the last axis of x, however many stand before it. There is nothing to reshape.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "Conv1D", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Conv1D(nn.Module):
+    """A linear layer, its weight stored as GPT-2's were published."""
+
+    def __init__(self, n_in, n_out):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.weight = nn.Parameter(0.02 * torch.randn(n_in, n_out))
+        self.bias = nn.Parameter(torch.zeros(n_out))
+        ### END SOLUTION
+
+    def forward(self, x):
+        """x: (..., n_in). Returns (..., n_out)."""
+        ### BEGIN SOLUTION
+        return x @ self.weight + self.bias
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_Conv1D", "locked": true, "points": 1.5, "schema_version": 3, "solution": false, "task": false}
+check(Conv1D)
+
+# %% [markdown]
+# **GELU.** ReLU multiplies x by 0 or by 1, by its sign. GELU multiplies it by something between: by Φ(x), the chance
+# that a standard normal number is smaller than x ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415),
+# section 2). Φ needs the error function, which was slow when GPT-2 was written, and so it uses their approximation,
+# which is given here as `finished_gelu`:
+#
+# $$\operatorname{gelu}(x) \;\approx\; \tfrac12\, x
+# \left(1 + \tanh\!\Big(\sqrt{2/\pi}\,\big(x + 0.044715\,x^3\big)\Big)\right).$$
+
+# %% tags=["show", "nbval-check-output"]
+x = torch.linspace(-6, 6, 12001, dtype=torch.float64)
+apart = (finished_gelu(x) - F.gelu(x)).abs().max()
+print(f"largest distance from the exact one: {apart:.5f}")
+
+# %% [markdown]
+# ## The block
+#
+# Norm first, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then $x + \text{network}(\text{norm}_2(x))$,
+# where the feed-forward network is widen, GELU, narrow. Attention is that of lesson 5, with one thing new: queries,
+# keys and values come from **one** layer, (b, t, e) to (b, t, 3e), and lie side by side in this order. The layers are
+# there, under the names that the course's loader expects; what you write is what happens between them.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `GPT2Block`** &nbsp; ★★☆ · 11 minutes · 4 points
+#
+# Write `attend` (split into q, k, v; heads; scaled scores; the triangle; softmax; values; `unify`) and `forward`.
+# `split_heads(x, h)`, `merge_heads(x)` and `finished_gelu` are given.
+#
+# <details><summary>Hint 1: three from one</summary>
+#
+# `.chunk(3, dim=-1)` cuts the last axis into three. Each part is (b, t, e), and `split_heads` makes (b, h, t, d) of it.
+#
+# </details>
+# <details><summary>Hint 2: the triangle</summary>
+#
+# True where j > i: `torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)`. Fill the scores there with −∞ before
+# the softmax. F.scaled_dot_product_attention is allowed too, if you remember to tell it that it is causal.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "GPT2Block", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class GPT2Block(nn.Module):
+    """Attention and a network, each with a norm before it and a residual connection around both."""
+
+    def __init__(self, config):
+        super().__init__()
+        e, self.h = config.e, config.h
+        self.norm1 = nn.LayerNorm(e, eps=config.epsilon)
+        self.attention = nn.ModuleDict({"to_qkv": FinishedConv1D(e, 3 * e),
+                                        "unify": FinishedConv1D(e, e)})
+        self.norm2 = nn.LayerNorm(e, eps=config.epsilon)
+        self.feed_forward = nn.ModuleDict({"widen": FinishedConv1D(e, 4 * e),
+                                           "narrow": FinishedConv1D(4 * e, e)})
+
+    def attend(self, x):
+        """Causal multi-head attention with self.attention.to_qkv and self.attention.unify.
+
+        x: (b, t, e), normalised. Returns (b, t, e).
+        """
+        ### BEGIN SOLUTION
+        t, e = x.shape[-2:]
+        three = self.attention.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (split_heads(part, self.h) for part in three)    # (b, h, t, d)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(e // self.h)    # (b, h, t, t)
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        weights = torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)
+        return self.attention.unify(merge_heads(weights @ v))
+        ### END SOLUTION
+
+    def forward(self, x):
+        """x: (b, t, e). Returns (b, t, e)."""
+        ### BEGIN SOLUTION
+        x = x + self.attend(self.norm1(x))
+        hidden = finished_gelu(self.feed_forward.widen(self.norm2(x)))
+        return x + self.feed_forward.narrow(hidden)
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_GPT2Block", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(GPT2Block)
+
+# %% [markdown]
+# ## The whole
+#
+# Before the blocks: a vector for each token plus a vector for each position, 0 to t − 1. After them: one norm, because
+# nothing has normalised the last sum, and then the logits.
+#
+# For these GPT-2 has no matrix of its own. It takes the **table of tokens once more**: the logit of token j is the dot
+# product of the final vector with the very vector that token j enters with, $\text{logits} = x\,W^\top$ with the table
+# W of shape (n, e). The head is *tied* to the table ([tied weights](../../site/glossary.md#tied-weights), [Press and
+# Wolf, 2017](https://aclanthology.org/E17-2025/)). It is the match of lesson 1 at the very end: which of all tokens is
+# this vector most like?
+#
+# In training, GPT-2 drops out a tenth at three places: of the sum of token and position, of the attention weights, and
+# of what each layer gives (`embd_pdrop`, `attn_pdrop` and `resid_pdrop` in its config.json). Here the weights come
+# trained, so your model has no dropout.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `GPT2`** &nbsp; ★★★ · 11 minutes · 4 points
+#
+# Make `tokens` and `positions` (`nn.Embedding`), `blocks` (each a `FinishedBlock(config)` of its own) and `norm`
+# (`nn.LayerNorm` with config.epsilon), then put them to work. The sizes are config.n, config.t_max, config.e and
+# config.depth.
+#
+# <details><summary>Hint 1: the positions</summary>
+#
+# `torch.arange(t, device=ids.device)` gives 0 to t − 1; look them up in `self.positions`. (t, e) is added to (b, t, e)
+# by broadcasting.
+#
+# </details>
+# <details><summary>Hint 2: the tied head</summary>
+#
+# There is no fifth thing to make. `self.tokens.weight` is (n, e); you need (b, t, e) times (e, n), and no bias.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "GPT2", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class GPT2(nn.Module):
+    """Predicts the next token at every position."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        ### BEGIN SOLUTION
+        self.tokens = nn.Embedding(config.n, config.e)
+        self.positions = nn.Embedding(config.t_max, config.e)
+        self.blocks = nn.ModuleList([FinishedBlock(config) for _ in range(config.depth)])
+        self.norm = nn.LayerNorm(config.e, eps=config.epsilon)
+        ### END SOLUTION
+
+    def forward(self, ids):
+        """ids: (b, t), int64, t ≤ t_max. Returns logits (b, t, n)."""
+        ### BEGIN SOLUTION
+        places = torch.arange(ids.shape[1], device=ids.device)
+        x = self.tokens(ids) + self.positions(places)    # (b, t, e)
+        for block in self.blocks:    # (b, t, e) -> (b, t, e), each of them
+            x = block(x)
+        return self.norm(x) @ self.tokens.weight.T
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_GPT2", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(GPT2)
+
+# %% [markdown]
+# ## Count it
+#
+# A layer from a to b has ab weights and b biases, a norm 2e. So a block has
+#
+# $$\underbrace{(3e^2 + 3e)}_{\text{to\_qkv}} + \underbrace{(e^2 + e)}_{\text{unify}}
+# + \underbrace{(4e^2 + 4e)}_{\text{widen}} + \underbrace{(4e^2 + e)}_{\text{narrow}}
+# + \underbrace{4e}_{\text{two norms}} \;=\; 12e^2 + 13e,$$
+#
+# and the model $n e + t_\text{max}\, e + \text{depth}\,(12 e^2 + 13 e) + 2e$, the head being tied. Compared with your
+# class, on torch's `meta` device, where tensors have shapes and take no memory:
+
+# %% tags=["show", "nbval-check-output"]
+def formula(c):
+    return c.n * c.e + c.t_max * c.e + c.depth * (12 * c.e**2 + 13 * c.e) + 2 * c.e
+
+for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
+    config = Config.published(name)
+    with torch.device("meta"):
+        counted = sum(p.numel() for p in GPT2(config).parameters())
+    print(f"{name:>12}: e = {config.e:>4}, {config.depth} blocks,"
+          f" {formula(config):>13,} by formula, {counted:>13,} by count")
+
+# %% [markdown]
+# The paper says 117M, 345M, 762M and 1542M (its table 2); OpenAI has since noted [beside the
+# code](https://github.com/openai/gpt-2) that the first counts were wrong. [Alammar's drawing of
+# GPT-2](https://jalammar.github.io/illustrated-gpt2/) counts layer by layer and arrives at 124,410,624, which is 29,184
+# too few. Two things were counted wrongly. Which?
+#
+# <details><summary>The answer, once you have one</summary>
+#
+# 29,184 = 12 · 2,304 + 1,536. In each of the 12 blocks the bias of the first layer of the network (published as `c_fc`)
+# was counted as e = 768 instead of 4e = 3,072: 2,304 too few a block. And the last norm, 2 · 768 = 1,536, was left out.
+#
+# </details>
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In the smallest published model the token table is almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds."}}
+names = ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2", "distilgpt2"]
+configs = {name: Config.published(name) for name in names} | {"pocket": pocket.config}
+colours = ["#cfe6f5", "#E69F00", "#0072B2", "#ffffff", "#000000"]
+figure, ax = plt.subplots(figsize=(6, 3.4))
+for row, (name, c) in enumerate(configs.items()):
+    parts = {"token table": c.n * c.e, "position table": c.t_max * c.e,
+             "attention": c.depth * (4 * c.e**2 + 4 * c.e),
+             "feed-forward": c.depth * (8 * c.e**2 + 5 * c.e),
+             "norms": (4 * c.depth + 2) * c.e}
+    left = 0.0
+    for k, (part, size) in enumerate(parts.items()):
+        share = 100 * size / formula(c)
+        ax.barh(row, share, left=left, color=colours[k], hatch=["", "..", "", "//", ""][k],
+                edgecolor="#444444", linewidth=0.6, label=part if row == 0 else None)
+        left += share
+labels = [f"{name}\n{formula(c):,}" for name, c in configs.items()]
+ax.set_yticks(range(len(configs)), labels)
+ax.set(xlabel="share of the parameters (%)", xlim=(0, 100))
+ax.grid(False)
+figure.legend(loc="outside lower center", ncols=5, columnspacing=1, handlelength=1.2)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A bar for each model, with its count under its name, cut into what the numbers are for. The table
+# of tokens grows with e and the blocks with e², so the larger the model, the smaller the share of its table. Networks
+# have twice the attention's share in all of them. Tying the head saves a second table of tokens.
+#
+# </div>
+#
+# ## The published names
+#
+# What remains is to get the numbers into the model. The weights file is a table of contents and then bytes: names,
+# shapes, numbers, and no code (older models on the Hub are pickles, which may hold code; PyTorch reads them safely with
+# `weights_only=True`). The names are not ours:
+
+# %% tags=["show"]
+published = load_file(folder / "model.safetensors")
+names = sorted(published)
+for name in names[:12] + [name for name in names if not name.startswith("h.")]:
+    print(f"{name:>24}  {tuple(published[name].shape)}")
+print(f"{len(published)} tensors")
+
+# %% [markdown]
+# | published | ours | | published | ours |
+# |---|---|---|---|---|
+# | `wte` | `tokens` | | `h.3.attn.c_proj` | `blocks.3.attention.unify` |
+# | `wpe` | `positions` | | `h.3.ln_2` | `blocks.3.norm2` |
+# | `h.3.ln_1` | `blocks.3.norm1` | | `h.3.mlp.c_fc` | `blocks.3.feed_forward.widen` |
+# | `h.3.attn.c_attn` | `blocks.3.attention.to_qkv` | | `h.3.mlp.c_proj` | `blocks.3.feed_forward.narrow` |
+# | | | | `ln_f` | `norm` |
+#
+# each followed by `.weight` or `.bias`. Files differ in three more ways. Some were saved from a model with a head
+# around it, and have **`transformer.`** before every name. Older ones hold the triangle itself, once a block, as
+# **`attn.bias`** and **`attn.masked_bias`**: no weights, in spite of the name. And some hold **`lm_head.weight`**, the
+# table of tokens a second time.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `rename_weights`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Return a new dict with the same tensors under our names, without the masks and without the head, for files with and
+# without the prefix. Leave the caller's dict as it is.
+#
+# <details><summary>Hint 1: a prefix and an ending</summary>
+#
+# `name.removeprefix("transformer.")` does nothing where there is no such prefix. `endswith` takes a tuple of endings.
+# Mind that `c_attn.bias` is a weight: `attn.bias` has a point before it.
+#
+# </details>
+# <details><summary>Hint 2: pieces of names</summary>
+#
+# `OURS` below has its keys between points, so that `.c_proj.` alone is never asked for: go through its pairs and
+# `replace`. A point before the name makes its beginning like its middle; take it off again at the end.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "rename_weights", "locked": false, "schema_version": 3, "solution": true, "task": false}
+OURS = {
+    ".wte.": ".tokens.", ".wpe.": ".positions.", ".h.": ".blocks.", ".ln_f.": ".norm.",
+    ".ln_1.": ".norm1.", ".attn.c_attn.": ".attention.to_qkv.",
+    ".attn.c_proj.": ".attention.unify.", ".ln_2.": ".norm2.",
+    ".mlp.c_fc.": ".feed_forward.widen.", ".mlp.c_proj.": ".feed_forward.narrow.",
+}
+
+def rename_weights(published):
+    """The published tensors under our names: masks and head left out, prefix or not.
+
+    published: dict from name to tensor. Returns a dict from name to tensor.
+    """
+    ### BEGIN SOLUTION
+    renamed = {}
+    for name, tensor in published.items():
+        if name == "lm_head.weight" or name.endswith((".attn.bias", ".attn.masked_bias")):
+            continue
+        name = "." + name.removeprefix("transformer.")
+        for theirs, ours in OURS.items():
+            name = name.replace(theirs, ours)
+        renamed[name[1:]] = tensor
+    return renamed
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_rename_weights", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(rename_weights)
+
+# %% [markdown]
+# Now your model gets its weights. `load_state_dict` says what is missing and what is left over; with a file from
+# elsewhere, read that list to its end before you believe a single number.
+
+# %% tags=["show", "nbval-check-output"]
+mine = GPT2(pocket.config).to(device()).eval()
+told = mine.load_state_dict(rename_weights(published), strict=False)
+left = [name for name in told.missing_keys if not name.startswith("head")]
+print("missing:", left, " unexpected:", told.unexpected_keys)
+
+# %% [markdown]
+# **With nn.Linear instead.** Most programs have no Conv1D. They put nn.Linear in its place and turn the weights round
+# while they load them. The function in the next cell does that for a whole file. A model with its weights loads without
+# a word of complaint, and writes nonsense.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · mend `for_linear`** &nbsp; ★★☆ · 6 minutes · 2.5 points
+#
+# `shapes` gives for each published name the shape that the model with nn.Linear has there. Find the matrix that comes
+# out wrong, and mend the function so that it is right for models of every size. Tables, norms and biases stay as they
+# were published.
+#
+# <details><summary>Hint 1: which one</summary>
+#
+# Print the names of the tensors that the function turns round, and compare them with the list of the four layers of a
+# block: `c_attn`, `attn.c_proj`, `c_fc`, `mlp.c_proj`.
+#
+# </details>
+# <details><summary>Hint 2: how to decide</summary>
+#
+# What a tensor is for is said by its name. The four layers have `c_` in theirs, and their weights end in `.weight`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "for_linear", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def for_linear(published, shapes):
+    """The published tensors for a model that has nn.Linear in place of Conv1D.
+
+    published: dict from name to tensor, without a prefix. shapes: dict from name to shape.
+    Returns a dict from name to tensor.
+    """
+    turned = {}
+    for name, tensor in published.items():
+        ### BEGIN SOLUTION
+        if ".c_" in name and name.endswith(".weight"):    # of a Conv1D: (n_in, n_out)
+            tensor = tensor.T
+        ### STUDENT GETS
+        # if tensor.shape != shapes[name]:    # of a Conv1D: (n_in, n_out)
+        #     tensor = tensor.T
+        ### END SOLUTION
+        turned[name] = tensor
+    return turned
+
+# %% nbgrader={"grade": true, "grade_id": "check_for_linear", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
+check(for_linear)
+
+# %% [markdown]
+# Shapes warn of a mix-up in all layers but one: the matrix after the heads is (e, e), and transposed it fits as well.
+# minGPT's loader therefore goes [by a list of names](https://github.com/karpathy/minGPT/blob/master/mingpt/model.py).
+#
+# ## The same numbers as `transformers`
+#
+# How do you know that a model is right? Not by reading what it writes. You compare numbers with a program that is not
+# yours. The one that most people use is Hugging Face's [`transformers`](https://huggingface.co/docs/transformers). It
+# is no part of this course, so what it computes was **recorded**: the pocket folder loaded by `transformers`, one
+# sentence sent through, and every vector on the way written to a file. (With `transformers` installed you can record it
+# anew; the command is printed below.) The vectors of your model are read off with **hooks**, functions that PyTorch
+# calls whenever a layer is called.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours lies near one millionth from the embeddings to the logits. With the exact GELU the difference is a hundred or a thousand times as large from the first block on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
+@torch.no_grad()
+def stages(model, ids):
+    """Every vector on the way: embeddings, after each block, after the norm, logits."""
+    found, hooks = [], []
+    layers = [*model.blocks, model.norm]
+    hooks.append(layers[0].register_forward_pre_hook(lambda m, x: found.append(x[0])))
+    hooks += [m.register_forward_hook(lambda m, x, y: found.append(y)) for m in layers]
+    found.append(model(ids))
+    for hook in hooks:
+        hook.remove()
+    return [stage.float().cpu() for stage in found]
+
+def exact_gelu(model):
+    for each in model.blocks:
+        layers = each.feed_forward
+        each.feed_forward = nn.Sequential(layers.widen, nn.GELU(), layers.narrow)
+
+@torch.no_grad()
+def transposed(model):
+    for each in model.blocks:
+        each.attention.unify.weight.copy_(each.attention.unify.weight.T.clone())
+
+@torch.no_grad()
+def from_one(model):
+    model.positions.weight.copy_(model.positions.weight.roll(-1, dims=0))
+
+def changed(change):
+    """The finished pocket model with one thing changed."""
+    model = finished_gpt2.load(folder, device())
+    change(model)
+    return model
+
+known = reference(folder)
+models = {"yours": mine, "exact GELU": changed(exact_gelu),
+          "unify transposed": changed(transposed), "positions from 1": changed(from_one)}
+names = ["embed", *(f"block {k}" for k in range(len(pocket.blocks))), "norm", "logits"]
+lines = {}
+for name, model in models.items():
+    pairs = zip(stages(model, known.ids.to(device())), known.stages)
+    apart = [max((a - b).abs().max().item(), 1e-9) for a, b in pairs]
+    lines[name] = (range(len(names)), apart)
+figure, ax = plt.subplots(figsize=(6, 3.8))
+plots.curves(lines, "", "largest difference", log="y", ax=ax)
+ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
+ax.set_ylim(1e-10, 1e3)
+ax.legend(ncols=2, loc="upper left")
+plt.show()
+print(known.told)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From left to right the stages of the model, upwards the largest difference between any two
+# components there. (Where there is none at all, the mark is drawn at 10⁻⁹.) Your numbers differ as much as 32-bit
+# arithmetic in another order does. The other three lines are models with one error each, and none of them raises an
+# exception.
+#
+# </div>
+#
+# Look at the *stage* where a line leaves the bottom: that is where the error is. Positions that start at 1 are wrong
+# from the embeddings on. A transposed matrix is right until the first block. So one finds an error in a model of
+# forty-eight blocks: the first stage that differs, and then the first line of code in it.
+#
+# ## Surprise, once more
+#
+# Lesson 9 measured a model in bits per byte. For token models one usually gives the **perplexity**: the exponential of
+# the mean cross-entropy of the next token,
+#
+# $$\text{perplexity} \;=\; \exp\!\Big(-\frac{1}{N-1} \sum_{i=1}^{N-1} \log p(x_i \mid x_0 \ldots x_{i-1})\Big).$$
+#
+# The text has N tokens, numbered from 0. A model that takes all n tokens of the vocabulary for equally likely has
+# perplexity n. It depends on the tokenizer, so that only models with the same one can be compared (lesson 11).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `perplexity`** &nbsp; ★★☆ · 6 minutes · 2 points
+#
+# Return the perplexity of a model on one text that fits into its window. The first token is never predicted, and what
+# is predicted at the last position is never checked.
+#
+# <details><summary>Hint 1: inputs and targets</summary>
+#
+# As in lesson 5: the inputs are `ids[:-1]`, the targets `ids[1:]`. The model wants a batch, `inputs.unsqueeze(0)`, and
+# gives one back.
+#
+# </details>
+# <details><summary>Hint 2: which mean</summary>
+#
+# `F.cross_entropy(logits, targets)` takes (t, n) and (t,), and returns the mean in nats. The exponential comes after
+# the mean.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "perplexity", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@torch.no_grad()
+def perplexity(model, ids):
+    """How many equally likely tokens the model hesitates between, on the (geometric) mean.
+
+    model: (b, t) -> logits (b, t, n). ids: (length,), int64, 2 tokens or more.
+    Returns one number, a tensor of shape () or a float.
+    """
+    ### BEGIN SOLUTION
+    inputs, targets = ids[:-1], ids[1:]
+    logits = model(inputs.unsqueeze(0))[0]    # (t, n)
+    return F.cross_entropy(logits, targets).exp()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_perplexity", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(perplexity)
+
+# %% [markdown]
+# A GPT-2 with fresh weights should be about as unsure as one can be; if it is not, something is wrong before the
+# training begins. GPT-2 starts at N(0, 0.02), and the layers whose output is added to x at that divided by √(2 ·
+# depth), because 2 · depth of them are added up ([Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
+# 2.3). The text is from modules of the standard library that the pocket model was not trained on, the first window of
+# each.
+
+# %% tags=["show"]
+t_max = pocket.config.t_max
+starts = [tokenizer.encode(text[:6 * t_max])[:t_max]
+          for name, text in stdlib_sources().items() if is_held_out(name)]
+held_out = torch.tensor([ids for ids in starts if len(ids) == t_max][:16], device=device())
+
+def on_held_out(model):
+    """The loss in nats a token over all the held-out windows."""
+    return sum(math.log(perplexity(model, ids)) for ids in held_out) / len(held_out)
+
+torch.manual_seed(0)
+fresh = finished_gpt2.GPT2(pocket.config).to(device()).eval()
+print(f"{len(held_out)} windows of {t_max} tokens, n = {pocket.config.n:,}")
+for name, model in (("fresh weights", fresh), ("pocket model", mine)):
+    nats = on_held_out(model)
+    texts = "".join(tokenizer.decode(ids[1:]) for ids in held_out)    # what was predicted
+    bits = bits_per_byte_of(nats, held_out[:, 1:].numel(), texts)
+    print(f"{name}: perplexity {math.exp(nats):,.1f}, {bits:.2f} bits per byte")
+
+run = recorded("pocket_gpt2")
+result, data = run["result"], run["data"]
+print(f"\nThe training, as recorded: {data['name']}, {data['training_tokens']:,} tokens,"
+      f"\n{run['seconds']:.0f} s on {run['machine']}: {run['command']}")
+print(f"on all {data['held_out_tokens']:,} held-out tokens: perplexity"
+      f" {result['held_out_perplexity']:.1f},"
+      f" {result['held_out_bits_per_byte']:.2f} bits per byte")
+
+# %% [markdown]
+# The beginning of a module is harder than its middle: it names what the rest is about, and the model has seen little of
+# it. Bits per byte can be compared with lesson 9's numbers, though the text is another.
+#
+# ## What an error costs
+#
+# The models below have one error each; you have met all of them in this course. We have the weights, so the cost of
+# each can be measured on the held-out windows.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `dearest_error`** &nbsp; 1 minute · no points
+#
+# Which one raises the loss on held-out text the most?
+#
+# - **A.** The scores are not divided by √d.
+# - **B.** There is no causal mask.
+# - **C.** The matrices after the heads, `unify`, are transposed.
+# - **D.** The norm before the logits is left out.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "dearest_error", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+dearest_error = "D"
+### STUDENT GETS
+# dearest_error = ...    # "A", "B", "C" or "D"
+### END SOLUTION
+
+# %% tags=["show"]
+class OtherAttention(nn.Module):
+    """The attention of a block, with its scaling and its mask left in or out."""
+
+    def __init__(self, layer, scale, causal):
+        super().__init__()
+        self.layer, self.scale, self.causal = layer, scale, causal
+
+    def forward(self, x, past=None):
+        three = self.layer.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (split_heads(part, self.layer.h) for part in three)
+        scale = 1 / math.sqrt(q.shape[-1]) if self.scale else 1.0
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=scale)
+        return self.layer.unify(merge_heads(out))
+
+def attention_with(scale, causal):
+    def change(model):
+        for each in model.blocks:
+            each.attention = OtherAttention(each.attention, scale, causal)
+    return change
+
+def no_final_norm(model):
+    model.norm = nn.Identity()
+
+errors = {"as published": lambda model: None, "exact GELU": exact_gelu,
+          "positions from 1": from_one,
+          "not scaled": attention_with(scale=False, causal=True),
+          "no mask": attention_with(scale=True, causal=False),
+          "unify transposed": transposed, "no final norm": no_final_norm}
+costs = {name: on_held_out(changed(change)) for name, change in errors.items()}
+for name, nats in costs.items():
+    print(f"{name:>18}: {nats:8.3f} nats a token")
+
+# %% nbgrader={"grade": true, "grade_id": "check_dearest_error", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("dearest_error", dearest_error)
+
+# %% [markdown]
+# Mind the row *no mask*. There the position that is to predict a token sees it, so the number is no loss at all, and
+# nothing says so. The other small differences are no comfort either: the exact GELU cannot be seen in this table, and
+# positions from 1 hardly. The comparison stage by stage, above, finds every one of them at once.
+#
+# ## Generating with a key-value cache
+#
+# Your model writes as in lesson 9: logits at the last position, a token, and again with a sequence one longer. But look
+# at what it computes on the way. To add token 200 it sends 199 tokens through every block, and has done all of this
+# before, for tokens 1 to 198.
+#
+# The causal mask saves it. Position i looks at positions up to i, so nothing that comes later ever changes its keys and
+# values, in any block. They can be kept. For a new token one needs *its* query, key and value, and the **kept keys and
+# values** of all before it. [Shazeer (2019)](https://arxiv.org/abs/1911.02150), section 2.4, calls it incremental
+# generation; the usual name is [key-value cache](../../site/glossary.md#key-value-cache).
+
+# %% tags=["show"]
+plots.diagrams.cache_growing()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One pass of the model below the other. The first reads the whole prompt; each later pass reads one
+# token, whose single query looks at all keys. What is blue is computed in the pass, what is grey was kept.
+#
+# </div>
+
+# %% tags=["show", "nbval-check-output"]
+block, past = pocket.blocks[0], LayerCache(size=7)
+x = torch.randn(1, 7, pocket.config.e, device=device())
+with torch.no_grad():
+    whole = block(x)
+    six, seventh = block(x[:, :6], past), block(x[:, 6:], past)
+print("six and then one are the same as seven:",
+      torch.allclose(torch.cat([six, seventh], dim=1), whole, atol=1e-4))
+print("kept by now:", past.length, "positions")
+
+# %% [markdown]
+# The finished block takes such a cache as its second argument and adds to it the keys and values of what comes in. What
+# it cannot know is **where in the text** the new token stands: the position vectors are added before the blocks.
+# `model.embed(ids, start)` gives the vectors of tokens that stand at start, start + 1, …
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
+#
+# Go on with a text greedily, each time with the most probable token. First the whole prompt goes through the blocks,
+# then each new token alone, at its own position. Return the new tokens without the prompt.
+#
+# <details><summary>Hint 1: one round</summary>
+#
+# Embed what is new, from position `cache.length` on; through each block with its part of `cache.layers`; the norm of
+# the last position; logits by the table of tokens; the best of them.
+#
+# </details>
+# <details><summary>Hint 2: what is new</summary>
+#
+# In the first round the prompt, (b, t). After that the token just chosen, as (b, 1): `argmax(dim=-1, keepdim=True)`
+# keeps the axis. Collect these, and join them with `torch.cat` at the end.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "generate_cached", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@torch.no_grad()
+def generate_cached(model, ids, count):
+    """Go on with a text, always with the most probable token.
+
+    model: a finished GPT2, with embed, blocks (called as block(x, past)), norm and tokens.
+    ids: (b, t). count: how many new tokens, t + count ≤ t_max. Returns (b, count).
+    """
+    cache = KeyValueCache(model.config.depth, ids.shape[1] + count)
+    ### BEGIN SOLUTION
+    new, chosen = ids, []
+    for step in range(count):
+        x = model.embed(new, cache.length)
+        for block, past in zip(model.blocks, cache.layers):
+            x = block(x, past)
+        logits = model.norm(x[:, -1]) @ model.tokens.weight.T    # (b, n)
+        new = logits.argmax(dim=-1, keepdim=True)
+        chosen.append(new)
+    return torch.cat(chosen, dim=1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_generate_cached", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
+check(generate_cached)
+
+# %% tags=["show"]
+prompt = ids_of("def __init__(self,")
+count = 20 if in_exam() else 100
+watch = [time.perf_counter()]
+kept = generate_cached(pocket, prompt, count)
+watch.append(time.perf_counter())
+anew = finished_gpt2.generate(pocket, prompt, count, temperature=0)
+watch.append(time.perf_counter())
+written = tokenizer.decode(torch.cat([prompt, kept], dim=1)[0])
+print(written)
+print(f"the same tokens without a cache: {torch.equal(kept, anew)}")
+with_it, without = watch[1] - watch[0], watch[2] - watch[1]
+print(f"{count} tokens: {with_it:.2f} s with a cache, {without:.2f} s without,"
+      f" {without / with_it:.1f} times as long")
+
+# %% [markdown]
+# Greedy text repeats itself, as in lesson 9. The last line says how much faster the cache makes it: the pocket model is
+# so small that most of its time is spent on being called at all. At the size of the smallest published GPT-2 the cache
+# gains far more:
+
+# %% tags=["show"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
+run = recorded("gpt2_cache")
+lengths = [point["length"] for point in run["curve"]]
+lines = {name: (lengths, [point[key] for point in run["curve"]])
+         for name, key in (("without a cache", "plain"), ("with a cache", "cached"))}
+plots.curves(lines, "tokens so far", "processor seconds for one more token")
+plt.ylim(bottom=0)
+plt.show()
+end = run["curve"][-1]
+plain, kept = end["plain"], end["cached"]
+print(f"after {end['length']} tokens: {plain:.2f} s without a cache, {kept:.3f} s with one,"
+      f" {plain / kept:.0f} times as fast")
+print(f"{run['machine']}, one of them used\n{run['command']}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded, not run here: a GPT-2 of the smallest published shape with random weights, and the time
+# of one core for one more token when so many are there. Without a cache the work grows with the length. With it, what
+# remains is one token through the blocks, and a row of scores that grows slowly.
+#
+# </div>
+#
+# The price is memory: two vectors of width e a token in every block. At 1,024 tokens of the smallest GPT-2 these are 2
+# · 1024 · 768 · 12 numbers, 75 MB in 32 bits, for one text. This is what makes long contexts expensive.
+#
+# ## What the heads look at
+#
+# No part of the training says what a head should look at. Yet some kinds of head are found in nearly every language
+# model that was looked at:
+#
+# - heads that look at the **previous token**;
+# - heads that look at the **first token**, whatever it is. A softmax has to put its weight somewhere; a head with
+#   nothing to say needs a place to put it ([Vig and Belinkov, 2019](https://aclanthology.org/W19-4808/), found it in
+#   GPT-2; [Xiao et al., 2024](https://arxiv.org/abs/2309.17453), call it an *attention sink*);
+# - **induction heads**: on the second "A" of "A B … A" they look at the B, at what came after the first A, and so can
+#   copy it ([Olsson et al.,
+#   2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
+#
+# An induction head needs help. The key of B has to say "an A came before me", and B does not know that by itself. A
+# previous-token head in an earlier block tells it. So it takes two layers of attention to copy.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 8 · `induction_score`** &nbsp; ★★☆ · 6 minutes · 2 points
+#
+# A text repeats after `period` tokens: token i is token i − period. An induction head at position i looks at what
+# followed that earlier copy. Return the mean of these weights over all positions whose token was there before, one
+# number for each map.
+#
+# <details><summary>Hint 1: which entry of row i</summary>
+#
+# The copy of token i stands at i − period. What followed it stands one further. The first i that has a copy is period.
+#
+# </details>
+# <details><summary>Hint 2: without a loop</summary>
+#
+# `weights.diagonal(offset, -2, -1)` gives the entries (i, i + offset) of the last two axes, for a negative offset from
+# i = −offset on. Look at its first entry before you take the mean.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "induction_score", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def induction_score(weights, period):
+    """How much each head looks at what followed the same token before.
+
+    weights: (..., t, t), of a text that repeats after `period` tokens, t > period.
+    Returns (...).
+    """
+    ### BEGIN SOLUTION
+    return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(dim=-1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_induction_score", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(induction_score)
+
+# %% [markdown]
+# Induction is measured on random tokens that come twice: in such a text there is nothing else to go by. The other two
+# kinds are measured on held-out code.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps, block by head, from 0 to 1: mean weight on the previous token, on the first token, and on what followed the same token before."}}
+chance = torch.Generator().manual_seed(3)
+once = torch.randint(pocket.config.n - 1, (8, 24), generator=chance).to(device())
+twice = torch.cat([once, once], dim=1)                            # (8, 48)
+on_code = pocket.attention_weights(held_out[:8]).mean(dim=1)      # (depth, h, t, t)
+on_twice = pocket.attention_weights(twice).mean(dim=1)
+kinds = {"previous token": finished_gpt2.previous_score(on_code),
+         "first token": finished_gpt2.first_score(on_code),
+         "induction": induction_score(on_twice, 24)}              # each (depth, h)
+
+def strongest(score):
+    """(block, head) of the largest score."""
+    return divmod(int(score.argmax()), score.shape[1])
+
+depth, h = pocket.config.depth, pocket.config.h
+figure, axes = plt.subplots(1, 3, figsize=(6, 2.6), layout="compressed")
+for ax, (kind, score) in zip(axes, kinds.items()):
+    plots.heat(score.cpu(), range(depth), range(h), scale=1, digits=1, title=kind,
+               row_label="block" if ax is axes[0] else "", column_label="head", ax=ax)
+plt.show()
+for kind, score in kinds.items():
+    block, head = strongest(score)
+    print(f"{kind:>15}: block {block}, head {head} with {score[block, head]:.2f}")
+even = induction_score(finished_gpt2.even_weights(48), 24)
+print(f"even weights would have an induction score of {even:.3f};"
+      f" {int((kinds['induction'] > 10 * even).sum())} heads have ten times that")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A row for each block, a column for each head, both counted from 0. The number is a mean weight: 1
+# would be all of it.
+#
+# </div>
+#
+# These heads came about by training, with some help: in many of the training windows a stretch was repeated on purpose,
+# random tokens among them (`settings` in the record says how many). In large models trained on ordinary text they form
+# by themselves, early and within a short span of the training ([Olsson et al.,
+# 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). Here is what the
+# strongest of two kinds do on a line of code that comes twice:
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that stands there twice. In the first, a previous-token head, the weight lies just under the diagonal. In the second, an induction head, the weight of the second copy lies on a parallel further down, one place after the first copy of the same token."}}
+line = ids_of("x = spam(eggs)\n" * 2)
+maps = pocket.attention_weights(line)[:, 0]    # (depth, h, t, t)
+chosen = [strongest(kinds[kind]) for kind in ("previous token", "induction")]
+plots.head_grid(torch.stack([maps[i, j] for i, j in chosen]).cpu(),
+                [tokenizer.token(i) for i in line[0]], across=2, annotate=False,
+                titles=[f"block {i}, head {j}" for i, j in chosen])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i is what token i looks at. Left: the token before. Right: in the second half, the token that
+# followed the first copy.
+#
+# </div>
+#
+# A score is a correlation. To know what a head *does*, switch it off: set what it has gathered to zero, and look at the
+# loss on random tokens the first time and the second time they come.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `switched_off_head`** &nbsp; 1 minute · no points
+#
+# You switch off one head of the model. Which one costs the most where tokens come a second time?
+#
+# - **A.** The head with the highest induction score: it is the one that copies.
+# - **B.** The head with the highest previous-token score, though it stands in an early block and copies nothing.
+# - **C.** Neither: one head more or less makes no difference.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "switched_off_head", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+switched_off_head = "B"
+### STUDENT GETS
+# switched_off_head = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+@torch.no_grad()
+def losses_on(tokens):
+    """Mean loss in nats the first time and the second time that the tokens come."""
+    logits = pocket(tokens[:, :-1]).transpose(1, 2)
+    losses = F.cross_entropy(logits, tokens[:, 1:], reduction="none")
+    return losses[:, :23].mean().item(), losses[:, 24:].mean().item()
+
+copying = [divmod(int(k), h) for k in (kinds["induction"] > 10 * even).flatten().nonzero()]
+switched = {"none": [], "strongest induction head": [strongest(kinds["induction"])],
+            "strongest previous-token head": [strongest(kinds["previous token"])],
+            "all induction heads": copying}
+print(f"{'switched off':>30}   first time   second time")
+for name, heads in switched.items():
+    with finished_gpt2.switched_off(pocket, *heads):
+        first, second = losses_on(twice)
+    print(f"{name:>30} {first:10.2f} {second:12.2f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_switched_off_head", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("switched_off_head", switched_off_head)
+
+# %% [markdown]
+# The first time, random tokens cannot be foreseen: the loss lies above log n, for the model expects code. The second
+# time they can be copied. Several heads do that, so one of them can be spared; but all of them read the same note,
+# "this came before me", and one head writes it.
+#
+# The same scores on a published model show more kinds of head, and finding out what they do has become a field of its
+# own, *mechanistic interpretability*. The pocket model is a few megabytes to try it on.
+#
+# ## The real one
+#
+# All that you wrote holds for the published models; only the numbers in config.json are larger. The next cell asks for
+# the smallest of them **by name**: first in the data folder, then on the Hub (about 550 MB, once), and without either
+# it takes the pocket model and says so.
+
+# %% tags=["show"]
+real = gpt2_files("gpt2", say=lambda line: print(textwrap.fill(line, 88)))
+cutter = Tokenizer.from_folder(real.folder)
+model = finished_gpt2.load(real.folder, device())
+prompt = "def read(path):\n"
+begun = torch.tensor([cutter.encode(prompt)], device=device())
+chance = torch.Generator(device()).manual_seed(1)
+for temperature in (0, 0.8):
+    drawn = finished_gpt2.generate_cached(model, begun, 40, temperature, top_k=40,
+                                          generator=chance)
+    print(f"\ntemperature {temperature}:\n{prompt}{cutter.decode(drawn[0])}")
+
+seeded = torch.Generator().manual_seed(3)
+once_more = torch.randint(len(cutter) - 1, (4, 24), generator=seeded).to(device())
+weights = model.attention_weights(torch.cat([once_more, once_more], dim=1))
+score = induction_score(weights.mean(dim=1), 24)
+print("\nits strongest induction head: block {}, head {}".format(*strongest(score)),
+      f"with {score.max():.2f}")
+
+# %% [markdown]
+# With a network, put "gpt2-medium" or "distilgpt2" for "gpt2", and a prompt in English. Your own `GPT2` and
+# `rename_weights` open these folders just as well.
+#
+# ## What you can do now
+#
+# You can build GPT-2 and count its parameters on paper; translate a published weights file name by name; show, stage by
+# stage, that your model is the model; measure what an error costs; write with a cache, and explain why the causal mask
+# makes that possible; and find out what a head does by switching it off.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. The window is full, and the oldest token drops out. Can the cache be kept?</summary>
+#
+# No. Without the oldest token every other one moves up by one position, and learned position vectors were added at the
+# entrance: all keys and values are now wrong. One computes the window anew, or gives up absolute positions. With rotary
+# positions (lesson 6) only differences count, and the kept keys may stay. What the old values *know* about the dropped
+# token stays in them too, which does no harm.
+#
+# </details>
+# <details><summary>2. A token enters with the vector that also decides when it is predicted. Is that wise?</summary>
+#
+# It ties two jobs together: "what follows from this token" and "what leads to this token". After "Los" comes "Angeles",
+# not "Los"; yet without the blocks in between a tied model would predict each token to be followed by itself, since a
+# vector is most like itself. The blocks have to turn one into the other. In the smallest GPT-2 tying saves a quarter of
+# the parameters, 38.6 of 163.0 million, and it helps ([Press and Wolf, 2017](https://aclanthology.org/E17-2025/));
+# large models often have two tables.
+#
+# </details>
+# <details><summary>3. How would you make a classifier of GPT-2?</summary>
+#
+# Read the whole text, take the vector at the **last** position, the only one that has seen all of it, and put a linear
+# layer on it (`GPT2ForSequenceClassification` in `transformers` does that). Then train on, with a small rate. GPT-2's
+# predecessor was built for this ([Radford et al.,
+# 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf), section 3.2):
+# pre-train, then fine-tune, with the language model's loss kept in at half weight. GPT-2's own answer is to ask in
+# words, and train nothing.
+#
+# </details>
+#
+# **Further reading**
+#
+# - **A. Radford et al., ["Language models are unsupervised multitask
+#   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+#   2019**, sections 2.1 to 2.3 for the model, table 3 for what it does without training.
+# - C. Olsson et al., ["In-context learning and induction
+#   heads"](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html), *Transformer
+#   Circuits Thread*, 2022.
+# - O. Press and L. Wolf, ["Using the output embedding to improve language models"](https://aclanthology.org/E17-2025/),
+#   *EACL* 2017.
+# - D. Hendrycks and K. Gimpel, ["Gaussian error linear units"](https://arxiv.org/abs/1606.08415), 2016, section 2.
+# - N. Shazeer, ["Fast transformer decoding: one write-head is all you need"](https://arxiv.org/abs/1911.02150), 2019,
+#   section 2.4.
+# - J. Vig and Y. Belinkov, ["Analyzing the structure of attention in a transformer language
+#   model"](https://aclanthology.org/W19-4808/), *BlackboxNLP* 2019.
+# - G. Xiao et al., ["Efficient streaming language models with attention sinks"](https://arxiv.org/abs/2309.17453),
+#   *ICLR* 2024, section 3.1.
+#
+# You have come from a dot product to GPT-2. Lesson 13, *Before transformers*, will look back, at what attention was
+# invented for.
