@@ -654,7 +654,7 @@ print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, at
 # $d = e$. Your exercise 3 with other sizes is the module.
 #
 # **Shared keys and values.** A model that writes word by word keeps the keys and values of all words so far
-# ([lesson 11](../11_gpt2/11_gpt2.ipynb)), and at great length that memory is what it runs out of. So let heads share
+# ([lesson 12](../12_gpt2/12_gpt2.ipynb)), and at great length that memory is what it runs out of. So let heads share
 # them. In **[multi-query attention](../../site/glossary.md#multi-query-attention)**
 # ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)) each head has queries of its own, and all read the same keys and
 # values, of width d: the scores are (b, h, t, d) @ (b, 1, d, t).

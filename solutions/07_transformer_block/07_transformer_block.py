@@ -821,7 +821,7 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # Remember **12e² a block**: 4e² in the attention, 8e² in the little network, which is not so little after all. Two
 # thirds of a transformer's blocks are feed-forward. Multiply by the depth, and two numbers on its card, width and
 # depth, tell you how large a published model's blocks are. Its tables of tokens and positions come on top;
-# [lesson 11](../11_gpt2/11_gpt2.ipynb) counts them.
+# [lesson 12](../12_gpt2/12_gpt2.ipynb) counts them.
 
 # %% [markdown]
 # ## What you can do now

@@ -1164,4 +1164,4 @@ for sample in run["samples"]:
 #   the length in a beam's score.
 # - [Stahlberg and Byrne, *On NMT search errors and model errors*, 2019](https://arxiv.org/abs/1908.10090).
 #
-# **Next:** [lesson 11, *GPT-2*](../11_gpt2/11_gpt2.ipynb)
+# **Next:** [lesson 11, *Tokens*](../11_tokens/11_tokens.ipynb)
