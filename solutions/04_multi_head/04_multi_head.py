@@ -69,8 +69,8 @@ check = start("04_multi_head")
 torch.manual_seed(390)
 words = "mary gave roses to susan".split()
 x = torch.randn(5, 6, device=device())
-values = SingleHeadAttention(6, 2).to(device()).to_values(x)           # (t, d), one for each word
-weights = torch.tensor([0.4, 0.1, 0.2, 0.1, 0.2], device=device())    # (t,), one for each place
+values = SingleHeadAttention(6, 2).to(device()).to_values(x)    # (t, d), one for each word
+weights = torch.tensor([0.4, 0.1, 0.2, 0.1, 0.2]).to(device())  # (t,), one for each place
 
 _, axes = plt.subplots(1, 2, sharex=True, sharey=True, figsize=(6, 3.4))
 for ax, order in zip(axes, ([0, 1, 2, 3, 4], [4, 1, 2, 3, 0])):
@@ -376,13 +376,14 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 def folded_heads(q, k, v, h):
     """Attention in h heads, with the heads folded into the batch.
 
-    q, k, v: (b, t, e), the projections of all heads. Returns (b, t, e), what the heads found,
-    side by side, for `unify` to mix: components r·d to (r+1)·d − 1 come from head r.
+    q, k, v: (b, t, e), the projections of all heads. Returns (b, t, e), what the heads
+    found, side by side, for `unify` to mix: components r·d to (r+1)·d − 1 are head r's.
     """
     ### BEGIN SOLUTION
     b, t, e = q.shape
     d = e // h
-    q, k, v = (x.reshape(b, t, h, d).transpose(1, 2).reshape(b * h, t, d) for x in (q, k, v))
+    folded = (x.reshape(b, t, h, d).transpose(1, 2) for x in (q, k, v))
+    q, k, v = (x.reshape(b * h, t, d) for x in folded)
     scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d)    # (b·h, t, t)
     weights = torch.softmax(scores, dim=-1)
     y = torch.bmm(weights, v).reshape(b, h, t, d)
@@ -390,7 +391,8 @@ def folded_heads(q, k, v, h):
     ### STUDENT GETS
     # b, t, e = q.shape
     # d = e // h
-    # q, k, v = (x.reshape(b, t, h, d).transpose(1, 2).reshape(b * h, t, d) for x in (q, k, v))
+    # folded = (x.reshape(b, t, h, d).transpose(1, 2) for x in (q, k, v))
+    # q, k, v = (x.reshape(b * h, t, d) for x in folded)
     # scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d)    # (b·h, t, t)
     # weights = torch.softmax(scores, dim=-1)
     # y = torch.bmm(weights, v)
@@ -692,9 +694,10 @@ print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, at
 def count_parameters(e, h, kind):
     """How many numbers are trained, the bias of unify included.
 
-    e: width of the model. h: heads; it divides e. kind: "narrow" (heads of width e/h), "wide"
-    (heads of width e) or "multi-query" (h queries of width d = e/h; one projection to keys of
-    width d and one to values of width d, for all heads; unify as in "narrow"). Returns an integer.
+    e: width of the model. h: heads; it divides e. kind: "narrow" (heads of width e/h),
+    "wide" (heads of width e) or "multi-query" (h queries of width d = e/h; one projection
+    to keys of width d and one to values of width d, for all heads; unify as in "narrow").
+    Returns an integer.
     """
     ### BEGIN SOLUTION
     if kind == "narrow":

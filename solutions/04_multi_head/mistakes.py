@@ -45,7 +45,7 @@ def mistaken(slug, edit, title, says):
     return Mistake(NARROW, slug, edit=edit, title=title, says=says)
 
 
-FOLD = "x.reshape(b, t, h, d).transpose(1, 2).reshape(b * h, t, d)"
+FOLD = "x.reshape(b, t, h, d).transpose(1, 2)"
 
 
 def folded(ending, fold=FOLD, root="math.sqrt(d)", over=-1):
@@ -53,7 +53,8 @@ def folded(ending, fold=FOLD, root="math.sqrt(d)", over=-1):
     return f"""
         b, t, e = q.shape
         d = e // h
-        q, k, v = ({fold} for x in (q, k, v))
+        folded = ({fold} for x in (q, k, v))
+        q, k, v = (x.reshape(b * h, t, d) for x in folded)
         scores = torch.bmm(q, k.transpose(1, 2)) / {root}
         weights = torch.softmax(scores, dim={over})
         y = torch.bmm(weights, v)
@@ -479,12 +480,12 @@ VARIANTS = [
             title="positions and width exchanged",
             says="You exchange the positions with the width of a head, and the heads stay where they were. Which "
                  "axis has to pass which?"),
-    Mistake(FOLDED, "folded-without-transpose", instead=folded("return y.reshape(b, t, e)", "x.reshape(b * h, t, d)"),
+    Mistake(FOLDED, "folded-without-transpose", instead=folded("return y.reshape(b, t, e)", "x"),
             title="fold and unfold agree, on the wrong numbers",
             says="Your fold and your unfold undo each other now, but what goes into the product is wrong: each of its "
                  "b·h *sentences* holds pieces of a few positions with their whole width, and not one head of all of "
                  "them. The fold was right as it came."),
-    Mistake(FOLDED, "fold-broken", instead=folded(UNFOLDED, "x.reshape(b * h, t, d)"),
+    Mistake(FOLDED, "fold-broken", instead=folded(UNFOLDED, "x"),
             title="a fold that scrambles the heads",
             says="Your last lines are fine. The fold was right as it came, and is not any more: reshaped straight to "
                  "(b·h, t, d), each of the b·h rows holds a few positions with their whole width."),

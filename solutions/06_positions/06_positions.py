@@ -746,7 +746,8 @@ lines = {}
 for way, colour in zip(models, plots.COLOURS):
     shares = torch.stack([right(model, 64) for model in models[way]])    # (runs, positions)
     lines[way] = (range(2, 64), shares.mean(dim=0))
-    ax.fill_between(range(2, 64), shares.amin(dim=0), shares.amax(dim=0), color=colour, alpha=0.2, linewidth=0)
+    worst, best = shares.amin(dim=0), shares.amax(dim=0)
+    ax.fill_between(range(2, 64), worst, best, color=colour, alpha=0.2, linewidth=0)
 labels = ("position in the sequence", "share of right answers")
 plots.curves(lines, *labels, landmarks={"chance": 1 / 8}, ax=ax)
 ax.axvline(15.5, color="#555555", linewidth=1, linestyle=(0, (2, 2)))

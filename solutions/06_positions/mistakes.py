@@ -468,8 +468,11 @@ VARIANTS = [
         return torch.linalg.lstsq(encode(p), encode(p + shift)).solution.T.float().to(device)
     """),
     # -------------------------------------------------------------------------------------- relative_bias
-    Mistake(BIAS, "unchanged", edit=("table[distances + t_max - 1]", "table[positions.unsqueeze(1) + positions]"),
-            title="the code as it came",
+    Mistake(BIAS, "unchanged", instead="""
+        places = torch.arange(t, device=table.device)
+        grid = places.reshape(1, -1) + places.reshape(-1, 1)
+        return table[grid]
+    """, title="the code as it came",
             says="Your numbers are those of the code as it came. Look at two pairs of neighbours, (1, 0) and (2, 1): "
                  "their distance is the same, and your matrix gives them different numbers."),
     Mistake(BIAS, "sum-from-the-middle",

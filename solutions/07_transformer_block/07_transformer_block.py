@@ -721,7 +721,9 @@ draw_by_depth(stacks)
 for name, stack in stacks.items():
     differences = by_depth(stack, x)[1]
     one_vector = [depth for depth, difference in enumerate(differences) if difference < 1e-6]
-    told = f"one vector after {one_vector[0]} blocks" if one_vector else "positions differ to the top"
+    told = "positions differ to the top"
+    if one_vector:
+        told = f"one vector after {one_vector[0]} blocks"
     print(f"{name}: {told}; difference {differences[-1]:.1e}")
 
 # %% [markdown]

@@ -221,9 +221,11 @@ VARIANTS = [
             title="divided by e − 1 instead of e",
             says="Your variance is the unbiased one, a sum divided by e − 1: that is what `var` and `std` do by "
                  "default. The norm uses the plain mean of the squares, divided by e."),
-    Mistake(NORM, "unchanged",
-            edit=("torch.sqrt(variance + self.epsilon)", "(x.std(dim=-1, keepdim=True) + self.epsilon)"),
-            title="the code as it came",
+    Mistake(NORM, "unchanged", instead="""
+        mean = x.mean(dim=-1, keepdim=True)
+        std = x.std(dim=-1, keepdim=True)
+        return (x - mean) / (std + self.epsilon) * self.weight + self.bias
+    """, title="the code as it came",
             says="Your numbers are those of the code as it came: two pieces of it are not those of the formula. Work "
                  "out by hand what the norm makes of (0, 2), and what it divides by where the variance is far below "
                  "epsilon."),
