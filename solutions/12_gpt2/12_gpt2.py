@@ -109,7 +109,7 @@ def ids_of(text):
     return torch.tensor([tokenizer.encode(text)], device=device())    # (1, t)
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
-for ax, text in zip(axes, ["for name in", "raise ValueError(f"]):
+for ax, text in zip(axes, ["for name in", "def __init__(self"]):
     chances = pocket(ids_of(text))[0, -1].softmax(dim=-1)    # (n,)
     best = chances.topk(8)
     names = [tokenizer.token(i) for i in best.indices]
@@ -541,7 +541,7 @@ check(for_linear)
 # anew; the command is printed below.) The vectors of your model are read off with **hooks**, functions that PyTorch
 # calls whenever a layer is called.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours lies near one millionth from the embeddings to the logits. With the exact GELU the difference is a hundred or a thousand times as large from the first block on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours lies near one millionth from block 0 to the logits. With the exact GELU the difference is a hundred or a thousand times as large from block 0 on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
 @torch.no_grad()
 def stages(model, ids):
     """Every vector on the way: embeddings, after each block, after the norm, logits."""
