@@ -64,7 +64,7 @@ def disturbed(key: AnswerKey) -> AnswerKey:
             # where a mistake is right, key files hold the reference's own tensors
             own = outcomes({a: o for a, o in mistake.outcomes.items() if o is not exercise.reference[a]})
             mistakes.append(dataclasses.replace(mistake, outcomes={**reference, **own}))
-        return ExerciseKey(reference, tuple(mistakes))
+        return ExerciseKey(reference, tuple(mistakes), released=exercise.released)
 
     return AnswerKey(key.lesson, key.seed, {name: entry(each) for name, each in key.exercises.items()})
 
