@@ -33,7 +33,7 @@ def test_the_time_ends_and_the_shares_rise_from_nothing_to_all(ticking):
     with bench().timed(seconds=20) as clock:
         shares = list(clock)
     assert 3 <= len(shares) <= 20 and shares == sorted(shares) and 0 < shares[0] < 0.2 and 0.7 < shares[-1] < 1
-    assert 0 < clock.seconds <= 20
+    assert 0 < clock.seconds <= 22  # the last step may end after the time does
 
 
 def test_steps_end_a_try_that_has_time_left():

@@ -17,8 +17,12 @@ MASKS, CROSS, BLOCK, MODEL, LOSS, GREEDY, BEAM = (
 VARIANTS = [
     # ----------------------------------------------------------------------------------------- make_masks
     # as a widely watched tutorial has it
-    Mistake(MASKS, "unchanged", edit=("past & target_words", "past.expand(len(target), -1, -1)"),
-            title="the target's mask without padding",
+    Mistake(MASKS, "unchanged", instead="""
+        source_words = (source != pad).unsqueeze(1)
+        past = causal_mask(target.shape[1], target.device)
+        past = past.expand(len(target), -1, -1)
+        return source_words, past, source_words
+    """, title="the target's mask without padding",
             says="Your mask of target on target hides what is to come, and shows the padding. Two conditions have to "
                  "hold at once: not later, and a word."),
     Mistake(MASKS, "target-without-padding-or-batch", edit=("past & target_words", "past"),
