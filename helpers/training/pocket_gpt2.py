@@ -228,7 +228,7 @@ def train(
 ) -> None:
     """Train, from the last checkpoint on where there is one."""
     torch.set_num_threads(1)
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         optimiser = Optimiser(
             model, RATE, steps, WARMUP, DECAY, EMBEDDING_RATE, schedule=up_and_straight_down, at_once=pool.map
         )
