@@ -72,8 +72,7 @@ class Optimiser:
             torch.optim.AdamW(outer, lr=embedding_rate or rate, betas=(0.9, 0.98), weight_decay=0.0),
         ]
         self._schedules = [
-            torch.optim.lr_scheduler.LambdaLR(part, lambda step: schedule(step, steps, warmup))
-            for part in self._parts
+            torch.optim.lr_scheduler.LambdaLR(part, lambda step: schedule(step, steps, warmup)) for part in self._parts
         ]
         self._parameters = list(model.parameters())
 
@@ -125,11 +124,6 @@ def up_and_down(step: int, steps: int, warmup: int) -> float:
     if step < warmup:
         return (step + 1) / warmup
     return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))
-
-
-def up_and_straight_down(step: int, steps: int, warmup: int) -> float:
-    """The share of the full learning rate at a step: up in a line for `warmup` steps, then down in a line to 0."""
-    return min((step + 1) / warmup, 1.0) * max(0.0, 1 - step / steps)
 
 
 def precision() -> contextlib.AbstractContextManager:
