@@ -176,7 +176,7 @@ def test_an_echo_can_be_predicted_where_it_comes_again_and_nowhere_else(seed):
     assert all(any(said[j] == said[i] for j in range(i)) for i in echo)
 
 
-def test_a_batch_belongs_to_its_step_and_echoes_grow_fewer():
+def test_a_batch_belongs_to_its_step():
     train = torch.arange(5000) % 700
     first, again = (pocket_gpt2.windows(train, 2048, 7, 100) for _ in range(2))
     assert all(a.equal(b) for a, b in zip(first, again, strict=True))
@@ -184,16 +184,20 @@ def test_a_batch_belongs_to_its_step_and_echoes_grow_fewer():
     assert inputs.shape == targets.shape == (pocket_gpt2.BATCH, 256)
     shifted = targets[:, :-1] == inputs[:, 1:]
     assert (shifted | (targets[:, :-1] == pocket_gpt2.UNPREDICTABLE)).all() and not shifted.all()
-    shares = [pocket_gpt2.echo_share(step, 100) for step in range(0, 101, 10)]
-    assert shares[0] == pocket_gpt2.ECHOES and shares[-1] == pytest.approx(pocket_gpt2.ECHOES_LATER)
-    assert shares == sorted(shares, reverse=True)
 
 
-def test_the_rate_rises_falls_to_the_knee_and_then_to_nothing():
-    rates = [pocket_gpt2.rate_share(step, 900, 50) for step in range(901)]
-    at, share = round(pocket_gpt2.KNEE[0] * 900), pocket_gpt2.KNEE[1]
-    assert rates[:50] == sorted(rates[:50]) and rates[50:] == sorted(rates[50:], reverse=True)
-    assert rates[at] == pytest.approx(share) and rates[-1] == 0 and max(rates) < 1
+def test_echoes_grow_fewer_and_the_last_steps_have_none():
+    shares = [pocket_gpt2.echo_share(step, 480) for step in range(481)]
+    assert shares[0] == pocket_gpt2.ECHO_LINE[0][1] and shares == sorted(shares, reverse=True)
+    assert shares[359] > 0.08 and set(shares[360:]) == {0.0}
+
+
+def test_the_rate_rises_and_goes_down_along_its_line_twice():
+    rates = [pocket_gpt2.rate_share(step, 4800, 100) for step in range(4801)]
+    assert rates[:100] == sorted(rates[:100]) and rates[100:3600] == sorted(rates[100:3600], reverse=True)
+    assert rates[1600] == pytest.approx(0.795) and rates[3599] < 0.001
+    assert rates[3600] == pytest.approx(0.3) and rates[3600:] == sorted(rates[3600:], reverse=True)
+    assert rates[-1] == 0 and max(rates) < 1
 
 
 ##### How it is trained

@@ -38,12 +38,13 @@ from helpers.training.enwik8 import landmarks
 
 VOCABULARY = 2048
 MODEL = {"t_max": 256, "e": 192, "h": 6, "depth": 4}
-BATCH, STEPS, WARMUP = 16, 3600, 100
-# After this share of the steps the rate has fallen to this share; from there it falls faster. (The recorded run was
-# planned with 7,800 steps and shortened after the first 1,600, when the heads were there: this is the rate it had.)
-KNEE = 4 / 9, 0.795
+BATCH, STEPS, WARMUP = 16, 4800, 100
+# (step, share of the full rate) and (step, share of the windows that hold an echo), with lines between. A model that
+# has just learned from echoes repeats itself when it writes: the last 1,200 steps have none, and a rate that starts
+# anew. (The recorded run was planned longer, and the lines bent after 1,600 steps, when the heads were there.)
+RATE_LINE = ((0, 1.0), (1600, 0.795), (3600, 0.0), (3600, 0.3), (4800, 0.0))
+ECHO_LINE = ((0, 0.5), (3600, 0.0846), (3600, 0.0), (4800, 0.0))
 RATE, EMBEDDING_RATE, DECAY = 1e-2, 5e-3, 0.05
-ECHOES, ECHOES_LATER = 0.5, 0.0846  # share of windows with an echo: at first, and at the end
 POSITIONS = 0.1  # how large the sinusoids are that the table of positions starts as
 UNPREDICTABLE = -100  # no target: the loss passes it over
 LOOKS, KEEP_EVERY = 40, 200
@@ -76,17 +77,22 @@ def as_ids(modules: list[str], tokenizer: Tokenizer) -> torch.Tensor:
     return torch.tensor([*ids, tokenizer.end_of_text])
 
 
+def along(line: tuple[tuple[int, float], ...], step: int, steps: int) -> float:
+    """Where a line through some points, (step of STEPS, value), stands at a step of `steps`: a jump's later value."""
+    at = step * STEPS / steps
+    k = max(k for k, (place, _) in enumerate(line[:-1]) if place <= at)
+    (start, first), (end, last) = line[k : k + 2]
+    return first + (last - first) * (min(at, end) - start) / (end - start)
+
+
 def echo_share(step: int, steps: int) -> float:
-    """The share of windows that hold an echo at a step: from ECHOES down in a line to ECHOES_LATER."""
-    return ECHOES + (ECHOES_LATER - ECHOES) * step / steps
+    """The share of windows that hold an echo at a step."""
+    return along(ECHO_LINE, step, steps)
 
 
 def rate_share(step: int, steps: int, warmup: int) -> float:
-    """The share of the full learning rate at a step: up for `warmup` steps, slowly down to the knee, then down to 0."""
-    at, share = KNEE[0] * steps, KNEE[1]
-    if step < at:
-        return min((step + 1) / warmup, 1.0) * (1 - (1 - share) * step / at)
-    return share * max(0.0, (steps - step) / (steps - at))
+    """The share of the full learning rate at a step: up for `warmup` steps, and down to 0 along RATE_LINE."""
+    return min((step + 1) / warmup, 1.0) * along(RATE_LINE, step, steps)
 
 
 def windows(train: torch.Tensor, n: int, step: int, steps: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -588,11 +594,11 @@ def main() -> None:
         "warmup": WARMUP,
         "decay": DECAY,
         "optimiser": "Muon, AdamW for embeddings, biases and norms",
-        "schedule": f"a line to {KNEE[1]} of the rate after {KNEE[0]:.3f} of the steps, then a line to 0",
+        "schedule": f"lines through {RATE_LINE} (step, share of the rate), {WARMUP} steps of warm-up",
         "positions": f"a learned table, which starts as sinusoids times {POSITIONS}",
         "echoes": (
-            f"a share of the windows has a stretch that comes again (of the text itself, or of random tokens):"
-            f" {ECHOES} at first, {ECHOES_LATER} at the end, in a line"
+            "some windows have a stretch that comes again (of the text itself, or of random tokens); lines through"
+            f" {ECHO_LINE} (step, share of the windows)"
         ),
         "threads": "two, each with half of a batch",
     }
