@@ -50,14 +50,14 @@ UNPREDICTABLE = -100  # no target: the loss passes it over
 LOOKS, KEEP_EVERY = 40, 200
 TEMPERATURE, TOP_P, SAMPLES = 0.7, 0.95, 200
 PROMPTS = [
-    "def",
-    "class",
-    "import",
-    "def __init__(self,",
-    "    for",
-    "if __name__ ==",
-    '"""',
-    "    try:\n",
+    "\n\n\ndef",
+    "\n\n\nclass",
+    "\n\n\ndef is_",
+    "\n    def __init__(self,",
+    "\n        for",
+    "\nimport",
+    "\n        try:\n",
+    "\n\nif __name__ ==",
 ]
 
 ##### What is learned from
@@ -375,14 +375,15 @@ def functions_of(texts: list[str], tokenizer: Tokenizer, count: int, length: int
 
 def grammar(model: gpt2.GPT2, tokenizer: Tokenizer, pairs: Pairs, held_texts: list[str], count: int) -> dict:
     """The share of functions that are Python: the model's, the table of pairs', and those of held-out modules."""
-    prompt, length = torch.tensor([tokenizer.encode("def")] * count), 240
+    prompt, length = torch.tensor([tokenizer.encode("\n\n\ndef")] * count), 240
     generator = torch.Generator().manual_seed(0)
     drawn = {
         "model": gpt2.generate_cached(model, prompt, length, TEMPERATURE, top_p=TOP_P, generator=generator),
         "pairs": pairs.generate(prompt, length, generator),
     }
     texts = {
-        who: [tokenizer.decode(torch.cat(row)) for row in zip(prompt, ids, strict=True)] for who, ids in drawn.items()
+        who: [tokenizer.decode(torch.cat(row)).lstrip("\n") for row in zip(prompt, ids, strict=True)]
+        for who, ids in drawn.items()
     }
     texts["held_out"] = functions_of(held_texts, tokenizer, count, length)
     return {
