@@ -56,7 +56,7 @@ PROMPTS = [
     "\n    def __init__(self,",
     "\n        for",
     "\nimport",
-    "\n        try:\n",
+    "\n        try:",
     "\n\nif __name__ ==",
 ]
 
