@@ -186,17 +186,16 @@ def test_a_batch_belongs_to_its_step():
     assert (shifted | (targets[:, :-1] == pocket_gpt2.UNPREDICTABLE)).all() and not shifted.all()
 
 
-def test_echoes_grow_fewer_and_the_last_steps_have_none():
-    shares = [pocket_gpt2.echo_share(step, 480) for step in range(481)]
-    assert shares[0] == pocket_gpt2.ECHO_LINE[0][1] and shares == sorted(shares, reverse=True)
-    assert shares[359] > 0.08 and set(shares[360:]) == {0.0}
+def test_echoes_grow_fewer():
+    shares = [pocket_gpt2.echo_share(step, 360) for step in range(361)]
+    assert shares == sorted(shares, reverse=True)
+    assert (shares[0], shares[-1]) == (pocket_gpt2.ECHO_LINE[0][1], pytest.approx(pocket_gpt2.ECHO_LINE[-1][1]))
 
 
-def test_the_rate_rises_and_goes_down_along_its_line_twice():
-    rates = [pocket_gpt2.rate_share(step, 4800, 100) for step in range(4801)]
-    assert rates[:100] == sorted(rates[:100]) and rates[100:3600] == sorted(rates[100:3600], reverse=True)
-    assert rates[1600] == pytest.approx(0.795) and rates[3599] < 0.001
-    assert rates[3600] == pytest.approx(0.3) and rates[3600:] == sorted(rates[3600:], reverse=True)
+def test_the_rate_rises_and_then_goes_down_along_its_line():
+    rates = [pocket_gpt2.rate_share(step, 3600, 100) for step in range(3601)]
+    assert rates[:100] == sorted(rates[:100]) and rates[100:] == sorted(rates[100:], reverse=True)
+    assert rates[1600] == pytest.approx(0.795) and rates[2600] == pytest.approx(0.795 / 2)
     assert rates[-1] == 0 and max(rates) < 1
 
 
@@ -322,6 +321,7 @@ def test_the_command_trains_and_writes_what_it_says(tmp_path, monkeypatch):
     monkeypatch.setattr(pocket_gpt2, "stdlib_sources", lambda: {name: stdlib_sources()[name] for name in few})
     monkeypatch.setattr(pocket_gpt2, "SAMPLES", 4)
     monkeypatch.setattr(pocket_gpt2, "VOCABULARY", 300)
+    monkeypatch.setattr(pocket_gpt2, "MODEL", {"t_max": 256, "e": 16, "h": 2, "depth": 2})
     monkeypatch.setattr("sys.argv", ["pocket_gpt2", "--steps", "3", "--to", str(tmp_path)])
     pocket_gpt2.main()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pocket_gpt2", "pocket_gpt2.json"]
@@ -329,7 +329,7 @@ def test_the_command_trains_and_writes_what_it_says(tmp_path, monkeypatch):
     assert len(tokenizer) == model.config.n == 300
     written = json.loads((tmp_path / "pocket_gpt2.json").read_text(encoding="utf-8"))
     kept = recorded("pocket_gpt2")
-    assert written.keys() == kept.keys() and written["result"].keys() == kept["result"].keys()
+    assert written.keys() == kept.keys() and written["result"].keys() == kept["result"].keys() - {"note"}
     assert written["data"]["held_out_modules"] == 3 and written["curve"][-1]["step"] == 3
 
 
@@ -337,7 +337,7 @@ def test_it_can_be_tried_and_nothing_is_written(tmp_path, monkeypatch):
     few = ("abc.py", "copy.py")
     monkeypatch.setattr(pocket_gpt2, "stdlib_sources", lambda: {name: stdlib_sources()[name] for name in few})
     monkeypatch.setattr(pocket_gpt2, "VOCABULARY", 280)
-    monkeypatch.setattr(pocket_gpt2, "MODEL", {"t_max": 32, "e": 16, "h": 2, "depth": 2})
+    monkeypatch.setattr(pocket_gpt2, "MODEL", {"t_max": 256, "e": 16, "h": 2, "depth": 2})
     monkeypatch.setattr("sys.argv", ["pocket_gpt2", "--try", "--to", str(tmp_path)])
     pocket_gpt2.main()
     assert not list(tmp_path.iterdir())

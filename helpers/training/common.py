@@ -28,6 +28,7 @@ def arguments() -> argparse.Namespace:
         "--steps", type=int, default=0, help="how many steps to train (default: as in the recorded run)"
     )
     parser.add_argument("--try", dest="attempt", action="store_true", help="thirty steps, and no record: does it work?")
+    parser.add_argument("--note", default="", help="words about the circumstances of the run, for its record")
     parser.add_argument("--to", type=Path, default=FOLDER, help="where to write the record")
     chosen = parser.parse_args()
     chosen.steps = 30 if chosen.attempt else chosen.steps
@@ -217,7 +218,8 @@ def machine() -> str:
     """What computed, in a few words: no name that belongs to one machine alone."""
     if device().type == "cuda":
         return torch.cuda.get_device_name()
-    return f"{_processor()}, {cores()} cores, PyTorch {torch.__version__.split('+')[0]}"
+    count = cores()
+    return f"{_processor()}, {count} core{'s' if count > 1 else ''}, PyTorch {torch.__version__.split('+')[0]}"
 
 
 def cores() -> int:

@@ -38,12 +38,11 @@ from helpers.training.enwik8 import landmarks
 
 VOCABULARY = 2048
 MODEL = {"t_max": 256, "e": 192, "h": 6, "depth": 4}
-BATCH, STEPS, WARMUP = 16, 4800, 100
-# (step, share of the full rate) and (step, share of the windows that hold an echo), with lines between. A model that
-# has just learned from echoes repeats itself when it writes: the last 1,200 steps have none, and a rate that starts
-# anew. (The recorded run was planned longer, and the lines bent after 1,600 steps, when the heads were there.)
-RATE_LINE = ((0, 1.0), (1600, 0.795), (3600, 0.0), (3600, 0.3), (4800, 0.0))
-ECHO_LINE = ((0, 0.5), (3600, 0.0846), (3600, 0.0), (4800, 0.0))
+BATCH, STEPS, WARMUP = 16, 3600, 100
+# (step, share of the full rate) and (step, share of the windows that hold an echo), with lines between. (The recorded
+# run was planned longer, and its rate's line bent after 1,600 steps, when the heads were there.)
+RATE_LINE = ((0, 1.0), (1600, 0.795), (3600, 0.0))
+ECHO_LINE = ((0, 0.5), (3600, 0.0846))
 RATE, EMBEDDING_RATE, DECAY = 1e-2, 5e-3, 0.05
 POSITIONS = 0.1  # how large the sinusoids are that the table of positions starts as
 UNPREDICTABLE = -100  # no target: the loss passes it over
@@ -78,7 +77,7 @@ def as_ids(modules: list[str], tokenizer: Tokenizer) -> torch.Tensor:
 
 
 def along(line: tuple[tuple[int, float], ...], step: int, steps: int) -> float:
-    """Where a line through some points, (step of STEPS, value), stands at a step of `steps`: a jump's later value."""
+    """Where a line through some points, (step of STEPS, value), stands at a step of `steps`."""
     at = step * STEPS / steps
     k = max(k for k, (place, _) in enumerate(line[:-1]) if place <= at)
     (start, first), (end, last) = line[k : k + 2]
@@ -633,7 +632,8 @@ def main() -> None:
         return
     folder = POCKET if chosen.to == FOLDER else chosen.to / "pocket_gpt2"
     write(model, tokenizer, folder)
-    result = figures(model, tokenizer, train_ids, held_ids, (train_texts, held_texts), SAMPLES)
+    note = {"note": chosen.note} if chosen.note else {}
+    result = note | figures(model, tokenizer, train_ids, held_ids, (train_texts, held_texts), SAMPLES)
     print(json.dumps(result, indent=1))
     record.write(chosen.to, result, samples_of(model, tokenizer))
     checkpoint.path.unlink(missing_ok=True)
