@@ -927,3 +927,63 @@ def test_the_published_sizes_are_the_same_in_both_places():
 
     configs = {name: Config.published(name) for name in GPT2_SIZES}
     assert {name: (config.e, config.h, config.depth) for name, config in configs.items()} == GPT2_SIZES
+
+
+# ------------------------------------------------------------------------------------ heads
+
+
+def random_weights(*shape: int) -> torch.Tensor:
+    t = shape[-1]
+    future = torch.ones(t, t).triu(1).bool()
+    return (
+        torch.randn(*shape, t, generator=torch.Generator().manual_seed(t)).masked_fill(future, -torch.inf).softmax(-1)
+    )
+
+
+@pytest.mark.parametrize("t, period", [(2, 1), (7, 1), (7, 3), (7, 6), (12, 6)])
+def test_the_induction_score_is_the_mean_weight_on_what_followed_the_same_token(t, period):
+    weights = random_weights(2, 3, t)
+    expected = torch.zeros(2, 3)
+    for i in range(period, t):
+        for j in range(t):
+            if j == i - period + 1:
+                expected += weights[..., i, j] / (t - period)
+    torch.testing.assert_close(gpt2.induction_score(weights, period), expected)
+
+
+@pytest.mark.parametrize("period", [0, -1, 7, 8])
+def test_without_a_repetition_there_is_no_induction_score(period):
+    with pytest.raises(ValueError, match=f"after 1 to 6, and period is {period}"):
+        gpt2.induction_score(random_weights(7), period)
+
+
+def test_the_scores_of_previous_and_first_token_and_of_even_weights():
+    weights = random_weights(4, 6)
+    torch.testing.assert_close(gpt2.previous_score(weights), sum(weights[:, i, i - 1] for i in range(1, 6)) / 5)
+    torch.testing.assert_close(gpt2.first_score(weights), sum(weights[:, i, 0] for i in range(2, 6)) / 4)
+    assert gpt2.even_weights(3).tolist() == [[1, 0, 0], [0.5, 0.5, 0], pytest.approx([1 / 3] * 3)]
+
+
+def test_a_head_that_is_switched_off_adds_nothing_and_comes_back():
+    torch.manual_seed(0)
+    model, ids = GPT2(SMALL).eval(), torch.randint(97, (2, 9))
+    d = SMALL.e // SMALL.h
+    by_hand = GPT2(SMALL).eval()
+    by_hand.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        for block, head in ((0, 2), (1, 0)):
+            by_hand.blocks[block].attention.unify.weight[head * d : (head + 1) * d] = 0
+        whole = model(ids)
+        with gpt2.switched_off(model, (0, 2), (1, 0)) as changed:
+            torch.testing.assert_close(changed(ids), by_hand(ids))
+        assert not torch.allclose(whole, by_hand(ids), atol=1e-4) and model(ids).equal(whole)
+        with pytest.raises(KeyError), gpt2.switched_off(model, (0, 1)):
+            raise KeyError
+        with gpt2.switched_off(model):
+            assert model(ids).equal(whole)
+
+
+@pytest.mark.parametrize("head", [(2, 0), (0, 3), (-1, 0)])
+def test_only_a_head_that_is_there_can_be_switched_off(head):
+    with pytest.raises(IndexError, match="blocks are 0 to 1, heads 0 to 2"), gpt2.switched_off(GPT2(SMALL), head):
+        pass

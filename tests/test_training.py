@@ -1,13 +1,14 @@
 """The loop that all long trainings go through, tried with a model of one number."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch import nn
 
 from helpers.training import loop
-from helpers.training.common import Record, next_token_loss
+from helpers.training.common import Optimiser, Record, next_token_loss
 
 
 class Number(nn.Module):
@@ -112,3 +113,30 @@ def test_the_loss_of_the_next_token_is_the_mean_surprise_at_it():
     inputs, targets = torch.tensor([[0, 1], [2, 3]]), torch.tensor([[1, 2], [3, 4]])
     surprises = [-model(i).log_softmax(-1)[j].item() for i, j in zip(inputs.flatten(), targets.flatten(), strict=True)]
     assert next_token_loss(model, inputs, targets).item() == pytest.approx(sum(surprises) / 4, rel=1e-2)
+
+
+def test_a_record_that_is_taken_up_again_goes_on_with_its_curve_and_its_clock(capsys):
+    record = Record("any", {}, {})
+    record.resume([{"step": 3, "seconds": 90.0}], 100.0, 50.0)
+    seconds, processor = record.clock()
+    assert 100 <= seconds < 101 and 50 <= processor < 51
+    record.look(step=4)
+    assert [point["step"] for point in record.curve] == [3, 4] and record.curve[-1]["seconds"] >= 100
+
+
+def test_parts_of_an_optimiser_that_step_at_the_same_time_do_what_they_do_one_by_one():
+    def trained(**how):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 5), nn.Tanh(), nn.Linear(5, 4))
+        optimiser = Optimiser(model, 0.01, 5, 2, **how)
+        for _ in range(5):
+            model(torch.ones(3, 6)).pow(2).sum().backward()
+            optimiser.step()
+        return list(model.parameters())
+
+    alone = trained()
+    with ThreadPoolExecutor(2) as pool:
+        together = trained(at_once=pool.map)
+    assert all(torch.equal(one, other) for one, other in zip(alone, together, strict=True))
+    flat = trained(schedule=lambda step, steps, warmup: 0.0)
+    assert not torch.equal(flat[0], alone[0])

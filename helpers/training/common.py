@@ -9,7 +9,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import torch
@@ -28,6 +28,7 @@ def arguments() -> argparse.Namespace:
         "--steps", type=int, default=0, help="how many steps to train (default: as in the recorded run)"
     )
     parser.add_argument("--try", dest="attempt", action="store_true", help="thirty steps, and no record: does it work?")
+    parser.add_argument("--note", default="", help="words about the circumstances of the run, for its record")
     parser.add_argument("--to", type=Path, default=FOLDER, help="where to write the record")
     chosen = parser.parse_args()
     chosen.steps = 30 if chosen.attempt else chosen.steps
@@ -41,6 +42,9 @@ class Optimiser:
     same strength. It needs fewer steps than AdamW on models as small as these; its updates are scaled to the size of
     AdamW's (J. Liu et al., "Muon is scalable for LLM training", 2025, section 2.2), so that one learning rate serves
     for both. Norms, biases and embeddings are not decayed.
+
+    schedule: the share of the rate at (step, steps, warmup). at_once: a map, such as a pool of threads has one, that
+    steps several parts at the same time; the matrices are then divided between two of them.
     """
 
     def __init__(
@@ -51,29 +55,45 @@ class Optimiser:
         warmup: int,
         decay: float = 0.1,
         embedding_rate: float | None = None,
+        schedule: Callable[[int, int, int], float] | None = None,
+        at_once: Callable[..., Iterable] | None = None,
     ):
         tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
         own = {id(p): (name, p) for name, p in model.named_parameters()}
         inner = [p for name, p in own.values() if p.dim() == 2 and id(p) not in tables and not name.startswith("to_")]
         chosen = {id(p) for p in inner}
         outer = [p for _, p in own.values() if id(p) not in chosen]
+        self._at_once, schedule = at_once, schedule or up_and_down
+        shares = [inner[::2], inner[1::2]] if at_once else [inner]
         self._parts = [
-            torch.optim.Muon(inner, lr=rate, weight_decay=decay, momentum=0.95, adjust_lr_fn="match_rms_adamw"),
+            *(
+                torch.optim.Muon(share, lr=rate, weight_decay=decay, momentum=0.95, adjust_lr_fn="match_rms_adamw")
+                for share in shares
+            ),
             torch.optim.AdamW(outer, lr=embedding_rate or rate, betas=(0.9, 0.98), weight_decay=0.0),
         ]
         self._schedules = [
-            torch.optim.lr_scheduler.LambdaLR(part, lambda step: up_and_down(step, steps, warmup))
-            for part in self._parts
+            torch.optim.lr_scheduler.LambdaLR(part, lambda step: schedule(step, steps, warmup)) for part in self._parts
         ]
         self._parameters = list(model.parameters())
 
     def step(self) -> None:
         """One step down the gradients, which are cut at a norm of 1, and cleared afterwards."""
         nn.utils.clip_grad_norm_(self._parameters, 1.0)
+        list((self._at_once or map)(lambda part: part.step(), self._parts))
         for part, schedule in zip(self._parts, self._schedules, strict=True):
-            part.step()
             schedule.step()
             part.zero_grad(set_to_none=True)
+
+    def state_dict(self) -> dict:
+        """All that a continued training needs."""
+        return {"parts": [p.state_dict() for p in self._parts], "schedules": [s.state_dict() for s in self._schedules]}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Go on from where `state_dict` was taken."""
+        for mine, kept in ((self._parts, state["parts"]), (self._schedules, state["schedules"])):
+            for part, its in zip(mine, kept, strict=True):
+                part.load_state_dict(its)
 
 
 def next_token_loss(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -150,6 +170,12 @@ class Record:
         """(seconds, processor seconds of all cores together) so far, without what `aside` took."""
         return time.perf_counter() - self._start - self._apart[0], time.process_time() - self._used - self._apart[1]
 
+    def resume(self, curve: list[dict], seconds: float, processor: float) -> None:
+        """Go on with the record of a training that was stopped: its curve and clock as they were."""
+        self.curve = list(curve)
+        now = self.clock()
+        self._apart = self._apart[0] + now[0] - seconds, self._apart[1] + now[1] - processor
+
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
         """What happens in here is not training: looks at the held-out part."""
@@ -192,7 +218,8 @@ def machine() -> str:
     """What computed, in a few words: no name that belongs to one machine alone."""
     if device().type == "cuda":
         return torch.cuda.get_device_name()
-    return f"{_processor()}, {cores()} cores, PyTorch {torch.__version__.split('+')[0]}"
+    count = cores()
+    return f"{_processor()}, {count} core{'s' if count > 1 else ''}, PyTorch {torch.__version__.split('+')[0]}"
 
 
 def cores() -> int:

@@ -14,7 +14,7 @@ from helpers.course import written_whole
 from helpers.data.datasets import gpt2_files
 from helpers.data.reference import FILE, checksum
 
-TEXT = "If the condition is false, the loop ends and the value of the name is None."
+TEXT = "def read(self, name=None):\n    if name is None:\n        raise ValueError(name)\n"
 
 
 def stages_of_transformers(folder: Path, ids: torch.Tensor) -> list[torch.Tensor]:
