@@ -521,7 +521,8 @@ VARIANTS = [
     Mistake(HURRIED, "outputs-alone", edit=("return weights @ x, weights", "return weights @ x"),
             title="the weights no longer returned",
             says="You return the outputs alone. Two things are asked for: the outputs and the weights."),
-    Mistake(HURRIED, "exchanged", edit=("weights @ x, weights", "weights, weights @ x"), title="returned in the other order",
+    Mistake(HURRIED, "exchanged", edit=("weights @ x, weights", "weights, weights @ x"), title="returned in the other "
+                                                                                               "order",
             says="You return the weights first. The outputs come first, then the weights."),
     Mistake(HURRIED, "detached", edit=("weights @ x, weights", "(weights @ x).detach(), weights.detach()"),
             title="cut off from the graph",

@@ -530,7 +530,8 @@ VARIANTS = [
     # what the constructor does to the weights is overwritten by loading: the same numbers as without
     Alias(PORTED, "fresh-weights-divided", of="unchanged", edit=(
         (" / math.sqrt(q.shape[-1])", ""),
-        ("    def weights", "        with torch.no_grad():\n            self.to_queries.weight /= d**0.5\n\n    def weights"),
+        ("    def weights", "        with torch.no_grad():\n            self.to_queries.weight /= d**0.5\n\n    def "
+                            "weights"),
     )),
     Mistake(PORTED, "root-of-e", edit=("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])"), title="the root of e",
             says="You divide by √e, the width of x. A score is a sum over the d components of a query and a key, and "

@@ -450,7 +450,7 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 
 # %% tags=["show"]
 def train_step(model, batch, optimiser):
-    """One step of gradient descent on a batch (ids, mask, labels). Returns the loss before it."""
+    """One step of descent on a batch (ids, mask, labels). Returns the loss before it."""
     ids, mask, labels = batch
     model.train()
     optimiser.zero_grad()
@@ -562,8 +562,8 @@ check.prediction("softmax_twice", softmax_twice)
 def train_epoch(model, learn, test, optimiser):
     """One epoch of training on `learn`, and two numbers on `test`.
 
-    learn, test: lists of batches (ids (b, t), mask (b, t), labels (b,)), b not always the same.
-    Returns the share of the test texts that are right, and their mean cross-entropy: numbers.
+    learn, test: lists of batches (ids (b, t), mask (b, t), labels (b,)); b may differ.
+    Returns the share of the test texts that are right and their mean cross-entropy, numbers.
     """
     ### BEGIN SOLUTION
     model.train()

@@ -610,30 +610,38 @@ VARIANTS = [
                    "self.to_classes = nn.Linear(e, c)\n        self.spare = lambda: nn.TransformerEncoder")),
     # ---------------------------------------------------------------------------------------- train_epoch
     Mistake(EPOCH, "unchanged",
-            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', ""), ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"),
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n',
+                   ""),
+                  ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"),
                   ("nats / total", "loss.item()")),
             title="the loss of the last training batch",
-            says="Your second number says nothing of the test data: it is the loss of the last batch that was trained on. "
+            says="Your second number says nothing of the test data: it is the loss of the last batch that was trained "
+                 "on. "
                  "The loop over the test batches has to compute a loss of its own."),
     Mistake(EPOCH, "last-test-batch",
-            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', "            loss = F.cross_entropy(logits, labels)\n"),
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n',
+                   "            loss = F.cross_entropy(logits, labels)\n"),
                   ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"), ("nats / total", "loss.item()")),
             title="the loss of the last test batch",
             says="Your second number is the loss of the last test batch alone. All of them have to enter it."),
     Mistake(EPOCH, "mean-of-means",
             edit=((', reduction="sum").item()', ').item()'), ("nats / total", "nats / len(test)")),
             title="the mean of the batches' means",
-            says="You average the batches' averages. Where the last batch is shorter, each of its texts weighs more than "
+            says="You average the batches' averages. Where the last batch is shorter, each of its texts weighs more "
+                 "than "
                  "those of the others: a mean over the texts is a sum over all of them, divided once."),
     Mistake(EPOCH, "means-by-texts", edit=(', reduction="sum").item()', ').item()'),
             title="means of batches, divided by the texts",
             says="Each batch's loss is a mean already, and you divide by the number of texts once more."),
     Mistake(EPOCH, "total", edit=("nats / total", "nats"), title="the sum over the texts",
             says="You add the losses up and do not divide: the number grows with the test data. A mean is asked for."),
-    Mistake(EPOCH, "by-batches", edit=("nats / total", "nats / len(test)"), title="a sum divided by the number of batches",
+    Mistake(EPOCH, "by-batches", edit=("nats / total", "nats / len(test)"),
+            title="a sum divided by the number of batches",
             says="You add up the losses of all texts and divide by the number of *batches*."),
     Mistake(EPOCH, "training-mean",
-            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', ""), ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"),
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n',
+                   ""),
+                  ("right, total, nats = 0, 0, 0.0", "right, total = 0, 0"),
                   ("    for ids, mask, labels in learn:\n", "    losses = []\n    for ids, mask, labels in learn:\n"),
                   ("        optimiser.step()\n", "        optimiser.step()\n        losses.append(loss.item())\n"),
                   ("nats / total", "sum(losses) / len(losses)")),
@@ -641,14 +649,17 @@ VARIANTS = [
             says="Your second number is the mean over the batches that were *trained on*. It is asked for the test "
                  "batches."),
     Mistake(EPOCH, "in-training-mode", edit=("    model.eval()\n", ""), title="measured in training mode",
-            says="The model is asked in training mode: dropout would be on, and two calls would differ. Both numbers are "
+            says="The model is asked in training mode: dropout would be on, and two calls would differ. Both numbers "
+                 "are "
                  "to be measured in evaluation mode."),
     Mistake(EPOCH, "trained-on-the-test",
-            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n', "            loss = F.cross_entropy(logits, labels)\n            nats += loss.item() * "
+            edit=(('            nats += F.cross_entropy(logits, labels, reduction="sum").item()\n',
+                   "            loss = F.cross_entropy(logits, labels)\n            nats += loss.item() * "
                    "len(labels)\n            optimiser.zero_grad()\n            loss.backward()\n            "
                    "optimiser.step()\n"), ("with torch.no_grad():", "with torch.enable_grad():")),
             title="trained on the test batches as well",
-            says="Your loop over the test batches takes steps too: the model learns from the texts by which it is judged. "
+            says="Your loop over the test batches takes steps too: the model learns from the texts by which it is "
+                 "judged. "
                  "Measure there, and change nothing."),
     Mistake(EPOCH, "probability",
             edit=('F.cross_entropy(logits, labels, reduction="sum").item()',

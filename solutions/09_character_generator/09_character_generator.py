@@ -188,7 +188,8 @@ class NoOpinion(nn.Module):
         return torch.zeros(*ids.shape, 256, device=ids.device)
 
 loss = F.cross_entropy(NoOpinion()(inputs).flatten(0, 1), targets.flatten())
-print(f"a model without an opinion: {loss:.3f} nats, {bits_per_byte(loss):.3f} bits per byte")
+print(f"a model without an opinion: {loss:.3f} nats, "
+      f"{bits_per_byte(loss):.3f} bits per byte")
 
 # %% [markdown]
 # ## Landmarks
@@ -315,15 +316,18 @@ def leak_map(model, ids):
     return torch.stack(slopes).abs().amax(dim=(1, 3)).view(*logits.shape[1:], -1).amax(dim=1)
 
 torch.manual_seed(0)
-fresh, ids = CharTransformer(16, 12, 3, 2, t_max=8).to(device()), torch.arange(8, device=device())[None]
+fresh = CharTransformer(16, 12, 3, 2, t_max=8).to(device())
+places = torch.arange(8, device=device())
+ids = places[None]    # (1, 8)
 leak = leak_map(fresh, ids)
 plots.heat(leak, blank_zeros=True, row_label="output i", column_label="input j", bar=True,
            ax=plt.subplots(figsize=(4.2, 3.6), layout="compressed")[1])
 plt.show()
 with torch.no_grad():
-    before = [(fresh(ids)[:, :j], fresh(ids + 8 * (torch.arange(8, device=device()) == j))[:, :j]) for j in range(8)]
+    before = [(fresh(ids)[:, :j], fresh(ids + 8 * (places == j))[:, :j]) for j in range(8)]
 print("largest slope above the diagonal:", leak.triu(1).max().item())
-print("outputs that a later byte changes:", sum((a != b).any(-1).sum().item() for a, b in before))
+changed = sum((a != b).any(-1).sum().item() for a, b in before)
+print("outputs that a later byte changes:", changed)
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -395,7 +399,8 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 # %% tags=["show"]
 try:
     for step in progress(range(len(losses), steps), "training"):
-        losses.append(train_step(model, optimiser, rate(step), sample_batch(train, 16, t, chance)))
+        batch = sample_batch(train, 16, t, chance)
+        losses.append(train_step(model, optimiser, rate(step), batch))
         if step % 100 == 99:
             looks.append((step + 1, window_bits(model, held_out, t, t).mean().item()))
 except KeyboardInterrupt:
@@ -958,13 +963,14 @@ def trained_at(e, seed, steps=2 if in_exam() else 300):
     inside = sum(p.numel() for p in small.transformer.parameters())
     return inside, window_bits(small, held_out, 32, 32).mean().item()
 
-runs = [trained_at(e, seed) for e, seed in progress([(e, k) for e in (8, 16, 32) for k in (0, 1)], "training")]
+settings = [(e, seed) for e in (8, 16, 32) for seed in (0, 1)]
+runs = [trained_at(e, seed) for e, seed in progress(settings, "training")]
 for P, bits in runs:
     print(f"P = {P:>6,}: {bits:.3f} bits per byte")
 
 # %% tags=["show"]
 def power_law(runs):
-    """The straight line through (log P, log bits): bits as a function of P, and its slope."""
+    """The line through (log P, log bits): bits as a function of P, and its slope."""
     x, y = torch.tensor(runs, dtype=torch.float64).log().T
     slope = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
 
@@ -1000,10 +1006,12 @@ fourth_size = "B"
 fourth = [trained_at(64, seed) for seed in progress((0, 1), "training")]
 sizes = sorted({P for P, _ in runs + fourth})
 ax = plt.subplots(figsize=(6, 3.4))[1]
-ax.plot(sizes, [law(P) for P in sizes], color="#555555", linestyle=(0, (4, 2)), label="line through three sizes")
+ax.plot(sizes, [law(P) for P in sizes], color="#555555", linestyle=(0, (4, 2)),
+        label="line through three sizes")
 ax.plot(*zip(*runs), "o", color=plots.COLOURS[0], label="two runs of each size")
 ax.plot(*zip(*fourth), "s", color=plots.COLOURS[1], label="the fourth size")
-ax.set(xscale="log", yscale="log", xlabel="parameters in the blocks", ylabel="bits per byte, held out")
+ax.set(xscale="log", yscale="log", xlabel="parameters in the blocks",
+       ylabel="bits per byte, held out")
 ax.set_yticks([3.4, 3.6, 3.8, 4.0, 4.2], labels=["3.4", "3.6", "3.8", "4.0", "4.2"])
 ax.minorticks_off()
 ax.legend()
@@ -1042,7 +1050,7 @@ check.prediction("fourth_size", fourth_size)
 # %% tags=["show"]
 own = looks[-1][1] if looks else 8.0
 bench = Experiment("09_character_generator", "bits per byte", beat=own,
-                   landmarks={"order 1": landmarks["order 1"], "gzip -9": landmarks["gzip -9"]})
+                   landmarks={name: landmarks[name] for name in ("order 1", "gzip -9")})
 
 def attempt(note, seconds=60, steps=None):
     torch.manual_seed(0)

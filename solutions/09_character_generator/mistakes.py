@@ -773,28 +773,35 @@ VARIANTS = [
     """),
     # ----------------------------------------------------------------------------------- bits_of_windows
     Mistake(WINDOWS, "unchanged",
-            edit=(("    bits, count = 0.0, 0\n", "    bits = 0.0\n"), ("        count += t\n", ""), ("bits / count", "bits")),
+            edit=(("    bits, count = 0.0, 0\n", "    bits = 0.0\n"),
+                  ("        count += t\n", ""),
+                  ("bits / count", "bits")),
             title="the bits of all bytes together",
-            says="The number grows with the text: a text of twice the length gets about twice as many bits. That is the "
+            says="The number grows with the text: a text of twice the length gets about twice as many bits. That is "
+                 "the "
                  "size of the compressed text, not what *one* byte costs."),
     Mistake(WINDOWS, "by-windows", edit=("count += t", "count += 1"), title="bits per window",
-            says="You divide by the number of windows. A window predicts t bytes, so this is t times what a byte costs: "
+            says="You divide by the number of windows. A window predicts t bytes, so this is t times what a byte "
+                 "costs: "
                  "of a model without an opinion it says 8·t."),
     Mistake(WINDOWS, "by-length", edit=("bits / count", "bits / len(data)"), title="divided by the length of the text",
             says="You divide by the length of the text. Not every byte of it was predicted: the first one has nothing "
                  "before it, and bytes at the end may fill no window. Count what was added up."),
     Mistake(WINDOWS, "by-length-less-one", edit=("bits / count", "bits / (len(data) - 1)"),
             title="divided by the bytes after the first",
-            says="That is right where the windows fill the text. Where bytes at the end fill no window, they were never "
+            says="That is right where the windows fill the text. Where bytes at the end fill no window, they were "
+                 "never "
                  "predicted, and you count them all the same."),
     Mistake(WINDOWS, "by-bytes-of-windows", edit=("count += t", "count += len(window)"),
             title="the first byte of each window counted too",
-            says="A window holds t + 1 bytes and predicts t of them: its first byte is only read. You count all t + 1."),
+            says="A window holds t + 1 bytes and predicts t of them: its first byte is only read. You count all t + "
+                 "1."),
     Mistake(WINDOWS, "by-t", edit=("bits / count", "bits / t"), title="the windows' means, added up",
             says="Your number still grows with the number of windows: it is as if each window's mean were added to the "
                  "others. All predictions of *all* windows are to be divided by how many they are."),
     Mistake(WINDOWS, "mean-twice", edit=(', reduction="sum"', ""), title="a mean divided once more",
-            says="The loss of a window is now a mean over its t predictions, and you divide by the number of predictions "
+            says="The loss of a window is now a mean over its t predictions, and you divide by the number of "
+                 "predictions "
                  "as well. Either add up sums and divide once, or take the mean of the windows' means."),
     Alias(WINDOWS, "mean-added-up", of="by-t", edit=((', reduction="sum"', ""), ("bits / count", "bits"))),
     Mistake(WINDOWS, "last-window", edit=(("bits += nats", "bits = nats"), ("count += t", "count = t")),
@@ -803,9 +810,11 @@ VARIANTS = [
     Mistake(WINDOWS, "nats", edit=("nats.item() / math.log(2)", "nats.item()"), title="nats per byte",
             says="You return nats. The uniform model has 5.545 of them for each byte, and 8 bits."),
     Mistake(WINDOWS, "overlapping", edit=("unfold(0, t + 1, t)", "unfold(0, t + 1, 1)"), title="windows that overlap",
-            says="Your windows begin one byte apart, so most bytes are predicted t times. Here they do not overlap; the "
+            says="Your windows begin one byte apart, so most bytes are predicted t times. Here they do not overlap; "
+                 "the "
                  "fair measurement is the next exercise."),
-    Mistake(WINDOWS, "gap", edit=("unfold(0, t + 1, t)", "unfold(0, t + 1, t + 1)"), title="a byte lost between windows",
+    Mistake(WINDOWS, "gap", edit=("unfold(0, t + 1, t)", "unfold(0, t + 1, t + 1)"),
+            title="a byte lost between windows",
             says="Your windows lie t + 1 bytes apart, so the first byte of each window is predicted by none. The last "
                  "byte of a window is the first of the next one: once predicted, once read."),
     Same(WINDOWS, "mean-of-means", instead="""

@@ -89,7 +89,8 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # they are written as one word. The training part holds 12,000 numbers; none of those that we test on is among them.
 
 # %% tags=["show", "nbval-check-output"]
-train_pairs, other_pairs, test_pairs, _ = translation_pairs(places="embedded", say=lambda line: None)
+pairs = translation_pairs(places="embedded", say=lambda line: None)
+train_pairs, other_pairs, test_pairs, _ = pairs
 
 SPECIAL = ["<pad>", "<start>", "<stop>"]
 PAD, START, STOP = range(3)

@@ -279,11 +279,12 @@ def encode(text, merges, vocabulary):
 
 # %% tags=["show"]
 some = ["the", "in", "method", "statement", "exception", "string", "used", "list"]
-cuts = [[f(" " + word) for word in some]
-        for f in (lambda text: encode(text, tokenizer.merges, tokenizer.vocabulary), tokenizer.encode)]
+mended = [encode(" " + word, tokenizer.merges, tokenizer.vocabulary) for word in some]
+cuts = [mended, [tokenizer.encode(" " + word) for word in some]]
 for word, mine, right in zip(some, *cuts):
     print(f"{word:>10}: {shown_tokens(mine):<24} right: {shown_tokens(right)}")
-print(sum(mine != right for mine, right in zip(*cuts)), "of", len(some), "words are cut wrongly")
+wrong = sum(mine != right for mine, right in zip(*cuts))
+print(wrong, "of", len(some), "words are cut wrongly")
 
 # %% nbgrader={"grade": true, "grade_id": "check_encode", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
 check(encode)
@@ -470,21 +471,24 @@ check.prediction("dearest_sentence", dearest_sentence)
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars for English, German, Chinese, Russian, Hindi and Python. Left, GPT-2's tokens for five sentences: 35, 48, 82, 137 and 199, and 40 for five lines of Python. Right, tokens per byte: 0.23 for English, 0.35 for German, 0.38 for Python, and 0.60 to 0.64 for the three other languages."}}
 texts = {**SENTENCES, "Python": CODE}
 counts = {name: sum(published["sentences"][name]) for name in texts}
-per_byte = {name: counts[name] / sum(len(text.encode()) for text in texts[name]) for name in texts}
+lengths = {name: sum(len(text.encode()) for text in texts[name]) for name in texts}
+per_byte = {name: counts[name] / lengths[name] for name in texts}
 figure, axes = plt.subplots(1, 2, figsize=(6, 2.9), sharey=True)
 for ax, values, label in ((axes[0], counts, "tokens for five sentences"),
                           (axes[1], per_byte, "tokens per byte")):
-    drawn = ax.barh(range(len(texts)), list(values.values()), height=0.7, color=plots.COLOURS[0])
-    ax.bar_label(drawn, [f"{value:.2f}" if value < 1 else value for value in values.values()],
-                 padding=3, fontsize=8.5)
+    drawn = ax.barh(range(len(texts)), list(values.values()), height=0.7,
+                    color=plots.COLOURS[0])
+    told = [f"{value:.2f}" if value < 1 else value for value in values.values()]
+    ax.bar_label(drawn, told, padding=3, fontsize=8.5)
     ax.set(xlabel=label, xlim=(0, 1.25 * max(values.values())))
     ax.grid(False, axis="y")
 axes[0].set_yticks(range(len(texts)), list(texts))
 axes[0].invert_yaxis()
 plt.show()
 base = counts["English"]
+others = [name for name in SENTENCES if name != "English"]
 print("times as many tokens as in English:",
-      ", ".join(f"{name} {counts[name] / base:.1f}" for name in SENTENCES if name != "English"))
+      ", ".join(f"{name} {counts[name] / base:.1f}" for name in others))
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -529,7 +533,8 @@ series["OpenAI's"] = ([int(k) + size / 2 for k in means], list(means.values()))
 plots.curves(series, "rank of the merge", "mean bytes of its token", log="x")
 plt.ylim(0, 8)
 plt.show()
-print(f"OpenAI's merges that begin with a space: {published['words_with_a_space']:,} of 50,000")
+print("OpenAI's merges that begin with a space:",
+      f"{published['words_with_a_space']:,} of 50,000")
 
 # %% [markdown]
 # <div class="figure-caption">
