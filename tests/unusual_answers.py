@@ -142,6 +142,11 @@ def equivariance_gap(attention, x, order):
     first, second = both
     return torch.linalg.vector_norm(first - second, ord=float("inf"))
 """, "def permuted(order):\n    return lambda x: torch.index_select(x, 1, order)"),
+    of("01", "hurried_attention", "a view of the columns", """
+def hurried_attention(x):
+    columns = (x @ x.mT).softmax(dim=1)
+    return columns.mT @ x, columns.mT
+"""),
     of("02", "soft_lookup", "loop and exp", """
 def soft_lookup(query, keys, values):
     scores = torch.stack([key.dot(query) for key in keys])
@@ -179,6 +184,11 @@ class SingleHeadAttention(nn.Module):
         for_q, for_k, for_v = self.layers
         return finished_attention(for_q(x), for_k(context), for_v(context))
 """),
+    of("02", "rewritten_attention", "letters in upper case", """
+def rewritten_attention(q, k, v):
+    w = torch.einsum("BSD,BTD->BST", k, q).softmax(1)
+    return torch.einsum("BST,BSV->BTV", w, v)
+"""),
     of("03", "scaled_scores_early", "only one side", """
 def scaled_scores_early(q, k):
     return (q / math.sqrt(q.size(-1))) @ k.mT
@@ -192,6 +202,17 @@ def softmax_backward(p, g):
 def attention_entropy(weights):
     safe = torch.where(weights > 0, weights, torch.ones_like(weights))
     return (weights * -safe.log()).sum(-1)
+"""),
+    of("03", "PortedHead", "a ModuleDict-free loop", """
+class PortedHead(torch.nn.Module):
+    def __init__(self, e, d, scale=None):
+        super().__init__()
+        for role in ("queries", "keys", "values"):
+            self.add_module(f"to_{role}", torch.nn.Linear(e, d, bias=False))
+
+    def forward(self, x):
+        q, k, v = (layer(x) for layer in self.children())
+        return (q * q.size(-1) ** -0.5 @ k.mT).softmax(-1) @ v
 """),
     of("04", "split_heads", "view, type hints", """
 from typing import Final
