@@ -691,10 +691,13 @@ VARIANTS = [
             title="keys and values counted once a head",
             says="For the kind \"multi-query\" you count keys and values for every head. All heads read the same: one "
                  "projection to keys of width d, one to values of width d."),
-    Mistake(COUNT, "multi-query-shared-queries", edit=("e * e + 2 * e * (e // h)", "3 * e * (e // h)"),
-            title="the queries shared as well",
-            says="For the kind \"multi-query\" you count one query of width d for all heads. Keys and values are "
-                 "shared; every head has queries of its own."),
+    # the queries shared as well, or unify for a single head: the same number
+    Mistake(COUNT, "multi-query-e-by-d", edit=("e * e + 2 * e * (e // h)", "3 * e * (e // h)"),
+            title="three projections of e × d, or a small unify",
+            says="For the kind \"multi-query\" one of your e × e matrices is e × d. Only keys and values are shared: "
+                 "every head has queries of its own, and unify reads the outputs of all heads."),
+    Alias(COUNT, "multi-query-small-unify", of="multi-query-e-by-d",
+          edit=("e * (e // h), e * e + e", "e * (e // h), (e // h) * e + e")),
     Mistake(COUNT, "multi-query-from-d", edit=("2 * e * (e // h)", "2 * (e // h) ** 2"),
             title="keys and values from d numbers",
             says="Your shared projections lead from d to d. They read x, which is e wide, and make d numbers of it."),
@@ -702,10 +705,6 @@ VARIANTS = [
             title="one projection for keys and values",
             says="For the kind \"multi-query\" you count one projection for keys and values together. They are shared "
                  "among the heads, not with each other: there is one for the keys and one for the values."),
-    Mistake(COUNT, "multi-query-small-unify",
-            edit=("e * (e // h), e * e + e", "e * (e // h), (e // h) * e + e"), title="unify too small for h heads",
-            says="Your unify of the kind \"multi-query\" reads d numbers. Every head still has an output of its own, "
-                 "so it reads h·d = e of them."),
     Mistake(COUNT, "as-a-float", edit=("2 * e * (e // h)", "2 * e * (e / h)"),
             title="a float where a count is asked for",
             says="Your number is right, but it is a float: `/` makes one even of 6 / 3. A count is an integer; `//` "
