@@ -31,6 +31,7 @@ from . import hub, store
 from .hub import Repository, Unavailable
 
 PLACES = ("folder", "kept", "hub", "embedded")
+# A GPT-2 of 2.2 million parameters, trained on the source of Python's standard library: helpers.training.pocket_gpt2.
 POCKET = Path(__file__).with_name("pocket_gpt2")
 
 _ENWIK8 = f"enwik8/enwik8.first-{store.ENWIK8_BYTES}-bytes"
