@@ -306,6 +306,7 @@ def test_one_previous_token_head_carries_all_induction():
     assert second["none"] < first["none"] / 5, "what comes a second time is copied"
     assert second["strongest induction head"] < first["none"] / 3 < second["strongest previous-token head"]
     assert second["all induction heads"] > first["none"] / 2
+    assert recorded("pocket_gpt2")["settings"]["echoes"].find("(0, 0.5)") > 0, "in half of the windows at first"
     assert first["none"] > math.log(gpt2.Config.from_json(POCKET / "config.json").n)
 
 

@@ -570,7 +570,7 @@ LESSON = Lesson(
                 "B": "Every induction head reads what this one has written into each position: which token came "
                 "before. Without that note none of them finds the place.",
                 "C": "So it is for most heads, the strongest induction head among them, since others do the same. "
-                "There is one without a stand-in.",
+                "There are a few without a stand-in.",
             },
         ),
     ),

@@ -654,14 +654,16 @@ for function in (self_attention, running_sum):
 #
 # **Three questions to think about**
 #
-# <details><summary>1. What does self-attention return if all t input vectors are the same? If they are all orthogonal and very long?</summary>
+# <details><summary>1. What does self-attention return if all t input vectors are the same? If they are all orthogonal
+# and very long?</summary>
 #
 # If they are the same, all raw weights are equal, every weight is 1/t, and the average of equal vectors is that vector:
 # nothing changes. If they are orthogonal and long, each x_i·x_i is huge and all other products are 0: softmax puts all
 # weight on the diagonal, and again nothing changes. It is in between that attention does anything.
 #
 # </details>
-# <details><summary>2. Rotate all input vectors by the same rotation. What happens to the weights, and to the outputs?</summary>
+# <details><summary>2. Rotate all input vectors by the same rotation. What happens to the weights, and to the
+# outputs?</summary>
 #
 # A rotation changes no length and no angle, so no dot product and no weight. The outputs are the same averages of
 # rotated vectors: they are rotated alike. So no single component of a vector means anything to this attention, and for

@@ -760,14 +760,16 @@ print([round(y, 2) for y in outputs])
 # case.
 #
 # </details>
-# <details><summary>2. Multiply W_q by 3 and divide W_k by 3. What changes? What does that say about the numbers in W_q?</summary>
+# <details><summary>2. Multiply W_q by 3 and divide W_k by 3. What changes? What does that say about the numbers in
+# W_q?</summary>
 #
 # Nothing changes in any output, because only the product $W_q W_k^\top$ matters. More generally $W_q A$ and
 # $W_k (A^{-1})^\top$ do the same as $W_q$ and $W_k$, for every invertible (d, d) matrix A. A single number in W_q
 # therefore has no meaning by itself, and neither do the axes of the plane on which we drew queries and keys.
 #
 # </details>
-# <details><summary>3. Is self-attention with queries, keys and values still permutation equivariant, as in lesson 1?</summary>
+# <details><summary>3. Is self-attention with queries, keys and values still permutation equivariant, as in lesson
+# 1?</summary>
 #
 # Yes: the projections treat each position alike, so permuted inputs give the same outputs, permuted. Three learned
 # matrices do not tell the order of the words either.

@@ -806,7 +806,8 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 #
 # **Three questions to think about**
 #
-# <details><summary>1. A classifier ends in a softmax too, and its scores are not divided by anything. Why does it learn even when it is confidently wrong?</summary>
+# <details><summary>1. A classifier ends in a softmax too, and its scores are not divided by anything. Why does it
+# learn even when it is confidently wrong?</summary>
 #
 # Because its loss is the logarithm of a weight. The derivative of log p_i is δ_ij − p_j, the line before we multiplied
 # by p_i: for a confidently wrong answer it is close to 1 in size. The logarithm undoes the saturation. Inside an
@@ -823,7 +824,8 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
-# <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance of the scaled score?</summary>
+# <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance
+# of the scaled score?</summary>
 #
 # Each product of components has variance σ²·σ² = σ⁴; the sum has dσ⁴, and after the division it is σ⁴. At σ = 3 the
 # variance is $3^4 = 81$ and the softmax saturates, scaled or not. The root takes care of the width only. Something else

@@ -392,7 +392,8 @@ for kind in [torch.float32, torch.bfloat16, torch.float16]:
     print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
 
 # %% [markdown]
-# Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is back; or PyTorch refuses to fill it in
+# Half precision, [float16](https://arxiv.org/abs/1710.03740), ends at −65,504. There −1e20 *is* −∞, and the NaN is
+# back; or PyTorch refuses to fill it in
 # at all. `torch.finfo(scores.dtype).min` is the lowest number of whatever type the scores have. But think of what it
 # does to a row with nothing to see: all scores are equal, so all weights are 1/s, and the position attends evenly to
 # everything that was hidden from it. No NaN, and no mask either. What we want is a row of zeros: nothing to see,

@@ -508,7 +508,8 @@ plots.diagrams.block_norms()
 # \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{ff}(x)\big) .$$
 #
 # **Norm first** (pre-norm: GPT-2 and most models since;
-# [Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+# [Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
 # section 2.3). Normalise what goes *into* a layer, and leave the shortcut alone:
 #
 # $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}_1(x)\big),

@@ -1120,7 +1120,8 @@ for sample in run["samples"]:
 #
 # **Three questions to think about**
 #
-# <details><summary>1. Leave the positions out of the classifier. What is left of its accuracy, and why not merely the bag of words' 58 %?</summary>
+# <details><summary>1. Leave the positions out of the classifier. What is left of its accuracy, and why not merely the
+# bag of words' 58 %?</summary>
 #
 # Without positions the model sees a set of words, with their counts, and every shuffled review looks to it like the
 # original. So it can do no better than the best judge of shuffled reviews. That may be more than the logistic
@@ -1135,7 +1136,8 @@ for sample in run["samples"]:
 # is sure before it has learned anything.
 #
 # </details>
-# <details><summary>3. You try twenty settings and report the one that does best on the test reviews. What is wrong with its number?</summary>
+# <details><summary>3. You try twenty settings and report the one that does best on the test reviews. What is wrong
+# with its number?</summary>
 #
 # It was chosen for being high. Some of the twenty are lucky on these 2,000 reviews: for a true share of 95 %, the
 # standard error is about half a point, so that the best of twenty equally good ones will look a point better than it

@@ -304,7 +304,7 @@ check(CharTransformer)
 # returns, and the gradient is taken with respect to that. A gradient sees no jumps, so the second test of lesson 5
 # comes along: replace byte j by another one, and see whether any output before j changes.
 
-# %% tags=["show"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
 def leak_map(model, ids):
     """(t, t): the largest slope of output i by the embedded byte j."""
     kept = []
@@ -1166,14 +1166,16 @@ for sample in run["samples"]:
 #
 # **Two questions to think about**
 #
-# <details><summary>1. A model reaches 1 bit per byte on its training part and 4 on the held-out part. Could you use it to compress the training part to an eighth?</summary>
+# <details><summary>1. A model reaches 1 bit per byte on its training part and 4 on the held-out part. Could you use
+# it to compress the training part to an eighth?</summary>
 #
 # Yes, if the reader of the file has the model. That is the catch: the model is made from the text, so it has to be
 # counted too, and 390,400 float32 numbers are 1.6 MB, six times the text. Compression contests count the decoder.
 # Held-out bits need no such correction, because the model cannot hold what it has not seen.
 #
 # </details>
-# <details><summary>2. One model predicts bytes, with a loss of 1.5 nats per byte. Another predicts pieces of text, 3 bytes long on average, with a loss of 4.2 nats per piece. Which one predicts better?</summary>
+# <details><summary>2. One model predicts bytes, with a loss of 1.5 nats per byte. Another predicts pieces of text, 3
+# bytes long on average, with a loss of 4.2 nats per piece. Which one predicts better?</summary>
 #
 # The second: 4.2 nats for 3 bytes are 1.4 nats per byte, 2.02 bits against 2.16. A loss per token says nothing before
 # one knows how long the tokens are. Bits per byte compare any two models on one text. Lesson 11 makes such pieces.

@@ -1120,20 +1120,23 @@ for sample in run["samples"]:
 #
 # **Three questions to think about**
 #
-# <details><summary>1. In the decoder's cross-attention, could position i be allowed to look at the whole source, also at words "later" than i?</summary>
+# <details><summary>1. In the decoder's cross-attention, could position i be allowed to look at the whole source, also
+# at words "later" than i?</summary>
 #
 # It is allowed to, and it has to be: *sieben* is written first and comes last in English. The source is given whole;
 # there is no future in it to hide. Causality is a matter between the positions of the target.
 #
 # </details>
-# <details><summary>2. Each step of greedy decoding sends everything written so far through the decoder again. What could be kept from step to step?</summary>
+# <details><summary>2. Each step of greedy decoding sends everything written so far through the decoder again. What
+# could be kept from step to step?</summary>
 #
 # Nearly all. A position looks only backwards, so what the blocks compute for it does not change when more is written.
 # The keys and values of all earlier positions can be kept, and only the newest position has to be computed. The keys
 # and values of the cross-attention can be kept as well; they depend on the source alone. Lesson 12 does this.
 #
 # </details>
-# <details><summary>3. A beam of width 100 finds a translation that the model thinks more probable than the one found with width 4, and it is worse. Is the search to blame, or the model?</summary>
+# <details><summary>3. A beam of width 100 finds a translation that the model thinks more probable than the one found
+# with width 4, and it is worse. Is the search to blame, or the model?</summary>
 #
 # The model. The search has done its work better. The probabilities of short or empty sentences tend to be too high, and
 # a wide beam finds them ([Stahlberg and Byrne, 2019](https://arxiv.org/abs/1908.10090), find that the most probable

@@ -17,7 +17,7 @@
 # Four files are enough to publish a language model. Two say how to cut a text into tokens, one says how large the model
 # is, and one holds a few million numbers, or a few hundred million. None of them is a program. You write the program:
 # it reads these files and continues a text, and its numbers are those of every other program that opens the same files.
-# Then you look inside, and find the two heads that let it repeat what it has read.
+# Then you look inside, and find the heads that let it repeat what it has read.
 #
 # | | |
 # |---|---|
@@ -541,7 +541,7 @@ check(for_linear)
 # anew; the command is printed below.) The vectors of your model are read off with **hooks**, functions that PyTorch
 # calls whenever a layer is called.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours lies near one millionth from block 0 to the logits. With the exact GELU the difference is a hundred or a thousand times as large from block 0 on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
+# %% tags=["show"]
 @torch.no_grad()
 def stages(model, ids):
     """Every vector on the way: embeddings, after each block, after the norm, logits."""
@@ -574,6 +574,7 @@ def changed(change):
     change(model)
     return model
 
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours lies near one millionth from block 0 to the logits. With the exact GELU the difference is a hundred or a thousand times as large from block 0 on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
 known = reference(folder)
 models = {"yours": mine, "exact GELU": changed(exact_gelu),
           "unify transposed": changed(transposed), "positions from 1": changed(from_one)}
@@ -668,9 +669,11 @@ starts = [tokenizer.encode(text[:6 * t_max])[:t_max]
           for name, text in stdlib_sources().items() if is_held_out(name)]
 held_out = torch.tensor([ids for ids in starts if len(ids) == t_max][:16], device=device())
 
+@torch.no_grad()
 def on_held_out(model):
     """The loss in nats a token over all the held-out windows."""
-    return sum(math.log(perplexity(model, ids)) for ids in held_out) / len(held_out)
+    logits = model(held_out[:, :-1]).transpose(1, 2)    # (b, n, t)
+    return F.cross_entropy(logits, held_out[:, 1:]).item()
 
 torch.manual_seed(0)
 fresh = finished_gpt2.GPT2(pocket.config).to(device()).eval()
@@ -747,13 +750,7 @@ errors = {"as published": lambda model: None, "exact GELU": exact_gelu,
           "not scaled": attention_with(scale=False, causal=True),
           "no mask": attention_with(scale=True, causal=False),
           "unify transposed": transposed, "no final norm": no_final_norm}
-def loss_of(model):
-    """The same loss, taken before the e to the power of it, which may be larger than floats."""
-    with torch.no_grad():
-        logits = model(held_out[:, :-1])
-    return F.cross_entropy(logits.flatten(0, 1), held_out[:, 1:].flatten()).item()
-
-costs = {name: loss_of(changed(change)) for name, change in errors.items()}
+costs = {name: on_held_out(changed(change)) for name, change in errors.items()}
 for name, nats in costs.items():
     print(f"{name:>18}: {nats:8.3f} nats a token")
 
@@ -762,8 +759,8 @@ check.prediction("dearest_error", dearest_error)
 
 # %% [markdown]
 # Mind the row *no mask*. There the position that is to predict a token sees it, so the number is no loss at all, and
-# nothing says so. The other small differences are no comfort either: the exact GELU cannot be seen in this table, and
-# positions from 1 hardly. The comparison stage by stage, above, finds every one of them at once.
+# nothing says so. The small differences are no comfort either: the exact GELU cannot be seen in this table, and
+# positions from 1 cost little. The comparison stage by stage, above, finds every one of them at once.
 #
 # ## Generating with a key-value cache
 #
@@ -868,7 +865,7 @@ print(f"{count} tokens: {with_it:.2f} s with a cache, {without:.2f} s without,"
 # so small that most of its time is spent on being called at all. At the size of the smallest published GPT-2 the cache
 # gains far more:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
 lengths = [point["length"] for point in run["curve"]]
 lines = {name: (lengths, [point[key] for point in run["curve"]])
@@ -985,9 +982,9 @@ print(f"even weights would have an induction score of {even:.3f};"
 #
 # </div>
 #
-# These heads came about by training, with some help: in many of the training windows a stretch was repeated on purpose,
-# random tokens among them (`settings` in the record says how many). In large models trained on ordinary text they form
-# by themselves, early and within a short span of the training ([Olsson et al.,
+# These heads came about by training, with some help: in half of the training windows at first, and in fewer later, a
+# stretch was repeated on purpose, random tokens among them. In large models trained on ordinary text they form by
+# themselves, early and within a short span of the training ([Olsson et al.,
 # 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). Here is what the
 # strongest of two kinds do on a line of code that comes twice:
 
@@ -1016,7 +1013,7 @@ plt.show()
 #
 # **Prediction · `switched_off_head`** &nbsp; 1 minute · no points
 #
-# You switch off one head of the model. Which one costs the most where tokens come a second time?
+# You switch off one head of the model. Which of the two raises the loss more where tokens come a second time?
 #
 # - **A.** The head with the highest induction score: it is the one that copies.
 # - **B.** The head with the highest previous-token score, though it stands in an early block and copies nothing.
@@ -1048,13 +1045,21 @@ for name, heads in switched.items():
         first, second = losses_on(twice)
     print(f"{name:>30} {first:10.2f} {second:12.2f}")
 
+single = {}    # the loss the second time, with one head off
+for one in [(i, j) for i in range(depth) for j in range(h)]:
+    with finished_gpt2.switched_off(pocket, one):
+        single[one] = losses_on(twice)[1]
+dearest = sorted(single, key=single.get)[:-4:-1]
+print("the dearest single heads, (block, head):",
+      ", ".join(f"{one} {single[one]:.2f}" for one in dearest))
+
 # %% nbgrader={"grade": true, "grade_id": "check_switched_off_head", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
 # The first time, random tokens cannot be foreseen: the loss lies above log n, for the model expects code. The second
-# time they can be copied. Several heads do that, so one of them can be spared; but all of them read the same note,
-# "this came before me", and one head writes it.
+# time they can be copied. Several heads do that, so one of them can be spared. But all of them need what block 0
+# prepares, above all the note "this came before me", and few heads write it: see the last line.
 #
 # The same scores on a published model show more kinds of head, and finding out what they do has become a field of its
 # own, *mechanistic interpretability*. The pocket model is a few megabytes to try it on.
