@@ -104,8 +104,9 @@ def name_images(app, doctree):
 def open_fold(writer, node):
     """A folded cell whose label is what a screen reader says too (myst-nb's own says "Toggle hidden content")."""
     show, hide = escape(node["prompt_show"]), escape(node["prompt_hide"])
+    kind = "solution" if node["prompt_show"] == nb_code_prompt_show else "drawing"
     writer.body.append(
-        '<details class="solution"><summary>'
+        f'<details class="{kind}"><summary>'
         f'<span class="when-folded">{show}</span><span class="when-open">{hide}</span></summary>\n'
     )
 

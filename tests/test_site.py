@@ -159,13 +159,15 @@ def lesson_pages(site: Path) -> list[Path]:
 # --- what is in the files --------------------------------------------------------------------------------------------
 
 
-def test_a_solution_is_folded_and_nothing_else(sample):
+def test_a_solution_is_folded_and_code_that_only_draws_and_nothing_else(sample):
     folds = re.findall(r'<details class="solution">(.*?)</details>', sample, re.DOTALL)
     assert len(folds) == 1
     assert '<span class="when-folded">Show the solution</span>' in folds[0]
     assert "Hide the solution" in folds[0]
     assert "twice" in folds[0] and "check" not in folds[0]
-    assert sample.count("<details") == 2  # the other is the hint, of the author's own making
+    (drawing,) = re.findall(r'<details class="drawing">(.*?)</details>', sample, re.DOTALL)
+    assert '<span class="when-folded">Show the code</span>' in drawing and "Hide the code" in drawing
+    assert sample.count("<details") == 3  # the third is the hint, of the author's own making
 
 
 def test_every_lesson_folds_each_of_its_solutions(site):

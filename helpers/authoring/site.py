@@ -47,6 +47,7 @@ SHOWN = (
 SVG = "image/svg+xml"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDS = {"hide-input", "hide-output", "hide-cell"}
+CODE_PROMPTS = {"code_prompt_show": "Show the code", "code_prompt_hide": "Hide the code"}
 
 MARKDOWN_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^()\s]+)\)")
 DEFINED_LINK = re.compile(r"^\[([^\]]+)\]: (\S+)\n?", re.MULTILINE)
@@ -243,7 +244,7 @@ def for_readers(notebook: nbformat.NotebookNode, name: str, known: set[str]) -> 
             missing = images_without_words(cell.source)
         elif cell.cell_type == "code":
             kept[-1:] = [*to_mend(cell), cell]
-            fold_if_solution(cell)
+            fold(cell)
             missing = choose_outputs(cell)
         else:
             continue
@@ -312,12 +313,18 @@ def to_mend(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [nbformat.v4.new_code_cell(SOLUTION_MARK.sub("", text), id=f"{cell.id}-to-mend"[:64], metadata=metadata)]
 
 
-def fold_if_solution(cell: nbformat.NotebookNode) -> None:
-    """Fold a solution, without the marks that nbgrader needs; nothing else on a page is folded."""
+def fold(cell: nbformat.NotebookNode) -> None:
+    """Fold a solution, without the marks that nbgrader needs, and code that its author tagged "hide-input": it draws.
+
+    Nothing else on a page is folded.
+    """
     tags = [tag for tag in cell.metadata.get("tags", []) if tag not in FOLDS]
     if cell.metadata.get("nbgrader", {}).get("solution"):
         tags.append("hide-input")
         cell.source = SOLUTION_MARK.sub("", as_solved(cell.source)).rstrip()
+    elif "hide-input" in cell.metadata.get("tags", []):
+        tags.append("hide-input")
+        cell.metadata["mystnb"] = cell.metadata.get("mystnb", {}) | CODE_PROMPTS
     if tags or "tags" in cell.metadata:
         cell.metadata["tags"] = tags
 
