@@ -221,7 +221,7 @@ print(f"largest distance from the exact one: {apart:.5f}")
 
 # %% nbgrader={"grade": false, "grade_id": "GPT2Block", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class GPT2Block(nn.Module):
-    """Attention and a network, each with a norm before and a residual connection around it."""
+    """Attention and a network, with a norm before each and residual connections."""
 
     def __init__(self, config):
         super().__init__()
