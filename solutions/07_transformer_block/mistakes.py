@@ -475,7 +475,7 @@ VARIANTS = [
             says="Your result is cut off from the graph (detach, .data, no_grad), so nothing below it could learn."),
     Mistake(NETWORK, "gelu", edit=("torch.relu(self.widen(x))", "nn.functional.gelu(self.widen(x))"),
             title="GELU instead of ReLU",
-            says="GELU is what GPT-2 takes, in lesson 11. The network of the paper, and of this exercise, has a ReLU."),
+            says="GELU is what GPT-2 takes, in lesson 12. The network of the paper, and of this exercise, has a ReLU."),
     Mistake(NETWORK, "hidden-e", edit=("hidden = 4 * e if", "hidden = e if"), title="as wide inside as outside",
             says="When no hidden width is given, your hidden layer is e wide. The convention is 4e."),
     Mistake(NETWORK, "hidden-ignored", edit=("hidden = 4 * e if hidden is None else hidden", "hidden = 4 * e"),

@@ -329,7 +329,7 @@ check(GPT2)
 #
 # A layer from a to b has ab weights and b biases, a norm 2e. So a block has
 #
-# $$\underbrace{(3e^2 + 3e)}_{\text{to\_qkv}} + \underbrace{(e^2 + e)}_{\text{unify}}
+# $$\underbrace{(3e^2 + 3e)}_{\text{qkv}} + \underbrace{(e^2 + e)}_{\text{unify}}
 # + \underbrace{(4e^2 + 4e)}_{\text{widen}} + \underbrace{(4e^2 + e)}_{\text{narrow}}
 # + \underbrace{4e}_{\text{two norms}} \;=\; 12e^2 + 13e,$$
 #
