@@ -212,7 +212,9 @@ def test_who_writes_nothing_gets_nothing_and_no_traceback(course, marks):
     assert set(marks["nothing"].values()) == {0}
     notebook = nbformat.read(course.folder / "autograded" / "nothing" / FIRST / f"{FIRST}.ipynb", as_version=4)
     assert not [o for c in notebook.cells for o in c.get("outputs", []) if o.output_type == "error"]
-    assert course.feedback("nothing").count("<span>not attempted</span>") == len(FULL)
+    page, mends = course.feedback("nothing"), sum(exercise.mend for exercise in SOURCE.lesson)
+    assert page.count("<span>not attempted</span>") == len(FULL) - mends
+    assert page.count("<span>not changed yet</span>") == mends
 
 
 def test_who_solves_everything_gets_everything(marks):
@@ -229,6 +231,9 @@ def test_each_mistake_costs_the_same_as_at_the_desk_and_is_called_by_its_name(co
     for name, mistake in MISTAKEN[student].items():
         verdict = check.verdict(name, ANSWERS.make(name, mistake))
         assert marks[student][name] == verdict.points < FULL[name]
+        if mistake.slug == UNCHANGED:  # the cell as it was given: not called a mistake
+            assert "not changed yet" in page
+            continue
         assert words(mistake.title) in page
         assert words(mistake.says)[:60] in page
 
@@ -265,7 +270,7 @@ def test_an_honest_answer_in_a_mangled_notebook_keeps_its_points(marks, student)
 def test_feedback_shows_verdicts_and_no_base64(course, marks):
     for student in marks:
         page = course.feedback(student)
-        assert page.count('class="verdict"') == len(FULL)
+        assert page.count('class="verdict"') == len(FULL) + len(SOURCE.lesson.predictions)
         assert MIME not in page and not re.search(
             r"[A-Za-z0-9+/]{2000}",
             re.sub(r'src="data:image[^"]*"|<style.*?</style>|<script.*?</script>', "", page, flags=re.DOTALL),
