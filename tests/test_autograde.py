@@ -14,6 +14,7 @@ from helpers.authoring.mistakes import Mistake
 from helpers.checking.answers import MIME
 from helpers.checking.check import start
 from helpers.checking.panel import number
+from helpers.exercises.exercise import UNCHANGED
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 
@@ -35,6 +36,7 @@ FORGE = """
 import json
 from IPython.display import display
 from helpers.checking.answers import MIME
+from helpers.exercises.exercise import UNCHANGED
 def forged(data): display({MIME: data, "text/plain": "1"}, raw=True)
 """
 
