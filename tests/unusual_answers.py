@@ -240,7 +240,7 @@ def count_parameters(e, h, kind):
     ways = {
         "narrow": lambda: 3 * e * (e // h) * h + e * e + e,
         "wide": lambda: 3 * e * e * h + h * e * e + e,
-        "shared": lambda: 3 * (e // h) * (e // h) + e * e + e,
+        "multi-query": lambda: e * e + 2 * e * (e // h) + e * e + e,
     }
     return ways[kind]()
 """),
