@@ -352,11 +352,14 @@ def first_loss(step: Answer, draw: Draw) -> object:
 def a_wrong_batch(draw: Draw, model: Judge, b: int = 5) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Texts whose one label is the class that the model thinks least of: their gradients are long.
 
-    Longer than what gradients are often clipped to, whatever is drawn.
+    Longer than what gradients are often clipped to, whatever is drawn. The class does not hang on the mode that a step
+    before left the model in, and the model is in that mode again afterwards.
     """
     ids, mask, _ = a_batch(draw, b=b)
+    mode = model.training
     with torch.no_grad():
-        labels = model(ids, mask).sum(dim=0).argmin().expand(b).clone()
+        labels = model.train()(ids, mask).sum(dim=0).argmin().expand(b).clone()
+    model.train(mode)
     return ids, mask, labels
 
 
@@ -382,10 +385,10 @@ def weights_after_one_step(step: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """
     weights = weights_after(1)(step, draw)
     far = draw.named("wrong")
-    model = Judge(far).train()
+    model = Judge(far).eval()
     with torch.no_grad():
         model.to_classes.weight *= 3
-    step(model.eval(), a_wrong_batch(far, model), trainer(model))
+    step(model, a_wrong_batch(far, model), trainer(model))
     return weights | {f"for texts that the model gets wrong, {name}": w for name, w in model.weights().items()}
 
 

@@ -747,6 +747,16 @@ VARIANTS = [
         optimiser.step()
         return loss.detach().item()
     """),
+    Same(STEP, "mode-restored", instead="""
+        mode = model.training
+        model.train()
+        optimiser.zero_grad()
+        loss = F.cross_entropy(model(ids, mask), labels)
+        loss.backward()
+        optimiser.step()
+        model.train(mode)
+        return loss.item()
+    """),
     Same(STEP, "log-softmax-twice",
          edit=("F.cross_entropy(model(ids, mask)", "F.cross_entropy(F.log_softmax(model(ids, mask), dim=-1)")),
     Same(STEP, "autograd", instead="""
