@@ -355,6 +355,35 @@ class Scripted(torch.nn.Module):
         return self.decode(target, self.encode(source), source)
 
 
+# The chance of each next token (columns: a, c, d, f, stop) after each token. Of two beams, "a stop" ends second in the
+# second step, at 0.18. The one left is "a c": its likelier way, d, gets lost; its other one, f, ends at 0.196. Whoever
+# fills the place of the finished beam finds "a c f stop"; with one beam fewer, "a stop" is the best.
+FORK = {
+    "start": (0.90, 0.04, 0.03, 0.02, 0.01),
+    "a": (0.07, 0.545, 0.07, 0.115, 0.20),
+    "c": (0.002, 0.002, 0.594, 0.40, 0.002),
+    "d": (0.2, 0.2, 0.2, 0.2, 0.2),
+    "f": (0.002, 0.002, 0.002, 0.002, 0.992),
+}
+
+
+class Forked(Scripted):
+    """A stand-in for which it matters, with two beams, that the place of a finished beam goes with it: see FORK."""
+
+    def __init__(self, draw: Draw, pad: int, start: int, stop: int):
+        super().__init__(draw, 7, pad, stop, urgent=False)
+        a, c, d, f = (token for token in draw.named("fork").permutation(7).tolist() if token not in (pad, start, stop))
+        chances = torch.full((7, 7), 1 / 7, device=draw.device)
+        for token, row in zip((start, a, c, d, f), FORK.values(), strict=True):
+            chances[token] = 1e-4
+            chances[token, [a, c, d, f, stop]] = torch.tensor(row, device=draw.device)
+        self.register_buffer("fork", chances.log())
+
+    def decode(self, target: torch.Tensor, memory: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        """The logits (b, t, n): those of the fork, a little different at each position."""
+        return F.embedding(target, self.fork) + 0.01 * self.clock[: target.shape[1]].clamp(-2, 2)
+
+
 def many_sentences(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
     """A model of 11 tokens and seven sources, whose translations will have 2 to 8 tokens; ids of start and stop."""
     pad, start, stop = draw.named("ids").permutation(11)[:3].tolist()
@@ -362,16 +391,24 @@ def many_sentences(draw: Draw) -> tuple[torch.nn.Module, torch.Tensor, int, int]
     return Scripted(draw, 11, pad, stop, urgent=True), source, start, stop
 
 
+OTHER_MODELS = ("another model", "a third model")
+
+
 def greedily(limit: int) -> Probe:
-    """The student's translation of many sentences, up to `limit` tokens; and of one alone."""
+    """The student's translation of many sentences, up to `limit` tokens; of one alone; and by two other models.
+
+    One model's tables may let two different mistakes write the same.
+    """
 
     def probe(answer, draw):
         model, source, start, stop = many_sentences(draw)
         together = answer(model, source, start, stop, limit)
+        others = {f"with {name}": answer(*many_sentences(draw.named(name)), limit) for name in OTHER_MODELS}
         alone = {
             f"for sentence {row} alone": answer(model, source[row : row + 1], start, stop, limit) for row in (0, 3)
         }
-        return {"result": together, **alone, "with room for one token": answer(model, source, start, stop, 1)}
+        one = answer(model, source, start, stop, 1)
+        return {"result": together, **alone, "with room for one token": one, **others}
 
     return probe
 
@@ -401,17 +438,26 @@ def a_sentence(draw: Draw, n: int, urgent: bool) -> tuple[torch.nn.Module, torch
     return Scripted(draw, n, pad, stop, urgent, calm=0.4), source, start, stop
 
 
-def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool) -> Probe:
+def a_fork(draw: Draw, n: int, urgent: bool) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
+    """As `a_sentence`, with a model for which the place of a finished beam decides what is found."""
+    _, source, start, stop = a_sentence(draw, n, urgent)
+    pad = int(source[0, -1])
+    return Forked(draw, pad, start, stop), source, start, stop
+
+
+def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool, forks: int = 0) -> Probe:
     """What is found for many sentences, each with tables of its own; (sentences, limit), −1 behind the end.
 
     With `urgent` all beams finish together, so that it does not matter what becomes of the place of one that finishes
-    before the others; nor does it with room for every candidate. Elsewhere the place goes with the beam.
+    before the others; nor does it with room for every candidate. Elsewhere the place goes with the beam, and for the
+    first so many `forks` it decides.
     """
 
     def probe(answer, draw):
         rows = []
         for place, width in enumerate(widths):
-            model, source, start, stop = a_sentence(draw.named(str(place)), n, urgent)
+            made = a_fork if place < forks else a_sentence
+            model, source, start, stop = made(draw.named(str(place)), n, urgent)
             found = answer(model, source, start, stop, limit, width)
             if not isinstance(found, torch.Tensor) or found.dim() != 1 or len(found) > limit:
                 shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
@@ -559,7 +605,7 @@ LESSON = Lesson(
                 Aspect(
                     "beams that end early",
                     0.5,
-                    searched((2, 3) * 20, 7, 6, urgent=False),
+                    searched((2,) * 4 + (2, 3) * 20, 7, 6, urgent=False, forks=4),
                     axes="sentence t",
                     dtype=True,
                     missed=EARLY,
