@@ -678,7 +678,6 @@ VARIANTS = [
             title="reshaped instead of transposed",
             says="Your matrices have the right shapes, and their numbers stand in the wrong places: `reshape` reads "
                  "them row by row. A transpose exchanges rows and columns."),
-    Equal(LINEAR, "tensor = tensor.T", "tensor = tensor.T.detach()", "weights of a file have no gradient"),
     Same(LINEAR, "by-a-list", edit=(DECIDES, 'if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):')),
     Same(LINEAR, "by-the-last-parts", edit=((DECIDES,
                                              'if name.split(".")[-2:] in (["c_attn", "weight"], ["c_proj", "weight"], '
