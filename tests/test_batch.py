@@ -26,6 +26,7 @@ from helpers.checking import answers
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.panel import number
 from helpers.checking.verdicts import judge
+from helpers.exercises import load_lesson
 from helpers.grading.batch import NOTHING_RAN, UnknownStudent, as_text
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Busy, Journal
@@ -417,7 +418,9 @@ def test_the_gradebook_may_be_a_postgresql_database(pattern, tmp_path, postgresq
     assert not (course.folder / "gradebook.db").exists()
     with Marks(course.folder, FIRST) as marks:
         assert marks.course.db_url == postgresql
-        assert marks.automatic("ben") == {f"check_{name}": value for name, value in {**FULL, "raw_weights": 1}.items()}
+        predicted = {prediction.name: 0 for prediction in load_lesson(FIRST).predictions}
+        deserved = {**FULL, "raw_weights": 1, **predicted}
+        assert marks.automatic("ben") == {f"check_{name}": points for name, points in deserved.items()}
     course.nbgrader("export")
     assert len((course.folder / "grades.csv").read_text().splitlines()) == 4
     for command in ("feedback", "report", "export"):

@@ -168,11 +168,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film, at its two learned numbers. Any rotation of users and films together
-# predicts the same ratings; this one was chosen so that the horizontal axis is the direction in which the predictions
-# vary most (found by a [singular value decomposition](../../site/glossary.md#singular-value-decomposition), SVD). Along
-# it: romance at one end, action at the other. Across it: light films and serious ones. These are the two things by
-# which our viewers rated.
+# **How to read it.** Each point is a film, at its two learned numbers. The horizontal axis is the direction in which
+# the predictions vary most (found by a [singular value
+# decomposition](../../site/glossary.md#singular-value-decomposition), SVD); any rotation of users and films together
+# would predict the same. Along it: romance at one end, action at the other. Across it: light films and serious ones.
 #
 # </div>
 #
@@ -271,7 +270,8 @@ check(raw_weights)
 # float; it becomes infinite, and ∞/∞ is not a number. Scores of 89 do occur. But softmax does not change when the
 # same amount $m$ is taken off every score of a row, because $e^{-m}$ cancels:
 #
-# $$\frac{e^{w'_{ij} - m}}{\sum_{j'} e^{w'_{ij'} - m}} \;=\; \frac{e^{-m}\, e^{w'_{ij}}}{e^{-m} \sum_{j'} e^{w'_{ij'}}} .$$
+# $$\frac{e^{w'_{ij} - m}}{\sum_{j'} e^{w'_{ij'} - m}}
+# \;=\; \frac{e^{-m}\, e^{w'_{ij}}}{e^{-m} \sum_{j'} e^{w'_{ij'}}} .$$
 #
 # So take off the largest score of the row. Then the largest exponent is 0, and nothing can overflow.
 
@@ -328,13 +328,15 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i belongs to output i; the cells of the row say how much each input j contributes to it. On
-# the left, the diagonal is 4 everywhere, and the matrix is its own mirror image: $x_i \cdot x_j = x_j \cdot x_i$. On
-# the right every row adds up to 1. The mirror image is gone, because each row was divided by a sum of its own. Every
-# word gives most weight to its own vector. See where *loop* and *raises* put the rest of their weight: on *terminates*,
-# and on *an* and *exception*. The word *the* occurs twice, with the same vector: its two rows are the same.
+# **How to read it.** Row i belongs to output i; its cells say how much each input j contributes. On the left, the
+# matrix is its own mirror image: $x_i \cdot x_j = x_j \cdot x_i$. On the right every row adds up to 1. The mirror
+# image is gone, because each row was divided by a sum of its own.
 #
 # </div>
+#
+# The diagonal of scores is 4 everywhere, and every word gives most weight to its own vector. See where *loop* and
+# *raises* put the rest of their weight: on *terminates*, and on *an* and *exception*. The word *the* occurs twice,
+# with the same vector: its two rows are the same.
 
 # %% [markdown]
 # <div class="card">
@@ -460,8 +462,8 @@ plt.show()
 #
 # **How to read it.** Each arrow leads from an input to its output. The shaded shape is the convex hull of the inputs,
 # the smallest convex shape that holds them all. No output leaves it: an average with positive weights cannot. The two
-# longest vectors move least, since $x_i \cdot x_i$ is the square of a length and hard to beat. Shorter ones are drawn
-# towards longer ones that point their way.
+# longest vectors move least, since $x_i \cdot x_i$ is the square of a length. Shorter ones are drawn towards longer
+# ones that point their way.
 #
 # </div>
 
@@ -623,11 +625,12 @@ for function in (self_attention, running_sum):
 # <div class="figure-caption">
 #
 # **How to read it.** Each row is one output; blue is positive, orange (with a minus) negative, on one scale for both
-# sides. A line joins a word on the left to the same word on the right: joined rows have the same colours. The gap of
-# self-attention is not exactly zero because sums in another order round differently. A running sum does depend on
-# order, and its gap is many times larger.
+# sides. A line joins a word on the left to the same word on the right: joined rows have the same colours.
 #
 # </div>
+#
+# The gap of self-attention is not exactly zero because sums in another order round differently. A running sum does
+# depend on order, and its gap is many times larger.
 
 # %% [markdown]
 # ## What is odd about it

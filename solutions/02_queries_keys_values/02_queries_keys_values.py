@@ -83,7 +83,8 @@ except KeyError as missing:
 # *equal* can become *similar*: the dot product $q \cdot k_j$ says how well the query matches key $j$, softmax turns the
 # s matches into shares, and every key answers with its share:
 #
-# $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j , \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
+# $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
+# \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
 #
 # Every key matches a little, so there is always an answer. And since it is made of products, sums and exponentials,
 # gradients flow through it to the query, to the keys and to the values. No gradient gets through `category["list"]`.
@@ -301,7 +302,8 @@ check.prediction("mutual", mutual)
 #
 # **No pair can look only at each other.** By the Cauchy-Schwarz inequality
 #
-# $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
+# $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
+# \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
 # So of any two positions, at least one matches *itself* at least as well as it matches the other. No two words can each
 # give the other more weight than they give themselves, whatever their vectors are.
@@ -340,7 +342,8 @@ plots.diagrams.three_roles()
 # Attention is your soft lookup, for many queries at once. Each of the t queries is looked up among the s keys (in the
 # diagram s = t):
 #
-# $$w'_{ij} = q_i \cdot k_j , \qquad w_{ij} = \operatorname{softmax}_j\, w'_{ij} , \qquad y_i = \sum_{j=1}^{s} w_{ij}\, v_j .$$
+# $$w'_{ij} = q_i \cdot k_j , \qquad w_{ij} = \operatorname{softmax}_j\, w'_{ij} ,
+# \qquad y_i = \sum_{j=1}^{s} w_{ij}\, v_j .$$
 #
 # As a loop, it is your first exercise b·t times over:
 #
@@ -489,10 +492,12 @@ plt.show()
 #
 # **How to read them.** Row i belongs to the word that looks, column j to the word that is looked at. Above, the raw
 # scores, each side with a colour scale of its own: on the left the matrix is its own mirror image, on the right it is
-# not. Compare *empty* → *list* with *list* → *empty*: the adjective looks at the noun, and the noun does not look back.
-# Below, the weights: the diagonal of lesson 1 is gone, and each row points at the word that its question is about.
+# not. Below, the weights: the diagonal of lesson 1 is gone.
 #
 # </div>
+#
+# Compare *empty* → *list* with *list* → *empty*: the adjective looks at the noun, and the noun does not look back.
+# Each row points at the word that its question is about.
 #
 # One caution. These matrices know the words on our lists and have no reason to be right about any other. From a few
 # dozen words in 300 steps one learns the words, not the grammar.
@@ -533,10 +538,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same words twice, on one scale; the words of our phrase are named. The arrows show where the
-# queries of *empty* (solid) and of *list* (dashed) point, and are drawn among the keys once more: a query finds the
-# keys that lie farthest along its arrow. Along that of *empty*, downwards, the nouns lie farthest; along that of
-# *list*, to the left, the verbs do.
+# **How to read it.** The same words twice, on one scale; the words of our phrase are named. The arrows are the
+# queries of *empty* (solid) and of *list* (dashed), drawn among the keys once more: a query finds the keys that lie
+# farthest along its arrow. Along that of *empty*, downwards, these are nouns; along that of *list*, to the left,
+# verbs.
 #
 # </div>
 #
@@ -739,10 +744,11 @@ print([round(y, 2) for y in outputs])
 #
 # So the two matrices act as one, $M = W_q W_k^\top$ of shape (e, e), put between the two vectors. Lesson 1 had the
 # identity in that place. Now it can be any matrix of rank d at most, symmetric or not: the entry of M in row f and
-# column g says what it counts for when the word that asks has feature f and the word that is asked has feature g. It is
-# a learned rule of which word matters to which. Written as two thin matrices it has 2·e·d parameters where M alone
-# would have e², which is fewer when d is less than e/2; and each position makes its query and its key once, for all
-# comparisons.
+# column g says what it counts for when the word that asks has feature f and the word that is asked has feature g. It
+# is a learned rule of which word matters to which.
+#
+# Written as two thin matrices it has 2·e·d parameters where M alone would have e², which is fewer when d is less than
+# e/2; and each position makes its query and its key once, for all comparisons.
 
 # %% [markdown]
 # ## What you can do now

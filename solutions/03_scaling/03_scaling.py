@@ -125,12 +125,14 @@ check.prediction("variance_growth", variance_growth)
 # $\operatorname{Var}(a) = \mathbb{E}[a^2] - \mathbb{E}[a]^2$, so that a number with mean 0 and variance 1 has
 # $\mathbb{E}[a^2] = 1$:
 #
-# $$\operatorname{Var}(q_i k_i) \;=\; \mathbb{E}[q_i^2 k_i^2] - 0^2 \;=\; \mathbb{E}[q_i^2]\;\mathbb{E}[k_i^2] \;=\; 1 \cdot 1 \;=\; 1 .$$
+# $$\operatorname{Var}(q_i k_i) \;=\; \mathbb{E}[q_i^2 k_i^2] - 0^2 \;=\; \mathbb{E}[q_i^2]\;\mathbb{E}[k_i^2]
+# \;=\; 1 \cdot 1 \;=\; 1 .$$
 #
 # A score is a sum of d such products. Means add up, always; variances add up when the terms are independent, which
 # these are:
 #
-# $$\mathbb{E}[q \cdot k] \;=\; \sum_{i=1}^{d} \mathbb{E}[q_i k_i] \;=\; 0, \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{i=1}^{d} \operatorname{Var}(q_i k_i) \;=\; d .$$
+# $$\mathbb{E}[q \cdot k] \;=\; \sum_{i=1}^{d} \mathbb{E}[q_i k_i] \;=\; 0,
+# \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{i=1}^{d} \operatorname{Var}(q_i k_i) \;=\; d .$$
 #
 # So the [variance](../../site/glossary.md#variance) of a score is d, and its standard deviation, which says how far
 # from 0 a typical score lies, is $\sqrt d$. A proof is worth as much as its assumptions. Measure it.
@@ -207,10 +209,12 @@ plt.show()
 #
 # **How to read it.** Bars are measured scores, the line is the normal distribution with mean 0 and variance d:
 # predicted, not fitted. Look at the numbers on the horizontal axes before the shapes. From panel to panel d grows
-# sixteenfold and the scores spread four times as far. At d = 4 the bars stand above the line in the middle, since a sum
-# of four products is not normal yet; its variance is right all the same.
+# sixteenfold and the scores spread four times as far.
 #
 # </div>
+#
+# At d = 4 the bars stand above the line in the middle, since a sum of four products is not normal yet; its variance
+# is right all the same.
 #
 # There is a second way to see the root. A vector of d entries of size c has length
 #
@@ -239,7 +243,8 @@ plots.diagrams.scaling_flow()
 #
 # Dividing a number by $\sqrt d$ divides its variance by d. So let the scores be
 #
-# $$w'_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} , \qquad\qquad \operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 ,$$
+# $$w'_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} ,
+# \qquad\qquad \operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 ,$$
 #
 # whatever d is. The example of J. Alammar's
 # [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/) (2018) has two keys, d = 64, and
@@ -416,12 +421,14 @@ check.prediction("saturated_gradient", saturated_gradient)
 # Let $z$ be one row of scores and $p = \operatorname{softmax}(z)$. Start from the logarithm, which is simpler:
 # $\log p_i = z_i - \log \sum_{i'} e^{z_{i'}}$. Its derivative is
 #
-# $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}} \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
+# $$\frac{\partial \log p_i}{\partial z_j} \;=\; \delta_{ij} - \frac{e^{z_j}}{\sum_{i'} e^{z_{i'}}}
+# \;=\; \delta_{ij} - p_j , \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
 #
 # Since $\partial \log p_i = \partial p_i / p_i$, multiply by $p_i$. In one matrix, the
 # [**Jacobian**](../../site/glossary.md#jacobian), of shape (s, s):
 #
-# $$\frac{\partial p_i}{\partial z_j} \;=\; p_i\,(\delta_{ij} - p_j) , \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
+# $$\frac{\partial p_i}{\partial z_j} \;=\; p_i\,(\delta_{ij} - p_j) ,
+# \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
 #
 # Entry (i, j) says how weight i responds when score j is nudged. Raise score j, and weight j rises by $p_j (1 - p_j)$,
 # at the expense of all the others. Now let the softmax [saturate](../../site/glossary.md#saturation): one weight is 1,
@@ -630,15 +637,18 @@ for name, line in gradients.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d = 16
-# on, at less than the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end by about
-# half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$. (At d = 4 and 16 the row without scaling lets
-# a little more through. An even row is not the most responsive one: with 16 equal scores it is 1/16, as printed above.)
+# **How to read it.** Both axes are logarithmic: a straight line is a power of d. The scaled curves are flat from d =
+# 16 on, at less than the $\log 16 = 2.77$ nats of a perfectly even row. Without scaling both fall, in the end by
+# about half whenever d grows fourfold: compare the dotted slope of $1/\sqrt d$.
+#
+# </div>
+#
+# At d = 4 and 16 the row without scaling lets a little more through. An even row is not the most responsive one: with
+# 16 equal scores it is 1/16, as printed above.
+#
 # The shares printed under the figure show that the mean flatters: without scaling, most rows let less than 0.001
 # through at d = 1024. What is left of the mean comes from the others, in which the two best scores lie close together
 # by chance.
-#
-# </div>
 
 # %% [markdown]
 # ## Learning stops
@@ -685,13 +695,15 @@ for name, scores_of in both.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is one training, and only the width differs. On the left, the wider the vectors, the
-# less is learned. At d = 1024 the first steps raise the loss a little, and after that it does not move at all. No
-# learning rate helps: the printed lines give the best of eight. On the right, d = 64 and d = 1024 are nearly one line:
-# a rate that works at one width works at the other. (d = 4 lags on both sides for another reason: in four dimensions,
-# 16 keys stand in each other's way. There the root is only 2, and going without it, which amounts to a larger step,
-# does no harm.)
+# less is learned. On the right, d = 64 and d = 1024 are nearly one line: a rate that works at one width works at the
+# other.
 #
 # </div>
+#
+# At d = 1024 without scaling the first steps raise the loss a little, and after that it does not move at all. No
+# learning rate helps: the printed lines give the best of eight. (d = 4 lags on both sides for another reason: in four
+# dimensions, 16 keys stand in each other's way. There the root is only 2, and going without it, which amounts to a
+# larger step, does no harm.)
 
 # %% [markdown]
 # ## A head that loads and does not work
@@ -790,10 +802,12 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
 # `scale=False` is the default, in the head and in the block that builds it, and the copied code never passes
-# `scale=True`. With d = 64 the scores are √64 = 8 times what the weights were trained for, and every row is too sharp.
-# Whether to scale is not a parameter: it is stored in no file of weights, so `load_state_dict` has nothing to compare.
-# The division belongs to what the weights *mean*, and only the code knows of it. A default should be what nearly every
-# caller needs; better still, leave such a switch out. When this course loads GPT-2's weights, it compares numbers.
+# `scale=True`. With d = 64 the scores are √64 = 8 times what the weights were trained for, and every row is too
+# sharp. Whether to scale is not a parameter: it is stored in no file of weights, so `load_state_dict` has nothing to
+# compare. The division belongs to what the weights *mean*, and only the code knows of it.
+#
+# A default should be what nearly every caller needs; better still, leave such a switch out. When this course loads
+# GPT-2's weights, it compares numbers.
 #
 # </details>
 

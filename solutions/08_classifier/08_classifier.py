@@ -65,10 +65,11 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # The usual data set for this task is IMDb: 50,000 film reviews, of more than two hundred words each on average ([Maas
 # et al., 2011](https://aclanthology.org/P11-1015/)). It appears at the end of the lesson. Until then you work with
-# reviews that a small grammar has made. They are a sentence or two long, positive or negative (*kind* and *unkind*, on
-# this page), and hard in exactly one way: words of praise and blame say little by themselves. Each of them occurs in
-# about six kind reviews for four unkind ones, or the reverse. What turns the verdict is a *not*, a *but*, a *nobody can
-# say that*.
+# reviews that a small grammar has made.
+#
+# They are a sentence or two long, positive or negative (*kind* and *unkind*, on this page), and hard in exactly one
+# way: words of praise and blame say little by themselves. Each of them occurs in about six kind reviews for four
+# unkind ones, or the reverse. What turns the verdict is a *not*, a *but*, a *nobody can say that*.
 
 # %% tags=["show", "nbval-check-output"]
 train, test, _ = classifier_reviews(places="embedded")
@@ -209,11 +210,13 @@ print(mask.long())
 # ## What counting words can do
 #
 # First the simplest model that could work: without it we would not know later whether a number is good. A **[bag of
-# words](../../site/glossary.md#bag-of-words)** describes a text by how often each word of the vocabulary occurs in it,
-# a vector of n counts, and forgets the order. A linear map makes c **[logits](../../site/glossary.md#logits)** of it,
-# the numbers from which a softmax makes probabilities: every word has one weight for each class, and the weights of the
-# words in the text are added up. Trained with **[cross-entropy](../../site/glossary.md#cross-entropy)**, the mean of
-# minus the logarithm of the probability that the right class gets, this is logistic regression.
+# words](../../site/glossary.md#bag-of-words)** describes a text by how often each word of the vocabulary occurs in
+# it, a vector of n counts, and forgets the order.
+#
+# A linear map makes c **[logits](../../site/glossary.md#logits)** of it, the numbers from which a softmax makes
+# probabilities: every word has one weight for each class, and the weights of the words in the text are added up.
+# Trained with **[cross-entropy](../../site/glossary.md#cross-entropy)**, the mean of minus the logarithm of the
+# probability that the right class gets, this is logistic regression.
 
 # %% tags=["show"]
 def word_counts(texts):
@@ -352,7 +355,9 @@ plots.diagrams.classifier_flow()
 # follows, norm first, in which every word looks at every word and **no word looks at padding**. Then the mean, and a
 # linear map from e numbers to c logits:
 #
-# $$\underset{(b,\,t)}{\text{ids}} \;\to\; \underset{(b,\,t,\,e)}{\text{tokens} + \text{positions}} \;\to\; \underset{(b,\,t,\,e)}{\text{blocks}} \;\to\; \underset{(b,\,e)}{\text{mean}} \;\to\; \underset{(b,\,c)}{\text{logits}} .$$
+# $$\underset{(b,\,t)}{\text{ids}} \;\to\; \underset{(b,\,t,\,e)}{\text{tokens} + \text{positions}}
+# \;\to\; \underset{(b,\,t,\,e)}{\text{blocks}} \;\to\; \underset{(b,\,e)}{\text{mean}}
+# \;\to\; \underset{(b,\,c)}{\text{logits}} .$$
 #
 # Logits, not probabilities: the softmax belongs to the loss.
 
@@ -632,13 +637,14 @@ print(f"padding: {1 - words_in / places_in:.1%} in batches of like length, "
       f"{1 - words_in / one_length:.1%} if all were as long as the longest")
 
 # %% [markdown]
-# The rate: **[Adam](../../site/glossary.md#adam)** divides each gradient by a running estimate of its own size. At the
-# first step that estimate *is* the gradient, so every weight moves by the whole learning rate, whether its gradient is
-# large, small or nothing but noise. **[Warm-up](../../site/glossary.md#warm-up)** makes these first steps small. The
-# rate rises in a straight line, here over 100 steps, and falls afterwards, here along half a cosine, so that the
-# weights settle. Transformers with the norm last hardly train without a warm-up ([Xiong et al.,
-# 2020](https://arxiv.org/abs/2002.04745), section 3). With norm first it matters much less, as lesson 7 said; most
-# still use a short one.
+# The rate: **[Adam](../../site/glossary.md#adam)** divides each gradient by a running estimate of its own size. At
+# the first step that estimate *is* the gradient, so every weight moves by the whole learning rate, whether its
+# gradient is large, small or nothing but noise.
+#
+# **[Warm-up](../../site/glossary.md#warm-up)** makes these first steps small. The rate rises in a straight line, here
+# over 100 steps, and falls afterwards, here along half a cosine, so that the weights settle. Transformers with the
+# norm last hardly train without a warm-up ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745), section 3). With
+# norm first it matters much less, as lesson 7 said; most still use a short one.
 
 # %% tags=["show"]
 def rate(step, steps, peak=0.001, warmup=100):

@@ -242,7 +242,8 @@ for name, value in landmarks.items():
 # mask mixes them, and a linear map turns each position into 256 **[logits](../../site/glossary.md#logits)**, numbers
 # from which a softmax makes probabilities:
 #
-# $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks} \;\to\; \text{logits } (b, t, n) .$$
+# $$\text{ids } (b, t) \;\to\; \text{tokens } + \text{ positions } (b, t, e) \;\to\; \text{blocks}
+# \;\to\; \text{logits } (b, t, n) .$$
 #
 # The logits at position i are about byte **i + 1**, and may depend on bytes 0 to i.
 
@@ -933,13 +934,14 @@ print(f"windows that do not overlap: {apart:.3f} bits per byte, {cost[0]:,} posi
 print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
-# The same model, the same bytes, and the fair number is the lower one. The difference is small here, where only the
-# first few bytes of a window suffer; a better model loses more by the cutting (1.75 against 1.66 bits in the recorded
-# run below). The price is in the last column: t times the work, because each window computes t predictions and keeps
-# one. The usual compromise is a stride in between: with a quarter of the window, every byte sees at least three
-# quarters of it. That nearly all of the work is thrown away at each step, and that the context ends at t whatever one
-# does, are the complaints with which Transformer-XL begins ([Dai et al., 2019](https://arxiv.org/abs/1901.02860),
-# section 1; lesson 15).
+# The same model, the same bytes, and the fair number is the lower one. The price is in the last column: t times the
+# work, because each window computes t predictions and keeps one. The usual compromise is a stride in between: with a
+# quarter of the window, every byte sees at least three quarters of it.
+#
+# The difference is small here, where only the first few bytes of a window suffer; a better model loses more by the
+# cutting (1.75 against 1.66 bits in the recorded run below). That nearly all of the work is thrown away at each step,
+# and that the context ends at t whatever one does, are the complaints with which Transformer-XL begins ([Dai et al.,
+# 2019](https://arxiv.org/abs/1901.02860), section 1; lesson 15).
 
 # %% [markdown]
 # ## What would a larger model gain?

@@ -75,11 +75,13 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # five words or of fifty, must fit into one vector of a fixed size.
 #
 # [Bahdanau, Cho and Bengio (2015)](https://arxiv.org/abs/1409.0473) kept the state of *every* source word, and before
-# each target word the decoder computes a weighted average of all these states, with weights that depend on what it has
-# written so far. That was the first attention in translation, and the idea of lesson 2: a query from the decoder, keys
-# and values from the encoder. Its score was a small network, $w^\top \tanh(W_q\, s + W_k\, h)$ for a state s of the
-# decoder and a state h of the encoder, and h was key and value in one. (The dot product came with [Luong, Pham and
-# Manning, 2015](https://arxiv.org/abs/1508.04025), section 3.1.)
+# each target word the decoder computes a weighted average of all these states, with weights that depend on what it
+# has written so far. That was the first attention in translation, and the idea of lesson 2: a query from the decoder,
+# keys and values from the encoder.
+#
+# Its score was a small network, $w^\top \tanh(W_q\, s + W_k\, h)$ for a state s of the decoder and a state h of the
+# encoder, and h was key and value in one. (The dot product came with [Luong, Pham and Manning,
+# 2015](https://arxiv.org/abs/1508.04025), section 3.1.)
 #
 # [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) took the recurrence out. That is the model we build.
 #
@@ -235,7 +237,8 @@ plt.show()
 # **[Cross-attention](../../site/glossary.md#cross-attention)** gets the queries from the target $x$, of shape (b, t,
 # e), and keys and values from what the encoder made of the source, the **memory** $M$, of shape (b, s, e):
 #
-# $$q = x\,W_q, \qquad k = M\,W_k, \qquad v = M\,W_v, \qquad y = \operatorname{softmax}\!\Big(\frac{q\,k^\top}{\sqrt d}\Big)\, v .$$
+# $$q = x\,W_q, \qquad k = M\,W_k, \qquad v = M\,W_v,
+# \qquad y = \operatorname{softmax}\!\Big(\frac{q\,k^\top}{\sqrt d}\Big)\, v .$$
 #
 # The scores are (b, h, t, s): a row for each target position, a column for each source position. The output is as long
 # as the target, and every vector in it is made of pieces of the source. Everything else is lesson 4.
@@ -298,7 +301,9 @@ check(CrossAttention)
 # more, between the two ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.1 and figure 1):
 # self-attention, cross-attention, feed-forward.
 #
-# $$x \;\leftarrow\; \operatorname{norm}_1\big(x + \operatorname{self}(x)\big), \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{cross}(x, M)\big), \qquad x \;\leftarrow\; \operatorname{norm}_3\big(x + \operatorname{ff}(x)\big) .$$
+# $$x \;\leftarrow\; \operatorname{norm}_1\big(x + \operatorname{self}(x)\big),
+# \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{cross}(x, M)\big),
+# \qquad x \;\leftarrow\; \operatorname{norm}_3\big(x + \operatorname{ff}(x)\big) .$$
 #
 # The order of norm and sum is the one of 2017, norm last. The memory $M$ goes into every block as it came out of the
 # encoder, and no block changes it.
@@ -635,7 +640,8 @@ print(f"with those biases and norms: {blocks + biases + norms:,}")
 # paper. A stack with norm last needs a gentle start (lesson 7), so the rate rises in a straight line for `warmup` steps
 # and then falls with the root of the step (section 5.3):
 #
-# $$\text{rate}(\text{step}) \;=\; e^{-1/2} \cdot \min\!\big(\text{step}^{-1/2},\;\; \text{step} \cdot \text{warmup}^{-3/2}\big) .$$
+# $$\text{rate}(\text{step}) \;=\; e^{-1/2} \cdot \min\!\big(\text{step}^{-1/2},
+# \;\; \text{step} \cdot \text{warmup}^{-3/2}\big) .$$
 #
 # The finished `warmup_rate(step, e, warmup)` computes it; ours is half of that, with its peak at step 400. And the
 # weights that are used in the end are an **average** over several moments near the end of training (section 6.1). Every
