@@ -13,10 +13,12 @@ import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
 from dateutil import tz
+from graded import FULL, OUT_OF
 from nbgrader.api import Gradebook
 from stand_in import StandIn
 from traitlets.config import Config
 
+from helpers.checking.panel import number
 from helpers.course import ROOT
 from helpers.grading import commands, lateness
 from helpers.grading.batch import Batch
@@ -443,17 +445,18 @@ def graded(course, **more):
 def test_marks_and_comments_by_hand_survive_a_regrade_with_another_penalty(course):
     written(course.folder, TABLE)
     summary, marks = graded(course)
-    assert marks == {"ada": (18, pytest.approx(3.6)), "ben": (18, 0)}
+    assert marks == {"ada": (OUT_OF, pytest.approx(OUT_OF / 5)), "ben": (OUT_OF, 0)}
     with Marks(course.folder, FIRST) as open_marks:
         open_marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").manual_score = 1
         open_marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ada").manual_comment = "See me"
         open_marks.gradebook.db.commit()
     summary, marks = graded(course)
-    assert len(summary.resumed) == 2 and marks["ada"] == (16, pytest.approx(3.2)), "nothing is run for it"
-    assert f"ada: lateness costs 3.2 points in {FIRST}, not 3.6" in summary.flags
+    less = OUT_OF - FULL["raw_weights"] + 1
+    assert len(summary.resumed) == 2 and marks["ada"] == (less, pytest.approx(less / 5)), "nothing is run for it"
+    assert f"ada: lateness costs {number(less / 5)} points in {FIRST}, not {number(OUT_OF / 5)}" in summary.flags
     written(course.folder, TABLE.replace("10%", "1"))
     summary, marks = graded(course, again=True)
-    assert len(summary.graded) == 2 and marks["ada"] == (16, 2)
+    assert len(summary.graded) == 2 and marks["ada"] == (less, 2)
     with Marks(course.folder, FIRST) as open_marks:
         assert open_marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").manual_score == 1
         assert open_marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ada").manual_comment == "See me"
@@ -467,9 +470,9 @@ def test_nbgrader_autograde_takes_the_same_points(course):
     course.nbgrader("autograde", FIRST, "--student", "cem", "--ExamExecute.isolation=none")
     with Marks(course.folder, FIRST) as open_marks:
         found = open_marks.gradebook.find_submission(FIRST, "cem")
-        assert (found.score, found.late_submission_penalty) == (18, pytest.approx(3.6))
+        assert (found.score, found.late_submission_penalty) == (OUT_OF, pytest.approx(OUT_OF / 5))
         assert str(found.duedate) == "2026-03-02 23:59:00"
-    assert graded(course)[1]["dea"] == (18, pytest.approx(3.6))
+    assert graded(course)[1]["dea"] == (OUT_OF, pytest.approx(OUT_OF / 5))
 
 
 def test_a_bad_table_stops_before_anything_is_graded_and_says_what_to_write(course):

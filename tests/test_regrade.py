@@ -6,8 +6,9 @@ import dataclasses
 import re
 
 from conftest import FIRST, answer_notebook, solved
-from graded import FULL, WRONG, batch, hand_in_a_few
+from graded import FULL, OUT_OF, WRONG, batch, hand_in_a_few
 
+from helpers.checking.panel import number
 from helpers.exercises import load_lesson
 from helpers.grading.batch import as_text
 from helpers.grading.exam import exam_key_path, load_exam_key
@@ -46,7 +47,7 @@ def test_a_dry_run_says_what_would_change_and_writes_nothing(course):
     assert batch(course).run(again=True, dry=True).regraded[-1].student in ("ada", "ben", "eve")
     text = as_text(summary)
     assert "nothing written: a dry run" in text and "Of 2 students graded before, the marks of 2 would change." in text
-    assert re.search(r"ben +16 → 18 +another file was handed in", text)
+    assert re.search(rf"ben +{number(OUT_OF - 2)} → {number(OUT_OF)} +another file was handed in", text)
     assert re.search(r"raw_weights +1 → 3 of 3 +wrong: softmax already applied +→ +right", text)
     assert [entry.student for entry in summary.resumed] == ["eve"]
 
@@ -90,7 +91,7 @@ def test_points_given_by_hand_stay_and_are_shown(course):
     hand_in_anew(course)
     summary = batch(course).run()
     ben = next(one for one in summary.regraded if one.student == "ben")
-    assert (ben.before, ben.after) == (17.5, 17.5)
+    assert (ben.before, ben.after) == (OUT_OF - 0.5, OUT_OF - 0.5)
     assert "1 → 3 of 3; 2.5 given by hand stay" in as_text(summary)
     with Marks(course.folder, FIRST) as marks:
         assert marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben").score == 2.5

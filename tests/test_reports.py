@@ -15,10 +15,12 @@ from html.parser import HTMLParser
 import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
+from graded import FULL, OUT_OF
 from stand_in import StandIn
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
+from helpers.checking.panel import number
 from helpers.checking.verdicts import RIGHT, WRONG, Verdict
 from helpers.course import HELPERS, ROOT
 from helpers.exercises import load_lesson
@@ -37,7 +39,7 @@ from helpers.grading.tell.findings import (
     timeline,
 )
 from helpers.grading.tell.pages import POLICY, TEMPLATES, code
-from helpers.grading.tell.report import Missing, mistakes_table, report_page, report_table
+from helpers.grading.tell.report import Missing, mistakes_table, predictions_text, report_page, report_table
 from helpers.grading.tell.results import Part, Result, results, versions_handed_in
 from helpers.grading.tell.tables import as_csv
 from helpers.notebooks import without_marks
@@ -52,6 +54,8 @@ NASTY = f'''def raw_weights(x):
 (SOURCE,) = sources([FIRST])
 ANSWERS = Answers(SOURCE)
 COMMON = next(v for v in SOURCE.variants(Mistake) if v.slug == "softmaxed")
+CELLS = len(FULL) + len(SOURCE.lesson.predictions)
+MENDS = sum(exercise.mend for exercise in SOURCE.lesson)
 UNKNOWN = "def raw_weights(x):\n    return 7.25 * x @ x.mT + 3"
 
 
@@ -153,7 +157,7 @@ def test_pages_are_made_for_light_and_dark_and_for_phones(found):
 def test_feedback_holds_every_verdict_beside_the_code(found):
     for result in found[1]:
         text = feedback_page(found[0], result)
-        assert text.count('class="verdict"') == 5 and text.count('class="theirs"') == 5
+        assert text.count('class="verdict"') == text.count('class="theirs"') == CELLS
     page = feedback_page(found[0], result_of(found, "ben"))
     assert "softmax already applied" in page and COMMON.says[:40] in page
     assert "# by ben" in Reader(page).text
@@ -163,11 +167,12 @@ def test_feedback_holds_every_verdict_beside_the_code(found):
 def test_comments_and_points_given_by_hand_are_in_the_feedback(found):
     assert "See <script>" in Reader(feedback_page(found[0], result_of(found, "ben"))).text
     page = Reader(feedback_page(found[0], result_of(found, "cem"))).text
-    assert "2.5 of 3 points were given by hand" in page and "17.5 of 18 points" in page
+    assert "2.5 of 3 points were given by hand" in page and f"{number(OUT_OF - 0.5)} of {number(OUT_OF)} points" in page
 
 
 def test_who_wrote_nothing_and_who_sent_no_notebook_is_told_calmly(found):
-    assert feedback_page(found[0], result_of(found, "nil")).count("<span>not attempted</span>") == 5
+    page = feedback_page(found[0], result_of(found, "nil"))
+    assert page.count("<span>not attempted</span>") == len(FULL) - MENDS
     page = Reader(feedback_page(found[0], result_of(found, "zip"))).text
     assert "Nothing could be run: the file is a zip file, not a notebook." in page
 
@@ -212,7 +217,11 @@ def test_the_report_shows_flags_isolation_and_every_student(found):
     table = list(csv.DictReader(io.StringIO(report_table(*found))))
     assert len(table) == len(found[1]) == 9
     cem = next(row for row in table if row["student"] == "cem")
-    assert (cem["points"], cem["raw_weights"], cem["mistakes"]) == ("17.5", "2.5", "raw_weights/softmaxed")
+    assert (cem["points"], cem["raw_weights"], cem["mistakes"]) == (
+        number(OUT_OF - 0.5),
+        "2.5",
+        "raw_weights/softmaxed",
+    )
     assert cem["isolation"] == "none (a stand-in)"
 
 
@@ -224,14 +233,14 @@ def test_no_cell_of_a_table_is_a_formula():
 def test_canvas_can_import_the_marks(found):
     rows = list(csv.reader(io.StringIO(export.canvas(FIRST, found[1]))))
     assert rows[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", FIRST]
-    assert rows[1][0].strip() == "Points Possible" and rows[1][-1] == "18"
-    assert ["cem", "", "", "cem", "", "17.5"] in rows
+    assert rows[1][0].strip() == "Points Possible" and rows[1][-1] == number(OUT_OF)
+    assert ["cem", "", "", "cem", "", number(OUT_OF - 0.5)] in rows
 
 
 def test_moodle_can_import_the_marks(found):
     rows = list(csv.DictReader(io.StringIO(export.moodle(FIRST, found[1]))))
     assert {"Identifier", "Grade", "Last modified (grade)"} <= set(rows[0])
-    assert next(row["Grade"] for row in rows if row["Username"] == "cem") == "17.5"
+    assert next(row["Grade"] for row in rows if row["Username"] == "cem") == number(OUT_OF - 0.5)
 
 
 def result(student, platform="", number=""):
@@ -273,7 +282,7 @@ def test_platform_numbers_come_back_in_the_exports(course, tmp_path, monkeypatch
     assert "no platform is known of ada, ben" in said and "nbgrader.csv only" in said
     canvas = (tmp_path / "course" / "export" / f"{FIRST}.canvas.csv").read_text()
     moodle = (tmp_path / "course" / "export" / f"{FIRST}.moodle.csv").read_text()
-    assert "doejane,4711,,,,18" in canvas and "Participant 815,Jane Roe," in moodle
+    assert f"doejane,4711,,,,{number(OUT_OF)}" in canvas and "Participant 815,Jane Roe," in moodle
     assert len(canvas.splitlines()) == 3 and len(moodle.splitlines()) == 2, "each platform's students, and no others"
     assert "student_id" in (tmp_path / "course" / "export" / "nbgrader.csv").read_text()
 
@@ -465,17 +474,25 @@ def test_everybody_handed_in_is_said():
     assert "Everybody on the list has handed in" in shown(answered("ada"), missing=Missing(()))
 
 
-def test_predictions_are_counted_by_choice_and_the_right_one_is_marked():
-    told = {"right": "rows", "choices": ["columns", "rows", "neither"]}
-    everybody = [
-        answered(n, state=RIGHT, prediction={**told, "chosen": c})
-        for n, c in (("ada", "rows"), ("ben", "rows"), ("cem", ""))
-    ]
-    (exercise,) = find(LESSON, everybody).exercises
-    assert exercise.predicted.choices == (("columns", ()), ("rows", ("Ada", "Ben")), ("neither", ()), ("", ("Cem",)))
+def test_predictions_are_counted_by_choice_and_the_most_tempting_wrong_one_is_answered():
+    asked = LESSON.predictions[0]
+    wrong = next(choice for choice in asked.choices if choice != asked.truth)
+    rest = tuple((choice, ()) for choice in asked.choices if choice not in (asked.truth, wrong))
+
+    def predicted(student, choice):
+        return answered(student, asked.name, prediction={"chosen": choice}, score=0.0, out_of=0.0)
+
+    everybody = [predicted(n, c) for n, c in (("ada", asked.truth), ("ben", wrong), ("cem", ""))]
+    assert not find(LESSON, everybody).exercises, "a prediction carries no marks"
+    everybody.append(answered("dan"))
+    found = find(LESSON, everybody)
+    counted = found.predictions[0]
+    told = dict(counted.choices)
+    assert told == {asked.truth: ("Ada",), wrong: ("Ben",), "": ("Cem", "Dan"), **dict(rest)}
+    assert (counted.tempting, counted.says) == (wrong, asked.says[wrong])
     text = shown(*everybody)
-    assert "What they predicted" in text and "rows is right" in text and "no choice" in text
-    assert "What they predicted" not in shown(answered("ada"))
+    assert asked.name in text and asked.says[wrong][:30] in text and f"{wrong} 1" in predictions_text(LESSON, everybody)
+    assert all(not dict(each.choices)[each.right] for each in find(LESSON, [answered("ada")]).predictions)
 
 
 FOUND = {
@@ -564,7 +581,7 @@ def test_a_damaged_notebook_costs_its_verdicts_and_not_the_report(course, tmp_pa
         path.chmod(0o644)
         path.write_bytes(data)
     lesson, everybody = results(root, FIRST)
-    assert [result.score for result in everybody if result.student in ("ben", "cem")] == [16, 17.5], (
+    assert [result.score for result in everybody if result.student in ("ben", "cem")] == [OUT_OF - 2, OUT_OF - 0.5], (
         "marks are the gradebook's"
     )
     assert "ben: its judged notebook is damaged" in " ".join(Reader(report_page(lesson, everybody)).text.split())

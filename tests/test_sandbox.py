@@ -9,6 +9,7 @@ import sys
 import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
+from graded import FULL, OUT_OF
 
 from helpers.authoring.lesson_source import ROOT
 from helpers.grading.execute import sandbox
@@ -60,7 +61,7 @@ def test_going_on_without_it_is_warned_of_and_recorded(course):
 def test_nbgraders_marks_say_that_they_were_made_in_the_sandbox(course):
     course.nbgrader("autograde", FIRST, "--force", "--student=solved")
     assert isolations(course) == {"bubblewrap, warm kernel"}
-    assert sum(course.marks()["solved"].values()) == 18
+    assert sum(course.marks()["solved"].values()) == OUT_OF
 
 
 # What is written into the solution cell of raw_weights, and what nbgrader's log then says of it
@@ -109,7 +110,7 @@ def test_under_nbgrader_an_attack_costs_its_own_points_and_says_so(hostile, cour
     path = course.folder / "autograded" / student / FIRST / f"{FIRST}.ipynb"
     judged = nbformat.read(path, as_version=4)
     earned = {record["exercise"]: record["earned"] for _, record in recorded(judged)}
-    assert (earned.pop("raw_weights"), sum(earned.values())) == (0, 15)
+    assert (earned.pop("raw_weights"), sum(earned.values())) == (0, OUT_OF - FULL["raw_weights"])
     assert course.marks()[student]["raw_weights"] == 0
     assert f"{student}: " in hostile and HOSTILE[student][1] in hostile
     assert "\x1b[2J" not in hostile
@@ -117,7 +118,7 @@ def test_under_nbgrader_an_attack_costs_its_own_points_and_says_so(hostile, cour
 
 @needs_walls
 def test_under_nbgrader_nobody_else_is_harmed(hostile, course):
-    assert sum(course.marks()["zoe"].values()) == sum(course.marks()["solved"].values()) == 18
+    assert sum(course.marks()["zoe"].values()) == sum(course.marks()["solved"].values()) == OUT_OF
 
 
 @needs_walls
@@ -126,7 +127,9 @@ def test_under_nbgrader_a_link_to_a_neighbours_work_earns_nothing(hostile, cours
     assert sum(course.marks()[student].values()) == 0
     assert f"{student}: the file is a link and was not followed" in hostile
     notebook = nbformat.read(course.folder / "autograded" / student / FIRST / f"{FIRST}.ipynb", as_version=4)
-    assert all("is a link and was not followed" in record["says"] for _, record in recorded(notebook))
+    exercises = [record for _, record in recorded(notebook) if "prediction" not in record]
+    assert len(exercises) == len(FULL)
+    assert all("is a link and was not followed" in record["says"] for record in exercises)
 
 
 @needs_walls
@@ -139,7 +142,7 @@ def test_under_nbgrader_what_is_no_notebook_costs_nobody_a_traceback(hostile, co
 @needs_walls
 def test_under_nbgrader_ten_thousand_cells_come_to_an_end(hostile, course):
     assert "many-cells: only the first 2,000 of its 10," in hostile
-    assert sum(course.marks()["many-cells"].values()) == 18
+    assert sum(course.marks()["many-cells"].values()) == OUT_OF
 
 
 @needs_walls
@@ -147,4 +150,4 @@ def test_under_nbgrader_no_link_in_a_submission_leads_to_a_file_of_the_instructo
     folder = course.folder / "autograded" / "reader"
     kept = sorted(path.name for path in folder.rglob("*") if path.is_file())
     assert kept == [f"{FIRST}.ipynb", "timestamp.txt"]
-    assert sum(course.marks()["reader"].values()) == 18
+    assert sum(course.marks()["reader"].values()) == OUT_OF
