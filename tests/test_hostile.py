@@ -31,7 +31,7 @@ from helpers.trials.attacks import ATTACKS, EXERCISE, LEAK, Attack, Surroundings
 pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 
 SEED = "a seed for hostile tests"
-LIMITS = Limits(cell_seconds=6, total_seconds=90)
+LIMITS = Limits(cell_seconds=8, total_seconds=90)
 SLACK = 8  # seconds beyond its limits in which a submission has to be over, on a busy machine
 FULL = {exercise.name: exercise.points for exercise in load_lesson(FIRST)}
 RELEASE = nbformat.read(NOTEBOOKS / FIRST / f"{FIRST}.ipynb", as_version=4)
