@@ -164,7 +164,7 @@ build: .full .lesson-if-named env ## Rebuild all that is generated, for every le
 	$(PY) -m helpers.authoring build $(LESSON)
 
 check: .full env ## Say whether anything is stale, leaks, or lacks mistakes
-	$(PY) -m helpers.authoring check
+	$(PY) -m helpers.authoring check $(ARGS)
 
 read: .full .lesson-if-named env ## Say how long a lesson takes, and what in its prose to write otherwise (LESSON=)
 	$(PY) -m helpers.authoring read $(LESSON)

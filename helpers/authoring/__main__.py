@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from helpers.authoring.building import BrokenLesson, build
-from helpers.authoring.inspecting import inspect, inspect_course, to_come
+from helpers.authoring.inspecting import fresh_seeds, inspect, inspect_course, misjudged, to_come
 from helpers.authoring.keys import BrokenReference
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.minutes import minutes
@@ -26,6 +26,8 @@ def main() -> int:
     ]:
         command = commands.add_parser(name, help=about)
         command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
+        if name == "check":
+            command.add_argument("--seeds", type=int, default=0, metavar="N", help="judge every variant on N seeds too")
     mutants = commands.add_parser("mutants", help="judge small changes of the solution, and say which keep all points")
     mutants.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
     exam = commands.add_parser("exam-key", help="make the secret key that a lesson is graded with")
@@ -60,6 +62,8 @@ def _check(arguments) -> int:
     findings = [] if arguments.lessons else inspect_course()
     for source in sources(arguments.lessons):
         findings += inspect(source)
+        for seed in fresh_seeds(arguments.seeds):
+            findings += [f"{source.name}: {finding}" for finding in misjudged(source, seed)]
         print("".join(f"to come: {finding}\n" for finding in to_come(source)), end="")
     print("\n".join(findings) if findings else "Everything is up to date.")
     for source in sources(arguments.lessons):
