@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import nbformat
@@ -16,6 +17,7 @@ import torch
 
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 from helpers.exercises import load_lesson
+from helpers.grading.batch import WORKERS
 from helpers.grading.records import recorded
 
 FIRST = "01_dot_product_attention"
@@ -49,6 +51,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.path.suffix == ".ipynb"}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs_on_into_the_next_test():
+    """A batch that was cut off does not wait for the submission that runs, and what that prints goes to nobody."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name.startswith(WORKERS):
+            thread.join(60)
 
 
 # ------------------------------------------------------------------------------------ what a machine lacks

@@ -337,12 +337,15 @@ class _Desk:
         )
 
 
+WORKERS = "submission"  # what the names of these threads begin with
+
+
 class _Pool:
     """Threads that do the work on submissions, a few ahead of whoever takes the outcomes."""
 
     def __init__(self, work: Callable[[tuple], Outcome], jobs: int):
         self._work, self._jobs = work, jobs
-        self._threads = ThreadPoolExecutor(jobs + 1)  # one judges while the others run
+        self._threads = ThreadPoolExecutor(jobs + 1, WORKERS)  # one judges while the others run
         self._running: set[Future] = set()
 
     @property
