@@ -477,7 +477,7 @@ plt.show()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `hurried_attention`** &nbsp; ★★☆ · 7 minutes · 3 points
+# **Exercise 5 · `hurried_attention`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
 #
 # Mend this function: `y` has to be what exercise 4 computes, and `weights` the weights that `y` was made with, (b, t,
 # t), row i for output i. Find the cause before you change a line: there are repairs that put the outputs back into the

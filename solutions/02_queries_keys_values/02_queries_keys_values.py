@@ -682,7 +682,7 @@ check.prediction("shuffled_context", shuffled_context)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `rewritten_attention`** &nbsp; ★★☆ · 7 minutes · 3 points
+# **Exercise 5 · `rewritten_attention`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
 #
 # Mend this function. It has to compute what exercise 3 computes.
 #

@@ -720,7 +720,7 @@ for name, scores_of in both.items():
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `PortedHead`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 5 · `PortedHead`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
 # Mend this head. A head that is built as `PortedHead(e, d)`, and has then loaded the three matrices of a model that was
 # trained with $\operatorname{softmax}(q k^\top / \sqrt d)\, v$, has to compute exactly that. The file must go on

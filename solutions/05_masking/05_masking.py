@@ -833,7 +833,7 @@ print("yours and PyTorch's agree to within 0.00001:", difference < 1e-5)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `HurriedAttention`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 7 · `HurriedAttention`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
 #
 # Something in this layer is wrong. Find it, with the instruments of this lesson where they help, and mend it: output
 # $i$ may depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. Change as little as you can, and

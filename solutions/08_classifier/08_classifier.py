@@ -543,7 +543,7 @@ check.prediction("softmax_twice", softmax_twice)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `train_epoch`** &nbsp; ★★☆ · 10 minutes · 4 points · mend
+# **Exercise 5 · `train_epoch`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
 #
 # A function like this one is in circulation. It trains for an epoch and reports two numbers on the test batches. One of
 # them is right. Find out which, and mend the other.

@@ -817,7 +817,7 @@ check.prediction("sharpened_bits", sharpened_bits)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `bits_of_windows`** &nbsp; ★★☆ · 6 minutes · 2 points · mend
+# **Exercise 6 · `bits_of_windows`** &nbsp; mend · ★★☆ · 6 minutes · 2 points
 #
 # A function like this one is in circulation, in the evaluation of a character model. It runs, and of two models it
 # gives the better one the lower number. What it returns is not what its docstring promises. Find out why, and mend it.

@@ -158,7 +158,7 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `make_masks`** &nbsp; ★★☆ · 6 minutes · 3 points · mend
+# **Exercise 1 · `make_masks`** &nbsp; mend · ★★☆ · 6 minutes · 3 points
 #
 # Code like this is in circulation. It runs, its masks have the right shapes, and the model that it was written for
 # learned to translate. One of the three masks is not what the table asks for. Mend it. `causal_mask(t, device)` of

@@ -487,7 +487,7 @@ print("missing:", left, " unexpected:", told.unexpected_keys)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · mend `for_linear`** &nbsp; ★★☆ · 6 minutes · 2.5 points
+# **Exercise 5 · `for_linear`** &nbsp; mend · ★★☆ · 6 minutes · 2.5 points
 #
 # `shapes` gives for each published name the shape that the model with nn.Linear has there. Find the matrix that comes
 # out wrong, and mend the function so that it is right for models of every size. Tables, norms and biases stay as they
