@@ -1,9 +1,9 @@
 """Lesson 13's translators on Multi30k, with and without attention: python -m helpers.training.multi30k_recurrent
 
-The pieces, batches and test of lesson 10's run (`helpers.training.multi30k`), and the model of 2014 beside that of 2015:
-a bidirectional GRU that reads, a GRU that writes, one vector for the sentence or a memory of all states. Both are
-trained for the same number of steps. BLEU by sacrebleu (pip install sacrebleu) over all of the test, and in five bands
-of the source's length. About half an hour for both on two cores.
+The pieces, batches and test of lesson 10's run (`helpers.training.multi30k`); the model of 2014 beside that of 2015: a
+bidirectional GRU that reads, a GRU that writes, one vector for the sentence or a memory of all states. Both are trained
+for the same number of steps. BLEU by sacrebleu (pip install sacrebleu) over all of the test, and in five bands of the
+source's length.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@
 # |---|---|
 # | **You will build** | word vectors from company, a pair of language models that read in opposite directions, a sentence in one vector, and the first attention; and you mend a score |
 # | **You need** | lessons [1](../01_dot_product_attention/01_dot_product_attention.ipynb), [2](../02_queries_keys_values/02_queries_keys_values.ipynb), [5](../05_masking/05_masking.ipynb) and [10](../10_encoder_decoder/10_encoder_decoder.ipynb) |
-# | **It takes** | about 110 minutes: eight exercises, 25 points, and two predictions |
+# | **It takes** | about 110 minutes: eight exercises, 24 points, and two predictions |
 # | **It computes** | for about a minute, most of it two trainings; any laptop will do |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b for the batch, t for the positions that are read, e
@@ -116,7 +116,7 @@ names = list(vocabulary)
 ids, mask = encode_batch(texts, vocabulary, 60)    # both (texts, t)
 n = len(vocabulary)
 
-pairs = []                                         # (centre, context), two places apart at most
+pairs = []    # (centre, context), two places apart at most
 for apart in (1, 2):
     there = mask[:, apart:]
     left, right = ids[:, :-apart][there], ids[:, apart:][there]
@@ -143,7 +143,8 @@ for word in ("dull", "music", "but"):
 
 # %% [markdown]
 # The numbers are cosines. No one has told the model what an adjective is; words that stand in the same places have come
-# to have similar vectors. [Levy and Goldberg (2014)](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization)
+# to have similar vectors. [Levy and Goldberg
+# (2014)](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization)
 # showed that this game, played to its end, factorises a table of counts: the pointwise mutual information of word and
 # context, less log k. It is much the same as what `word_vectors` of lesson 1 computes from counts.
 #
@@ -156,12 +157,13 @@ for word in ("dull", "music", "but"):
 # ## A vector from a reader
 #
 # [Peters et al. (2018)](https://arxiv.org/abs/1802.05365) took a word's vector from a network that *reads the sentence*
-# as a language model; they called it **ELMo**. Their reader is **[recurrent](../../site/glossary.md#recurrent-network)**:
-# it walks through the sentence word by word and keeps a state, a vector that it updates at each word, so that the state
-# at position $i$ depends on everything up to $i$. How exactly it updates is a matter of design. Two designs have
-# lasted, the **LSTM** ([Hochreiter and Schmidhuber, 1997](https://doi.org/10.1162/neco.1997.9.8.1735)) and the **GRU**
-# ([Cho et al., 2014](https://arxiv.org/abs/1406.1078)): both decide by learned gates, at every step, what is kept and
-# what is overwritten. Here we take them from PyTorch, as `nn.LSTM` and `nn.GRU`.
+# as a language model; they called it **ELMo**. Their reader is
+# **[recurrent](../../site/glossary.md#recurrent-network)**: it walks through the sentence word by word and keeps a
+# state, a vector that it updates at each word, so that the state at position $i$ depends on everything up to $i$. How
+# exactly it updates is a matter of design. Two designs have lasted, the **LSTM** ([Hochreiter and Schmidhuber,
+# 1997](https://doi.org/10.1162/neco.1997.9.8.1735)) and the **GRU** ([Cho et al.,
+# 2014](https://arxiv.org/abs/1406.1078)): both decide by learned gates, at every step, what is kept and what is
+# overwritten. Here we take them from PyTorch, as `nn.LSTM` and `nn.GRU`.
 #
 # What comes *after* a word matters, too. So there are two readers: one goes forwards and is asked at each word for the
 # next one, the other goes backwards and is asked for the previous one.
@@ -257,8 +259,8 @@ print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal a
 #
 # The stacked reader sees the word that it is to guess: its first layer has carried it back to every position. Such a
 # model can be trained for a task with labels, but not as a language model. So ELMo keeps its two directions apart to
-# the end, and each of its vectors knows the left *or* the right, and never both at once. Is there no other way? Keep the
-# question for lesson 14.
+# the end, and each of its vectors knows the left *or* the right, and never both at once. Is there no other way? Keep
+# the question for lesson 14.
 
 # %% [markdown]
 # <div class="card">
@@ -303,8 +305,8 @@ class BiLanguageModel(nn.Module):
         )
 
     def layers(self, ids, lengths):
-        """ids: (b, t). lengths: (b,). Returns (b, depth + 1, t, 2e), in each layer the forward
-        half first. Layer 0 is the word's vector, twice.
+        """ids: (b, t). lengths: (b,). Returns (b, depth + 1, t, 2e), in each layer the
+        forward half first. Layer 0 is the word's vector, twice.
         """
         ### BEGIN SOLUTION
         x = self.tokens(ids)                                        # (b, t, e)
@@ -348,7 +350,8 @@ for step in progress(range(5 if in_exam() else 200), "reading"):
     loss.backward()
     optimiser.step()
     losses.append(loss.item())
-print(f"{losses[0]:.2f} nats a word at the start, {sum(losses[-20:]) / 20:.2f} after {len(losses)} steps")
+last = sum(losses[-20:]) / len(losses[-20:])
+print(f"{losses[0]:.2f} nats a word at the start, {last:.2f} after {len(losses)} steps")
 
 # %% [markdown]
 # What does it know that a table cannot know? Take every adjective of the test reviews, and ask two questions about its
@@ -357,8 +360,8 @@ print(f"{losses[0]:.2f} nats a word at the start, {sum(losses[-20:]) / 20:.2f} a
 # least squares on one half of the adjectives and tested on the other.
 
 # %% tags=["show"]
-adjectives = torch.tensor([vocabulary[word] for word in PRAISE + BLAME if word in vocabulary])
-flips = torch.tensor([vocabulary[word] for word in ("not", "hardly", "from") if word in vocabulary])
+adjectives, flips = (torch.tensor([vocabulary[word] for word in words if word in vocabulary])
+                     for words in (PRAISE + BLAME, ["not", "hardly", "from"]))
 test_ids, test_mask = encode_batch(test_texts, vocabulary, 60)
 with torch.no_grad():
     layers = reader.layers(test_ids.to(device()), test_mask.sum(dim=1).to(device())).cpu()
@@ -372,10 +375,11 @@ answers = {
 }
 
 def probe(vectors, answer):
-    """How often a linear probe on vectors (n, e) gives the answer (n,), on the second half."""
+    """How often a linear probe on vectors (n, e) gives the answers (n,): second half."""
     half = len(vectors) // 2
     inputs = F.pad(vectors, (0, 1), value=1.0)           # a bias
-    weights = torch.linalg.lstsq(inputs[:half], 2.0 * answer[:half] - 1, driver="gelsd").solution
+    wanted = 2.0 * answer[:half] - 1                     # 1 for yes, −1 for no
+    weights = torch.linalg.lstsq(inputs[:half], wanted, driver="gelsd").solution
     return ((inputs[half:] @ weights > 0) == answer[half:]).float().mean().item()
 
 sources = {"table": vectors[:, 0, :64], "forward, 1": vectors[:, 1, :64],
@@ -436,8 +440,8 @@ for flipped in (False, True):
 # </details>
 # <details><summary>Hint 2: shares against layers</summary>
 #
-# The shares are (count,), the layers (b, count, t, w). Either give the shares axes of length 1, `shares[:, None, None]`,
-# and sum over the layers' axis, or write `torch.einsum("j,bjtw->btw", ...)`.
+# The shares are (count,), the layers (b, count, t, w). Either give the shares axes of length 1, `shares[:, None,
+# None]`, and sum over the layers' axis, or write `torch.einsum("j,bjtw->btw", ...)`.
 #
 # </details>
 # </div>
@@ -545,11 +549,12 @@ check(sentence_vector)
 
 # %% tags=["show", "nbval-check-output"]
 torch.manual_seed(0)
-gru, x, lengths = nn.GRU(4, 3, batch_first=True, bidirectional=True), torch.randn(2, 5, 4), torch.tensor([5, 3])
+gru = nn.GRU(4, 3, batch_first=True, bidirectional=True)
+x, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
 packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
 outputs, last = gru(packed)                                # last: (2, b, e)
 outputs, _ = nn.utils.rnn.pad_packed_sequence(outputs, batch_first=True)
-same = torch.allclose(sentence_vector(outputs, lengths), torch.cat([last[0], last[1]], dim=-1))
+same = torch.allclose(sentence_vector(outputs, lengths), torch.cat([*last], dim=-1))
 print("the same as PyTorch's last states:", same)
 
 # %% [markdown]
@@ -591,7 +596,8 @@ def train(model, steps, batch=64, rate=0.003):
     for step in progress(range(steps), "training"):
         optimiser.param_groups[0]["lr"] = rate * min(1, 2 * (1 - step / steps))
         chosen = groups[torch.randint(len(groups), ()).item()]
-        loss = model.loss(padded([sources[k] for k in chosen]), padded([targets[k] for k in chosen]))
+        batches = (padded([side[k] for k in chosen]) for side in (sources, targets))
+        loss = model.loss(*batches)
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -606,18 +612,21 @@ def exact(model, count):
 
 STEPS = 5 if in_exam() else 550
 torch.manual_seed(0)
-fixed = finished_parts.RecurrentTranslator(len(ENGLISH), len(GERMAN), 64, PAD, one_vector=True)
+fixed = finished_parts.RecurrentTranslator(
+    len(ENGLISH), len(GERMAN), 64, PAD, one_vector=True
+)
 train(fixed.to(device()), STEPS)
 with_vector = [exact(fixed, count) for count in range(1, 10)]
 for count, share in enumerate(with_vector[:6], 1):
     print(f"lists of {count}: {share:.2f} right with one vector")
 
 # %% [markdown]
-# One number is translated, six are not, though lists of six were in the training and no longer than those. The vector
-# has 64 numbers whatever the sentence holds. [Cho et al. (2014)](https://arxiv.org/abs/1409.1259) found the same in
-# real sentences: the quality falls quickly as they grow. Sutskever et al. gave a sentence 8,000 numbers, and a trick:
-# with the *source read backwards* their BLEU rose from 25.9 to 30.6 (section 3.3), since the first words of source and
-# target came closer together. A state that is asked to remember remembers best what came last.
+# One number is translated, six are not, though lists of six are in the training part too. The vector has 64 numbers,
+# whatever the sentence holds. Longer training moves the fall to longer lists; raise `STEPS` and see. [Cho et al.
+# (2014)](https://arxiv.org/abs/1409.1259) found the same in real sentences: the quality falls quickly as they grow.
+# Sutskever et al. gave a sentence 8,000 numbers, and a trick: with the *source read backwards* their BLEU rose from
+# 25.9 to 30.6 (section 3.3), since the first words of source and target came closer together. A state that is asked to
+# remember remembers best what came last.
 
 # %% [markdown]
 # ## Look again
@@ -650,8 +659,9 @@ plots.diagrams.vector_or_memory()
 #
 # **Exercise 6 · `additive_scores`** &nbsp; ★★☆ · 6 minutes · 3 points · mend
 #
-# Code like this was published with a well-known program for translation. It ran, the shapes were right, and the model
-# learned something. But whatever the decoder had written, it looked at the same words, with the same weights. Mend it.
+# Code like this was published with a well-known small program for translation. It ran, the shapes were right, and the
+# model learned something. But whatever the decoder had written, it looked at the same words, with the same weights.
+# Mend it.
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
@@ -684,12 +694,12 @@ def additive_scores(s, memory, w_s, w_h, v):
 check(additive_scores)
 
 # %% [markdown]
-# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3, corrected in pull request #6). A relative of
-# it stood for years in
-# [PyTorch's own tutorial](https://github.com/pytorch/tutorials/blob/main/intermediate_source/seq2seq_translation_tutorial.py)
-# (issues #87 and #1098): there the scores were a linear layer of the state and the last word, and did not look at the
-# memory at all, only at places. Swap two words of the source, and the weights stay. Both models learned, since a GRU
-# can do a good deal without attention. Nothing but a picture of the weights, or a count, gives such a bug away.
+# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3, corrected in pull request #6). A relative
+# of it stood for years in [PyTorch's own
+# tutorial](https://github.com/pytorch/tutorials/blob/main/intermediate_source/seq2seq_translation_tutorial.py) (issues
+# #87 and #1098): there the scores were a linear layer of the state and the last word, and did not look at the memory at
+# all, only at places. Swap two words of the source, and the weights stay. Both models learned, since a GRU can do a
+# good deal without attention. Nothing but a picture of the weights, or a count, gives such a bug away.
 #
 # [Luong, Pham and Manning (2015)](https://arxiv.org/abs/1508.04025) tried simpler scores (section 3.1). **General**:
 #
@@ -755,8 +765,8 @@ bias_on_keys = "C"
 
 # %% tags=["show", "nbval-check-output"]
 draws = torch.Generator().manual_seed(0)
-s, memory = (torch.randn(*shape, 8, generator=draws, dtype=torch.float64) for shape in [(5,), (5, 6)])
-w, bias = (torch.randn(*shape, generator=draws, dtype=torch.float64) for shape in [(8, 8), (8,)])
+s, memory, w, bias = (torch.randn(*shape, generator=draws, dtype=torch.float64)
+                      for shape in [(5, 8), (5, 6, 8), (8, 8), (8,)])
 keys = memory @ w                                          # (b, t, 8)
 scores = (keys @ s.unsqueeze(-1)).squeeze(-1)              # (b, t)
 with_bias = ((keys + bias) @ s.unsqueeze(-1)).squeeze(-1)
@@ -831,7 +841,9 @@ check(AttentiveDecoder)
 
 # %% tags=["show"]
 torch.manual_seed(0)
-attentive = finished_parts.RecurrentTranslator(len(ENGLISH), len(GERMAN), 64, PAD, decoder=AttentiveDecoder)
+attentive = finished_parts.RecurrentTranslator(
+    len(ENGLISH), len(GERMAN), 64, PAD, decoder=AttentiveDecoder
+)
 train(attentive.to(device()), STEPS)
 with_attention = [exact(attentive, count) for count in range(1, 10)]
 for count in range(1, 7):
@@ -863,7 +875,7 @@ counts = list(range(1, 10))
 plots.curves({"one vector": (counts, with_vector), "attention": (counts, with_attention)},
              "numbers in the list", "lists right, word for word")
 plt.gca().axvline(6.5, color="grey", linestyle=":")
-plt.gca().annotate("trained up to here", (6.45, 0.45), rotation=90, ha="right", va="center", fontsize=8)
+plt.gca().annotate("trained up to here", (6.45, 0.45), rotation=90, ha="right", va="center")
 plt.gca().set(xticks=counts, ylim=(-0.03, 1.05))
 plt.show()
 for count in (7, 8):
@@ -872,8 +884,8 @@ for count in (7, 8):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One point for a hundred lists of the same count. Left of the dotted line the training held lists as
-# long as these, right of it none.
+# **How to read it.** One point for a hundred lists of the same count. Left of the dotted line the training held lists
+# as long as these, right of it none.
 #
 # </div>
 
@@ -892,8 +904,8 @@ check.prediction("beyond_six", beyond_six)
 # %% [markdown]
 # ## Where it looked
 #
-# The weights can be looked at, and the authors did: their maps were called **alignments**, after the lists of word pairs
-# that translation programs had kept before.
+# The weights can be looked at, and the authors did: their maps were called **alignments**, after the lists of word
+# pairs that translation programs had kept before.
 
 # %% tags=["show"]
 @torch.no_grad()
@@ -902,7 +914,8 @@ def alignment(english, german):
     target = padded(as_rows([german], GERMAN, ends=True))
     return attentive.eval()(padded(as_rows([english], ENGLISH)), target[:, :-1])[1][0].cpu()
 
-english, german = "forty seven , three hundred and two", "sieben und vierzig , drei hundert zwei"
+english = "forty seven , three hundred and two"
+german = "sieben und vierzig , drei hundert zwei"
 weights = alignment(english, german)
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A heat map. Rows are the German words sieben, und, vierzig, comma, drei, hundert, zwei and the stop, columns the English words forty seven, comma, three hundred and two. When the decoder is about to write sieben it looks mostly to the region of forty and seven; the dark cells go down the map from left to right, crossing at the tens and units."}}
@@ -932,7 +945,8 @@ for english, german in tests[3][: 4 if in_exam() else 100]:
                 looked = alignment(english, german)
                 places = looked @ torch.arange(looked.shape[1]).float()    # (words + 1,)
             moved.append((places[k - 1] > places[k + 1]).item())
-print(f"{len(moved)} units before a ten; for {sum(moved) / len(moved):.0%} the weight moves back, "
+share = sum(moved) / len(moved)
+print(f"{len(moved)} units before a ten; for {share:.0%} the weight moves back, "
       "from the unit to the ten")
 
 # %% [markdown]
@@ -996,15 +1010,17 @@ with torch.no_grad():
 # ## What you can do now
 #
 # You can train word vectors by a guessing game; build a language model in each direction and take a word's vector from
-# its sentence; mix layers for a task; tell a bidirectional reader that leaks from one that does not; show where a single
-# vector for a sentence gives out; and write the attention that was invented against it, in two of its three forms.
+# its sentence; mix layers for a task; tell a bidirectional reader that leaks from one that does not; show where a
+# single vector for a sentence gives out; and write the attention that was invented against it, in two of its three
+# forms.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. The published ELMo carries its LSTMs' states from one batch to the next. What can go wrong when
 # it is used?</summary>
 #
-# The vectors of a sentence depend on what was read before it. The same sentence twice gives two results ([allennlp issue
+# The vectors of a sentence depend on what was read before it. The same sentence twice gives two results ([allennlp
+# issue
 # #1169](https://github.com/allenai/allennlp/issues/1169)). In training on running text it is an advantage: the context
 # reaches further back. Lesson 15 comes back to that.
 #

@@ -372,8 +372,6 @@ VARIANTS = [
             title="each half taken from the other direction",
             says="You take the backward half at the last word and the forward half at the first: each where it has read "
                  "one word."),
-    Mistake(VECTOR, "on-the-cpu", edit=("torch.arange(len(outputs), device=outputs.device)", "torch.arange(len(outputs))"),
-            title="rows made on the CPU", says="Your rows are made on the CPU, wherever the outputs are."),
     Same(VECTOR, "gather", instead="""
         forward, backward = outputs.chunk(2, dim=-1)
         place = (lengths - 1).view(-1, 1, 1).expand(-1, 1, forward.shape[-1])

@@ -43,7 +43,8 @@ def two_readers() -> Sheet:
     for k, y in enumerate((334, 364, 394)):
         sheet.box(66, y, 54, 24, "plain" if k == 0 else "blue", 0)
         sheet.box(120, y, 54, 24, "plain" if k == 0 else "orange", 0)
-        sheet.text(93, y, f"*h*_{{{k}}}", SMALL)
+        sheet.text(66, y, f"*h*_{{{k}}}", SMALL)
+        sheet.text(120, y, f"*h*_{{{k}}}", SMALL)
         sheet.line((147, y), (172, y))
         sheet.text(181, y, f"× *μ*_{{{k}}}", SMALL, "start")
         sheet.line((216, y), (240, y))
@@ -83,33 +84,24 @@ def vector_or_memory() -> Sheet:
             sheet.text(x, y_writer, f"*s*_{{{k}}}", SMALL)
             if k:
                 sheet.arrow((states[k - 1] + 16, y_writer), (x - 16, y_writer))
+        middle = top + 122
         if attends:
-            middle = top + 122
             sheet.operation(270, middle, "weighted sum", 128, 28, "green")
-            for k, x in enumerate(xs):
-                sheet.residual((x, y_reader - 14), (x, middle + 26 - 6 * k), (206, middle + 26 - 6 * k), head=False)
-            sheet.residual((206, middle + 26), (206, middle), head=False)
-            sheet.arrow((212, y_writer + 14), (212, middle - 26), (250, middle - 26), (250, middle - 14))
+            for x in xs:
+                sheet.residual((x, y_reader - 14), (x, middle + 32), head=False)
+            sheet.residual((xs[0], middle + 32), (270, middle + 32), (270, middle + 15))
+            sheet.arrow((212, y_writer + 14), (212, middle - 28), (250, middle - 28), (250, middle - 15))
             sheet.text(204, middle - 27, "compared", SMALL, "end", True)
-            sheet.arrow((290, middle - 14), (290, y_writer + 34), (262, y_writer + 34), (262, y_writer + 14))
-            sheet.text(298, middle - 26, "*c* of this step", SMALL, "start", True)
-            sheet.text(270, middle + 24, "over all words", SMALL, soft=True)
+            sheet.arrow((276, middle - 14), (276, y_writer + 15))
+            sheet.text(284, middle - 28, "*c*, for *s*_{1}", SMALL, "start", True)
         else:
-            middle = top + 122
             sheet.tensor(270, middle, "*c*", "(b, e)", "green", 96)
-            sheet.arrow((xs[-1], y_reader - 14), (xs[-1], middle), (222, middle))
-            sheet.arrow(
-                (xs[0], y_reader - 14), (xs[0], middle + 24), (190, middle + 24), (190, middle + 1), (191, middle)
-            )
+            sheet.line((xs[0], y_reader - 14), (xs[0], middle + 32), (xs[-1], middle + 32))
+            sheet.arrow((xs[-1], y_reader - 14), (xs[-1], middle), (221, middle))
             for x in states:
-                sheet.arrow(
-                    (270 + (x - 270) * 0.5, middle - 15),
-                    (270 + (x - 270) * 0.5, y_writer + 32),
-                    (x, y_writer + 32),
-                    (x, y_writer + 14),
-                )
-            sheet.text(322, middle, "always", SMALL, "start", True)
-            sheet.text(322, middle + 15, "this", SMALL, "start", True)
+                out = 270 + (x - 270) * 0.5
+                sheet.arrow((out, middle - 15), (out, y_writer + 32), (x, y_writer + 32), (x, y_writer + 15))
+            sheet.text(270, middle + 30, "the same at each step", SMALL, soft=True)
         sheet.text(xs[-1] + 24, y_reader, "reader: five words", SMALL, "start", True)
     return sheet
 
