@@ -23,7 +23,7 @@
 # |---|---|
 # | **You will build** | word vectors from company, a pair of language models that read in opposite directions, a sentence in one vector, and the first attention; and you mend a score |
 # | **You need** | lessons [1](../01_dot_product_attention/01_dot_product_attention.ipynb), [2](../02_queries_keys_values/02_queries_keys_values.ipynb), [5](../05_masking/05_masking.ipynb) and [10](../10_encoder_decoder/10_encoder_decoder.ipynb) |
-# | **It takes** | about 110 minutes: eight exercises, 24 points, and two predictions |
+# | **It takes** | about 115 minutes: eight exercises, 24 points, and two predictions |
 # | **It computes** | for about a minute, most of it two trainings; any laptop will do |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b for the batch, t for the positions that are read, e
@@ -157,13 +157,14 @@ for word in ("dull", "music", "but"):
 # ## A vector from a reader
 #
 # [Peters et al. (2018)](https://arxiv.org/abs/1802.05365) took a word's vector from a network that *reads the sentence*
-# as a language model; they called it **ELMo**. Their reader is
-# **[recurrent](../../site/glossary.md#recurrent-network)**: it walks through the sentence word by word and keeps a
-# state, a vector that it updates at each word, so that the state at position $i$ depends on everything up to $i$. How
-# exactly it updates is a matter of design. Two designs have lasted, the **LSTM** ([Hochreiter and Schmidhuber,
+# as a language model; they called it **ELMo**. Their reader is recurrent (lesson 7): it walks through the sentence and
+# keeps a state, a vector that it updates at each word, so that the state at position $i$ depends on everything up to
+# $i$.
+#
+# How it updates is a matter of design. Two designs have lasted, the **LSTM** ([Hochreiter and Schmidhuber,
 # 1997](https://doi.org/10.1162/neco.1997.9.8.1735)) and the **GRU** ([Cho et al.,
 # 2014](https://arxiv.org/abs/1406.1078)): both decide by learned gates, at every step, what is kept and what is
-# overwritten. Here we take them from PyTorch, as `nn.LSTM` and `nn.GRU`.
+# overwritten. Here they come from PyTorch, as `nn.LSTM` and `nn.GRU`.
 #
 # What comes *after* a word matters, too. So there are two readers: one goes forwards and is asked at each word for the
 # next one, the other goes backwards and is asked for the previous one.
@@ -399,7 +400,7 @@ for question, answer in answers.items():
 # And the neighbours? For the word *dull* in two places of the test reviews, these are the other adjectives whose
 # vectors are nearest, in layer 1:
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 def snippet(k):
     """The adjective number k with what stands around it."""
     around = test_ids[row[k], max(0, place[k] - 3) : place[k] + 2].tolist()
@@ -622,11 +623,12 @@ for count, share in enumerate(with_vector[:6], 1):
 
 # %% [markdown]
 # One number is translated, six are not, though lists of six are in the training part too. The vector has 64 numbers,
-# whatever the sentence holds. Longer training moves the fall to longer lists; raise `STEPS` and see. [Cho et al.
-# (2014)](https://arxiv.org/abs/1409.1259) found the same in real sentences: the quality falls quickly as they grow.
-# Sutskever et al. gave a sentence 8,000 numbers, and a trick: with the *source read backwards* their BLEU rose from
-# 25.9 to 30.6 (section 3.3), since the first words of source and target came closer together. A state that is asked to
-# remember remembers best what came last.
+# whatever the sentence holds. Longer training moves the fall to longer lists; raise `STEPS` and see.
+#
+# [Cho et al. (2014)](https://arxiv.org/abs/1409.1259) found the same in real sentences: the quality falls quickly as
+# they grow. [Sutskever et al. (2014)](https://arxiv.org/abs/1409.3215) gave a sentence 8,000 numbers, and a trick: with
+# the *source read backwards* their BLEU rose from 25.9 to 30.6 (section 3.3), since the first words of source and
+# target came closer together.
 
 # %% [markdown]
 # ## Look again
@@ -935,7 +937,7 @@ plt.show()
 # ten, as *sieben* is in *sieben und vierzig*, and measure which way the weight moves between the two: its mean place in
 # the source before the unit, and before the ten.
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 moved = []
 for english, german in tests[3][: 4 if in_exam() else 100]:
     words, places = german.split(), None
@@ -970,7 +972,7 @@ plots.diagrams.waiting_steps()
 # vectors of width 128, best of three: a GRU; the three products of the GRU's input side (128 times 384), one position
 # after the other; the same multiplications in a single product; and self-attention.
 
-# %% tags=["show"]
+# %% tags=["show", "hide-input"]
 def milliseconds(work, tries=3):
     times = []
     for _ in range(tries):
@@ -998,12 +1000,13 @@ with torch.no_grad():
 # several times as long; on a machine with thousands of cores the gap is far wider. And honestly: attention's own cost
 # grows with t², so that its lead over the GRU shrinks as the text grows. Lesson 16 is about that.
 #
-# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) put it into a table (table 1): per layer, n steps that must
-# follow one another against one, and a path of length n between two far positions against one of length 1. They took
-# the recurrence out of reader and writer, let each sequence attend to *itself*, which is where the name self-attention
-# comes from, and put lesson 6's positions in, since nothing walked through the text any more. They kept the dot product
-# and not the additive score: on paper both cost the same, but the dot product is one matrix product, and its weakness
-# at large widths is mended by lesson 3's √d (section 3.2.1). What came out is [lesson
+# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) put it into a table (table 1): for a sequence of length n, n
+# steps that must follow one another against one, and a path of length n between two far positions against one of length
+# 1. They took the recurrence out of reader and writer and let each sequence attend to *itself*, which is where the name
+# self-attention comes from. Lesson 6's positions came in, since nothing walked through the text any more.
+#
+# They kept the dot product and not the additive score. On paper both cost the same; in practice the dot product is one
+# matrix product, and its weakness at large widths is mended by lesson 3's √d (section 3.2.1). What came out is [lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
 
 # %% [markdown]

@@ -60,6 +60,11 @@ VARIANTS = [
             says="You compare centre and context by the squares of their differences. The formula has their dot product."),
     Mistake(SKIP, "not-summed", edit=("losses.mean()", "losses"), title="one loss a pair",
             says="You return one loss for each pair, (b,). One number is asked for, their mean."),
+    Equal(SKIP, "return losses.mean()", "return losses.mean().mT", "a single number has no axes to exchange"),
+    Equal(SKIP, "return losses.mean()", "return losses.mean().squeeze()", "a single number has no axes to lose"),
+    Equal(SKIP, "F.logsigmoid(-far).sum(dim=-1)", "F.logsigmoid(-far).sum(dim=1)", "of two axes, the last is axis 1"),
+    Equal(SKIP, "(centre * context).sum(dim=-1)", "(centre * context).sum(dim=1)", "of two axes, the last is axis 1"),
+    Equal(SKIP, "centre.unsqueeze(1)", "centre.unsqueeze(-2)", "of three axes, both are in the middle"),
     Same(SKIP, "softplus", instead="""
         near = torch.einsum("be,be->b", centre, context)
         far = torch.einsum("be,bke->bk", centre, negatives)
@@ -123,6 +128,9 @@ VARIANTS = [
     Mistake(BACK, "on-the-cpu", edit=("torch.arange(x.shape[1], device=x.device)", "torch.arange(x.shape[1])"),
             title="places made on the CPU",
             says="Your places are made on the CPU, wherever x is. Tell arange the device: x.device."),
+    Equal(BACK, "x.gather(1, order.unsqueeze(-1).expand_as(x))", "x.gather(-2, order.unsqueeze(-1).expand_as(x))",
+          "of three axes, both are in the middle"),
+    Equal(BACK, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)", "of two axes, both are the second"),
     Same(BACK, "rows", instead="""
         rows = [torch.cat([row[:k].flip(0), row[k:]]) for row, k in zip(x, lengths.tolist())]
         return torch.stack(rows)
