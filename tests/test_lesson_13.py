@@ -12,6 +12,7 @@ from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
+from helpers.data.toy.reviews import BLAME, PRAISE
 from helpers.exercises import load_lesson
 from helpers.parts import recurrent
 
@@ -133,9 +134,16 @@ def test_each_reader_knows_its_side_and_the_table_neither():
     assert abs(table - common) < 0.05 and table + 0.1 < forward < backward and backward > 0.97
 
 
-def test_the_mix_turns_away_from_the_table():
+def test_the_mix_gives_nearly_all_of_its_weight_to_layer_1():
     shares = re.search(r"shares of layers 0, 1, 2: ([\d.]+), ([\d.]+), ([\d.]+)", stored_text())
-    assert float(shares[1]) < 0.2
+    assert float(shares[2]) > 0.9
+
+
+def test_skip_gram_finds_adjectives_of_both_kinds_beside_dull():
+    near = re.search(r"dull: (.*)", stored_text())[1]
+    words = re.findall(r"[a-z]+", near)
+    assert len(words) == 4 and set(words) <= {*PRAISE, *BLAME}
+    assert set(words) & set(PRAISE) and set(words) & set(BLAME)
 
 
 def test_the_neighbours_of_a_negated_word_are_negated_and_those_of_a_plain_one_are_not():

@@ -127,7 +127,7 @@ frequency = torch.bincount(ids[mask], minlength=n).float() ** 0.75
 torch.manual_seed(0)
 centres, contexts = nn.Embedding(n, 32), nn.Embedding(n, 32)
 optimiser = torch.optim.Adam([centres.weight, contexts.weight], lr=0.02)
-for step in progress(range(10 if in_exam() else 300), "skip-gram"):
+for step in progress(range(10 if in_exam() else 2500), "skip-gram"):
     u, w = pairs[:, torch.randint(pairs.shape[1], (512,))]
     drawn = torch.multinomial(frequency, 512 * 5, replacement=True).view(512, 5)
     loss = skip_gram_loss(centres(u), contexts(w), contexts(drawn))
@@ -253,8 +253,8 @@ print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal a
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: how fast output i moves with input j; hatched cells are exactly zero. To guess
-# word i + 1 from output i, nothing right of the diagonal may be seen.
+# **How to read it.** Row i, column j: how fast output i moves with input j, each map on its own scale; hatched cells are
+# exactly zero. To guess word i + 1 from output i, nothing right of the diagonal may be seen.
 #
 # </div>
 #
@@ -487,8 +487,8 @@ shares = torch.softmax(mix.raw.detach(), dim=0).tolist()
 print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in shares))
 
 # %% [markdown]
-# For the question about *not*, the task turns away from the table, layer 0. With such vectors, and no other change,
-# Peters et al. improved the best models of six tasks (their table 1): question answering on SQuAD from 81.1 to 85.8,
+# For the question about *not*, nearly all of the weight goes to layer 1. With such vectors, and no other change, [Peters
+# et al. (2018)](https://arxiv.org/abs/1802.05365) improved the best models of six tasks (their table 1): question answering on SQuAD from 81.1 to 85.8,
 # named entities from 90.15 to 92.22. Their reader was much larger, 4,096 units a layer, and read letters instead of a
 # table of words: convolutions with 2,048 filters made each word's first vector, so that no word was unknown.
 
@@ -872,12 +872,12 @@ beyond_six = "B"
 # beyond_six = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"] mystnb={"image": {"alt": "Exact match against the number of numerals in a list, from 1 to 9. With one vector the curve falls from near 1 to near 0 at six. With attention it stays near 1 up to six, where a dotted line marks the longest list of the training, then falls steeply, to near 0 at eight."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Exact match against the number of numerals in a list, from 1 to 9. With one vector the curve falls from 1 at one number to about 0.2 at three and to 0 from four on. With attention it stays above 0.9 up to six, where a dotted line marks the longest lists of the training; at seven it is near 0.4, at eight near 0."}}
 counts = list(range(1, 10))
 plots.curves({"one vector": (counts, with_vector), "attention": (counts, with_attention)},
              "numbers in the list", "lists right, word for word")
 plt.gca().axvline(6.5, color="grey", linestyle=":")
-plt.gca().annotate("trained up to here", (6.45, 0.45), rotation=90, ha="right", va="center")
+plt.gca().annotate("trained up to here", (6.42, 0.3), rotation=90, ha="right", va="center")
 plt.gca().set(xticks=counts, ylim=(-0.03, 1.05))
 plt.show()
 for count in (7, 8):
@@ -920,7 +920,7 @@ english = "forty seven , three hundred and two"
 german = "sieben und vierzig , drei hundert zwei"
 weights = alignment(english, german)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A heat map. Rows are the German words sieben, und, vierzig, comma, drei, hundert, zwei and the stop, columns the English words forty seven, comma, three hundred and two. When the decoder is about to write sieben it looks mostly to the region of forty and seven; the dark cells go down the map from left to right, crossing at the tens and units."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A heat map. Rows are the German words sieben, und, vierzig, comma, drei, hundert, zwei and the stop, columns the English words forty seven, comma, three hundred and two. Before sieben nearly all of the weight is on seven, before vierzig on forty, so that the dark cells of the first number cross; for the comma and for drei, hundert and zwei they go straight on. Before the stop the weight is spread over all words."}}
 plots.heat(weights, [*german.split(), "<stop>"], english.split(), scale=1, bar=True,
            row_label="about to write", column_label="looks at")
 plt.show()
@@ -929,13 +929,14 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** A row for each German word, at the moment before it is written; a column for each English word.
-# Dark: it looks there. A vector of the reader knows its neighbours too, so that it need not look at the very word.
+# Dark: it looks there. *sieben* looks at *seven*, *vierzig* goes back to *forty*, and then it goes straight on. For
+# *und* and the stop there is no word to look at.
 #
 # </div>
 #
-# Is it a habit? For the lists of three, take the German words between *und*s and commas that are a unit in front of a
-# ten, as *sieben* is in *sieben und vierzig*, and measure which way the weight moves between the two: its mean place in
-# the source before the unit, and before the ten.
+# Is it a habit? In the tested lists of three, take every German unit in front of a ten, as *sieben* in *sieben und
+# vierzig*, and measure which way the weight moves between the two words: its mean place in the source before the unit
+# is written, and before the ten is.
 
 # %% tags=["show", "hide-input"]
 moved = []
@@ -996,7 +997,7 @@ with torch.no_grad():
         print("{:>6} {:>7.2f} {:>12.2f} {:>9.2f} {:>11.2f}".format(t, *times))
 
 # %% [markdown]
-# The second and the third column are the same multiplications. One by one, as a recurrence has to do them, they take
+# The second and the third column of times are the same multiplications. One by one, as a recurrence has to do them, they take
 # several times as long; on a machine with thousands of cores the gap is far wider. And honestly: attention's own cost
 # grows with t², so that its lead over the GRU shrinks as the text grows. Lesson 16 is about that.
 #

@@ -61,8 +61,8 @@ def vector_or_memory() -> Sheet:
         "vector-or-memory",
         "A decoder that gets one vector, and one that looks back at all states",
         "Above: a reader makes a state of each of five source words. Only one vector of them, c, goes on, and into "
-        "each of three states of the decoder goes the same c. Below: the same reader and the same decoder, and from "
-        "every state of the reader an arrow goes to a weighted sum, whose weights come from a comparison with the "
+        "each of three states of the decoder goes the same c. Below: the same reader and the same decoder, and a thick "
+        "line leads from every state of the reader to a weighted sum, whose weights come from a comparison with the "
         "decoder's last state; its result, another c at each step, goes into the next state of the decoder.",
         470,
     )
