@@ -253,8 +253,8 @@ print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal a
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: how fast output i moves with input j, each map on its own scale; hatched cells are
-# exactly zero. To guess word i + 1 from output i, nothing right of the diagonal may be seen.
+# **How to read it.** Row i, column j: how fast output i moves with input j, each map on its own scale; hatched cells
+# are exactly zero. To guess word i + 1 from output i, nothing right of the diagonal may be seen.
 #
 # </div>
 #
@@ -418,8 +418,8 @@ for flipped in (False, True):
 # %% [markdown]
 # ## A mix for every task
 #
-# A reader with two layers has three vectors for a word, layer 0 included. Which one should a task take? Peters et al.
-# let the task decide (equation 1):
+# A reader with two layers has three vectors for a word, layer 0 included. Which one should a task take? [Peters et
+# al.](https://arxiv.org/abs/1802.05365) let the task decide (equation 1):
 #
 # $$\text{ELMo} \;=\; \gamma \sum_{j} \mu_j\, h_j , \qquad \mu = \operatorname{softmax}(\text{raw}) ,$$
 #
@@ -488,9 +488,10 @@ print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in share
 
 # %% [markdown]
 # For the question about *not*, nearly all of the weight goes to layer 1. With such vectors, and no other change, [Peters
-# et al. (2018)](https://arxiv.org/abs/1802.05365) improved the best models of six tasks (their table 1): question answering on SQuAD from 81.1 to 85.8,
-# named entities from 90.15 to 92.22. Their reader was much larger, 4,096 units a layer, and read letters instead of a
-# table of words: convolutions with 2,048 filters made each word's first vector, so that no word was unknown.
+# et al.](https://arxiv.org/abs/1802.05365) improved the best models of six tasks (their table 1): question answering on
+# SQuAD from 81.1 to 85.8, named entities from 90.15 to 92.22. Their reader was much larger, 4,096 units a layer, and
+# read letters instead of a table of words: convolutions with 2,048 filters made each word's first vector, so that no
+# word was unknown.
 
 # %% [markdown]
 # ## A sentence in one vector
@@ -637,7 +638,8 @@ for count, share in enumerate(with_vector[:6], 1):
 # word, the **memory** $h_0, h_1, \dots$, and let the decoder choose before each word that it writes. Its state is
 # compared with each $h_j$; a softmax makes weights of the scores; the weighted sum is the context of this step:
 #
-# $$\alpha_{ij} = \operatorname{softmax}_j \big(\text{score}(s_{i-1}, h_j)\big), \qquad c_i = \sum_j \alpha_{ij}\, h_j, \qquad s_i = f(s_{i-1},\, y_{i-1},\, c_i) .$$
+# $$\alpha_{ij} = \operatorname{softmax}_j \big(\text{score}(s_{i-1}, h_j)\big), \qquad
+# c_i = \sum_j \alpha_{ij}\, h_j, \qquad s_i = f(s_{i-1},\, y_{i-1},\, c_i) .$$
 
 # %% tags=["show"]
 plots.diagrams.vector_or_memory()
@@ -788,7 +790,7 @@ check.prediction("bias_on_keys", bias_on_keys)
 #
 # **Exercise 8 · `AttentiveDecoder`** &nbsp; ★★★ · 12 minutes · 4.5 points
 #
-# Write `step`, as Bahdanau et al. have it: the context is chosen by the **old** state. The GRU cell gets the token's
+# Write `step` as it was published: the context is chosen by the **old** state. The GRU cell gets the token's
 # vector and the context side by side, in this order; the logits come from the new state and the context.
 # `finished_parts.additive_scores` is exercise 6, and `masked_softmax(scores, mask)` is lesson 5's.
 #
@@ -997,9 +999,9 @@ with torch.no_grad():
         print("{:>6} {:>7.2f} {:>12.2f} {:>9.2f} {:>11.2f}".format(t, *times))
 
 # %% [markdown]
-# The second and the third column of times are the same multiplications. One by one, as a recurrence has to do them, they take
-# several times as long; on a machine with thousands of cores the gap is far wider. And honestly: attention's own cost
-# grows with t², so that its lead over the GRU shrinks as the text grows. Lesson 16 is about that.
+# The second and the third column of times are the same multiplications. One by one, as a recurrence has to do them,
+# they take several times as long; on a machine with thousands of cores the gap is far wider. And honestly: attention's
+# own cost grows with t², so that its lead over the GRU shrinks as the text grows. Lesson 16 is about that.
 #
 # [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) put it into a table (table 1): for a sequence of length n, n
 # steps that must follow one another against one, and a path of length n between two far positions against one of length
@@ -1033,7 +1035,7 @@ with torch.no_grad():
 # then not know?</summary>
 #
 # What is looked at in this step: the new state is computed without it, and the context only helps to make the logits.
-# Luong et al. feed the joined vector of state and context into the next step, so that it is known one step later
+# [Luong et al.](https://arxiv.org/abs/1508.04025) feed the joined vector of state and context into the next step, so that it is known one step later
 # (section 3.3).
 #
 # </details>
