@@ -487,11 +487,11 @@ shares = torch.softmax(mix.raw.detach(), dim=0).tolist()
 print("shares of layers 0, 1, 2: " + ", ".join(f"{share:.2f}" for share in shares))
 
 # %% [markdown]
-# For the question about *not*, nearly all of the weight goes to layer 1. With such vectors, and no other change, [Peters
-# et al.](https://arxiv.org/abs/1802.05365) improved the best models of six tasks (their table 1): question answering on
-# SQuAD from 81.1 to 85.8, named entities from 90.15 to 92.22. Their reader was much larger, 4,096 units a layer, and
-# read letters instead of a table of words: convolutions with 2,048 filters made each word's first vector, so that no
-# word was unknown.
+# For the question about *not*, nearly all of the weight goes to layer 1. With such vectors, and no other change,
+# [Peters et al.](https://arxiv.org/abs/1802.05365) improved the best models of six tasks (their table 1): question
+# answering on SQuAD from 81.1 to 85.8, named entities from 90.15 to 92.22. Their reader was much larger, 4,096 units
+# a layer, and read letters instead of a table of words: convolutions with 2,048 filters made each word's first
+# vector, so that no word was unknown.
 
 # %% [markdown]
 # ## A sentence in one vector
@@ -1035,8 +1035,8 @@ with torch.no_grad():
 # then not know?</summary>
 #
 # What is looked at in this step: the new state is computed without it, and the context only helps to make the logits.
-# [Luong et al.](https://arxiv.org/abs/1508.04025) feed the joined vector of state and context into the next step, so that it is known one step later
-# (section 3.3).
+# [Luong et al.](https://arxiv.org/abs/1508.04025) feed the joined vector of state and context into the next step, so
+# that it is known one step later (section 3.3).
 #
 # </details>
 # <details><summary>3. With one vector, why does reading the source backwards help, when every word is still as far from
