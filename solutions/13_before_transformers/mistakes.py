@@ -268,6 +268,10 @@ VARIANTS = [
     """), title="a mean of means",
             says="You take the mean of each sentence first, and then the mean of those: a word of a short sentence then "
                  "counts more. Every word that is asked for counts alike."),
+    Equal(READERS, "return (following + preceding) / 2", "return ((following + preceding) / 2).mT",
+          "a single number has no axes to exchange"),
+    Equal(READERS, "return (following + preceding) / 2", "return ((following + preceding) / 2).squeeze()",
+          "a single number has no axes to lose"),
     Same(READERS, "packed", instead=("""
         x = self.tokens(ids)
         real = torch.arange(x.shape[1], device=x.device) < lengths.unsqueeze(1)
@@ -300,6 +304,8 @@ VARIANTS = [
             result.append(F.pad(torch.cat(found), (0, 0, 0, len(row) - k)))
         return torch.stack(result)
     """, "")),
+    Shortcut(READERS, "finished-part",
+             instead=("return finished_parts.BiLanguageModel.layers(self, ids, lengths)", "")),
     # -------------------------------------------------------------------------------------------- LayerMix
     Mistake(MIX, "no-softmax", edit=("torch.softmax(self.raw, dim=0)", "self.raw"), title="the raw numbers as shares",
             says="You weigh the layers with the raw numbers. Their softmax makes shares that are positive and add up "
@@ -337,6 +343,7 @@ VARIANTS = [
     Mistake(MIX, "wrong-axis", edit=('torch.einsum("j,bjtw->btw", shares, layers)', "(shares * layers.transpose(1, -1)).sum(-1)"),
             title="the wrong axis left over",
             says="Your sum runs over the layers, but the axes of the result are in another order. (b, t, w) is wanted."),
+    Equal(MIX, "torch.softmax(self.raw, dim=0)", "torch.softmax(self.raw, dim=-1)", "it has one axis"),
     Same(MIX, "broadcast", instead=("""
         self.gamma = nn.Parameter(torch.ones(()))
         self.raw = nn.Parameter(torch.zeros(count))
@@ -351,6 +358,7 @@ VARIANTS = [
             mixed = mixed + share * layers[:, j]
         return mixed * self.gamma
     """)),
+    Shortcut(MIX, "finished-part", instead=("", "return finished_parts.LayerMix.forward(self, layers)")),
     # ------------------------------------------------------------------------------------- sentence_vector
     # yunjey/pytorch-tutorial, bidirectional_recurrent_neural_network
     Mistake(VECTOR, "last-column", instead="return outputs[:, -1]", title="the last column for both halves",
@@ -380,6 +388,10 @@ VARIANTS = [
             title="each half taken from the other direction",
             says="You take the backward half at the last word and the forward half at the first: each where it has read "
                  "one word."),
+    Equal(VECTOR, "torch.cat([last, first], dim=-1)", "torch.cat([last, first], dim=1)",
+          "of two axes, the last is axis 1"),
+    Equal(VECTOR, "torch.arange(len(outputs), device=outputs.device)", "torch.arange(len(outputs))",
+          "an index on the CPU picks from a tensor on any device"),
     Same(VECTOR, "gather", instead="""
         forward, backward = outputs.chunk(2, dim=-1)
         place = (lengths - 1).view(-1, 1, 1).expand(-1, 1, forward.shape[-1])
@@ -550,6 +562,11 @@ VARIANTS = [
             title="only the largest weight",
             says="Your context is the one vector with the largest weight. It is the sum of all, each with its weight: a "
                  "choice of one has no gradient for the scores."),
+    Equal(DECODER, "torch.cat([s, c], dim=-1)", "torch.cat([s, c], dim=1)", "of two axes, the last is axis 1"),
+    Equal(DECODER, "torch.cat([self.tokens(y), c], dim=-1)", "torch.cat([self.tokens(y), c], dim=1)",
+          "of two axes, the last is axis 1"),
+    Equal(DECODER, "(weights.unsqueeze(-1) * memory).sum(dim=1)", "(weights.unsqueeze(-1) * memory).sum(dim=-2)",
+          "of three axes, both are in the middle"),
     Same(DECODER, "einsum", instead="""
         scores = torch.tanh((s @ self.w_s)[:, None] + memory @ self.w_h) @ self.v
         weights = scores.masked_fill(~mask, -1e9).softmax(dim=1)
@@ -564,4 +581,6 @@ VARIANTS = [
         s = self.cell(torch.hstack([self.tokens(y), c]), s)
         return self.to_logits(torch.hstack([s, c])), s, weights
     """),
+    Shortcut(DECODER, "finished-part",
+             instead="return finished_parts.AttentiveDecoder.step(self, y, s, memory, mask)"),
 ]
