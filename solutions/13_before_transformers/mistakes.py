@@ -58,6 +58,28 @@ VARIANTS = [
     Mistake(SKIP, "squared", edit=("near = (centre * context)", "near = (centre - context).square()"),
             title="a distance for a product",
             says="You compare centre and context by the squares of their differences. The formula has their dot product."),
+    Mistake(SKIP, "one-minus-sigmoid",
+            edit=("F.logsigmoid(-far).sum(dim=-1)", "torch.log(1 - torch.sigmoid(far)).sum(dim=-1)"),
+            title="the logarithm of 1 − σ",
+            says="You take the logarithm of 1 − σ. On paper that is σ(−z); in float32 σ(17) is 1 already, and the "
+                 "logarithm of 0 is −∞."),
+    Mistake(SKIP, "epsilon-in-the-logarithm",
+            edit=("-F.logsigmoid(near) - F.logsigmoid(-far).sum(dim=-1)",
+                  "-torch.log(torch.sigmoid(near) + 1e-8) - torch.log(torch.sigmoid(-far) + 1e-8).sum(dim=-1)"),
+            title="a small number added in the logarithm",
+            says="You add a small number so that the logarithm stays finite. It also caps the loss: a product of −200 "
+                 "then costs no more than one of −20, and has no gradient. F.logsigmoid is finite and right."),
+    Mistake(SKIP, "mean-over-all", edit=("losses.mean()", "losses.mean() / (negatives.shape[1] + 1)"),
+            title="the mean over all k + 1 words",
+            says="You divide by the number of words, k + 1. Within a pair the terms are added up; only the pairs are "
+                 "averaged."),
+    Mistake(SKIP, "softmax-over-the-words", instead="""
+        words = torch.cat([context.unsqueeze(1), negatives], dim=1)
+        logits = (words * centre.unsqueeze(1)).sum(dim=-1)
+        return -logits.log_softmax(dim=-1)[:, 0].mean()
+    """, title="a softmax over neighbour and negatives",
+            says="You let the words compete in a softmax, so that only differences of products count. Here each word is "
+                 "a question of its own, answered by a sigmoid."),
     Mistake(SKIP, "not-summed", edit=("losses.mean()", "losses"), title="one loss a pair",
             says="You return one loss for each pair, (b,). One number is asked for, their mean."),
     Equal(SKIP, "return losses.mean()", "return losses.mean().mT", "a single number has no axes to exchange"),
@@ -122,6 +144,11 @@ VARIANTS = [
     Mistake(BACK, "first-length-for-all", edit=("lengths.unsqueeze(1)", "lengths[:1].unsqueeze(1)"),
             title="every row turned by the first length",
             says="You turn every row by the length of the first. Each has a length of its own."),
+    Mistake(BACK, "batch-turned", instead="return x.flip(0)", title="the batch turned, not the positions",
+            says="You turn the order of the sentences. It is the positions within each, axis 1, that are turned."),
+    Mistake(BACK, "first-stays", edit=("lengths.unsqueeze(1) - 1 - places", "(lengths.unsqueeze(1) - places) % lengths.unsqueeze(1)"),
+            title="the first word left where it is",
+            says="You turn round all but the first word, which stays where it is. It should come last."),
     Mistake(BACK, "one-short", edit=("lengths.unsqueeze(1) - 1 - places", "lengths.unsqueeze(1) - 2 - places"),
             title="the last word left where it is",
             says="You turn round all but the last word, which stays where it is. It should come first."),
@@ -185,6 +212,9 @@ VARIANTS = [
             title="the second backward LSTM reads forwards",
             says="You turn the backward rail back after its first LSTM and go on with that, so the second one reads "
                  "forwards. Turn for the result only, and let the rail stay in the turned order."),
+    Mistake(READERS, "stacked-behind-t", edit=(("return torch.stack(found, dim=1)", "return torch.stack(found, dim=2)"),),
+            title="the layers behind the positions",
+            says="You stack the layers behind the positions, (b, t, depth + 1, 2e). Their axis stands behind b."),
     Mistake(READERS, "backward-half-first",
             edit=("found.append(torch.cat([ahead, here], dim=-1))", "found.append(torch.cat([here, ahead], dim=-1))"),
             title="the backward half first",
@@ -335,6 +365,10 @@ VARIANTS = [
             says="Your `raw` is a plain tensor, which no optimiser finds. nn.Parameter makes it one that is learned."),
     Mistake(MIX, "exp-only", edit=("torch.softmax(self.raw, dim=0)", "torch.exp(self.raw)"), title="shares that do not add up to 1",
             says="You take exp of the raw numbers and do not divide by their sum."),
+    Mistake(MIX, "mean-of-the-shared", edit=('torch.einsum("j,bjtw->btw", shares, layers)',
+                                             'torch.einsum("j,bjtw->btw", shares, layers) / len(shares)'),
+            title="divided by the count as well",
+            says="You weigh the layers with their shares and divide by their count as well. Shares add up to 1 already."),
     Mistake(MIX, "sigmoid", edit=("torch.softmax(self.raw, dim=0)", "torch.sigmoid(self.raw)"), title="a sigmoid for the softmax",
             says="You take a sigmoid of each raw number. Then the shares do not add up to 1."),
     Mistake(MIX, "shares-detached", edit=("torch.softmax(self.raw, dim=0)", "torch.softmax(self.raw.detach(), dim=0)"),
@@ -382,6 +416,17 @@ VARIANTS = [
     Mistake(VECTOR, "longest-for-all", edit=("outputs[rows, lengths - 1, :e]", "outputs[:, lengths.max() - 1, :e]"),
             title="the longest length for all",
             says="You take the forward half where the *longest* sentence ends. Each sentence ends at a place of its own."),
+    Mistake(VECTOR, "maximum", instead="return outputs.amax(dim=1)", title="a maximum over all places",
+            says="You take the maximum over all places, padding included. Asked for is what each direction has when it "
+                 "has read everything."),
+    Mistake(VECTOR, "one-too-far", edit=("outputs[rows, lengths - 1, :e]", "outputs[rows, lengths.clamp(max=outputs.shape[1] - 1), :e]"),
+            title="one place behind the last word",
+            says="Your forward half stands one place behind the last word, which is padding in most sentences. With "
+                 "places from 0, the last word is at length − 1."),
+    Mistake(VECTOR, "backward-in-the-last-column", edit=("outputs[:, 0, e:]", "outputs[:, -1, e:]"),
+            title="the backward half in the last column",
+            says="Your backward half stands in the last column, where it has read one word at most. It has read "
+                 "everything at the first word."),
     Mistake(VECTOR, "added", edit=("torch.cat([last, first], dim=-1)", "last + first"), title="the halves added",
             says="You add the two halves, (b, e). They stand side by side, (b, 2e)."),
     Mistake(VECTOR, "wrong-halves", edit=(("lengths - 1, :e]", "lengths - 1, e:]"), ("outputs[:, 0, e:]", "outputs[:, 0, :e]")),
@@ -430,6 +475,9 @@ VARIANTS = [
             says="You bend with a sigmoid. The decoder can steer with that; the formula has a tanh."),
     Mistake(ADDITIVE, "product", instead="return torch.tanh(ours * theirs) @ v", title="a product for the sum",
             says="You multiply the two sides. They are added."),
+    Mistake(ADDITIVE, "plain-product", instead="return (ours * theirs) @ v", title="a product and no tanh",
+            says="You multiply the two sides. With that the decoder can steer; but the formula adds them and bends the "
+                 "sum."),
     Mistake(ADDITIVE, "memory-only", instead="return torch.tanh(theirs) @ v", title="the state left out",
             says="Your scores look at the memory only, so they are the same at every step of the decoder."),
     Mistake(ADDITIVE, "difference", instead="return torch.tanh(ours - theirs) @ v", title="a difference for the sum",
@@ -469,6 +517,14 @@ VARIANTS = [
             says="You take a mean over the width of the memory. A dot product is a sum."),
     Mistake(GENERAL, "minus", edit=("s @ w.T", "-s @ w.T"), title="the sign turned round",
             says="Your scores are the right ones with the sign turned round: what fits best gets the least weight."),
+    Mistake(GENERAL, "cosine", instead="""
+        return F.cosine_similarity(memory @ w, s.unsqueeze(1), dim=-1)
+    """, title="a cosine for a product",
+            says="You divide by the lengths of both sides. The score is the plain product: a longer vector may speak "
+                 "louder."),
+    Mistake(GENERAL, "all-states", edit=("s @ w.T", "(s @ w.T).sum(dim=0, keepdim=True).expand(len(s), -1)"),
+            title="the states of the whole batch added up",
+            says="You compare every memory with the sum of all states of the batch. Each row has a state of its own."),
     Mistake(GENERAL, "distance", instead="return -(memory - (s @ w.T).unsqueeze(1)).square().sum(dim=-1)",
             title="a distance for a product",
             says="You compare by distance. The score is a product."),
@@ -549,6 +605,14 @@ VARIANTS = [
             edit=("masked_softmax(scores, mask)", "torch.softmax(scores, dim=-1) * mask"),
             title="the mask after the softmax",
             says="You clear the weights of padding after the softmax, and what is left does not add up to 1."),
+    Mistake(DECODER, "zero-for-padding", edit=("masked_softmax(scores, mask)", "torch.softmax(scores * mask, dim=-1)"),
+            title="a score of 0 for padding",
+            says="You give padding a score of 0, which is a score like any other. What must get no weight is left out "
+                 "of the softmax."),
+    Mistake(DECODER, "mean-of-the-weighted", edit=("(weights.unsqueeze(-1) * memory).sum(dim=1)", "(weights.unsqueeze(-1) * memory).mean(dim=1)"),
+            title="the weighted vectors averaged",
+            says="You take the mean of the weighted vectors, which divides by t once more. The weights add up to 1 "
+                 "already: the context is the sum."),
     Mistake(DECODER, "mask-turned", edit=("masked_softmax(scores, mask)", "masked_softmax(scores, ~mask)"),
             title="the mask the wrong way round",
             says="You look at the padding and hide the words. True means \"may look\"."),
