@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -126,7 +126,7 @@ class Called(torch.nn.Module):
         super().__init__()
         self.model, self._call = model, call
 
-    def named_parameters(self, *_: object, **__: object):
+    def named_parameters(self, *_: object, **__: object) -> Iterator[tuple[str, torch.nn.Parameter]]:
         """Those of the student's module."""
         return self.model.named_parameters()
 

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 13, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Equal, Mistake, Same, Shortcut
 
 SKIP, BACK, READERS, MIX, VECTOR, ADDITIVE, GENERAL, DECODER = (
     "skip_gram_loss",
@@ -49,7 +49,8 @@ VARIANTS = [
             says="The negatives play no part in your loss. Without them it is smallest when every product is large."),
     Mistake(SKIP, "no-neighbour", edit=("-F.logsigmoid(near) - ", "-"), title="the neighbour left out",
             says="Your loss holds the negatives only. The true neighbour has a term of its own."),
-    Mistake(SKIP, "negatives-of-the-context", edit=("centre.unsqueeze(1) * negatives", "context.unsqueeze(1) * negatives"),
+    Mistake(SKIP, "negatives-of-the-context",
+            edit=("centre.unsqueeze(1) * negatives", "context.unsqueeze(1) * negatives"),
             title="negatives compared with the context",
             says="You compare the negatives with the context. It is the centre that all are compared with."),
     Mistake(SKIP, "no-log", edit=("-F.logsigmoid(near) - F.logsigmoid(-far).sum(dim=-1)",
@@ -57,7 +58,8 @@ VARIANTS = [
             says="You add up probabilities. The loss is made of their logarithms."),
     Mistake(SKIP, "squared", edit=("near = (centre * context)", "near = (centre - context).square()"),
             title="a distance for a product",
-            says="You compare centre and context by the squares of their differences. The formula has their dot product."),
+            says="You compare centre and context by the squares of their differences. The formula has their dot "
+                 "product."),
     Mistake(SKIP, "one-minus-sigmoid",
             edit=("F.logsigmoid(-far).sum(dim=-1)", "torch.log(1 - torch.sigmoid(far)).sum(dim=-1)"),
             title="the logarithm of 1 − σ",
@@ -78,8 +80,8 @@ VARIANTS = [
         logits = (words * centre.unsqueeze(1)).sum(dim=-1)
         return -logits.log_softmax(dim=-1)[:, 0].mean()
     """, title="a softmax over neighbour and negatives",
-            says="You let the words compete in a softmax, so that only differences of products count. Here each word is "
-                 "a question of its own, answered by a sigmoid."),
+            says="You let the words compete in a softmax, so that only differences of products count. Here each "
+                 "word is a question of its own, answered by a sigmoid."),
     Mistake(SKIP, "not-summed", edit=("losses.mean()", "losses"), title="one loss a pair",
             says="You return one loss for each pair, (b,). One number is asked for, their mean."),
     Equal(SKIP, "return losses.mean()", "return losses.mean().mT", "a single number has no axes to exchange"),
@@ -123,11 +125,12 @@ VARIANTS = [
     Mistake(BACK, "padding-turned", edit=("torch.where(turned >= 0, turned, places)", "turned % x.shape[1]"),
             title="the padding turned as well",
             says="The words are right, and the padding behind them is turned round too. It should stay as it was."),
-    Mistake(BACK, "padding-zero", edit=("return x.gather(1, order.unsqueeze(-1).expand_as(x))",
-                                        "return x.gather(1, order.unsqueeze(-1).expand_as(x)) * (turned >= 0).unsqueeze(-1)"),
+    Mistake(BACK, "padding-zero",
+            edit=("return x.gather(1, order.unsqueeze(-1).expand_as(x))",
+                  "return x.gather(1, order.unsqueeze(-1).expand_as(x)) * (turned >= 0).unsqueeze(-1)"),
             title="zeros for the padding",
-            says="The words are right, and you write zeros where padding stands. What is there should stay: twice gives "
-                 "x again."),
+            says="The words are right, and you write zeros where padding stands. What is there should stay: twice "
+                 "gives x again."),
     Mistake(BACK, "padding-takes-the-first", edit=("torch.where(turned >= 0, turned, places)", "turned.clamp(min=0)"),
             title="the first word at every padding",
             says="At padding you take the first word. Padding stays where it is."),
@@ -146,7 +149,8 @@ VARIANTS = [
             says="You turn every row by the length of the first. Each has a length of its own."),
     Mistake(BACK, "batch-turned", instead="return x.flip(0)", title="the batch turned, not the positions",
             says="You turn the order of the sentences. It is the positions within each, axis 1, that are turned."),
-    Mistake(BACK, "first-stays", edit=("lengths.unsqueeze(1) - 1 - places", "(lengths.unsqueeze(1) - places) % lengths.unsqueeze(1)"),
+    Mistake(BACK, "first-stays",
+            edit=("lengths.unsqueeze(1) - 1 - places", "(lengths.unsqueeze(1) - places) % lengths.unsqueeze(1)"),
             title="the first word left where it is",
             says="You turn round all but the first word, which stays where it is. It should come last."),
     Mistake(BACK, "one-short", edit=("lengths.unsqueeze(1) - 1 - places", "lengths.unsqueeze(1) - 2 - places"),
@@ -212,7 +216,8 @@ VARIANTS = [
             title="the second backward LSTM reads forwards",
             says="You turn the backward rail back after its first LSTM and go on with that, so the second one reads "
                  "forwards. Turn for the result only, and let the rail stay in the turned order."),
-    Mistake(READERS, "stacked-behind-t", edit=(("return torch.stack(found, dim=1)", "return torch.stack(found, dim=2)"),),
+    Mistake(READERS, "stacked-behind-t",
+            edit=(("return torch.stack(found, dim=1)", "return torch.stack(found, dim=2)"),),
             title="the layers behind the positions",
             says="You stack the layers behind the positions, (b, t, depth + 1, 2e). Their axis stands behind b."),
     Mistake(READERS, "backward-half-first",
@@ -251,7 +256,8 @@ VARIANTS = [
             says="Your layers depend on what was read in an earlier call: a state is carried over. The published ELMo "
                  "does this on purpose; here each call starts afresh."),
     Mistake(READERS, "both-asked-for-the-next",
-            edit=("self.to_logits(back[:, 1:][pair]), ids[:, :-1][pair]", "self.to_logits(back[:, :-1][pair]), ids[:, 1:][pair]"),
+            edit=("self.to_logits(back[:, 1:][pair]), ids[:, :-1][pair]",
+                  "self.to_logits(back[:, :-1][pair]), ids[:, 1:][pair]"),
             title="both readers asked for the next word",
             says="You ask the backward reader for the next word, which it has read already. It is asked for the "
                  "previous one."),
@@ -283,10 +289,11 @@ VARIANTS = [
     Mistake(READERS, "backward-only", edit=("return (following + preceding) / 2", "return preceding"),
             title="the backward reader only",
             says="Your loss holds the backward reader only, so the forward one never learns."),
-    Mistake(READERS, "halves-exchanged", edit=("ahead, back = self.layers(ids, lengths)", "back, ahead = self.layers(ids, lengths)"),
+    Mistake(READERS, "halves-exchanged",
+            edit=("ahead, back = self.layers(ids, lengths)", "back, ahead = self.layers(ids, lengths)"),
             title="the halves exchanged in the loss",
-            says="In your loss the backward half is asked for the next word and the forward half for the previous: each "
-                 "for what it has read."),
+            says="In your loss the backward half is asked for the next word and the forward half for the previous:"
+                 " each for what it has read."),
     Mistake(READERS, "mean-of-sentences", instead=("", """
         ahead, back = self.layers(ids, lengths)[:, -1].chunk(2, dim=-1)
         parts = []
@@ -296,8 +303,8 @@ VARIANTS = [
                 parts.append(F.cross_entropy(self.to_logits(back[row, 1:k]), ids[row, : k - 1]))
         return torch.stack(parts).mean()
     """), title="a mean of means",
-            says="You take the mean of each sentence first, and then the mean of those: a word of a short sentence then "
-                 "counts more. Every word that is asked for counts alike."),
+            says="You take the mean of each sentence first, and then the mean of those: a word of a short sentence"
+                 " then counts more. Every word that is asked for counts alike."),
     Equal(READERS, "return (following + preceding) / 2", "return ((following + preceding) / 2).mT",
           "a single number has no axes to exchange"),
     Equal(READERS, "return (following + preceding) / 2", "return ((following + preceding) / 2).squeeze()",
@@ -340,10 +347,12 @@ VARIANTS = [
     Mistake(MIX, "no-softmax", edit=("torch.softmax(self.raw, dim=0)", "self.raw"), title="the raw numbers as shares",
             says="You weigh the layers with the raw numbers. Their softmax makes shares that are positive and add up "
                  "to 1."),
-    Mistake(MIX, "gamma-inside", edit=(("torch.softmax(self.raw, dim=0)", "torch.softmax(self.gamma * self.raw, dim=0)"),
+    Mistake(MIX, "gamma-inside",
+            edit=(("torch.softmax(self.raw, dim=0)", "torch.softmax(self.gamma * self.raw, dim=0)"),
                                        ("return self.gamma * torch", "return torch")),
             title="γ inside the softmax",
-            says="Your γ stands inside the softmax, where it makes the shares sharper. It multiplies the finished mix."),
+            says="Your γ stands inside the softmax, where it makes the shares sharper. It multiplies the finished "
+                 "mix."),
     Mistake(MIX, "no-gamma", edit=("return self.gamma * torch", "return torch"), title="γ is not used",
             says="γ is not used: the mix is not scaled."),
     Mistake(MIX, "top-layer-only", edit=('torch.einsum("j,bjtw->btw", shares, layers)', "layers[:, -1]"),
@@ -352,8 +361,9 @@ VARIANTS = [
     Mistake(MIX, "plain-mean", edit=('torch.einsum("j,bjtw->btw", shares, layers)', "layers.mean(dim=1)"),
             title="the plain mean of the layers",
             says="You take the plain mean. That is how the mix starts; then the shares are learned."),
-    Mistake(MIX, "softmax-over-the-layers", edit=('torch.einsum("j,bjtw->btw", shares, layers)',
-                                                  "(torch.softmax(self.raw[:, None, None] * layers, dim=1) * layers).sum(1)"),
+    Mistake(MIX, "softmax-over-the-layers",
+            edit=('torch.einsum("j,bjtw->btw", shares, layers)',
+                  "(torch.softmax(self.raw[:, None, None] * layers, dim=1) * layers).sum(1)"),
             title="a softmax of the layers' numbers",
             says="Your softmax runs over the layers' own numbers, so every entry has shares of its own. The shares "
                  "depend on `raw` alone: three numbers for all positions."),
@@ -361,22 +371,28 @@ VARIANTS = [
             says="Your raw numbers are random at the start. With zeros all layers have the same share."),
     Mistake(MIX, "gamma-starts-at-zero", edit=("torch.tensor(1.0)", "torch.tensor(0.0)"), title="γ starts at 0",
             says="Your γ starts at 0, so that the mix returns zeros and `raw` gets no gradient. It starts at 1."),
-    Mistake(MIX, "buffers", edit=("nn.Parameter(torch.zeros(count))", "torch.zeros(count)"), title="nothing to be learned",
+    Mistake(MIX, "buffers",
+            edit=("nn.Parameter(torch.zeros(count))", "torch.zeros(count)"), title="nothing to be learned",
             says="Your `raw` is a plain tensor, which no optimiser finds. nn.Parameter makes it one that is learned."),
-    Mistake(MIX, "exp-only", edit=("torch.softmax(self.raw, dim=0)", "torch.exp(self.raw)"), title="shares that do not add up to 1",
+    Mistake(MIX, "exp-only",
+            edit=("torch.softmax(self.raw, dim=0)", "torch.exp(self.raw)"), title="shares that do not add up to 1",
             says="You take exp of the raw numbers and do not divide by their sum."),
     Mistake(MIX, "mean-of-the-shared", edit=('torch.einsum("j,bjtw->btw", shares, layers)',
                                              'torch.einsum("j,bjtw->btw", shares, layers) / len(shares)'),
             title="divided by the count as well",
-            says="You weigh the layers with their shares and divide by their count as well. Shares add up to 1 already."),
-    Mistake(MIX, "sigmoid", edit=("torch.softmax(self.raw, dim=0)", "torch.sigmoid(self.raw)"), title="a sigmoid for the softmax",
+            says="You weigh the layers with their shares and divide by their count as well. Shares add up to 1 "
+                 "already."),
+    Mistake(MIX, "sigmoid",
+            edit=("torch.softmax(self.raw, dim=0)", "torch.sigmoid(self.raw)"), title="a sigmoid for the softmax",
             says="You take a sigmoid of each raw number. Then the shares do not add up to 1."),
     Mistake(MIX, "shares-detached", edit=("torch.softmax(self.raw, dim=0)", "torch.softmax(self.raw.detach(), dim=0)"),
             title="the shares cannot learn",
             says="Your shares are cut off from `raw`: no gradient reaches it, so they stay as they are."),
-    Mistake(MIX, "wrong-axis", edit=('torch.einsum("j,bjtw->btw", shares, layers)', "(shares * layers.transpose(1, -1)).sum(-1)"),
+    Mistake(MIX, "wrong-axis",
+            edit=('torch.einsum("j,bjtw->btw", shares, layers)', "(shares * layers.transpose(1, -1)).sum(-1)"),
             title="the wrong axis left over",
-            says="Your sum runs over the layers, but the axes of the result are in another order. (b, t, w) is wanted."),
+            says="Your sum runs over the layers, but the axes of the result are in another order. (b, t, w) is "
+                 "wanted."),
     Equal(MIX, "torch.softmax(self.raw, dim=0)", "torch.softmax(self.raw, dim=-1)", "it has one axis"),
     Same(MIX, "broadcast", instead=("""
         self.gamma = nn.Parameter(torch.ones(()))
@@ -402,7 +418,8 @@ VARIANTS = [
             title="the last word for both halves",
             says="You take both halves at the last word. The backward half begins there and has read one word; it has "
                  "read everything at the first."),
-    Mistake(VECTOR, "padding", edit=("outputs[rows, lengths - 1, :e]", "outputs[:, -1, :e]"), title="the last column, padding",
+    Mistake(VECTOR, "padding",
+            edit=("outputs[rows, lengths - 1, :e]", "outputs[:, -1, :e]"), title="the last column, padding",
             says="Your forward half is taken at the last column, which is padding in all but the longest sentence."),
     Mistake(VECTOR, "first-word-for-both", edit=("outputs[rows, lengths - 1, :e]", "outputs[:, 0, :e]"),
             title="the first word for both halves",
@@ -415,11 +432,13 @@ VARIANTS = [
             says="You take a mean over all places. Asked for is what each direction has when it has read everything."),
     Mistake(VECTOR, "longest-for-all", edit=("outputs[rows, lengths - 1, :e]", "outputs[:, lengths.max() - 1, :e]"),
             title="the longest length for all",
-            says="You take the forward half where the *longest* sentence ends. Each sentence ends at a place of its own."),
+            says="You take the forward half where the *longest* sentence ends. Each sentence ends at a place of "
+                 "its own."),
     Mistake(VECTOR, "maximum", instead="return outputs.amax(dim=1)", title="a maximum over all places",
             says="You take the maximum over all places, padding included. Asked for is what each direction has when it "
                  "has read everything."),
-    Mistake(VECTOR, "one-too-far", edit=("outputs[rows, lengths - 1, :e]", "outputs[rows, lengths.clamp(max=outputs.shape[1] - 1), :e]"),
+    Mistake(VECTOR, "one-too-far",
+            edit=("outputs[rows, lengths - 1, :e]", "outputs[rows, lengths.clamp(max=outputs.shape[1] - 1), :e]"),
             title="one place behind the last word",
             says="Your forward half stands one place behind the last word, which is padding in most sentences. With "
                  "places from 0, the last word is at length − 1."),
@@ -429,10 +448,11 @@ VARIANTS = [
                  "everything at the first word."),
     Mistake(VECTOR, "added", edit=("torch.cat([last, first], dim=-1)", "last + first"), title="the halves added",
             says="You add the two halves, (b, e). They stand side by side, (b, 2e)."),
-    Mistake(VECTOR, "wrong-halves", edit=(("lengths - 1, :e]", "lengths - 1, e:]"), ("outputs[:, 0, e:]", "outputs[:, 0, :e]")),
+    Mistake(VECTOR, "wrong-halves",
+            edit=(("lengths - 1, :e]", "lengths - 1, e:]"), ("outputs[:, 0, e:]", "outputs[:, 0, :e]")),
             title="each half taken from the other direction",
-            says="You take the backward half at the last word and the forward half at the first: each where it has read "
-                 "one word."),
+            says="You take the backward half at the last word and the forward half at the first: each where it has"
+                 " read one word."),
     Equal(VECTOR, "torch.cat([last, first], dim=-1)", "torch.cat([last, first], dim=1)",
           "of two axes, the last is axis 1"),
     Equal(VECTOR, "torch.arange(len(outputs), device=outputs.device)", "torch.arange(len(outputs))",
@@ -465,9 +485,11 @@ VARIANTS = [
     Mistake(ADDITIVE, "tanh-of-the-memory", instead="return (ours + torch.tanh(theirs)) @ v",
             title="only the memory bent",
             says="You bend the memory's side only, so the state's share of a score is still the same for every j."),
-    Mistake(ADDITIVE, "tanh-of-the-state", instead="return (torch.tanh(ours) + theirs) @ v", title="only the state bent",
+    Mistake(ADDITIVE, "tanh-of-the-state", instead="return (torch.tanh(ours) + theirs) @ v",
+            title="only the state bent",
             says="You bend the state's side only, and its share of a score is still the same for every j."),
-    Mistake(ADDITIVE, "softmax", instead="return (torch.tanh(ours + theirs) @ v).softmax(dim=-1)", title="a softmax inside",
+    Mistake(ADDITIVE, "softmax", instead="return (torch.tanh(ours + theirs) @ v).softmax(dim=-1)",
+            title="a softmax inside",
             says="You return weights. These are the scores; the softmax comes later, with the mask."),
     Mistake(ADDITIVE, "relu", instead="return torch.relu(ours + theirs) @ v", title="ReLU for tanh",
             says="You bend with a ReLU. The decoder can steer with that; the formula has a tanh."),
@@ -503,9 +525,11 @@ VARIANTS = [
     Mistake(GENERAL, "softmax", edit=(".squeeze(-1)", ".squeeze(-1).softmax(dim=-1)"), title="a softmax inside",
             says="You return weights. These are the scores; the softmax comes later."),
     Mistake(GENERAL, "scaled", edit=("s @ w.T", "s @ w.T / memory.shape[-1] ** 0.5"), title="divided by √m",
-            says="You divide by the root of the memory's width. The formula of 2015 does not divide; that came in 2017."),
+            says="You divide by the root of the memory's width. The formula of 2015 does not divide; that came in "
+                 "2017."),
     Mistake(GENERAL, "scaled-by-d", edit=("s @ w.T", "s @ w.T / s.shape[-1] ** 0.5"), title="divided by √d",
-            says="You divide by the root of the state's width. The formula of 2015 does not divide; that came in 2017."),
+            says="You divide by the root of the state's width. The formula of 2015 does not divide; that came in "
+                 "2017."),
     Mistake(GENERAL, "tanh", edit=(".squeeze(-1)", ".squeeze(-1).tanh()"), title="a tanh",
             says="You bend the scores with a tanh. General scores are a plain product."),
     Mistake(GENERAL, "first-state-for-all", edit=("s @ w.T", "(s @ w.T)[:1].expand(len(s), -1)"),
@@ -546,15 +570,15 @@ VARIANTS = [
     Mistake(DECODER, "softmax-over-the-batch",
             edit=("masked_softmax(scores, mask)", "torch.softmax(scores.masked_fill(~mask, -1e9), dim=0)"),
             title="the softmax over the batch",
-            says="Your softmax runs over the batch: the sentences compete with one another, and a sentence alone gets a "
-                 "weight of 1 everywhere. It runs over the places of one sentence."),
+            says="Your softmax runs over the batch: the sentences compete with one another, and a sentence alone "
+                 "gets a weight of 1 everywhere. It runs over the places of one sentence."),
     # pytorch/tutorials, issues 87 and 1098
     Mistake(DECODER, "never-looks",
             edit=("finished_parts.additive_scores(s, memory, self.w_s, self.w_h, self.v)",
                   "finished_parts.additive_scores(s, torch.zeros_like(memory), self.w_s, self.w_h, self.v)"),
             title="scores that do not look at the memory",
-            says="Your scores do not depend on the memory, so all words of a sentence get the same weight. They compare "
-                 "the state with each of its vectors."),
+            says="Your scores do not depend on the memory, so all words of a sentence get the same weight. They "
+                 "compare the state with each of its vectors."),
     Mistake(DECODER, "context-of-the-new-state", instead="""
         first = finished_parts.additive_scores(s, memory, self.w_s, self.w_h, self.v)
         c = (masked_softmax(first, mask).unsqueeze(-1) * memory).sum(dim=1)
@@ -578,7 +602,8 @@ VARIANTS = [
             edit=("c = (weights.unsqueeze(-1) * memory).sum(dim=1)",
                   "c = (memory * mask.unsqueeze(-1)).sum(dim=1) / mask.sum(dim=1, keepdim=True)"),
             title="the same context for every step",
-            says="Your context is the plain mean of the words, the same at every step. The weights are there to choose."),
+            says="Your context is the plain mean of the words, the same at every step. The weights are there to "
+                 "choose."),
     Mistake(DECODER, "logits-of-the-old-state", instead="""
         scores = finished_parts.additive_scores(s, memory, self.w_s, self.w_h, self.v)
         weights = masked_softmax(scores, mask)
@@ -609,7 +634,8 @@ VARIANTS = [
             title="a score of 0 for padding",
             says="You give padding a score of 0, which is a score like any other. What must get no weight is left out "
                  "of the softmax."),
-    Mistake(DECODER, "mean-of-the-weighted", edit=("(weights.unsqueeze(-1) * memory).sum(dim=1)", "(weights.unsqueeze(-1) * memory).mean(dim=1)"),
+    Mistake(DECODER, "mean-of-the-weighted",
+            edit=("(weights.unsqueeze(-1) * memory).sum(dim=1)", "(weights.unsqueeze(-1) * memory).mean(dim=1)"),
             title="the weighted vectors averaged",
             says="You take the mean of the weighted vectors, which divides by t once more. The weights add up to 1 "
                  "already: the context is the sum."),
@@ -617,15 +643,16 @@ VARIANTS = [
             title="the mask the wrong way round",
             says="You look at the padding and hide the words. True means \"may look\"."),
     Mistake(DECODER, "softmaxed-logits",
-            edit=("return self.to_logits(torch.cat([s, c], dim=-1)), s", "return self.to_logits(torch.cat([s, c], dim=-1)).softmax(-1), s"),
+            edit=("return self.to_logits(torch.cat([s, c], dim=-1)), s",
+                  "return self.to_logits(torch.cat([s, c], dim=-1)).softmax(-1), s"),
             title="probabilities for logits",
             says="You return probabilities. Logits are asked for; the loss takes their softmax itself."),
     Mistake(DECODER, "hardest-choice",
             edit=("c = (weights.unsqueeze(-1) * memory).sum(dim=1)",
                   "c = memory[torch.arange(len(memory), device=y.device), weights.argmax(dim=-1)]"),
             title="only the largest weight",
-            says="Your context is the one vector with the largest weight. It is the sum of all, each with its weight: a "
-                 "choice of one has no gradient for the scores."),
+            says="Your context is the one vector with the largest weight. It is the sum of all, each with its "
+                 "weight: a choice of one has no gradient for the scores."),
     Equal(DECODER, "torch.cat([s, c], dim=-1)", "torch.cat([s, c], dim=1)", "of two axes, the last is axis 1"),
     Equal(DECODER, "torch.cat([self.tokens(y), c], dim=-1)", "torch.cat([self.tokens(y), c], dim=1)",
           "of two axes, the last is axis 1"),
