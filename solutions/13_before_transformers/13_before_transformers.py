@@ -105,6 +105,10 @@ def skip_gram_loss(centre, context, negatives):
 check(skip_gram_loss)
 
 # %% [markdown]
+# A published version takes log σ of the *sum* of the products ([DeepNLP-models-Pytorch, issue
+# #15](https://github.com/DSKSD/DeepNLP-models-Pytorch/issues/15)): a product of 5 and one of −5 then cost no more than
+# two of 0.
+#
 # Let it learn from the made-up film reviews of lesson 8: no labels, words up to two places apart, five negatives a
 # pair. The paper draws them by their frequency to the power 3/4, so that rare words come up more often than they stand
 # in the text (section 2.2).
@@ -260,8 +264,8 @@ print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal a
 #
 # The stacked reader sees the word that it is to guess: its first layer has carried it back to every position. Such a
 # model can be trained for a task with labels, but not as a language model. So ELMo keeps its two directions apart to
-# the end, and each of its vectors knows the left *or* the right, and never both at once. Is there no other way? Keep
-# the question for lesson 14.
+# the end: each half of a vector knows the left *or* the right, and nothing in the reader joins the two. Is there no
+# other way? Keep the question for lesson 14.
 
 # %% [markdown]
 # <div class="card">
@@ -336,6 +340,11 @@ class BiLanguageModel(nn.Module):
 check(BiLanguageModel)
 
 # %% [markdown]
+# Two places of this class are known for their accidents. Keras' layers that read backwards return their outputs in the
+# turned order ([issue #3281](https://github.com/keras-team/keras/issues/3281)), and joined as they come, first words
+# meet last ones. And in a Keras version of ELMo the backward layers read what the forward ones had made
+# ([ELMo-keras, issue #2](https://github.com/iliaschalkidis/ELMo-keras/issues/2)): the leak of the picture above.
+#
 # Train it on the same reviews, for a few seconds. As before, there are no labels.
 
 # %% tags=["show"]
@@ -547,7 +556,9 @@ def sentence_vector(outputs, lengths):
 check(sentence_vector)
 
 # %% [markdown]
-# PyTorch's own answer is the second thing that `nn.GRU` returns, the last state of each direction:
+# A [popular tutorial](https://github.com/yunjey/pytorch-tutorial) takes the last column for both halves (its
+# bidirectional network): there the backward half has read a single word. PyTorch's own answer is the second thing that
+# `nn.GRU` returns, the last state of each direction:
 
 # %% tags=["show", "nbval-check-output"]
 torch.manual_seed(0)
@@ -840,6 +851,9 @@ class AttentiveDecoder(nn.Module):
 check(AttentiveDecoder)
 
 # %% [markdown]
+# One more place to go wrong: a published attention took its softmax over the batch ([PyTorch-NLP, issue
+# #2](https://github.com/PetrochukM/PyTorch-NLP/issues/2)), so that with a batch of one every weight was 1.
+#
 # The same reader, the same data, the same steps; and your decoder, which gets all states of the reader and not one
 # vector:
 
@@ -1000,8 +1014,9 @@ with torch.no_grad():
 
 # %% [markdown]
 # The second and the third column of times are the same multiplications. One by one, as a recurrence has to do them,
-# they take several times as long; on a machine with thousands of cores the gap is far wider. And honestly: attention's
-# own cost grows with t², so that its lead over the GRU shrinks as the text grows. Lesson 16 is about that.
+# they take several times as long, and on a machine with thousands of cores most of the cores would wait as well. And
+# honestly: attention's own cost grows with t², so that its lead over the GRU shrinks as the text grows. Lesson 16 is
+# about that.
 #
 # [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) put it into a table (table 1): for a sequence of length n, n
 # steps that must follow one another against one, and a path of length n between two far positions against one of length
@@ -1042,8 +1057,9 @@ with torch.no_grad():
 # <details><summary>3. With one vector, why does reading the source backwards help, when every word is still as far from
 # its translation on average?</summary>
 #
-# The mean distance stays, but the first words come close to each other. The decoder gets the beginning right, and what
-# follows rests on a good beginning. The end pays for it.
+# The mean distance stays, but the first words come close to each other: the decoder gets the beginning right, and what
+# follows rests on a good beginning. The authors expected the later words to pay for it, and found that long sentences
+# gained too (section 3.3).
 #
 # </details>
 #
