@@ -4,7 +4,16 @@ import random
 
 import pytest
 
-from helpers.data.toy.numerals import LARGEST, as_pair, numerals, read_english, read_german, spell_english, spell_german
+from helpers.data.toy.numerals import (
+    LARGEST,
+    as_pair,
+    numeral_lists,
+    numerals,
+    read_english,
+    read_german,
+    spell_english,
+    spell_german,
+)
 
 SPELL_AND_READ = {"English": (spell_english, read_english), "German": (spell_german, read_german)}
 
@@ -143,3 +152,52 @@ def test_the_vocabulary_is_small():
     train, _, _ = numerals()
     for side, most in ((0, 32), (1, 34)):
         assert len({word for pair in train for word in pair[side].split()}) <= most
+
+
+# ------------------------------------------------------------------------------------------------------- lists
+
+
+def numbers_of(pair):
+    """The numbers that a pair of lists says, which have to be the same on both sides."""
+    english, german = ([part.split() for part in side.split(" , ")] for side in pair)
+    numbers = [read_english(words) for words in english]
+    assert numbers == [read_german(words) for words in german]
+    return tuple(numbers)
+
+
+def test_a_list_says_the_same_numbers_in_both_languages_and_its_count_is_told():
+    train, tests = numeral_lists(train=600, test=40)
+    assert len(train) == 600 and {count: len(pairs) for count, pairs in tests.items()} == dict.fromkeys(
+        range(1, 10), 40
+    )
+    seen = [numbers_of(pair) for pair in train]
+    assert {len(numbers) for numbers in seen} == set(range(1, 7))
+    assert all(0 <= number < 1000 for numbers in seen for number in numbers)
+    for count, pairs in tests.items():
+        assert {len(numbers_of(pair)) for pair in pairs} == {count} and len(set(pairs)) == 40
+
+
+def test_a_tested_list_of_several_was_never_seen_and_single_numerals_mostly_were():
+    train, tests = numeral_lists()
+    assert len(train) == 20_000
+    for count, pairs in tests.items():
+        seen = len(set(pairs) & set(train))
+        assert seen > 50 if count == 1 else seen == 0
+    each = [sum(pair[0].count(",") == commas for pair in train) for commas in range(6)]
+    assert min(each) > 3_000
+
+
+def test_lengths_of_numbers_are_drawn_before_the_numbers():
+    train, _ = numeral_lists(train=3_000)
+    numbers = [number for pair in train for number in numbers_of(pair)]
+    for digits in (1, 2, 3):
+        assert 0.31 < sum(len(str(number)) == digits for number in numbers) / len(numbers) < 0.36
+
+
+def test_lists_are_the_same_each_time_and_others_with_another_seed():
+    assert numeral_lists(train=50, test=5) == numeral_lists(train=50, test=5) != numeral_lists(50, test=5, seed=1)
+
+
+def test_more_single_numerals_than_there_are_is_refused():
+    with pytest.raises(ValueError, match="at most 500"):
+        numeral_lists(train=5, test=501)

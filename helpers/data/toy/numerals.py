@@ -162,3 +162,55 @@ def _unseen(count: int, taken: set, random) -> list[int]:
             taken.add(number)
             numbers.append(number)
     return numbers
+
+
+COMMA = ","
+
+
+def numeral_lists(
+    train: int = 20_000, longest: int = 6, test: int = 100, tested: int = 9, seed: int = 0
+) -> tuple[list[tuple[str, str]], dict[int, list[tuple[str, str]]]]:
+    """Lists of numerals below 1,000, with commas as words: ("two , forty seven", "zwei , sieben und vierzig").
+
+    Returns the training part, `train` pairs of 1 to `longest` numerals, and for each count from 1 to `tested` as many
+    pairs as `test` says, also of counts above `longest`. A number has one to three digits, each length as likely as the
+    others. A tested list of two or more is not in the training part; of single numerals there are too few to keep any
+    back, so those were mostly seen. The same seed gives the same pairs on every machine.
+    """
+    random = np.random.RandomState(seed)
+    tests = {count: _other_lists(count, test, random) for count in range(1, tested + 1)}
+    kept_back = {numbers for count, lists in tests.items() if count > 1 for numbers in lists}
+    training: list[tuple[int, ...]] = []
+    while len(training) < train:
+        numbers = _some_numbers(1 + int(longest * random.random_sample()), random)
+        if numbers not in kept_back:
+            training.append(numbers)
+    return [as_list_pair(numbers) for numbers in training], {
+        count: [as_list_pair(numbers) for numbers in lists] for count, lists in tests.items()
+    }
+
+
+def as_list_pair(numbers: tuple[int, ...]) -> tuple[str, str]:
+    """(English, German) of several numbers, a comma between them: (2, 47) -> ("two , forty seven", ...)."""
+    english, german = zip(*map(as_pair, numbers), strict=True)
+    return f" {COMMA} ".join(english), f" {COMMA} ".join(german)
+
+
+def _some_numbers(count: int, random) -> tuple[int, ...]:
+    """`count` numbers; for each, how many digits it has is drawn first."""
+    numbers = []
+    for _ in range(count):
+        digits = 1 + int(3 * random.random_sample())
+        low = 10 ** (digits - 1) if digits > 1 else 0
+        numbers.append(low + int((10**digits - low) * random.random_sample()))
+    return tuple(numbers)
+
+
+def _other_lists(count: int, many: int, random) -> list[tuple[int, ...]]:
+    """`many` different lists of `count` numbers."""
+    if count == 1 and many > 500:
+        raise ValueError(f"Of single numerals below 1,000 at most 500 different ones can be drawn, not {many:,}.")
+    lists: dict[tuple[int, ...], None] = {}
+    while len(lists) < many:
+        lists[_some_numbers(count, random)] = None
+    return list(lists)

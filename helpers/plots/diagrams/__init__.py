@@ -18,6 +18,7 @@ from .models import (
     teacher_forcing,
     teaching_and_writing,
 )
+from .recurrent import two_readers, vector_or_memory, waiting_steps
 
 __all__ = [
     "COLOURS",
@@ -36,4 +37,7 @@ __all__ = [
     "teacher_forcing",
     "teaching_and_writing",
     "three_roles",
+    "two_readers",
+    "vector_or_memory",
+    "waiting_steps",
 ]

@@ -1,0 +1,406 @@
+"""Lesson 13: vectors from company and from readers, one vector for a sentence, and the first attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from helpers.exercises.aspects import Inputs, Unmet, any_device, built, gradient, input_left_alone, kind_of, values
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction
+
+FINISHED = "The finished parts are there for the exercises that build on this one; write it here."
+NO_PARTS = {"finished_parts": FINISHED}
+
+
+def in_order(draw: Draw, *lengths: int) -> torch.Tensor:
+    """These lengths in a drawn order, (b,)."""
+    return torch.tensor(lengths, device=draw.device)[draw.named("order").permutation(len(lengths))]
+
+
+# ------------------------------------------------------------------------------------------------ skip_gram_loss
+
+
+def neighbours(b: int = 4, k: int = 3, e: int = 6, scale: float = 1.0) -> Inputs:
+    """Centres (b, e), a neighbour of each (b, e), and k drawn words for each (b, k, e)."""
+
+    def inputs(draw):
+        return scale * draw.normal(b, e), scale * draw.normal(b, e), scale * draw.normal(b, k, e)
+
+    return inputs
+
+
+FAR_APART = 9.0  # vectors of 6 such numbers have products of about ±200: the sigmoid of −200 is 0 in float32
+OTHER_COMPANY = {
+    "with a batch of one": neighbours(b=1),
+    "with one negative": neighbours(k=1),
+    "with vectors of width 1": neighbours(e=1),
+    "with all sizes alike": neighbours(3, 3, 3),
+}
+
+
+# ------------------------------------------------------------------------------------------------ read_backwards
+
+
+def sentences(t: int, *lengths: int, e: int = 3) -> Inputs:
+    """Vectors (b, t, e) of sentences of these lengths, in a drawn order; at padding stand numbers, too."""
+
+    def inputs(draw):
+        return draw.normal(len(lengths), t, e), in_order(draw, *lengths)
+
+    return inputs
+
+
+OTHER_SENTENCES = {
+    "with one sentence": sentences(5, 3),
+    "without padding": sentences(5, 5, 5),
+    "where no sentence fills its row": sentences(6, 1, 4, 2),
+    "with sentences of one word": sentences(1, 1, 1),
+    "with all sizes alike": sentences(3, 3, 2, 1),
+}
+
+
+# ----------------------------------------------------------------------------------------------- BiLanguageModel
+
+N, E = 9, 4
+
+
+def texts(t: int, *lengths: int) -> Inputs:
+    """Ids (b, t) of texts of these lengths, and the lengths; at padding stand ids of words."""
+
+    def inputs(draw):
+        return draw.integers(0, N, len(lengths), t), in_order(draw, *lengths)
+
+    return inputs
+
+
+some_texts = texts(6, 6, 2, 4)
+
+
+def at_words(found: object, lengths: torch.Tensor) -> object:
+    """What `layers` returned, 0 at padding; as it came where its shape is another."""
+    if not isinstance(found, torch.Tensor) or found.dim() != 4 or found.shape[0] != len(lengths):
+        return found
+    real = torch.arange(found.shape[2], device=found.device) < lengths.unsqueeze(-1)  # (b, t)
+    return torch.where(real[:, None, :, None], found, 0.0)
+
+
+def all_layers(answer: Answer, draw: Draw) -> dict[str, object]:
+    """What the student's two readers make of drawn texts. Before, they read others, of which nothing may stay."""
+    told = {}
+    for said, depth, drawn in (
+        ("result", 2, some_texts),
+        ("with one LSTM a reader", 1, some_texts),
+        ("with a batch of one", 2, texts(5, 3)),
+        ("with texts of one word", 2, texts(1, 1, 1)),
+    ):
+        model = built(N, E, depth)(answer, draw)
+        ids, lengths = drawn(draw.named(said))
+        model.layers((ids + 1) % N, lengths)
+        told[said] = at_words(model.layers(ids, lengths), lengths)
+    return told
+
+
+def both_losses(answer: Answer, draw: Draw) -> dict[str, object]:
+    """The student's loss, where `layers` is a stand-in: only what is asked of its vectors counts."""
+    told = {}
+    for said, drawn in (
+        ("result", some_texts),
+        ("with a text of one word in the batch", texts(5, 1, 5, 3)),
+        ("with a batch of one", texts(6, 4)),
+        ("without padding", texts(3, 3, 3)),
+    ):
+        model = built(N, E, 2)(answer, draw)
+        ids, lengths = drawn(draw.named(said))
+        vectors = 2 * draw.named(said).named("vectors").normal(len(ids), 3, ids.shape[1], 2 * E)
+        model.layers = lambda *_, vectors=vectors: vectors
+        told[said] = model.loss(ids, lengths)
+    return told
+
+
+class Called(torch.nn.Module):
+    """A method of a student's module as a module: it has that one's parameters, by their own names."""
+
+    def __init__(self, model: torch.nn.Module, call: Callable):
+        super().__init__()
+        self.model, self._call = model, call
+
+    def named_parameters(self, *_: object, **__: object) -> Iterator[tuple[str, torch.nn.Parameter]]:
+        """Those of the student's module."""
+        return self.model.named_parameters()
+
+    def forward(self, *arguments: object) -> object:
+        """What the method returns."""
+        return self._call(self.model, *arguments)
+
+
+def reading_loss(answer: Answer, draw: Draw) -> Called:
+    """The student's loss with the student's own layers."""
+    return Called(built(N, E, 2)(answer, draw), lambda model, *given: model.loss(*given))
+
+
+def reading_layers(answer: Answer, draw: Draw) -> Called:
+    """The student's layers, 0 at padding."""
+    return Called(built(N, E, 2)(answer, draw), lambda model, *given: at_words(model.layers(*given), given[1]))
+
+
+# ------------------------------------------------------------------------------------------------------ LayerMix
+
+MIX = built(3)
+
+
+def three_layers(b: int = 2, t: int = 4, w: int = 5) -> Inputs:
+    """Vectors (b, 3, t, w) of three layers."""
+    return lambda draw: (draw.normal(b, 3, t, w),)
+
+
+OTHER_LAYERS = {
+    "with a batch of one": three_layers(b=1),
+    "with one position": three_layers(t=1),
+    "with all sizes alike": three_layers(3, 3, 3),
+}
+
+
+def untouched(answer: Answer, draw: Draw) -> dict[str, object]:
+    """What a fresh mix returns, and what it starts from."""
+    module = answer(3)
+    if not isinstance(module, torch.nn.Module):
+        raise Unmet(f"Calling your class gives {kind_of(module)}; it has to be a torch.nn.Module.")
+    learned = dict(module.named_parameters())
+    for name in ("raw", "gamma"):
+        if name not in learned:
+            raise Unmet(f"Your module has no parameter called {name}. What is to be learned is an nn.Parameter.")
+    with torch.no_grad():
+        result = module.to(draw.device)(*three_layers()(draw))
+        four = answer(4).to(draw.device)(draw.normal(2, 4, 3, 5))
+    return {"raw": learned["raw"].detach(), "gamma": learned["gamma"].detach(), "result": result, "with four": four}
+
+
+# ----------------------------------------------------------------------------------------------- sentence_vector
+
+some_outputs = sentences(6, 1, 3, 4, 6, e=10)
+OTHER_OUTPUTS = {
+    "with one sentence": sentences(5, 3, e=6),
+    "without padding": sentences(5, 5, 5, e=8),
+    "where no sentence fills its row": sentences(6, 1, 4, 2, e=4),
+    "with sentences of one word": sentences(1, 1, 1, e=2),
+    "with as many sentences as words": sentences(4, 1, 2, 3, 4, e=4),
+}
+
+
+# ---------------------------------------------------------------------------------------------------- the scores
+
+
+def compared(b: int = 3, t: int = 5, d: int = 4, m: int = 6, a: int = 7) -> Inputs:
+    """States (b, d), memory (b, t, m), and the weights of additive scores (d, a), (m, a), (a,)."""
+
+    def inputs(draw):
+        return (
+            draw.normal(b, d),
+            draw.normal(b, t, m),
+            draw.named("w_s").normal(d, a, std=d**-0.5),
+            draw.named("w_h").normal(m, a, std=m**-0.5),
+            draw.named("v").normal(a),
+        )
+
+    return inputs
+
+
+def multiplied(b: int = 3, t: int = 5, d: int = 4, m: int = 6) -> Inputs:
+    """States (b, d), memory (b, t, m), and the one matrix (m, d)."""
+    return lambda draw: (draw.normal(b, d), draw.normal(b, t, m), draw.named("w").normal(m, d))
+
+
+def other_scores(inputs: Callable[..., Inputs]) -> dict[str, Inputs]:
+    """Sizes in which a mixed-up axis gives numbers and no error, and the smallest."""
+    return {
+        "with a batch of one": inputs(b=1),
+        "with a memory of one vector": inputs(t=1),
+        "with as many sentences as words": inputs(b=5),
+        "with states as wide as the memory": inputs(d=6),
+        "with all sizes alike": inputs(4, 4, 4, 4),
+    }
+
+
+# ---------------------------------------------------------------------------------------------- AttentiveDecoder
+
+DECODER = built(9, 3, 4, 6, 5)  # n = 9, e = 3, d = 4, m = 6, a = 5
+
+
+def a_step(t: int, *lengths: int) -> Inputs:
+    """Tokens (b,), states (b, 4), a memory (b, t, 6) of sentences of these lengths, and its mask (b, t)."""
+
+    def inputs(draw):
+        b = len(lengths)
+        mask = torch.arange(t, device=draw.device) < in_order(draw, *lengths).unsqueeze(-1)
+        return draw.integers(0, 9, b), draw.normal(b, 4), draw.normal(b, t, 6), mask
+
+    return inputs
+
+
+some_step = a_step(5, 5, 2, 3)
+OTHER_STEPS = {
+    "with a batch of one": a_step(5, 4),
+    "with a memory of one vector": a_step(1, 1, 1),
+    "with as many sentences as words": a_step(4, 1, 2, 3, 4),
+    "without padding": a_step(5, 5, 5),
+}
+RETURNED = ("the logits", "the new state", "the weights")
+
+
+def three_things(model: torch.nn.Module, given: tuple) -> tuple:
+    """What `step` returns; Unmet where these are not three."""
+    found = model.step(*given)
+    if not isinstance(found, (tuple, list)) or len(found) != 3:
+        kind = f"{len(found)} things" if isinstance(found, (tuple, list)) else kind_of(found)
+        raise Unmet(f"`step` has to return three things, {', '.join(RETURNED)}. It returns {kind}.")
+    return tuple(found)
+
+
+def stepping(*places: int) -> Callable:
+    """What `step` returns at these places, side by side: (b, ...)."""
+
+    def via(answer, draw):
+        def call(model, *given):
+            found = three_things(model, given)
+            return found[places[0]] if len(places) == 1 else torch.cat([found[place] for place in places], dim=-1)
+
+        return Called(DECODER(answer, draw), call)
+
+    return via
+
+
+def returned(points: float, name: str, place: int, axes: str) -> Aspect:
+    """One of the three things that `step` returns."""
+    return values(points, some_step, name=name, via=stepping(place), also=OTHER_STEPS, axes=axes, picture=True)
+
+
+LESSON = Lesson(
+    "13_before_transformers",
+    "What attention was invented for",
+    exercises=(
+        Exercise(
+            "skip_gram_loss",
+            stars=2,
+            minutes=7,
+            aspects=(
+                values(1, neighbours(), also=OTHER_COMPANY),
+                values(0.5, neighbours(scale=FAR_APART), name="large products"),
+                gradient(1, neighbours(), also={"with large products": neighbours(scale=FAR_APART)}),
+                any_device(0.5, neighbours()),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "read_backwards",
+            stars=2,
+            minutes=8,
+            aspects=(
+                values(1.5, sentences(6, 6, 1, 4, 3), also=OTHER_SENTENCES, axes="b t e", picture=True),
+                gradient(0.5, sentences(6, 6, 1, 4, 3)),
+                input_left_alone(0.5, sentences(6, 6, 1, 4, 3)),
+                any_device(0.5, sentences(6, 6, 1, 4, 3)),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "BiLanguageModel",
+            stars=3,
+            minutes=15,
+            aspects=(
+                Aspect("layers", 1.5, all_layers, axes="b layer t 2e"),
+                Aspect("loss", 1, both_losses),
+                gradient(1, some_texts, via=reading_loss, weights=True),
+                any_device(0.5, some_texts, via=reading_layers),
+            ),
+            forbidden={"finished_parts.BiLanguageModel": FINISHED},
+        ),
+        Exercise(
+            "LayerMix",
+            stars=1,
+            minutes=5,
+            aspects=(
+                values(1, three_layers(), via=MIX, also=OTHER_LAYERS, axes="b t w", picture=True),
+                Aspect("start", 0.5, untouched),
+                gradient(0.5, three_layers(), via=MIX, weights=True),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "sentence_vector",
+            stars=2,
+            minutes=5,
+            aspects=(
+                values(1.5, some_outputs, also=OTHER_OUTPUTS, axes="b 2e", picture=True),
+                gradient(0.5, some_outputs),
+                any_device(0.5, some_outputs),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "additive_scores",
+            stars=2,
+            minutes=6,
+            mend=True,
+            aspects=(
+                values(1.5, compared(), also=other_scores(compared), axes="b t", picture=True),
+                gradient(1, compared()),
+                any_device(0.5, compared()),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "general_scores",
+            stars=1,
+            minutes=4,
+            aspects=(
+                values(1, multiplied(), also=other_scores(multiplied), axes="b t", picture=True),
+                gradient(0.5, multiplied()),
+                any_device(0.5, multiplied()),
+            ),
+            forbidden=NO_PARTS,
+        ),
+        Exercise(
+            "AttentiveDecoder",
+            stars=3,
+            minutes=12,
+            aspects=(
+                returned(1, "weights", 2, "b t"),
+                returned(1, "new state", 1, "b d"),
+                returned(1, "logits", 0, "b n"),
+                gradient(1, some_step, via=stepping(0, 1, 2), weights=True),
+                any_device(0.5, some_step, via=stepping(0, 1, 2)),
+            ),
+            forbidden={
+                "finished_parts.AttentiveDecoder": FINISHED,
+                "finished_parts.RecurrentTranslator": FINISHED,
+            },
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "bias_on_keys",
+            truth="C",
+            says={
+                "A": "The bias does move every score of a step, and all of them by the same number: s·b has no j in it."
+                " A softmax does not see what is added to all of its scores.",
+                "B": "What is added to a row depends on the state, and it is one number for all words of the source. A"
+                " softmax over that row is what it was.",
+                "C": "The bias adds s·b to every score of a step, the same for each word of the source, and a softmax"
+                " does not see what is added to all of its scores. Only what tells the words apart can steer.",
+            },
+        ),
+        Prediction(
+            "beyond_six",
+            truth="B",
+            says={
+                "A": "No vector has to hold the whole list any more. But reader and decoder still meet positions that"
+                " they never met in training, and the alignment loses its place there.",
+                "B": "The squeeze is gone; what was never trained is still not known. Reader and decoder are used"
+                " beyond every length that they have met, and the alignment loses its place.",
+                "C": "It does better than that on seven: the alignment goes on for a while before it loses its place.",
+            },
+        ),
+    ),
+)

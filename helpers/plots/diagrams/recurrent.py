@@ -1,0 +1,135 @@
+"""Diagrams of readers and writers that walk step by step: lesson 13."""
+
+from __future__ import annotations
+
+from .drawing import SMALL, Sheet
+
+
+def two_readers() -> Sheet:
+    """Lesson 13: a forward and a backward language model, and the mix of their layers."""
+    sheet = Sheet(
+        "two-readers",
+        "Two language models that read in opposite directions, and the mix of their layers",
+        "The four words the, plot, is, dull stand at the bottom; above each its vector, layer 0. Two rails start from "
+        "the vectors. In the forward rail, layers 1 and 2, arrows run from left to right, and at the top each "
+        "position is asked for the next word. In the backward rail arrows run from right to left, and each position "
+        "is asked for the previous word. No arrow joins the rails. At the right, what stands at one word in layers 0, "
+        "1 and 2, both rails side by side, is mixed with three shares that add up to 1.",
+        430,
+    )
+    words = ["the", "plot", "is", "dull"]
+    for left, title, asked, kind, forward in (
+        (4, "forward", "next", "blue", 1),
+        (184, "backward", "previous", "orange", -1),
+    ):
+        sheet.text(left + 86, 16, title, 15)
+        xs = [left + 22 + 43 * k for k in range(4)]
+        sheet.text(left + 86, 40, f"asked: the {asked} word", SMALL, soft=True)
+        for name, y in (("2", 84), ("1", 150)):
+            for k, x in enumerate(xs):
+                sheet.box(x, y, 30, 30, kind)
+                sheet.text(x, y, f"*h*_{{{name}}}", SMALL)
+                sheet.arrow((x, y + 50), (x, y + 17))
+                if 0 <= k + forward < 4:
+                    sheet.arrow((x + 15 * forward, y), (xs[k + forward] - 15 * forward, y))
+        for x in xs:
+            sheet.arrow((x, 69), (x, 52))
+            sheet.box(x, 216, 30, 30, "plain")
+            sheet.text(x, 216, "*h*_{0}", SMALL)
+            sheet.arrow((x, 262), (x, 233))
+        for x, word in zip(xs, words, strict=True):
+            sheet.text(x, 274, word, SMALL)
+    sheet.text(180, 306, "at one word, for one task:", SMALL, soft=True)
+    for k, y in enumerate((334, 364, 394)):
+        sheet.box(66, y, 54, 24, "plain" if k == 0 else "blue", 0)
+        sheet.box(120, y, 54, 24, "plain" if k == 0 else "orange", 0)
+        sheet.text(66, y, f"*h*_{{{k}}}", SMALL)
+        sheet.text(120, y, f"*h*_{{{k}}}", SMALL)
+        sheet.line((147, y), (172, y))
+        sheet.text(181, y, f"× *μ*_{{{k}}}", SMALL, "start")
+        sheet.line((216, y), (240, y))
+    sheet.line((240, 334), (240, 394))
+    sheet.arrow((239, 364), (262, 364))
+    sheet.tensor(306, 364, "sum × *γ*", "", "green", 84)
+    sheet.text(180, 420, "*μ* = softmax of three learned numbers", SMALL, soft=True)
+    return sheet
+
+
+def vector_or_memory() -> Sheet:
+    """Lesson 13: the decoder with one vector above, the decoder with attention below; the same boxes."""
+    sheet = Sheet(
+        "vector-or-memory",
+        "A decoder that gets one vector, and one that looks back at all states",
+        "Above: a reader makes a state of each of five source words. Only one vector of them, c, goes on, and into "
+        "each of three states of the decoder goes the same c. Below: the same reader and the same decoder, and a thick "
+        "line leads from every state of the reader to a weighted sum, whose weights come from a comparison with the "
+        "decoder's last state; its result, another c at each step, goes into the next state of the decoder.",
+        470,
+    )
+    xs = [30 + 40 * k for k in range(5)]
+    for top, title, attends in (
+        (0, "one vector for the sentence", False),
+        (232, "a new sum of all states for each word", True),
+    ):
+        y_reader, y_writer = top + 196, top + 52
+        sheet.text(8, top + 16, title, 15, "start")
+        for k, x in enumerate(xs):
+            sheet.box(x, y_reader, 30, 28, "blue")
+            sheet.text(x, y_reader, f"*h*_{{{k}}}", SMALL)
+            if k:
+                sheet.line((xs[k - 1] + 15, y_reader), (x - 15, y_reader))
+        states = [212, 270, 328]
+        for k, x in enumerate(states):
+            sheet.box(x, y_writer, 32, 28, "orange")
+            sheet.text(x, y_writer, f"*s*_{{{k}}}", SMALL)
+            if k:
+                sheet.arrow((states[k - 1] + 16, y_writer), (x - 16, y_writer))
+        middle = top + 122
+        if attends:
+            sheet.operation(270, middle, "weighted sum", 128, 28, "green")
+            for x in xs:
+                sheet.residual((x, y_reader - 14), (x, middle + 32), head=False)
+            sheet.residual((xs[0], middle + 32), (270, middle + 32), (270, middle + 15))
+            sheet.arrow((212, y_writer + 14), (212, middle - 28), (250, middle - 28), (250, middle - 15))
+            sheet.text(204, middle - 27, "compared", SMALL, "end", True)
+            sheet.arrow((276, middle - 14), (276, y_writer + 15))
+            sheet.text(284, middle - 28, "*c*, for *s*_{1}", SMALL, "start", True)
+        else:
+            sheet.tensor(270, middle, "*c*", "(b, e)", "green", 96)
+            sheet.line((xs[0], y_reader - 14), (xs[0], middle + 32), (xs[-1], middle + 32))
+            sheet.arrow((xs[-1], y_reader - 14), (xs[-1], middle), (221, middle))
+            for x in states:
+                out = 270 + (x - 270) * 0.5
+                sheet.arrow((out, middle - 15), (out, y_writer + 32), (x, y_writer + 32), (x, y_writer + 15))
+            sheet.text(270, middle + 30, "the same at each step", SMALL, soft=True)
+        sheet.text(xs[-1] + 24, y_reader, "reader: five words", SMALL, "start", True)
+    return sheet
+
+
+def waiting_steps() -> Sheet:
+    """Lesson 13: t products one after the other, over the same products at once."""
+    sheet = Sheet(
+        "waiting-steps",
+        "A chain of steps beside one product over all positions",
+        "Above, recurrence: six boxes in a row, each with an arrow to the next; the last has to wait for five others. "
+        "Below, attention: one wide box over six positions, with all inputs below it and all outputs above it; no "
+        "position waits for another.",
+        268,
+    )
+    xs = [40 + 56 * k for k in range(6)]
+    sheet.text(8, 16, "recurrence: t steps, one after the other", 15, "start")
+    for k, x in enumerate(xs):
+        sheet.box(x, 66, 36, 30, "orange")
+        sheet.text(x, 66, f"*h*_{{{k}}}", SMALL)
+        sheet.arrow((x, 108), (x, 83))
+        sheet.text(x, 118, f"*x*_{{{k}}}", SMALL)
+        if k:
+            sheet.arrow((xs[k - 1] + 18, 66), (x - 18, 66))
+    sheet.text(8, 152, "attention: one step for all of them", 15, "start")
+    sheet.box(180, 204, 320, 30, "blue")
+    sheet.text(180, 204, "all pairs of positions, in two products")
+    for k, x in enumerate(xs):
+        sheet.arrow((x, 244), (x, 221))
+        sheet.text(x, 254, f"*x*_{{{k}}}", SMALL)
+        sheet.arrow((x, 189), (x, 172))
+    return sheet
