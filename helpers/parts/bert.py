@@ -82,7 +82,7 @@ class BertConfig:
 
     @classmethod
     def from_json(cls, path: str | Path) -> BertConfig:
-        """Read a config.json as the Hub has it. ValueError where it is damaged, or is no BERT as this module builds it."""
+        """Read a config.json as the Hub has it. ValueError where it is damaged, or is not BERT as it is built here."""
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"A model needs config.json, and {path.parent} has none.")
@@ -306,7 +306,7 @@ PAD, UNKNOWN, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[
 
 
 def wordpiece(word: str, vocabulary: Mapping[str, int], limit: int = 100) -> list[str]:
-    """The pieces of a word: from the left, each time the longest that the vocabulary has; "##" before all but the first.
+    """The pieces of a word: from the left, always the longest that the vocabulary has; "##" before all but the first.
 
     ["[UNK]"] where some rest begins with no piece, or the word has more than `limit` characters.
     """
