@@ -67,8 +67,8 @@ def gpt_tasks() -> Sheet:
     sheet = Sheet(
         "gpt-tasks",
         "GPT's sequences for four kinds of task",
-        "Four tasks, each as one or more rows of tokens that begin with start and end with extract, from which an arrow "
-        "goes to a linear layer. Classification: start, text, extract. Following: start, premise, a delimiter, "
+        "Four tasks, each as one or more rows of tokens that begin with start and end with extract, from where an "
+        "arrow goes to a linear layer. Classification: start, text, extract. Following: start, premise, a delimiter, "
         "hypothesis, extract. Likeness: two rows, text 1, delimiter, text 2 and the other way round, whose vectors are "
         "added. Choice: for each answer a row of context, delimiter, answer; a softmax over the rows' scores.",
         440,
