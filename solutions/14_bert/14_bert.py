@@ -25,7 +25,7 @@
 # |---|---|
 # | **You will build** | words in pieces, pairs of sentences, the hidden words and their loss, BERT, the translation of its weights, labels for tags, and low-rank fine-tuning |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [8](../08_classifier/08_classifier.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 22 points, and two predictions |
+# | **It takes** | about 115 minutes: eight exercises, 24 points, and two predictions |
 # | **It computes** | for less than a minute, on any laptop; with 91 MB more on a published model too (`make data ARGS=minilm`) |
 #
 # Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the

@@ -366,7 +366,7 @@ VARIANTS = [
             says="Your feed-forward networks have ReLU. BERT's have GELU."),
     Mistake(MODEL, "no-bias", edit=("bias=True", "bias=False"), title="no bias in the projections",
             says="Your queries, keys and values have no bias. BERT's layers all have one."),
-    Mistake(MODEL, "epsilon-of-blocks", edit=(",\n                      epsilon=epsilon)", ")"),
+    Mistake(MODEL, "epsilon-of-blocks", edit=(",\n                          epsilon=epsilon)", ")"),
             title="the blocks' epsilon left at 1e-5",
             says="The norms in your blocks have PyTorch's epsilon. Theirs is config.epsilon too."),
     Mistake(MODEL, "epsilon-of-norm", edit=("LayerNorm(e, epsilon)", "LayerNorm(e)"),
@@ -438,7 +438,7 @@ VARIANTS = [
     Mistake(MODEL, "pooler-unused", edit=("torch.tanh(self.pooler(x[:, 0]))", "x[:, 0]"), title="no pooler",
             says="The vector for the whole is the [CLS] vector as it is in yours: the pooler is missing."),
     Mistake(MODEL, "one-block", edit=("nn.ModuleList([\n            FinishedBlock(e, config.h, " + OPTIONS +
-                                     ",\n                      epsilon=epsilon) for _ in range(config.depth)])",
+                                     ",\n                          epsilon=epsilon) for _ in range(config.depth)])",
                                      "nn.ModuleList([FinishedBlock(e, config.h, " + OPTIONS +
                                      ", epsilon=epsilon)] * config.depth)"),
             title="one block, many times",
