@@ -64,12 +64,13 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # BERT's vocabulary has 30,522 entries. A word that is not among them is cut into **WordPieces**: first the longest
 # entry that the word begins with, then the longest that the rest begins with, and so on. A piece inside a word is
-# marked with `##`, so that *able* alone and *able* at the end of a word are two entries. Where the rest of a word begins
-# with no piece, the *whole word* becomes `[UNK]`.
+# marked with `##`, so that *able* alone and *able* at the end of a word are two entries. Where the rest of a word
+# begins with no piece, the *whole word* becomes `[UNK]`.
 #
 # This is greedy. It never goes back to a shorter piece, even where that would have led to the end. How such a
-# vocabulary is learned is told by [Schuster and Nakajima, 2012](https://research.google/pubs/japanese-and-korean-voice-search/); lesson
-# [11](../11_tokens/11_tokens.ipynb) learned one in another way, by merging pairs.
+# vocabulary is learned is told by [Schuster and Nakajima,
+# 2012](https://research.google/pubs/japanese-and-korean-voice-search/); lesson [11](../11_tokens/11_tokens.ipynb)
+# learned one in another way, by merging pairs.
 
 # %% [markdown]
 # <div class="card">
@@ -258,31 +259,20 @@ ids, segments, mask = tokenizer.batch(texts[:400], t_max=48)
 inputs, targets = corrupt(ids, tokenizer.special(ids), tokenizer.mask, len(vocabulary),
                           torch.Generator().manual_seed(5))
 asked = targets != -100
-fates = {"[MASK]": inputs == tokenizer.mask, "another token": (inputs != ids) & (inputs != tokenizer.mask),
+swapped = asked & (inputs != ids) & (inputs != tokenizer.mask)
+fates = {"[MASK]": asked & (inputs == tokenizer.mask), "another token": swapped,
          "kept": asked & (inputs == ids)}
-row = max(range(len(ids)), key=lambda k: (min(int((asked & fate)[k].sum()) for fate in fates.values()), mask[k].sum().item()))
-colours = {"[MASK]": "#56B4E9", "another token": "#E69F00", "kept": "#9fd4b8"}
-figure, ax = plt.subplots(figsize=(6, 2.0))
-x, y = 0.0, 0
-for k in range(int(mask[row].sum())):
-    fate = next((name for name, where in fates.items() if asked[row, k] and where[row, k]), None)
-    shown = tokenizer.pieces_by_id[int(inputs[row, k])]
-    if fate and fate != "kept":
-        shown += f" ({tokenizer.pieces_by_id[int(ids[row, k])]})"
-    if x + 0.011 * len(shown) > 0.98:
-        x, y = 0.0, y + 1
-    drawn = ax.text(x, -y, shown, fontsize=8.5, family="monospace", va="center", color="black",
-                    bbox={"facecolor": colours[fate], "edgecolor": "#333333", "pad": 1.5} if fate else None)
-    x += 0.0135 * len(shown) + 0.02
-for k, (name, colour) in enumerate(colours.items()):
-    ax.text(0.3 * k, -y - 1.4, name, fontsize=8.5, va="center", color="black",
-            bbox={"facecolor": colour, "edgecolor": "#333333", "pad": 1.5})
-ax.set(xlim=(-0.01, 1), ylim=(-y - 1.9, 0.6))
-ax.set_axis_off()
+per_text = torch.stack([fate.sum(dim=1) for fate in fates.values()])    # (3, b)
+row = int((100 * per_text.clamp(max=1).sum(dim=0) - mask.sum(dim=1)).argmax())
+real = range(int(mask[row].sum()))
+plots.hidden_words([tokenizer.pieces_by_id[int(inputs[row, k])] for k in real],
+                   [tokenizer.pieces_by_id[int(ids[row, k])] for k in real],
+                   ["".join(name for name in fates if fates[name][row, k]) for k in real])
 plt.show()
-share = {name: (where & asked).sum().item() / asked.sum().item() for name, where in fates.items()}
-print(f"{len(ids)} reviews: {asked[~tokenizer.special(ids)].float().mean():.1%} of the words are asked for; of these",
-      ", ".join(f"{name} {value:.1%}" for name, value in share.items()))
+words = ~tokenizer.special(ids)
+print(f"{len(ids)} reviews: of the words {asked[words].float().mean():.1%} are asked for; of these")
+for name, where in fates.items():
+    print(f"{name:>15}: {where.sum() / asked.sum():.1%}")
 print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum().item()}")
 
 # %% [markdown]
@@ -352,9 +342,11 @@ triangle = torch.ones(t, t).tril()
 both = torch.zeros(t, t)
 both[:, :s], both[s:, s:] = 1, torch.ones(s, s).tril()
 figure, axes = plt.subplots(1, 3, figsize=(6, 2.6), layout="compressed")
-for ax, (name, seen) in zip(axes, {"BERT": torch.ones(t, t), "GPT": triangle, "lesson 10": both}.items()):
-    plots.heat(seen, range(t), range(t), scale=1.6, annotate=False, title=name, blank_zeros=True,
-               row_label="position i looks" if ax is axes[0] else "", column_label="at position j", ax=ax)
+shown = {"BERT": torch.ones(t, t), "GPT": triangle, "lesson 10": both}
+for ax, (name, seen) in zip(axes, shown.items()):
+    plots.heat(seen, range(t), range(t), scale=1.6, annotate=False, title=name, ax=ax,
+               row_label="position i looks" if ax is axes[0] else "",
+               column_label="at position j", blank_zeros=True)
 plt.show()
 
 # %% [markdown]
@@ -450,9 +442,9 @@ for name in ("bert-base-uncased", "bert-large-uncased", "all-MiniLM-L6-v2"):
           f" {c.n * c.e / counted:4.0%} of them the table of tokens")
 
 # %% [markdown]
-# The paper says 110M and 340M (section 3). BERT large was trained on 3.3 billion words, for 1,000,000 steps of 256 texts of
-# up to 512 tokens (section A.2). That is out of reach here. Continuing what others have trained is not, and that is the
-# point of BERT.
+# The paper says 110M and 340M (section 3). BERT large was trained on 3.3 billion words, for 1,000,000 steps of 256
+# texts of up to 512 tokens (section A.2). That is out of reach here. Continuing what others have trained is not, and
+# that is the point of BERT.
 #
 # ## What reading both ways buys
 #
@@ -496,7 +488,8 @@ runs = {direction: pretrain(direction, STEPS) for direction in ("both ways", "le
 ids, _, mask = tokenizer.batch(test_texts, t_max=48)
 chance = torch.Generator().manual_seed(1)
 ordinary = ~tokenizer.special(ids)
-place = (torch.rand(ids.shape, generator=chance) * ordinary).argmax(dim=1)    # one word a review
+drawn = torch.rand(ids.shape, generator=chance)
+place = (drawn * ordinary).argmax(dim=1)    # one word a review
 rows = torch.arange(len(ids))
 truth = ids[rows, place]
 hidden_one = ids.clone()
@@ -509,15 +502,17 @@ def one_hidden(direction):
     t = ids.shape[1]
     seen = mask if direction == "both ways" else mask.unsqueeze(1) & left_only[:t, :t]
     logits = head(model.hidden(hidden_one, None, seen)[-1][rows, place])
-    return F.cross_entropy(logits, truth).item(), (logits.argmax(-1) == truth).float().mean().item()
+    right = (logits.argmax(-1) == truth).float().mean()
+    return F.cross_entropy(logits, truth).item(), right.item()
 
 counts = torch.bincount(all_ids[~all_special], minlength=config.n) + 1.0
 unigram = -(counts / counts.sum()).log()[truth].mean().item()
-plots.loss_curve({name: run[2] for name, run in runs.items()}, ylabel="loss (nats)", smooth=20,
-                 landmarks={"how frequent each word is, and no more": unigram})
+plots.loss_curve({name: run[2] for name, run in runs.items()}, ylabel="loss (nats)",
+                 landmarks={"how frequent each word is, and no more": unigram}, smooth=20)
 plt.legend(loc="lower left")
 plt.show()
-print(f"one hidden word in each of {len(ids):,} test reviews; frequencies alone: {unigram:.2f} nats")
+print(f"one hidden word in each of {len(ids):,} test reviews;"
+      f" frequencies alone: {unigram:.2f} nats")
 for direction in runs:
     nats, right = one_hidden(direction)
     print(f"{direction:>10}: {nats:.2f} nats, {right:.1%} right")
@@ -549,14 +544,14 @@ for text in ("it is not only [MASK] but also funny", "it is not only [MASK] but 
 
 # %% [markdown]
 # What decides the word stands to the right of it. In the paper the same comparison is the step from the second to the
-# third row of table 5: on the same data, without the next-sentence task, from both ways to left only, MRPC falls from 86.5
-# to 77.5 and SQuAD from 87.9 to 77.8 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
+# third row of table 5: on the same data, without the next-sentence task, from both ways to left only, MRPC falls from
+# 86.5 to 77.5 and SQuAD from 87.9 to 77.8 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
 #
 # ## Open a published model
 #
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks, e = 384 and
-# h = 12. Others had made it small by distillation; then it was trained on 1.17 billion pairs of sentences that belong together, so that
-# their mean vectors lie close (its card says so). The names in such files are not ours:
+# h = 12. Others had made it small by distillation; then it was trained on 1.17 billion pairs of sentences that belong
+# together, so that their mean vectors lie close (its card says so). The names in such files are not ours:
 #
 # | published | ours | | published, in `encoder.layer.3.` | ours, in `blocks.3.` |
 # |---|---|---|---|---|
@@ -596,12 +591,15 @@ for text in ("it is not only [MASK] but also funny", "it is not only [MASK] but 
 
 # %% nbgrader={"grade": false, "grade_id": "rename_bert", "locked": false, "schema_version": 3, "solution": true, "task": false}
 OURS = {
-    "embeddings.word_embeddings.": "tokens.", "embeddings.position_embeddings.": "positions.",
+    "embeddings.word_embeddings.": "tokens.",
+    "embeddings.position_embeddings.": "positions.",
     "embeddings.token_type_embeddings.": "segments.", "embeddings.LayerNorm.": "norm.",
     "pooler.dense.": "pooler.", "encoder.layer.": "blocks.",
-    "attention.self.query.": "attention.to_queries.", "attention.self.key.": "attention.to_keys.",
-    "attention.self.value.": "attention.to_values.", "attention.output.dense.": "attention.unify.",
-    "attention.output.LayerNorm.": "norm1.", "intermediate.dense.": "feed_forward.widen.",
+    "attention.self.query.": "attention.to_queries.",
+    "attention.self.key.": "attention.to_keys.",
+    "attention.self.value.": "attention.to_values.",
+    "attention.output.dense.": "attention.unify.", "attention.output.LayerNorm.": "norm1.",
+     "intermediate.dense.": "feed_forward.widen.",
     "output.dense.": "feed_forward.narrow.", "output.LayerNorm.": "norm2.",
     ".gamma": ".weight", ".beta": ".bias",
 }
@@ -662,8 +660,8 @@ print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 
 # %% [markdown]
 # In the course's tests the finished part equals [`transformers`](https://huggingface.co/docs/transformers)' BertModel
-# to 10⁻⁵ at every stage, on these weights and on random ones. The tolerance matters: with an epsilon of 10⁻⁵ in place of
-# 10⁻¹² the example sentence differs by less than 10⁻⁴, so that a looser test does not see it.
+# to 10⁻⁵ at every stage, on these weights and on random ones. The tolerance matters: with an epsilon of 10⁻⁵ in place
+# of 10⁻¹² the example sentence differs by less than 10⁻⁴, so that a looser test does not see it.
 #
 # ## What it holds for alike
 #
@@ -722,19 +720,22 @@ check.prediction("closer_pair", closer_pair)
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Four maps of attention weights over one sentence. One head puts nearly all of its weight on the token before, a line beside the diagonal. One looks at the token after, one at the first token, and one at the same word elsewhere."}}
 example, table = run["example"], run["heads"]["table"]
-kinds = {"previous": "the token before", "next": "the token after", "first": "[CLS]", "same": "the same word elsewhere"}
+kinds = {"previous": "the token before", "next": "the token after", "first": "[CLS]",
+         "same": "the same word elsewhere"}
 weights = torch.tensor(example["weights"])
 plots.head_grid(weights, example["pieces"], across=2, annotate=False,
-                titles=[f"block {i}, head {j}: {name}" for (i, j), name in zip(example["heads"], kinds.values())])
+                titles=[f"block {i}, head {j}" for i, j in example["heads"]])
 plt.show()
-print(f"mean weights over {run['heads']['tokens']:,} tokens of {run['heads']['sentences']} sentences:")
+print(f"mean weights over {run['heads']['tokens']:,} tokens"
+      f" of {run['heads']['sentences']} sentences:")
 for kind, name in kinds.items():
     score = torch.tensor(table[kind])
     i, j = divmod(int(score.argmax()), score.shape[1])
     print(f"{name:>24}: block {i}, head {j:>2} with {score[i, j]:.3f}")
 before = run["previous_head"]
-print(f"the first of them, on this sentence: {before['sentence']:.4f}; on random tokens: {before['nonsense']:.3f};"
-      f" with the table of positions at 0: {before['without_positions']:.2f}")
+print(f"the first of them, on this sentence: {before['sentence']:.4f};"
+      f" on random tokens: {before['nonsense']:.3f};"
+      f"\nwith the table of positions at 0: {before['without_positions']:.2f}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -758,7 +759,8 @@ axes[1].set(xlabel="position", ylabel="cosine with the\nnext position", xlim=(0,
 for ax in axes:
     ax.axvline(127, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
 plt.show()
-print("lowest cosine of neighbours among the first 300:", min(near[:300]), "at position", near.index(min(near[:300])))
+lowest = min(near[:300])
+print(f"lowest cosine of the first 300: {lowest}, at position {near.index(lowest)}")
 print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at positions 1 to 127, "
       f"{sum(long[127:]) / len(long[127:]):.2f} after them")
 
@@ -785,8 +787,8 @@ print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at position
 #
 # **Exercise 7 · `label_first_pieces`** &nbsp; ★★☆ · 5 minutes · 2.5 points
 #
-# For tagging: `labels` has one label for each word, and `words` says of each token which word it is of, −1 for a special
-# token. Return targets (t,): the word's label at its first piece, −100 everywhere else.
+# For tagging: `labels` has one label for each word, and `words` says of each token which word it is of, −1 for a
+# special token. Return targets (t,): the word's label at its first piece, −100 everywhere else.
 #
 # <details><summary>Hint 1: a first piece</summary>
 #
@@ -817,19 +819,21 @@ def label_first_pieces(labels, words):
 check(label_first_pieces)
 
 # %% [markdown]
-# Is the pretraining of any use with few labels? The pocket BERT has read 20,000 reviews without their labels. Now it gets
-# a linear layer on the mean vector, and the labels of 200 reviews.
+# Is the pretraining of any use with few labels? The pocket BERT has read 20,000 reviews without their labels. Now it
+# gets a linear layer on the mean vector, and the labels of 200 reviews.
 
 # %% tags=["show"]
 few = torch.randperm(len(texts), generator=torch.Generator().manual_seed(2))[:200]
 labels, test_labels = torch.tensor(kind), torch.tensor(test_kind)
 
 def tune(model, rate, epochs, frozen=False):
-    """Train a new layer on the mean vector, and the model with it unless frozen; accuracy."""
+    """Train a new layer on the mean vector, the model with it unless frozen; accuracy."""
     torch.manual_seed(0)
     layer = nn.Linear(config.e, 2)
     learn = [{"params": layer.parameters(), "lr": 1e-2}]
-    learn += [] if frozen else [{"params": [p for p in model.parameters() if p.requires_grad], "lr": rate}]
+    if not frozen:
+        old = [p for p in model.parameters() if p.requires_grad]
+        learn.append({"params": old, "lr": rate})
     optimiser = torch.optim.AdamW(learn)
     for _ in range(epochs):
         for rows in few[torch.randperm(len(few))].split(20):
@@ -843,9 +847,8 @@ def tune(model, rate, epochs, frozen=False):
         return (layer(mean_pool(x, mask)).argmax(-1) == test_labels).float().mean().item()
 
 pocket, EPOCHS = runs["both ways"][0], 1 if in_exam() else 15
-torch.manual_seed(3)
 results = {"from random weights": tune(FinishedBert(config), 1e-3, EPOCHS),
-           "pretrained, frozen": tune(copy.deepcopy(pocket).requires_grad_(False), 0, EPOCHS, frozen=True),
+           "pretrained, frozen": tune(copy.deepcopy(pocket), 0, EPOCHS, frozen=True),
            "pretrained, fine-tuned": tune(copy.deepcopy(pocket), 1e-3, EPOCHS)}
 for name, right in results.items():
     print(f"{name:>23}: {right:.1%} of {len(ids):,} test reviews right")
@@ -853,9 +856,9 @@ for name, right in results.items():
 # %% [markdown]
 # ## Which block to read
 #
-# Back to the published model and to [IMDb](https://ai.stanford.edu/~amaas/data/sentiment/), with the labels of only 1,000 reviews, each cut
-# at 128 tokens. The model is frozen; for each stage, a linear layer reads the mean vector and says whether the review is
-# kind.
+# Back to the published model and to [IMDb](https://ai.stanford.edu/~amaas/data/sentiment/), with the labels of only
+# 1,000 reviews, each cut at 128 tokens. The model is frozen; for each stage, a linear layer reads the mean vector and
+# says whether the review is kind.
 
 # %% [markdown]
 # <div class="card">
@@ -881,13 +884,15 @@ kindest_block = "C"
 by_block = run["kind_or_not"]
 names = ["words", *(f"block {k}" for k in range(6))]
 figure, ax = plt.subplots(figsize=(6, 3.2))
-ax.bar(names, [100 * right for right in by_block["by_block"]], color=plots.COLOURS[0], width=0.7)
-ax.axhline(100 * by_block["bag_of_pieces"], color="#555555", linewidth=1, linestyle=(0, (2, 2)))
+shares = [100 * right for right in by_block["by_block"]]
+ax.bar(names, shares, color=plots.COLOURS[0], width=0.7)
+bag = by_block["bag_of_pieces"]
+ax.axhline(100 * bag, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
 ax.set(ylabel="right (%)", ylim=(50, 90), xlabel="stage whose vectors are read")
 plt.show()
 error = math.sqrt(0.8 * 0.2 / by_block["test"])
-print("; ".join(f"{name} {right:.1%}" for name, right in zip(names, by_block["by_block"])))
-print(f"bag of the same tokens: {by_block['bag_of_pieces']:.1%}; standard error: {error:.1%}")
+print("; ".join(f"{name} {share:.1f} %" for name, share in zip(names, shares)))
+print(f"bag of the same tokens: {100 * bag:.1f} %; standard error: {100 * error:.1f} %")
 
 # %% nbgrader={"grade": true, "grade_id": "check_kindest_block", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("kindest_block", kindest_block)
@@ -990,7 +995,8 @@ def with_low_rank(model, rank, alpha):
     model = copy.deepcopy(model).requires_grad_(False)
     for block in model.blocks:
         for name in ("to_queries", "to_values"):
-            setattr(block.attention, name, LowRank(getattr(block.attention, name), rank, alpha))
+            layer = getattr(block.attention, name)
+            setattr(block.attention, name, LowRank(layer, rank, alpha))
     return model
 
 lora = with_low_rank(pocket, rank=4, alpha=8)
@@ -1007,14 +1013,15 @@ with torch.no_grad():
 print(f"largest difference, merged from not merged: {apart:.0e}")
 c = BertConfig.published("all-MiniLM-L6-v2")
 steps = 2 * c.depth * 2 * 8 * c.e    # 12 matrices, A and B of rank 8
-print(f"all-MiniLM-L6-v2 with r = 8: {steps:,} weights, {steps / formula(c):.2%} of the model")
+print(f"all-MiniLM-L6-v2 with r = 8: {steps:,} weights,"
+      f" {steps / formula(c):.2%} of the model")
 
 # %% [markdown]
 # ## GPT's way
 #
 # BERT's paper answers an earlier one, GPT ([Radford et al.,
-# 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)): pretrained from the left,
-# then fine-tuned, with every task written as one sequence (its figure 1).
+# 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)): pretrained
+# from the left, then fine-tuned, with every task written as one sequence (its figure 1).
 
 # %% tags=["show"]
 plots.diagrams.gpt_tasks()
@@ -1028,9 +1035,9 @@ plots.diagrams.gpt_tasks()
 #
 # </div>
 #
-# BERT's way won the comparisons of 2019: on GLUE, GPT reached 75.1 on average, BERT base 79.6 and BERT large 82.1 (table
-# 1). But hiding words does not make a writer. Models that write, and that answer because they write, went on with the left
-# alone.
+# BERT's way won the comparisons of 2019: on GLUE, GPT reached 75.1 on average, BERT base 79.6 and BERT large 82.1
+# (table 1). But hiding words does not make a writer. Models that write, and that answer because they write, went on
+# with the left alone.
 #
 # ## What you can do now
 #

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 14, and what to tell them."""
 
-from helpers.authoring import Mistake, Same, Shortcut
+from helpers.authoring import Equal, Mistake, Same, Shortcut
 
 PIECES, PAIR, CORRUPT, LOSS, MODEL, RENAME, FIRST, LOW = (
     "wordpiece",
@@ -102,6 +102,9 @@ VARIANTS = [
                                                 "        else:\n            return []"),
             title="nothing for an unknown word",
             says="An unknown word gives an empty list in yours, so it is gone from the text. It becomes [UNK]."),
+    Equal(PIECES, "range(len(word), start, -1)", "range(len(word) + 1, start, -1)",
+          "a slice that goes one beyond the word's end is the same slice"),
+    Equal(PIECES, "range(len(word), start, -1)", "range(len(word), start - 1, -1)", "no vocabulary has an empty piece"),
     Same(PIECES, "while-loops", instead="""
         if len(word) > limit:
             return ["[UNK]"]
@@ -293,6 +296,13 @@ VARIANTS = [
     Mistake(CORRUPT, "asked-everywhere", edit=("    fate = chance()\n", "    fate = chance()\n    targets = ids.clone()\n"),
             title="everything is asked for",
             says="Your targets hold an id at every position. Only chosen tokens are asked for; all others have −100."),
+    Equal(CORRUPT, "inputs.masked_fill(chosen & (fate < 0.8), mask_id)",
+          "inputs.masked_fill_(chosen & (fate < 0.8), mask_id)", "inputs are the function's own since torch.where"),
+    Equal(CORRUPT, "fate < 0.8", "fate <= 0.8", "one number in 2²⁴ is exactly that"),
+    Equal(CORRUPT, "fate < 0.9", "fate <= 0.9", "one number in 2²⁴ is exactly that"),
+    Equal(CORRUPT, "fate >= 0.8", "fate > 0.8", "one number in 2²⁴ is exactly that"),
+    Equal(CORRUPT, "fate < 0.9", "fate > 0.9", "the last tenth is as good as the one before it"),
+    Equal(CORRUPT, "chosen & (fate >= 0.8)", "chosen", "what lies below 0.8 becomes [MASK] afterwards"),
     Same(CORRUPT, "half-of-the-rest", instead="""
         hidden = chosen & (chance() < 0.8)
         random = chosen & ~hidden & (chance() < 0.5)
@@ -345,6 +355,12 @@ VARIANTS = [
     """, title="a 0 without a gradient",
             says="Where nothing is asked, your 0 is a new number that knows nothing of the logits, so `backward()` "
                  "fails. Sum over nothing instead: that is 0, and has a gradient of zeros."),
+    Equal(LOSS, "return total / (targets != -100).sum().clamp(min=1)",
+          "return (total / (targets != -100).sum().clamp(min=1)).mT", "a single number is its own transpose"),
+    Equal(LOSS, "return total / (targets != -100).sum().clamp(min=1)",
+          "return (total / (targets != -100).sum().clamp(min=1)).squeeze()", "a single number has no axes"),
+    Equal(LOSS, "(targets != -100).sum().clamp(min=1)", "(targets != -100).sum().clamp_(min=1)",
+          "the sum is the function's own"),
     Same(LOSS, "log-probabilities", instead="""
         asked = targets != -100
         chances = logits.log_softmax(dim=-1).gather(-1, targets.clamp(min=0).unsqueeze(-1)).squeeze(-1)
@@ -454,6 +470,7 @@ VARIANTS = [
                                             "return torch.tanh(self.pooler(x[:, 0])), x"),
             title="results exchanged",
             says="You return the vector for the whole first. The vectors of all tokens come first."),
+    Equal(MODEL, "mask.unsqueeze(1)", "mask.unsqueeze(-2)", "a mask has two axes, and -2 comes between them"),
     Same(MODEL, "written-out", instead=("""
         self.segments = nn.Embedding(config.segments, config.e)
         self.tokens, self.positions = nn.Embedding(config.n, config.e), nn.Embedding(config.t_max, config.e)
@@ -570,6 +587,8 @@ VARIANTS = [
                                          "    words[words < 0] = 0\n    words, ids = before, words\n"),
             title="the caller's words are changed",
             says="Your targets are right, and the caller's `words` hold other numbers afterwards."),
+    Equal(FIRST, "return torch.where(first, labels[words], -100)",
+          "return torch.where(first, labels[words], -100).detach()", "integers have no gradient"),
     Same(FIRST, "loop", instead="""
         targets, before = [], -1
         for word in words.tolist():
@@ -658,6 +677,14 @@ VARIANTS = [
                                           "self.linear.weight -= self.B @ self.A"),
             title="the scale forgotten in unmerge",
             says="Your unmerge() takes back B A without the factor α/r, which is not what merge() added."),
+    Equal(LOW, "self.A", "self.A.detach()", "in merge and unmerge there is no gradient"),
+    Equal(LOW, "self.B", "self.B.detach()", "in merge and unmerge there is no gradient"),
+    Equal(LOW, "torch.randn(rank, n_in) / math.sqrt(n_in)", "math.sqrt(n_in) / torch.randn(rank, n_in)",
+          "how large A starts is free"),
+    Equal(LOW, "torch.randn(rank, n_in) / math.sqrt(n_in)", "torch.randn(rank, n_in)", "how large A starts is free"),
+    Equal(LOW, "torch.randn(rank, n_in) / math.sqrt(n_in)", "torch.randn(rank, n_in) * math.sqrt(n_in)",
+          "how large A starts is free"),
+    Equal(LOW, "math.sqrt(n_in)", "n_in", "how large A starts is free"),
     Same(LOW, "a-new-layer", instead=("""
         self.linear, self.factor = linear, alpha / rank
         for parameter in linear.parameters():
