@@ -270,7 +270,7 @@ plots.hidden_words([tokenizer.pieces_by_id[int(inputs[row, k])] for k in real],
                    ["".join(name for name in fates if fates[name][row, k]) for k in real])
 plt.show()
 words = ~tokenizer.special(ids)
-print(f"{len(ids)} reviews: of the words {asked[words].float().mean():.1%} are asked for; of these")
+print(f"{len(ids)} reviews: {asked[words].float().mean():.1%} of the words are asked for, and")
 for name, where in fates.items():
     print(f"{name:>15}: {where.sum() / asked.sum():.1%}")
 print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum().item()}")
