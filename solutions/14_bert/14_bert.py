@@ -15,7 +15,7 @@
 # # 14 · Read both ways
 #
 # Lesson 9's model reads from the left, because it must not see the word that it is to predict. To understand a sentence
-# one may read all of it. But then the next word is no riddle any more, and there is nothing to train on. BERT ([Devlin
+# one may read all of it. But then the next word is no riddle any more, and there is nothing to train on. **BERT** ([Devlin
 # et al., 2019](https://arxiv.org/abs/1810.04805)) hides words instead, and asks for those.
 #
 # You train a small BERT, open a published one, and find out what reading both ways buys, what a published model holds
@@ -202,8 +202,8 @@ check(pair_input)
 # it was chosen; it has to have an opinion about each. The **targets** hold the true id where a token is asked for, and
 # −100 everywhere else: that is the number which PyTorch's cross-entropy leaves out.
 #
-# The function in the next cell is after a published one that runs and trains. It has faults in the two lines between
-# `targets` and `return`: the wrong tokens become random ones, and too few of the right ones.
+# The function in the next cell is after a published one, which runs, and trains a model. Its two lines between `targets`
+# and `return` do not keep what is said above.
 
 # %% [markdown]
 # <div class="card">
@@ -759,10 +759,10 @@ axes[1].set(xlabel="position", ylabel="cosine with the\nnext position", xlim=(0,
 for ax in axes:
     ax.axvline(127, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
 plt.show()
-lowest = min(near[:300])
-print(f"lowest cosine of the first 300: {lowest}, at position {near.index(lowest)}")
-print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at positions 1 to 127, "
-      f"{sum(long[127:]) / len(long[127:]):.2f} after them")
+lowest = min(near[1:300])
+print(f"lowest cosine of positions 1 to 299: {lowest}, at position {near.index(lowest)}")
+print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at positions 1 to 127,"
+      f" {sum(long[127:]) / len(long[127:]):.2f} after them")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -772,8 +772,10 @@ print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at position
 #
 # </div>
 #
-# The card says that the model was trained on 128 tokens. It looks as if this can be read from the table of positions,
-# and a head that relies on the table is another one in long texts.
+# The card says that the model was trained on 128 tokens, and it looks as if this can be read from the table of
+# positions: the vector of position 127 is not like its neighbours. A head that relies on this table is another one in a
+# text that is longer. On the short sentence it gave all of its weight to the token before; in the long one, positions 1
+# to 127 give it less than half.
 #
 # ## One new layer for each task
 #
