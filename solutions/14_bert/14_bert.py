@@ -123,7 +123,7 @@ check(wordpiece)
 # This lesson's texts are lesson 8's generated film reviews, and this is a vocabulary made of them:
 
 # %% tags=["show"]
-(texts, kind), (test_texts, test_kind) = reviews()
+(texts, is_kind), (test_texts, test_is_kind) = reviews()
 vocabulary = finished_bert.learn_pieces(texts, size=240)
 tokenizer = PieceTokenizer(vocabulary)
 print(f"{len(vocabulary)} pieces from {len(texts):,} reviews; a review:\n{texts[3]}")
@@ -826,7 +826,7 @@ check(label_first_pieces)
 
 # %% tags=["show"]
 few = torch.randperm(len(texts), generator=torch.Generator().manual_seed(2))[:200]
-labels, test_labels = torch.tensor(kind), torch.tensor(test_kind)
+labels, test_labels = torch.tensor(is_kind), torch.tensor(test_is_kind)
 
 def tune(model, rate, epochs, frozen=False):
     """Train a new layer on the mean vector, the model with it unless frozen; accuracy."""
