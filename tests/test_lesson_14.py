@@ -107,8 +107,10 @@ def test_reading_both_ways_beats_the_left_alone_and_both_beat_frequencies():
 
 def test_what_was_read_without_labels_helps_where_labels_are_few():
     told = printed(SOURCE, "def tune(")
-    rows = {name: float(share) for name, share in re.findall(r"^ *([\w ,-]+): ([\d.]+)% of", told, re.M)}
-    assert rows["pretrained, fine-tuned"] > rows["from random weights"]
+    row = r"^ *([\w ,-]+): ([\d.]+)% of the new words that judge are found, ([\d.]+)% of the others"
+    found = {name: (float(new), float(taken)) for name, new, taken in re.findall(row, told, re.M)}
+    assert found["from random weights"][0] < 30 and found["pretrained, fine-tuned"][0] > 80
+    assert found["pretrained, frozen"][0] > 80 and found["pretrained, frozen"][1] < 10
 
 
 def test_the_counts_are_those_of_the_paper_and_of_lora():
@@ -117,6 +119,13 @@ def test_the_counts_are_those_of_the_paper_and_of_lora():
         assert told.count(f" {count} by") == 2
     assert " 52% of them" in told
     assert "73,728 weights, 0.32% of the model" in printed(SOURCE, "def with_low_rank")
+
+
+def test_what_decides_a_word_may_stand_to_its_right():
+    told = printed(SOURCE, "def guesses(").split("\n")
+    both, left = told[1].strip(), told[2].strip()
+    assert both.startswith("both ways: although 0.") and float(both.split()[3].strip(",")) > 0.7
+    assert "although" not in left
 
 
 def test_merged_is_not_merged():

@@ -12,7 +12,7 @@ from .style import WIDTH
 _LOOKS = {"[MASK]": "#9fd0ee", "another token": "#f3c26b", "kept": "#c4e6d4"}
 
 
-def hidden_words(shown: Sequence[str], true: Sequence[str], fates: Sequence[str], across: int = 62) -> None:
+def hidden_words(shown: Sequence[str], true: Sequence[str], fates: Sequence[str], across: int = 76) -> None:
     """A text, token by token: boxes around those that are asked for, the true one in parentheses where it was replaced.
 
     shown, true  what the model sees, and what stood there, a string a token.
@@ -28,7 +28,7 @@ def hidden_words(shown: Sequence[str], true: Sequence[str], fates: Sequence[str]
         lines[-1].append((width, words, fate))
         width += len(words) + 2
     figure, ax = plt.subplots(figsize=(WIDTH, 0.34 * (len(lines) + 1.6)))
-    for k, line in enumerate([*lines, [(24 * i, name, name) for i, name in enumerate(_LOOKS)]]):
+    for k, line in enumerate([*lines, [(20 * i, name, name) for i, name in enumerate(_LOOKS)]]):
         down = k + 0.6 * (k == len(lines))
         for x, words, fate in line:
             box = {"facecolor": _LOOKS[fate], "edgecolor": "#333333", "pad": 1.5, "linewidth": 0.7} if fate else None

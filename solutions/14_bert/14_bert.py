@@ -44,7 +44,7 @@ from torch import nn
 from helpers import plots
 from helpers.data.datasets import minilm_files
 from helpers.data.recorded import recorded
-from helpers.data.toy.reviews import reviews
+from helpers.data.toy.reviews import BLAME, PRAISE, reviews
 from helpers.device import device
 from helpers.lesson import in_exam, start
 from helpers.parts import bert as finished_bert
@@ -123,7 +123,7 @@ check(wordpiece)
 # This lesson's texts are lesson 8's generated film reviews, and this is a vocabulary made of them:
 
 # %% tags=["show"]
-(texts, is_kind), (test_texts, test_is_kind) = reviews()
+(texts, _), (test_texts, _) = reviews()
 vocabulary = finished_bert.learn_pieces(texts, size=240)
 tokenizer = PieceTokenizer(vocabulary)
 print(f"{len(vocabulary)} pieces from {len(texts):,} reviews; a review:\n{texts[3]}")
@@ -254,7 +254,7 @@ def corrupt(ids, special, mask_id, n, generator):
 # %% nbgrader={"grade": true, "grade_id": "check_corrupt", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
 check(corrupt)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A review as a row of words on several lines. Most words have no colour; a few are chosen: most of these are replaced by MASK, one is replaced by another word, one is kept."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A review as words on several lines. Most words have no box. A few have one: words replaced by MASK, by another token, or kept, each in a colour of its own, with the true word in parentheses."}}
 ids, segments, mask = tokenizer.batch(texts[:400], t_max=48)
 inputs, targets = corrupt(ids, tokenizer.special(ids), tokenizer.mask, len(vocabulary),
                           torch.Generator().manual_seed(5))
@@ -263,16 +263,16 @@ swapped = asked & (inputs != ids) & (inputs != tokenizer.mask)
 fates = {"[MASK]": asked & (inputs == tokenizer.mask), "another token": swapped,
          "kept": asked & (inputs == ids)}
 per_text = torch.stack([fate.sum(dim=1) for fate in fates.values()])    # (3, b)
-row = int((100 * per_text.clamp(max=1).sum(dim=0) - mask.sum(dim=1)).argmax())
+row = int((100 * per_text.clamp(max=1).sum(dim=0) + mask.sum(dim=1)).argmax())
 real = range(int(mask[row].sum()))
 plots.hidden_words([tokenizer.pieces_by_id[int(inputs[row, k])] for k in real],
                    [tokenizer.pieces_by_id[int(ids[row, k])] for k in real],
                    ["".join(name for name in fates if fates[name][row, k]) for k in real])
 plt.show()
 words = ~tokenizer.special(ids)
-print(f"{len(ids)} reviews: {asked[words].float().mean():.1%} of the words are asked for, and")
+print(f"{len(ids)} reviews: {asked[words].float().mean():.1%} of the words are asked for")
 for name, where in fates.items():
-    print(f"{name:>15}: {where.sum() / asked.sum():.1%}")
+    print(f"of these {name:>13}: {where.sum() / asked.sum():.1%}")
 print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum().item()}")
 
 # %% [markdown]
@@ -536,8 +536,8 @@ def guesses(direction, text, count=3):
     best = head(model.hidden(ids, None, seen)[-1][0, at]).softmax(-1).topk(count)
     return ", ".join(f"{tokenizer.pieces_by_id[int(i)]} {p:.2f}" for p, i in zip(*best))
 
-for text in ("it is not only [MASK] but also funny", "it is not only [MASK] but also dull",
-             "my friends called the cast [MASK], and they are wrong. this is a great film"):
+for text in ("[MASK] the plot is slow, the cast is good",
+             "it [MASK] not matter that the plot is slow"):
     print(text)
     for direction in runs:
         print(f"{direction:>12}: {guesses(direction, text)}")
@@ -692,7 +692,7 @@ pairs = run["pairs"]
 figure, ax = plt.subplots(figsize=(6, 3.6))
 for k, pair in enumerate(pairs):
     ax.plot(pair["overlap"], pair["cosine"], "o", color=plots.COLOURS[0], markersize=5)
-    ax.annotate(str(k), (pair["overlap"], pair["cosine"]), xytext=(5, 3),
+    ax.annotate(str(k), (pair["overlap"], pair["cosine"]), xytext=(5, -11 if k == 1 else 3),
                 textcoords="offset points", fontsize=8.5)
 ax.set(xlabel="share of the words of both that both have", ylabel="cosine",
        xlim=(-0.05, 1.08), ylim=(-0.1, 1.08))
@@ -718,7 +718,7 @@ check.prediction("closer_pair", closer_pair)
 #
 # After lesson 12's pocket model, these are heads of a published one:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Four maps of attention weights over one sentence. One head puts nearly all of its weight on the token before, a line beside the diagonal. One looks at the token after, one at the first token, and one at the same word elsewhere."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Four maps of attention weights over one sentence. One head puts nearly all of its weight on the token before, a line beside the diagonal. One looks mostly at the token after. Two look at the first token, one of them a little at the diagonal."}}
 example, table = run["example"], run["heads"]["table"]
 kinds = {"previous": "the token before", "next": "the token after", "first": "[CLS]",
          "same": "the same word elsewhere"}
@@ -741,7 +741,8 @@ print(f"the first of them, on this sentence: {before['sentence']:.4f};"
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded. Row i is what token i looks at; darker is more. Of each kind the strongest of the 72
-# heads, on one sentence; the numbers under the maps are means over many.
+# heads, on one sentence; the numbers under the maps are means over many. The fourth has little to find here and rests on
+# [CLS].
 #
 # </div>
 #
@@ -821,15 +822,29 @@ def label_first_pieces(labels, words):
 check(label_first_pieces)
 
 # %% [markdown]
-# Is the pretraining of any use with few labels? The pocket BERT has read 20,000 reviews without their labels. Now it
-# gets a linear layer on the mean vector, and the labels of 200 reviews.
+# Is the pretraining of any use with few labels? The pocket BERT has read 20,000 reviews without any label. Now it gets a
+# linear layer on every vector and three reviews in which each word is labelled: 1 if it judges (*good*, *dull*), 0 if
+# it does not. The question is whether it finds the words that judge which these three do not hold.
 
 # %% tags=["show"]
-few = torch.randperm(len(texts), generator=torch.Generator().manual_seed(2))[:200]
-labels, test_labels = torch.tensor(is_kind), torch.tensor(test_is_kind)
+judging = {*PRAISE, *BLAME}
+
+def tagged(text):
+    """A review's ids (1, t), and targets (1, t): 1 for a word that judges, 0 for others."""
+    words = finished_bert.split_words(text)
+    cut = [wordpiece(word, vocabulary) for word in words]
+    ids = [vocabulary[piece] for pieces in cut for piece in pieces]
+    of = [-1, *(k for k, pieces in enumerate(cut) for _ in pieces), -1]
+    labels = torch.tensor([int(word in judging) for word in words])
+    targets = label_first_pieces(labels, torch.tensor(of))
+    return torch.tensor([[tokenizer.cls, *ids, tokenizer.sep]]), targets.unsqueeze(0)
+
+few = [tagged(text) for text in texts[:3]]
+known = {int(i) for ids_of, _ in few for i in ids_of.flatten()}
+tests = [tagged(text) for text in test_texts[:200]]
 
 def tune(model, rate, epochs, frozen=False):
-    """Train a new layer on the mean vector, the model with it unless frozen; accuracy."""
+    """Train a new layer, the model with it unless frozen; shares that are found and taken."""
     torch.manual_seed(0)
     layer = nn.Linear(config.e, 2)
     learn = [{"params": layer.parameters(), "lr": 1e-2}]
@@ -838,24 +853,34 @@ def tune(model, rate, epochs, frozen=False):
         learn.append({"params": old, "lr": rate})
     optimiser = torch.optim.AdamW(learn)
     for _ in range(epochs):
-        for rows in few[torch.randperm(len(few))].split(20):
-            x, _ = model(all_ids[rows], None, all_mask[rows])
-            loss = F.cross_entropy(layer(mean_pool(x, all_mask[rows])), labels[rows])
+        for review, targets in few:
+            loss = finished_bert.masked_loss(layer(model(review)[0]), targets)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
+    found, taken = [], []
     with torch.no_grad():
-        x, _ = model(ids, None, mask)
-        return (layer(mean_pool(x, mask)).argmax(-1) == test_labels).float().mean().item()
+        for review, targets in tests:
+            said = layer(model(review)[0]).argmax(-1) == 1
+            new = torch.tensor([[int(i) not in known for i in review[0]]])
+            found += said[(targets == 1) & new].tolist()
+            taken += said[targets == 0].tolist()
+    return sum(found) / len(found), sum(taken) / len(taken)
 
-pocket, EPOCHS = runs["both ways"][0], 1 if in_exam() else 15
-results = {"from random weights": tune(FinishedBert(config), 1e-3, EPOCHS),
-           "pretrained, frozen": tune(copy.deepcopy(pocket), 0, EPOCHS, frozen=True),
-           "pretrained, fine-tuned": tune(copy.deepcopy(pocket), 1e-3, EPOCHS)}
-for name, right in results.items():
-    print(f"{name:>23}: {right:.1%} of {len(ids):,} test reviews right")
+def tell(name, shares):
+    print(f"{name:>23}: {shares[0]:.1%} of the new words that judge are found,"
+          f" {shares[1]:.1%} of the others taken for such")
+
+pocket, EPOCHS = runs["both ways"][0], 1 if in_exam() else 20
+tell("from random weights", tune(FinishedBert(config), 1e-3, EPOCHS))
+tell("pretrained, frozen", tune(copy.deepcopy(pocket), 0, EPOCHS, frozen=True))
+tell("pretrained, fine-tuned", tune(copy.deepcopy(pocket), 1e-3, EPOCHS))
 
 # %% [markdown]
+# Words that are used alike have vectors that lie close, before anyone has labelled one of them. So three labelled
+# reviews reach words that they do not hold. From random weights the same training knows only the words that it was
+# shown.
+#
 # ## Which block to read
 #
 # Back to the published model and to [IMDb](https://ai.stanford.edu/~amaas/data/sentiment/), with the labels of only
@@ -1002,10 +1027,10 @@ def with_low_rank(model, rank, alpha):
     return model
 
 lora = with_low_rank(pocket, rank=4, alpha=8)
-right = tune(lora, 1e-2, EPOCHS)
+tell("steps of rank 4", tune(lora, 2e-3, EPOCHS))
 trained = sum(p.numel() for p in lora.parameters() if p.requires_grad)
-print(f"{trained:,} of {sum(p.numel() for p in pocket.parameters()):,} weights trained,"
-      f" besides the new layer: {right:.1%} right")
+print(f"{trained:,} weights trained beside the new layer, of"
+      f" {sum(p.numel() for p in pocket.parameters()):,}")
 with torch.no_grad():
     before_merging = lora(ids[:50], None, mask[:50])[0]
     for block in lora.blocks:

@@ -46,6 +46,7 @@ def bert_flow() -> Sheet:
     sheet.arrow((places[0], 334), (places[0], 372), words="(b, e)")
     sheet.operation(places[1], 320, "linear", 92, 28, "purple")
     sheet.operation(places[2], 320, "linear, GELU,", 108, 28, "purple")
+    sheet.line((places[2], 334), (places[2], 342))
     sheet.operation(places[2], 356, "norm, table", 108, 28, "purple")
     sheet.operation(places[0], 386, "linear", 92, 28, "purple")
     sheet.arrow((places[0], 400), (places[0], 438))
@@ -106,6 +107,6 @@ def gpt_tasks() -> Sheet:
         sheet.arrow((ends[y], y + 13), (284, y + 13))
         sheet.operation(318, y + 13, "linear", 68, 26, "purple")
         sheet.line((318, y + 26), (318, 372))
-    sheet.operation(280, 386, "softmax over the answers", 156, 28, "red")
+    sheet.operation(268, 386, "softmax over the answers", 176, 28, "red")
     sheet.text(8, 424, "$ is the delimiter; “extract” is where the answer is read", SMALL, "start", soft=True)
     return sheet
