@@ -133,6 +133,17 @@ def test_merged_is_not_merged():
     assert float(re.search(r"merged from not merged: (\S+)", told)[1]) < 1e-4
 
 
+def test_the_sizes_that_the_prose_gives():
+    config = BertConfig.published("all-MiniLM-L6-v2")
+    assert (config.n, config.t_max, config.depth * config.h) == (30_522, 512, 72)
+    assert round(bert.parameter_count(config) * 4 / 1e6) == 91, "megabytes of float32"
+    assert recorded("minilm")["settings"]["t_max"] == 128
+    assert "from 20,000 reviews" in printed(SOURCE, "finished_bert.learn_pieces(texts")
+    ids = torch.zeros(500, 200, dtype=torch.int64)
+    _, targets = solution("corrupt")(ids, ids > 0, 4, 900, torch.Generator().manual_seed(0))
+    assert round(100 * (targets == 0).float().mean().item()) == 15
+
+
 def test_the_weights_fit():
     assert "missing: []  unexpected: []" in printed(SOURCE, "mine.load_state_dict(rename_bert(published)")
 

@@ -14,9 +14,9 @@
 # %% [markdown]
 # # 14 · Read both ways
 #
-# Lesson 9's model reads from the left, because it must not see the word that it is to predict. To understand a sentence
-# one may read all of it. But then the next word is no riddle any more, and there is nothing to train on. **BERT** ([Devlin
-# et al., 2019](https://arxiv.org/abs/1810.04805)) hides words instead, and asks for those.
+# Lesson 9's model reads from the left, because it must not see the word that it is to predict. To understand a
+# sentence one may read all of it. But then the next word is no riddle any more, and there is nothing to train on.
+# **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) hides words instead, and asks for those.
 #
 # You train a small BERT, open a published one, and find out what reading both ways buys, what a published model holds
 # for alike, and in which of its blocks to look for what you need.
@@ -25,7 +25,7 @@
 # |---|---|
 # | **You will build** | words in pieces, pairs of sentences, the hidden words and their loss, BERT, the translation of its weights, labels for tags, and low-rank fine-tuning |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [8](../08_classifier/08_classifier.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 24 points, and two predictions |
+# | **It takes** | about 120 minutes: eight exercises, 24 points, and two predictions |
 # | **It computes** | for less than a minute, on any laptop; with 91 MB more on a published model too (`make data ARGS=minilm`) |
 #
 # Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
@@ -202,8 +202,8 @@ check(pair_input)
 # it was chosen; it has to have an opinion about each. The **targets** hold the true id where a token is asked for, and
 # −100 everywhere else: that is the number which PyTorch's cross-entropy leaves out.
 #
-# The function in the next cell is after a published one, which runs, and trains a model. Its two lines between `targets`
-# and `return` do not keep what is said above.
+# The function in the next cell is after a published one, which runs, and trains a model. Its two lines between
+# `targets` and `return` do not keep what is said above.
 
 # %% [markdown]
 # <div class="card">
@@ -442,9 +442,9 @@ for name in ("bert-base-uncased", "bert-large-uncased", "all-MiniLM-L6-v2"):
           f" {c.n * c.e / counted:4.0%} of them the table of tokens")
 
 # %% [markdown]
-# The paper says 110M and 340M (section 3). BERT large was trained on 3.3 billion words, for 1,000,000 steps of 256
-# texts of up to 512 tokens (section A.2). That is out of reach here. Continuing what others have trained is not, and
-# that is the point of BERT.
+# The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) says 110M and 340M (section 3). BERT large was
+# trained on 3.3 billion words, for 1,000,000 steps of 256 texts of up to 512 tokens (section A.2). That is out of
+# reach here. Continuing what others have trained is not, and that is the point of BERT.
 #
 # ## What reading both ways buys
 #
@@ -741,8 +741,8 @@ print(f"the first of them, on this sentence: {before['sentence']:.4f};"
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded. Row i is what token i looks at; darker is more. Of each kind the strongest of the 72
-# heads, on one sentence; the numbers under the maps are means over many. The fourth has little to find here and rests on
-# [CLS].
+# heads, on one sentence; the numbers under the maps are means over many. The fourth has little to find here and rests
+# on [CLS].
 #
 # </div>
 #
@@ -822,9 +822,9 @@ def label_first_pieces(labels, words):
 check(label_first_pieces)
 
 # %% [markdown]
-# Is the pretraining of any use with few labels? The pocket BERT has read 20,000 reviews without any label. Now it gets a
-# linear layer on every vector and three reviews in which each word is labelled: 1 if it judges (*good*, *dull*), 0 if
-# it does not. The question is whether it finds the words that judge which these three do not hold.
+# Is the pretraining of any use with few labels? The pocket BERT has read 20,000 reviews without any label. Now it
+# gets a linear layer on every vector and three reviews in which each word is labelled: 1 if it judges (*good*,
+# *dull*), 0 if it does not. The question is whether it finds the words that judge which these three do not hold.
 
 # %% tags=["show"]
 judging = {*PRAISE, *BLAME}
@@ -1062,9 +1062,9 @@ plots.diagrams.gpt_tasks()
 #
 # </div>
 #
-# BERT's way won the comparisons of 2019: on GLUE, GPT reached 75.1 on average, BERT base 79.6 and BERT large 82.1
-# (table 1). But hiding words does not make a writer. Models that write, and that answer because they write, went on
-# with the left alone.
+# BERT's way won the comparisons of 2019 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)): on GLUE, GPT
+# reached 75.1 on average, BERT base 79.6 and BERT large 82.1 (table 1). But hiding words does not make a writer.
+# Models that write, and that answer because they write, went on with the left alone.
 #
 # ## What you can do now
 #
