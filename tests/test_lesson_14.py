@@ -87,12 +87,12 @@ def test_the_function_that_students_get_has_both_faults_and_the_solution_none():
         inputs, targets = function(ids.clone(), special, 4, 900, torch.Generator().manual_seed(0))
         asked, changed = targets != -100, inputs != ids
         return [
-            round(where.float().mean().item(), 2)
-            for where in (changed[~asked], (changed & (inputs != 4))[asked], changed[:, 0])
+            where.float().mean().item() for where in (changed[~asked], (changed & (inputs != 4))[asked], changed[:, 0])
         ]
 
-    assert shares(given) == [0.1, 0.01, 0.1]
-    assert shares(solution("corrupt")) == [0, 0.1, 0]
+    assert shares(given) == pytest.approx([0.1, 0.015, 0.1], abs=0.05)
+    assert shares(given)[1] < 0.02
+    assert shares(solution("corrupt")) == pytest.approx([0, 0.1, 0], abs=0.015)
 
 
 # ------------------------------------------------------------------------------------- what the stored outputs say
