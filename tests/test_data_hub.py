@@ -37,6 +37,9 @@ WIKI = "<mediawiki>\n" + "Anarchism é a political philosophy. " * 60
 WEIGHTS = save({"wte.weight": torch.arange(300_000, dtype=torch.float).reshape(300, 1000)})
 
 
+PIECES = save({"embeddings.word_embeddings.weight": torch.arange(600, dtype=torch.float).reshape(6, 100)})
+
+
 def as_parquet(columns):
     out = io.BytesIO()
     parquet.write_table(pyarrow.table(columns), out)
@@ -84,6 +87,13 @@ class Server(ThreadingHTTPServer):
                 "pytorch_model.bin": b"cos\nsystem\n",
                 "tf_model.h5": b"-",
             }
+        self.repositories["models", "sentence-transformers/all-MiniLM-L6-v2", "main"] = {
+            "README.md": b"a card",
+            "vocab.txt": b"[PAD]\n[UNK]\n",
+            "config.json": json.dumps(datasets.MINILM_CONFIG).encode(),
+            "model.safetensors": PIECES,
+            "pytorch_model.bin": b"cos\nsystem\n",
+        }
         self.asked = []  # (path, Range header) of each file that was asked for
         self.faults = {}  # path's end -> function(handler, body), or a status, once for each in the list
         self.ranges = True
@@ -190,6 +200,9 @@ def server(monkeypatch, tmp_path):
     for file in ("vocab.json", "merges.txt", "model.safetensors"):
         body = hub_server.repositories["models", "openai-community/gpt2", "main"][file]
         monkeypatch.setitem(store.SHA256, f"gpt2/{file}", hashlib.sha256(body).hexdigest())
+    for file in ("vocab.txt", "model.safetensors"):
+        body = hub_server.repositories["models", "sentence-transformers/all-MiniLM-L6-v2", "main"][file]
+        monkeypatch.setitem(store.SHA256, f"minilm/{file}", hashlib.sha256(body).hexdigest())
     yield hub_server
     hub_server.shutdown()
     hub_server.server_close()
@@ -649,6 +662,9 @@ def test_enwik8_that_is_not_enwik8_is_refused(server, capsys):
         (datasets._ENWIK8, datasets.generator_text),
         ("gpt2/merges.txt", datasets.gpt2_files),
         ("gpt2/model.safetensors", datasets.gpt2_files),
+        ("minilm/vocab.txt", datasets.minilm_files),
+        ("minilm/model.safetensors", datasets.minilm_files),
+        ("minilm/config.json", datasets.minilm_files),
     ],
 )
 def test_a_damaged_file_in_the_folder_is_noticed_and_replaced_from_the_hub(server, capsys, name, source):
@@ -716,8 +732,8 @@ def test_a_disk_that_fills_up_while_a_table_is_written_leaves_no_half_table(serv
 def test_make_data_fetches_everything_and_then_nothing(server, capsys):
     assert make_data.main([]) == 0
     out = capsys.readouterr().out
-    assert "4 of 4 there" in out and out.count("fetched: ") == 4 and "need no network now" in out
-    assert len(files_in(data_folder())) == 2 + 3 + 1 + 4
+    assert "5 of 5 there" in out and out.count("fetched: ") == 5 and "need no network now" in out
+    assert len(files_in(data_folder())) == 2 + 3 + 1 + 4 + 3
     asked = len(server.asked)
     assert make_data.main(["gpt2", "imdb"]) == 0
     assert capsys.readouterr().out.count("already there: ") == 2 and len(server.asked) == asked
@@ -728,7 +744,7 @@ def test_make_data_says_what_is_missing_and_goes_on_the_next_time(server, capsys
     assert make_data.main([]) == 2
     out = capsys.readouterr().out
     assert (
-        "2 of 4 there" in out
+        "3 of 5 there" in out
         and "Missing: multi30k, gpt2" in out
         and "the Hub answered 404" in out
         and "0.6 of 1.2 MB are kept" in out
@@ -742,9 +758,9 @@ def test_make_data_stops_when_asked_to(server, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(datasets.Enwik8, "fetch", stop)
-    assert make_data.main([]) == 3
+    assert make_data.main([]) == 4
     out = capsys.readouterr().out
-    assert "Stopped" in out and "1 of 4 there" in out
+    assert "Stopped" in out and "1 of 5 there" in out
 
 
 def test_make_data_knows_its_names(capsys):

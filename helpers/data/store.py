@@ -4,6 +4,7 @@ imdb/train.parquet  imdb/test.parquet                                       colu
 multi30k/train.parquet  multi30k/validation.parquet  multi30k/test.parquet  columns en, de
 enwik8/enwik8.first-4154399-bytes                                           or the whole of it: enwik8/enwik8
 gpt2/vocab.json  gpt2/merges.txt  gpt2/config.json  gpt2/model.safetensors  and other sizes likewise
+minilm/vocab.txt  minilm/config.json  minilm/model.safetensors
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ SHA256 = {
     f"enwik8/enwik8.first-{ENWIK8_BYTES}-bytes": "d502ac7ecb9dd47a062e7d19b8dcd3c753b07c142e48b13dcd521cb747116bdd",
     "gpt2/vocab.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
     "gpt2/merges.txt": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
+    "minilm/vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    "minilm/model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "gpt2/model.safetensors": "248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707",
 }
 ROWS = {

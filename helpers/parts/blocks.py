@@ -103,7 +103,7 @@ class TransformerBlock(nn.Module):
     the end.
     dropout: chance with which a component of a layer's output is dropped before it is added to x, in training (section
     5.4).
-    hidden, activation: for the feed-forward network. bias: for the projections of the attention.
+    hidden, activation: for the feed-forward network. bias: for the projections of the attention. epsilon: of the norms.
     """
 
     def __init__(
@@ -115,13 +115,14 @@ class TransformerBlock(nn.Module):
         hidden: int | None = None,
         activation: Callable[[torch.Tensor], torch.Tensor] = F.relu,
         bias: bool = False,
+        epsilon: float = 1e-5,
     ):
         super().__init__()
         self.pre_norm = pre_norm
         self.attention = SelfAttention(e, h, bias=bias)
-        self.norm1 = LayerNorm(e)
+        self.norm1 = LayerNorm(e, epsilon)
         self.feed_forward = FeedForward(e, hidden, activation)
-        self.norm2 = LayerNorm(e)
+        self.norm2 = LayerNorm(e, epsilon)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:

@@ -13,6 +13,7 @@ from .alignment import alignment
 from .bars import bars
 from .curves import curves, loss_curve
 from .heads import arrow_chain, fold, head_grid
+from .hidden import hidden_words
 from .masks import mask_row
 from .paths import path_row
 from .points import convex_hull, hull_picture, label_points, plane, planes
@@ -39,6 +40,7 @@ __all__ = [
     "head_grid",
     "heat",
     "heat_pair",
+    "hidden_words",
     "hull_picture",
     "in_grey",
     "label_points",

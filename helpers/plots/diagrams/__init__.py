@@ -7,6 +7,7 @@ Each function returns a sheet, which a notebook shows when it is the last line o
 """
 
 from .attending import heads_flow, mask_flow, one_output_row, positions_flow, scaling_flow, three_roles
+from .bert import bert_flow, gpt_tasks
 from .drawing import COLOURS, Sheet
 from .models import (
     block_norms,
@@ -23,11 +24,13 @@ from .recurrent import two_readers, vector_or_memory, waiting_steps
 __all__ = [
     "COLOURS",
     "Sheet",
+    "bert_flow",
     "block_norms",
     "cache_growing",
     "classifier_flow",
     "encoder_decoder_flow",
     "gpt2_flow",
+    "gpt_tasks",
     "heads_flow",
     "mask_flow",
     "merges_on_a_word",

@@ -1,0 +1,778 @@
+"""Lesson 14: BERT, its words in pieces, what it is asked, its weights, and one new layer for each task.
+
+Probes take drawn vocabularies and tiny random configurations in which no two sizes are alike; never a trained model.
+What is random is described by shares, rounded so coarsely that chance cannot show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from numbers import Integral
+
+import torch
+
+from helpers.exercises.aspects import (
+    Inputs,
+    Unmet,
+    Via,
+    any_device,
+    gradient,
+    input_left_alone,
+    kind_of,
+    values,
+)
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.exercises.l12_gpt2 import in_a_plain_list, named_numbers, names_of
+from helpers.parts.bert import Bert, BertConfig
+
+NOT_ASKED = -100
+
+# --------------------------------------------------------------------------------------------------- wordpiece
+
+
+def as_text(text: str) -> torch.Tensor:
+    """Text as a tensor: its code points."""
+    return torch.tensor([ord(character) for character in text] or [0], dtype=torch.int32)
+
+
+def pieces_of(cut: Answer, words: list[str], vocabulary: dict[str, int], *limit: int) -> torch.Tensor:
+    """What the student's function makes of each word, a line a word."""
+    lines = []
+    for word in words:
+        pieces = cut(word, dict(vocabulary), *limit)
+        if not isinstance(pieces, (list, tuple)) or not all(isinstance(piece, str) for piece in pieces):
+            what = kind_of(pieces) if not isinstance(pieces, (list, tuple)) else "a list with something else in it"
+            raise Unmet(f"Your function has to return a list of pieces, which are strings; it returns {what}.")
+        lines.append(" ".join(pieces))
+    return as_text("\n".join(lines))
+
+
+def letters_of(draw: Draw, count: int) -> list[str]:
+    """So many different letters."""
+    return [chr(97 + i) for i in draw.permutation(26)[:count].tolist()]
+
+
+def a_vocabulary(*pieces: str) -> dict[str, int]:
+    """Pieces with ids; the special tokens are among them."""
+    return {piece: place for place, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", *pieces])}
+
+
+def known_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Words that go out, whole or in pieces."""
+    a, b, c, d = letters_of(draw, 4)
+    vocabulary = a_vocabulary(
+        a, b, a + b, b + c, f"##{c}", f"##{d}", f"##{c}{d}", f"##{a}", f"##{b}", a + b + c + d + a
+    )
+    whole = [a + b, b + c, a + b + c + d + a]
+    inside = [a + b + c, b + d, a + c + d + a, a + b + c + d, b + c + c + d, a]
+    return {
+        "for words that are pieces themselves": pieces_of(cut, whole, vocabulary),
+        "for words of several pieces": pieces_of(cut, inside, vocabulary),
+        "for a word of one letter": pieces_of(cut, [b], vocabulary),
+    }
+
+
+def several_ways(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Words that can be cut in several ways: the longest piece from the left decides."""
+    a, b, c, d = letters_of(draw, 4)
+    vocabulary = a_vocabulary(
+        a, a + b, b, f"##{b}", f"##{b}{c}{d}", f"##{c}{d}", f"##{c}", f"##{d}", f"##{b}{c}", d + a
+    )
+    words = [a + b + c + d, a + b + b + c + d, b + c + d + b, d + a + b + c + b]
+    everything = a_vocabulary(a, f"##{a}", a * 2, f"##{a * 2}", a * 3, f"##{a * 3}", b, f"##{b}")
+    return {
+        "for words that can be cut in several ways": pieces_of(cut, words, vocabulary),
+        "for a letter that comes again and again": pieces_of(cut, [a * 7, a * 5 + b, b + a * 8], everything),
+    }
+
+
+def unknown_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Words that do not go out: at the first letter, at the last, and where another cut would have done."""
+    a, b, c, d = letters_of(draw, 4)
+    vocabulary = a_vocabulary(a, a + b, f"##{b}", f"##{b}{c}", f"##{d}", f"##{a}")
+    return {
+        "where no piece begins the word": pieces_of(cut, [d + a, b, c + a], vocabulary),
+        "where the rest fits nothing": pieces_of(cut, [a + b + d + c, a + c, a + d + c + a], vocabulary),
+        "where only a shorter first piece would have led to the end": pieces_of(cut, [a + b + c], vocabulary),
+        "where only the piece for a beginning fits": pieces_of(cut, [a + a + b + a + c], vocabulary),
+    }
+
+
+def long_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Words of the limit's length, and of one character more."""
+    a, b = letters_of(draw, 2)
+    vocabulary, limit = a_vocabulary(a, f"##{a}", f"##{a * 4}", b, f"##{b}"), draw.number(5, 9)
+    return {
+        "at the limit": pieces_of(cut, [a * limit, b + a * (limit - 1)], vocabulary, limit),
+        "one beyond": pieces_of(cut, [a * (limit + 1), b * (limit + 1)], vocabulary, limit),
+        "at 100 characters, where no limit is given": pieces_of(cut, [a * 100, a * 101], vocabulary),
+    }
+
+
+# -------------------------------------------------------------------------------------------------- pair_input
+
+
+def ids_and_segments(returned: object) -> dict[str, torch.Tensor]:
+    """Two lists of integers, as tensors. Unmet says what came instead."""
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        raise Unmet(f"Your function has to return two lists, ids and segments; it returns {kind_of(returned)}.")
+    found = {}
+    for name, part in zip(("ids", "segments"), returned, strict=True):
+        part = part.tolist() if isinstance(part, torch.Tensor) else part
+        if not isinstance(part, (list, tuple)) or not all(isinstance(i, Integral) for i in part):
+            raise Unmet(f"Your {name} have to be a list of integers; they are {kind_of(part)}.")
+        found[name] = torch.tensor([int(i) for i in part], dtype=torch.int64)
+    return found
+
+
+def joined(*cases: tuple[str, int, int | None, int]) -> Probe:
+    """ids and segments for texts of these lengths. cases: (what is said, len(a), len(b) or None, t_max)."""
+
+    def probe(pair, draw):
+        found = {}
+        for said, first, second, t_max in cases:
+            here = draw.named(said)
+            cls, sep = (here.permutation(9)[:2] + 90).tolist()
+            a = here.integers(0, 90, first).tolist()
+            b = None if second is None else here.integers(0, 90, second).tolist()
+            for name, tensor in ids_and_segments(pair(a, b, cls, sep, t_max)).items():
+                found[f"{name} {said}"] = tensor
+        return found
+
+    return probe
+
+
+def texts_afterwards(pair: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The caller's own lists after a call that has to cut."""
+    a, b = draw.integers(0, 90, 9).tolist(), draw.integers(0, 90, 7).tolist()
+    pair(a, b, 90, 91, 10)
+    return {"the first": torch.tensor(a), "the second": torch.tensor(b)}
+
+
+# ----------------------------------------------------------------------------------------------------- corrupt
+
+N, MASK_ID = 997, 4
+ROWS, LENGTH = 800, 500  # 400,000 tokens: every share that is looked at lies within half a step of the true one
+
+
+def a_large_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids (b, t), none of them [MASK], and which are special: the first of each row, and one in ten of the others."""
+    ids = draw.integers(MASK_ID + 1, N, ROWS, LENGTH)
+    special = draw.mask(0.1, ROWS, LENGTH)
+    special[:, 0] = True
+    return ids, special
+
+
+def corrupted(answer: Answer, draw: Draw) -> tuple[torch.Tensor, ...]:
+    """(ids, special, inputs, targets) of one call; Unmet where what came is not two tensors of the ids' shape."""
+    ids, special = a_large_batch(draw)
+    generator = torch.Generator(ids.device).manual_seed(draw.number(0, 2**31))
+    returned = answer(ids.clone(), special.clone(), MASK_ID, N, generator)
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        raise Unmet(f"Your function has to return inputs and targets; it returns {kind_of(returned)}.")
+    for name, tensor in zip(("inputs", "targets"), returned, strict=True):
+        if not isinstance(tensor, torch.Tensor) or tensor.shape != ids.shape:
+            what = f"of shape {tuple(tensor.shape)}" if isinstance(tensor, torch.Tensor) else kind_of(tensor)
+            raise Unmet(
+                f"Your {name} have to be a tensor of the ids' shape, (b, t) = {tuple(ids.shape)}; they are {what}."
+            )
+        if tensor.dtype != ids.dtype:
+            raise Unmet(f"Your {name} have to be int64, as ids are; they are {tensor.dtype}.")
+    return ids, special, *returned
+
+
+def rounded(share: torch.Tensor, step: float) -> torch.Tensor:
+    """A share to the nearest multiple of `step`; −1 where there was nothing to take a share of."""
+    share = share.double().mean() if share.numel() else torch.tensor(-1.0)
+    return torch.tensor(round(round(share.item() / step) * step, 3))
+
+
+def what_is_asked(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The share of tokens that are asked for, of those that may be and of those that never are; and the targets."""
+    ids, special, _, targets = corrupted(answer, draw)
+    asked = targets != NOT_ASKED
+    return {
+        "the share of the words that are asked for": rounded(asked[~special], 0.01),
+        "the share of the special tokens that are asked for": rounded(asked[special], 0.001),
+        "of what is asked for, the share whose target is the token itself": rounded((targets == ids)[asked], 0.001),
+    }
+
+
+def fates(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Of the tokens that are asked for, the shares that became [MASK], became another token, and stayed."""
+    ids, _, inputs, targets = corrupted(answer, draw)
+    asked = targets != NOT_ASKED
+    hidden, kept = inputs == MASK_ID, inputs == ids
+    drawn = inputs[asked & ~hidden & ~kept]
+    return {
+        "of what is asked for, the share that became [MASK]": rounded(hidden[asked], 0.02),
+        "of what is asked for, the share that became another token": rounded((~hidden & ~kept)[asked], 0.02),
+        "of what is asked for, the share that stayed": rounded(kept[asked], 0.02),
+        "of the other tokens, how many are ids, from 0 to n − 1": rounded((drawn >= 0) & (drawn < N), 0.001),
+        "the middle of these, as a share of n": rounded(drawn / N, 0.05),
+    }
+
+
+def what_is_not_asked(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The share of changed tokens among words that are not asked for, and among special tokens."""
+    ids, special, inputs, targets = corrupted(answer, draw)
+    changed = inputs != ids
+    return {
+        "of the words that are not asked for, the share that is changed": rounded(
+            changed[(targets == NOT_ASKED) & ~special], 0.01
+        ),
+        "of the special tokens, the share that is changed": rounded(changed[special], 0.01),
+    }
+
+
+def drawn_apart(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Is what becomes of a token independent of the token beside it, and of the call before?"""
+    ids, special = a_large_batch(draw)
+    generator = torch.Generator(ids.device).manual_seed(draw.number(0, 2**31))
+    (first, asked_first), (again, asked_again) = (
+        answer(ids.clone(), special.clone(), MASK_ID, N, generator) for _ in range(2)
+    )
+    one, two = asked_first != NOT_ASKED, asked_again != NOT_ASKED
+    free = ~special
+    neighbours = free[:, 1:] & free[:, :-1]
+    return {
+        "of what is asked for, the share that the next call asks for too": rounded(two[one & free], 0.02),
+        "of what is asked for, the share whose neighbour is asked for too": rounded(
+            one[:, 1:][neighbours & one[:, :-1]], 0.02
+        ),
+        "of what became [MASK], the share that the next call makes [MASK] too": rounded(
+            (again == MASK_ID)[first == MASK_ID], 0.02
+        ),
+    }
+
+
+def ids_afterwards(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The caller's ids and special tokens after the call."""
+    ids, special = (tensor[:7, :9].clone() for tensor in a_large_batch(draw))
+    for seed in range(3):  # in so few tokens one call alone might change nothing
+        answer(ids, special, MASK_ID, N, torch.Generator(ids.device).manual_seed(seed))
+    return {"ids": ids, "special": special}
+
+
+# ------------------------------------------------------------------------------------------------- masked_loss
+
+
+def asked_at(chance: float, b: int = 3, t: int = 5, n: int = 7) -> Inputs:
+    """Logits (b, t, n), and targets (b, t) at some positions; 0 is a class, and is asked for at least once."""
+
+    def inputs(draw):
+        targets = draw.integers(0, n, b, t)
+        targets = torch.where(draw.uniform(0, 1, b, t) < chance, targets, NOT_ASKED)
+        targets[-1, -1] = 0
+        return 2 * draw.normal(b, t, n), targets
+
+    return inputs
+
+
+def nothing_asked(b: int, t: int, n: int = 7) -> Inputs:
+    """Logits, and targets that are all −100."""
+    return lambda draw: (2 * draw.normal(b, t, n), torch.full((b, t), NOT_ASKED, device=draw.device))
+
+
+# -------------------------------------------------------------------------------------------------------- Bert
+
+# 4 texts of 7 tokens out of 13; 15 wide in 3 heads of width 5; 2 blocks whose hidden layers are 22 wide; 11 positions
+# and 3 segments: no two sizes alike. The epsilon is so large that it shows.
+CONFIG = BertConfig(n=13, t_max=11, e=15, h=3, depth=2, hidden=22, segments=3, epsilon=0.3)
+SMALL = BertConfig(n=7, t_max=5, e=6, h=2, depth=2, epsilon=0.3)
+
+
+def strong(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
+    """Drawn weights by name: attention is sharp, the two GELUs differ, and norms are no identity."""
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            numbers = draw.named(name).normal(*parameter.shape)
+            numbers = numbers / (parameter.shape[-1] ** 0.5 if parameter.dim() > 1 else 3)
+            large = name.endswith(("to_queries.weight", "widen.weight", "positions.weight", "segments.weight"))
+            parameter.copy_(numbers * (3 if large else 1) + (1 if "norm" in name and name.endswith("weight") else 0))
+    return module.eval()
+
+
+def made(config: BertConfig) -> Via:
+    """Make the student's module and fill it with drawn weights, by name."""
+
+    def via(answer, draw):
+        module = answer(config)
+        if not isinstance(module, torch.nn.Module):
+            raise Unmet(f"Calling your class gives {kind_of(module)}; it has to be a torch.nn.Module.")
+        unseen = in_a_plain_list(module)
+        if unseen:
+            raise Unmet(
+                f"Your module keeps layers in a plain list, `{unseen}`. torch does not see their parameters there:"
+                " nothing trains them, loads them or moves them to another device. nn.ModuleList is a list for layers."
+            )
+        return strong(module.to(draw.device), draw)
+
+    return via
+
+
+class Part(torch.nn.Module):
+    """One of the two things that the student's model returns, or both in one tensor."""
+
+    def __init__(self, model: torch.nn.Module, place: int | None):
+        super().__init__()
+        self.model, self.place = model, place
+
+    def named_parameters(self, *_: object, **__: object) -> Iterator[tuple[str, torch.nn.Parameter]]:
+        """Of the model, by their own names."""
+        return self.model.named_parameters()
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """What the model returns for them."""
+        returned = self.model(*inputs)
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            raise Unmet(
+                "Your model has to return two things, a vector for each token (b, t, e) and one for the whole (b, e);"
+                f" it returns {kind_of(returned)}."
+            )
+        if self.place is not None:
+            return returned[self.place]
+        return torch.cat([returned[0], returned[1].unsqueeze(1)], dim=1)
+
+
+def part(config: BertConfig, place: int | None) -> Via:
+    """The student's model with drawn weights: its first result, its second, or (None) both in one tensor."""
+    return lambda answer, draw: Part(made(config)(answer, draw), place)
+
+
+def learning(answer: Answer, draw: Draw) -> torch.nn.Module:
+    """The small model for gradients. Unmet where its parameters are not those that are wanted."""
+    module = part(SMALL, None)(answer, draw)
+    with torch.device("meta"):
+        expected = {name: parameter.shape for name, parameter in Bert(SMALL).named_parameters()}
+    if {name: parameter.shape for name, parameter in module.named_parameters()} != expected:
+        raise Unmet(
+            "The gradients are looked at by the names of your parameters, so they wait until names and shapes are"
+            " right."
+        )
+    return module
+
+
+def texts(b: int, t: int, config: BertConfig = CONFIG, padded: bool = True) -> Inputs:
+    """Ids, segments and mask, (b, t) each: the texts end at different places, the longest at t."""
+
+    def inputs(draw):
+        ids, segments = draw.integers(0, min(config.n, config.t_max), b, t), draw.integers(0, config.segments, b, t)
+        lengths = (t - torch.arange(b, device=draw.device) * padded).clamp(min=1)
+        return ids, segments, torch.arange(t, device=draw.device) < lengths.unsqueeze(-1)
+
+    return inputs
+
+
+def ids_alone(b: int, t: int) -> Inputs:
+    """Ids (b, t): no segments, and no mask."""
+    return lambda draw: (draw.integers(0, CONFIG.t_max, b, t),)
+
+
+def parameters_of(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Names and shapes of the parameters."""
+    return {"names and shapes": names_of(made(CONFIG)(answer, draw))}
+
+
+# ------------------------------------------------------------------------------------------------- rename_bert
+
+
+def published(
+    draw: Draw, prefix: str = "", old: bool = False, positions: bool = False, heads: bool = False
+) -> dict[str, torch.Tensor]:
+    """A state under the published names, in sizes that fit nothing but the eye. Blocks 0 and 10 begin alike.
+
+    old: norms have gamma and beta. positions: the buffer position_ids is in it. heads: of the pre-training.
+    """
+    e, n = 3, 7
+    scale, shift = ("gamma", "beta") if old else ("weight", "bias")
+
+    def norm(name):
+        return {f"{name}.LayerNorm.{scale}": (e,), f"{name}.LayerNorm.{shift}": (e,)}
+
+    def linear(name, n_in, n_out):
+        return {f"{name}.weight": (n_out, n_in), f"{name}.bias": (n_out,)}
+
+    shapes = {f"embeddings.{name}_embeddings.weight": (size, e) for name, size in (("word", n), ("position", 5))}
+    shapes |= {"embeddings.token_type_embeddings.weight": (2, e)} | norm("embeddings")
+    for block in ("encoder.layer.0.", "encoder.layer.10."):
+        for name in ("query", "key", "value"):
+            shapes |= linear(f"{block}attention.self.{name}", e, e)
+        shapes |= linear(f"{block}attention.output.dense", e, e) | norm(f"{block}attention.output")
+        shapes |= linear(f"{block}intermediate.dense", e, 4 * e) | linear(f"{block}output.dense", 4 * e, e)
+        shapes |= norm(f"{block}output")
+    shapes |= linear("pooler.dense", e, e)
+    state = {prefix + name: draw.named(name).normal(*shape) for name, shape in shapes.items()}
+    if positions:
+        state[f"{prefix}embeddings.position_ids"] = torch.arange(5, device=draw.device).unsqueeze(0)
+    if heads:
+        further = linear("cls.predictions.transform.dense", e, e) | norm("cls.predictions.transform")
+        further |= {"cls.predictions.bias": (n,)} | linear("cls.predictions.decoder", e, n)
+        further |= linear("cls.seq_relationship", e, 2)
+        state |= {name: draw.named(name).normal(*shape) for name, shape in further.items()}
+    items = list(state.items())
+    return {items[i][0]: items[i][1] for i in draw.permutation(len(items)).tolist()}
+
+
+def renamed_state(**options: bool | str) -> Probe:
+    """Names and shapes as text, and all numbers in the order of the names."""
+    return lambda rename, draw: named_numbers(rename(published(draw, **options)))
+
+
+def both_ways(**options: bool | str) -> Probe:
+    """The same of a file without the prefix and of one with it."""
+
+    def probe(rename, draw):
+        found = {}
+        for said, prefix in (("without the prefix", ""), ("with the prefix", "bert.")):
+            numbers = named_numbers(rename(published(draw.named(said), prefix, **options)))
+            found |= {f"{name} {said}": tensor for name, tensor in numbers.items()}
+        return found
+
+    return probe
+
+
+def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The caller's dict after the call: how many names it holds, and their numbers."""
+    state = published(draw, "bert.", positions=True, heads=True)
+    rename(state)
+    return {
+        "names": torch.tensor([len(state)]),
+        "numbers": torch.cat([state[name].flatten().float() for name in sorted(state)]),
+    }
+
+
+# ------------------------------------------------------------------------------------------ label_first_pieces
+
+
+def tagged(*lengths: int, special: tuple[int, ...] = (0,), last: int = 1) -> Inputs:
+    """Labels of words that have so many pieces, and the words of the tokens.
+
+    special: before which words a special token stands. last: how many stand at the end. 0 is a label.
+    """
+
+    def inputs(draw):
+        words = []
+        for word, length in enumerate(lengths):
+            words += [-1] * (word in special) + [word] * length
+        labels = draw.integers(1, 9, len(lengths))
+        labels[draw.number(0, len(lengths))] = 0
+        return labels, torch.tensor([*words, *[-1] * last], device=draw.device)
+
+    return inputs
+
+
+# ----------------------------------------------------------------------------------------------------- LowRank
+
+N_IN, N_OUT, RANK, ALPHA = 6, 5, 3, 7.5
+
+
+def a_linear(draw: Draw, bias: bool = True) -> torch.nn.Linear:
+    """A linear layer with drawn weights."""
+    linear = torch.nn.Linear(N_IN, N_OUT, bias=bias).to(draw.device)
+    with torch.no_grad():
+        for name, parameter in linear.named_parameters():
+            parameter.copy_(draw.named(name).normal(*parameter.shape))
+    return linear
+
+
+def low_rank(answer: Answer, draw: Draw, bias: bool = True) -> torch.nn.Module:
+    """The student's layer with drawn A and B. Unmet where these are not there."""
+    layer = fresh(answer, draw, bias)
+    with torch.no_grad():
+        for name, shape in (("A", (RANK, N_IN)), ("B", (N_OUT, RANK))):
+            getattr(layer, name).copy_(draw.named(name).normal(*shape))
+    return layer
+
+
+def fresh(answer: Answer, draw: Draw, bias: bool = True) -> torch.nn.Module:
+    """The student's layer as it starts, in training mode."""
+    layer = answer(a_linear(draw, bias), RANK, ALPHA)
+    if not isinstance(layer, torch.nn.Module):
+        raise Unmet(f"Calling your class gives {kind_of(layer)}; it has to be a torch.nn.Module.")
+    for name, shape in (("A", (RANK, N_IN)), ("B", (N_OUT, RANK))):
+        found = getattr(layer, name, None)
+        if not isinstance(found, torch.nn.Parameter):
+            raise Unmet(f"Your layer needs an nn.Parameter called {name}; it has {kind_of(found)} under that name.")
+        if found.shape != shape:
+            sizes = f"rank {RANK}, {N_IN} inputs and {N_OUT} outputs"
+            raise Unmet(f"{name} should be {shape} for {sizes}; it is {tuple(found.shape)}.")
+    return layer.to(draw.device)
+
+
+def at_the_start(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """What a fresh layer gives, how A and B start, and who learns."""
+    layer = fresh(answer, draw)
+    a, b = layer.A.detach(), layer.B.detach()
+    frozen = [p for name, p in layer.named_parameters() if name not in ("A", "B")]
+    return {
+        "what a fresh layer gives": layer(draw.normal(4, N_IN)),
+        "at the start, does A hold other numbers than 0": torch.tensor(bool((a != 0).any())),
+        "at the start, do the rows of A differ": torch.tensor(bool((a[0] != a[1]).any())),
+        "at the start, is B zero": torch.tensor(bool((b == 0).all())),
+        "do A and B learn": torch.tensor([layer.A.requires_grad, layer.B.requires_grad]),
+        "of the other parameters, how many learn": torch.tensor(sum(p.requires_grad for p in frozen)),
+    }
+
+
+def merged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """What the merged layer gives, and the layer itself after it was merged once and twice; with and without a bias."""
+    found = {}
+    for said, bias in (("", True), (", for a layer without a bias", False)):
+        layer, x = low_rank(answer, draw.named(said), bias), draw.named("x").normal(4, N_IN)
+        linear = layer.merge()
+        if not isinstance(linear, torch.nn.Linear):
+            raise Unmet(f"`merge` has to return an nn.Linear; it returns {kind_of(linear)}.")
+        found[f"what the merged layer gives{said}"] = linear(x)
+        found[f"what your layer gives after merge(){said}"] = layer(x)
+        again = layer.merge()
+        found[f"what the merged layer gives after a second merge(){said}"] = again(x)
+        found[f"what your layer gives after a second merge(){said}"] = layer(x)
+    return found
+
+
+def unmerged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The layer and the frozen weight after merging and unmerging, and after unmerging what was never merged."""
+    layer, x = low_rank(answer, draw), draw.named("x").normal(4, N_IN)
+    linear = getattr(layer, "linear", None)
+    if not isinstance(linear, torch.nn.Linear):
+        raise Unmet("Your layer keeps the nn.Linear that it is given as `self.linear`.")
+    layer.unmerge()
+    found = {"your layer, after an unmerge() that has nothing to take back": layer(x)}
+    for said in ("once", "twice"):
+        layer.merge()
+        layer.unmerge()
+        found[f"your layer, merged and unmerged {said}"] = layer(x)
+    layer.unmerge()
+    return found | {"your layer, unmerged once more": layer(x), "the given weight at the end": linear.weight.detach()}
+
+
+def vectors(*front: int) -> Inputs:
+    """Drawn vectors (*front, n_in)."""
+    return lambda draw: (draw.normal(*front, N_IN),)
+
+
+def low_rank_module(answer: Answer, draw: Draw) -> Callable:
+    """The student's layer, for values and gradients."""
+    return low_rank(answer, draw)
+
+
+FINISHED = "The finished part is there for the exercises that build on this one. Here you write it."
+NO_BERT = {"finished_bert": FINISHED}
+CUT = "The caller's own lists have to hold the same ids after the call as before: cut copies of them."
+
+LESSON = Lesson(
+    "14_bert",
+    "Read both ways",
+    exercises=(
+        Exercise(
+            "wordpiece",
+            stars=2,
+            minutes=8,
+            aspects=(
+                Aspect("words that go out", 1, known_words),
+                Aspect("several ways", 0.5, several_ways),
+                Aspect("unknown words", 1, unknown_words),
+                Aspect("the limit", 0.5, long_words),
+            ),
+            forbidden=NO_BERT,
+        ),
+        Exercise(
+            "pair_input",
+            stars=2,
+            minutes=7,
+            aspects=(
+                Aspect(
+                    "one text",
+                    0.5,
+                    joined(
+                        ("for one text", 4, None, 9),
+                        ("for a text of one token", 1, None, 9),
+                        ("for a full one", 5, None, 7),
+                    ),
+                ),
+                Aspect(
+                    "a pair",
+                    0.5,
+                    joined(
+                        ("for a pair", 4, 3, 12),
+                        ("for a long second text", 1, 6, 12),
+                        ("where both just fit", 3, 4, 10),
+                    ),
+                ),
+                Aspect(
+                    "too long",
+                    1,
+                    joined(
+                        ("for one text that is too long", 9, None, 6),
+                        ("where the first is longer", 9, 3, 10),
+                        ("where the second is longer", 2, 11, 10),
+                        ("where both have to be cut", 9, 6, 10),
+                        ("where one token too many is there", 4, 6, 12),
+                    ),
+                ),
+                Aspect("input left alone", 0.5, texts_afterwards, side=True, missed=CUT),
+            ),
+            forbidden=NO_BERT,
+        ),
+        Exercise(
+            "corrupt",
+            stars=3,
+            minutes=9,
+            aspects=(
+                Aspect("what is asked for", 0.5, what_is_asked),
+                Aspect("what becomes of it", 1, fates),
+                Aspect("what is not asked for", 1, what_is_not_asked),
+                Aspect("drawn anew", 0.5, drawn_apart),
+                Aspect("input left alone", 0.5, ids_afterwards, side=True),
+            ),
+            forbidden=NO_BERT,
+            mend=True,
+        ),
+        Exercise(
+            "masked_loss",
+            stars=1,
+            minutes=4,
+            aspects=(
+                values(
+                    0.5,
+                    asked_at(0.4),
+                    also={"with a batch of one": asked_at(0.5, b=1, t=8), "for one position": asked_at(1, b=1, t=1)},
+                    accepts="number",
+                ),
+                values(0.5, nothing_asked(2, 4), name="nothing asked", also={"for one position": nothing_asked(1, 1)}),
+                gradient(0.5, asked_at(0.4), also={"where nothing is asked": nothing_asked(2, 3)}),
+                any_device(0.5, asked_at(0.4)),
+            ),
+            forbidden=NO_BERT,
+        ),
+        Exercise(
+            "Bert",
+            stars=3,
+            minutes=12,
+            aspects=(
+                values(
+                    1.5,
+                    texts(4, 7),
+                    name="a vector for each token",
+                    via=part(CONFIG, 0),
+                    also={"with a batch of one": texts(1, 7), "in a full window": texts(2, 11)},
+                    axes="b t e",
+                    picture=True,
+                ),
+                values(
+                    0.5,
+                    ids_alone(4, 7),
+                    name="without segments or mask",
+                    via=part(CONFIG, 0),
+                    also={"for one token": ids_alone(1, 1)},
+                    axes="b t e",
+                ),
+                values(
+                    0.5,
+                    texts(4, 7),
+                    name="a vector for the whole",
+                    via=part(CONFIG, 1),
+                    also={"with a batch of one": texts(1, 6), "without segments or mask": ids_alone(3, 5)},
+                    axes="b e",
+                ),
+                gradient(0.5, texts(3, 4, SMALL), via=learning, weights=True),
+                Aspect("parameters", 0.5, parameters_of, side=True),
+                any_device(0.5, texts(4, 7), via=part(CONFIG, None)),
+            ),
+            forbidden=NO_BERT,
+        ),
+        Exercise(
+            "rename_bert",
+            stars=2,
+            minutes=8,
+            aspects=(
+                Aspect("without the prefix", 1, renamed_state()),
+                Aspect("with the prefix", 0.5, renamed_state(prefix="bert.")),
+                Aspect("gamma and beta", 0.5, both_ways(old=True)),
+                Aspect("what is no weight of the encoder", 0.5, both_ways(positions=True, heads=True)),
+                Aspect(
+                    "input left alone",
+                    0.5,
+                    state_afterwards,
+                    side=True,
+                    missed="After the call, the caller's dict has to hold the names and numbers that it held before.",
+                ),
+            ),
+            forbidden=NO_BERT,
+        ),
+        Exercise(
+            "label_first_pieces",
+            stars=2,
+            minutes=5,
+            aspects=(
+                values(
+                    1,
+                    tagged(1, 3, 2, 1, 4),
+                    also={
+                        "for one word": tagged(3),
+                        "without special tokens": tagged(2, 2, 1, special=(), last=0),
+                        "for a pair with padding": tagged(2, 1, 3, 1, special=(0, 2), last=4),
+                    },
+                    axes="t",
+                ),
+                values(
+                    0.5,
+                    tagged(1, 1, 1),
+                    name="words of one piece",
+                    also={"alone": tagged(1, last=2), "for a single token": tagged(1, special=(), last=0)},
+                    axes="t",
+                ),
+                input_left_alone(0.5, tagged(2, 1, 2)),
+                any_device(0.5, tagged(2, 1, 2)),
+            ),
+            forbidden=NO_BERT,
+        ),
+        Exercise(
+            "LowRank",
+            stars=3,
+            minutes=10,
+            aspects=(
+                values(
+                    1,
+                    vectors(2, 3),
+                    via=low_rank_module,
+                    also={"with a batch of one": vectors(1, 3), "for one vector": vectors()},
+                    axes="b t n_out",
+                ),
+                Aspect("at the start", 0.5, at_the_start),
+                Aspect("merged", 1, merged),
+                Aspect("unmerged", 0.5, unmerged),
+                gradient(0.5, vectors(2, 3), via=low_rank_module, weights=("A", "B")),
+            ),
+            forbidden=NO_BERT,
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "closer_pair",
+            truth="A",
+            says={
+                "A": "The sentence vector is a mean over tokens, and most of what is in the mean are the words. Who "
+                "gave and who got is in there too, but moves it very little.",
+                "B": "These two mean the same without a word in common, and the model knows it: the cosine is high. "
+                "But same words in another order are closer still.",
+                "C": "They are both high, which says something about the model. But they are not the same: order "
+                "moves a mean of token vectors less than other words do.",
+            },
+        ),
+        Prediction(
+            "kindest_block",
+            truth="C",
+            says={
+                "A": "The last block is made for the task that the model was trained on, here likeness of topic, and "
+                "has let go of other things. Whether a text praises or blames is one of them.",
+                "B": "Counting words does well on reviews, and below the blocks there are only words. But a few "
+                "blocks of reading add something that a linear layer can use.",
+                "C": "Some blocks of reading help. The last ones then turn to what the model was trained for.",
+                "D": "The differences are larger than the standard error of the measurement.",
+            },
+        ),
+    ),
+)

@@ -1,0 +1,112 @@
+"""Diagrams of lesson 14: BERT from its three tables to its heads, and GPT's sequences for four tasks."""
+
+from __future__ import annotations
+
+from .drawing import SMALL, Sheet
+
+
+def bert_flow() -> Sheet:
+    """Lesson 14: token, segment and position into the blocks, and out to three kinds of head."""
+    sheet = Sheet(
+        "bert-flow",
+        "BERT, from a pair of sentences to three kinds of head",
+        "Six tokens, [CLS], he, left, [SEP], why, [SEP], with segments 0, 0, 0, 0, 1, 1 and positions 0 to 5. A vector "
+        "for each token, one for its segment and one for its position are added, and a norm follows: x of shape "
+        "(b, t, e). A stack of blocks, each with its norms last, in which every position looks at all, keeps the "
+        "shape. From the vector of [CLS] goes an arrow through a linear layer and tanh, the pooler, to a head for a "
+        "sentence or a pair, (b, classes). From all vectors go arrows to a head for tags, (b, t, tags), and to a head "
+        "for hidden words, (b, t, n).",
+        520,
+    )
+    left, wide = 62, 48
+    rows = (
+        ("token", ["[CLS]", "he", "left", "[SEP]", "why", "[SEP]"], ["orange"] + ["plain"] * 5),
+        ("segment", list("000011"), ["blue"] * 4 + ["green"] * 2),
+        ("position", list("012345"), ["plain"] * 6),
+    )
+    for k, (name, words, kinds) in enumerate(rows):
+        y = 14 + 30 * k
+        sheet.text(left - 6, y + 12, name, SMALL, "end", soft=True)
+        sheet.cells(left, y, [words], [kinds], wide, 24)
+    x = left + 3 * wide
+    sheet.arrow((x, 100), (x, 123))
+    sheet.operation(x, 137, "add three vectors each, norm", 220, 28, "orange")
+    sheet.arrow((x, 151), (x, 190), words="*x*  (b, t, e)")
+    for k in (2, 1, 0):
+        sheet.box(x + 5 * k, 220 + 5 * k - 5, 220, 50, "blue", 8)
+    sheet.text(x, 207, "block")
+    sheet.text(x, 224, "norm last; each position sees all", SMALL, soft=True)
+    sheet.line((x, 250), (x, 272))
+    sheet.text(x + 8, 262, "(b, t, e)", SMALL, "start", soft=True)
+    places = (62, 182, 300)
+    for place in places:
+        sheet.arrow((x, 272), (place, 272), (place, 306))
+    sheet.text(places[0] + 8, 290, "[CLS] alone", SMALL, "start", soft=True)
+    sheet.operation(places[0], 320, "linear, tanh", 104, 28, "orange")
+    sheet.arrow((places[0], 334), (places[0], 372), words="(b, e)")
+    sheet.operation(places[1], 320, "linear", 92, 28, "purple")
+    sheet.operation(places[2], 320, "linear, GELU,", 108, 28, "purple")
+    sheet.line((places[2], 334), (places[2], 342))
+    sheet.operation(places[2], 356, "norm, table", 108, 28, "purple")
+    sheet.operation(places[0], 386, "linear", 92, 28, "purple")
+    sheet.arrow((places[0], 400), (places[0], 438))
+    sheet.arrow((places[1], 334), (places[1], 438))
+    sheet.arrow((places[2], 370), (places[2], 438))
+    for place, name, shape, why in (
+        (places[0], "sentence", "(b, classes)", "or a pair"),
+        (places[1], "tags", "(b, t, tags)", "at first pieces"),
+        (places[2], "words", "(b, t, n)", "where hidden"),
+    ):
+        sheet.tensor(place, 454, name, "", "red", 92, 30)
+        sheet.text(place, 482, shape, SMALL, soft=True)
+        sheet.text(place, 500, why, SMALL, soft=True)
+    return sheet
+
+
+def gpt_tasks() -> Sheet:
+    """Lesson 14: four kinds of task, each as sequences for a model that reads from the left."""
+    sheet = Sheet(
+        "gpt-tasks",
+        "GPT's sequences for four kinds of task",
+        "Four tasks, each as one or more rows of tokens that begin with start and end with extract, from where an "
+        "arrow goes to a linear layer. Classification: start, text, extract. Following: start, premise, a delimiter, "
+        "hypothesis, extract. Likeness: two rows, text 1, delimiter, text 2 and the other way round, whose vectors are "
+        "added. Choice: for each answer a row of context, delimiter, answer; a softmax over the rows' scores.",
+        440,
+    )
+    rows = [
+        (34, "a class", ["start", "text", "extract"], 1),
+        (96, "does b follow from a?", ["start", "*a*", "$", "*b*", "extract"], 1),
+        (158, "are a and b alike?", ["start", "*a*", "$", "*b*", "extract"], 0),
+        (194, "", ["start", "*b*", "$", "*a*", "extract"], 0),
+        (256, "which answer?", ["start", "text", "$", "answer 1", "extract"], 0),
+        (292, "", ["start", "text", "$", "answer 2", "extract"], 0),
+        (328, "", ["start", "text", "$", "answer 3", "extract"], 0),
+    ]
+    widths = {"start": 42, "extract": 52, "$": 22, "text": 52, "*a*": 52, "*b*": 66, "answer 1": 66, "answer 2": 66}
+    colours = {"start": "orange", "extract": "orange", "$": "plain"}
+    ends = {}
+    for y, title, words, alone in rows:
+        if title:
+            sheet.text(8, y - 12, title, 14, "start")
+        x = 8.0
+        for word in words:
+            wide = widths.get(word, 66)
+            sheet.cells(x, y, [[word]], [[colours.get(word, "blue")]], wide, 26)
+            x += wide
+        ends[y] = x
+        if alone:
+            sheet.arrow((x, y + 13), (284, y + 13))
+            sheet.operation(318, y + 13, "linear", 68, 26, "purple")
+    sheet.line((ends[158], 171), (262, 171), (262, 180))
+    sheet.line((ends[194], 207), (262, 207), (262, 198))
+    sheet.plus(262, 189)
+    sheet.arrow((271, 189), (284, 189))
+    sheet.operation(318, 189, "linear", 68, 26, "purple")
+    for y in (256, 292, 328):
+        sheet.arrow((ends[y], y + 13), (284, y + 13))
+        sheet.operation(318, y + 13, "linear", 68, 26, "purple")
+        sheet.line((318, y + 26), (318, 372))
+    sheet.operation(268, 386, "softmax over the answers", 176, 28, "red")
+    sheet.text(8, 424, "$ is the delimiter; “extract” is where the answer is read", SMALL, "start", soft=True)
+    return sheet

@@ -1,0 +1,244 @@
+"""The published encoder of lesson 14 fine-tuned on IMDb: python -m helpers.training.imdb_bert
+
+all-MiniLM-L6-v2 with one new layer on the mean of its vectors, all weights but those of the lower blocks trained for
+one pass; about an hour on two cores. Then the same with few labels, in three ways: all of it trained, only steps of low
+rank, and frozen, where the block whose vectors are read is chosen on a part of the training data. Needs the model
+(`make data ARGS=minilm`) and IMDb (`make data ARGS=imdb`). Nothing is chosen by the test part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.data.datasets import classifier_reviews, minilm_files
+from helpers.device import device
+from helpers.parts import bert
+from helpers.parts.bert import Bert, PieceTokenizer, add_low_rank
+from helpers.parts.classifier import mean_pool
+from helpers.parts.evaluating import evaluating
+from helpers.parts.words import pad_rows
+from helpers.training import loop
+from helpers.training.common import Record, arguments, precision
+from helpers.training.minilm import probed
+
+LENGTH, HEAD = 256, 64  # pieces of a review: so many of its beginning, and the rest from its end
+TOKENS, RATE, NEW_RATE, WARMUP, FROZEN_BLOCKS = 4_096, 5e-5, 1e-3, 0.1, 2
+FEW, FEW_LENGTH, FEW_EPOCHS, LOW_RANK_RATE, RANK, ALPHA = (100, 1_000, 5_000), 128, 3, 1e-3, 8, 16
+TESTED = 2_000  # reviews of the test part on which the trainings with few labels are compared
+
+
+class Kind(nn.Module):
+    """An encoder with a linear layer on the mean of its vectors: (b, t), (b, t) -> scores (b, 2)."""
+
+    def __init__(self, encoder: Bert, dropout: float = 0.1):
+        super().__init__()
+        self.encoder, self.dropout = encoder, nn.Dropout(dropout)
+        self.to_classes = nn.Linear(encoder.config.e, 2)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """ids: (b, t), int64. mask: (b, t), booleans, True at tokens. Returns scores (b, 2), no softmax."""
+        x, _ = self.encoder(ids, None, mask)
+        return self.to_classes(self.dropout(mean_pool(x, mask)))
+
+
+class Descent:
+    """AdamW with a rate for what was trained before and another for what is new: up, then straight down to 0."""
+
+    def __init__(self, model: Kind, rate: float, steps: int):
+        new = list(model.to_classes.parameters())
+        old = [p for p in model.encoder.parameters() if p.requires_grad]
+        groups = [{"params": new, "lr": NEW_RATE}] + ([{"params": old, "lr": rate}] if old else [])
+        self.weights, self.adam = [*new, *old], torch.optim.AdamW(groups, weight_decay=0.01)
+        up = max(1, round(WARMUP * steps))
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.adam, lambda step: min((step + 1) / up, max(0.0, (steps - step) / max(1, steps - up)))
+        )
+
+    def step(self) -> None:
+        """One step down the gradients, which are cleared afterwards."""
+        nn.utils.clip_grad_norm_(self.weights, 1.0)
+        self.adam.step()
+        self.schedule.step()
+        self.adam.zero_grad()
+
+
+def as_rows(texts: Sequence[str], tokenizer: PieceTokenizer, length: int = LENGTH, head: int = HEAD) -> list[list[int]]:
+    """Ids of each text with [CLS] and [SEP], `length` at most: of a longer one its first `head` pieces and its last."""
+    rows = []
+    for text in texts:
+        ids, room = tokenizer.ids(text.replace("<br />", " ")), length - 2
+        if len(ids) > room:
+            ids = ids[:head] + ids[len(ids) - (room - head) :]
+        rows.append([tokenizer.cls, *ids, tokenizer.sep])
+    return rows
+
+
+def batches(
+    rows: Sequence[list[int]], labels: torch.Tensor, pad: int, generator: torch.Generator | None = None
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """(ids, mask, labels) of reviews of about equal length, TOKENS ids in each; in random order with a generator."""
+    lengths = torch.tensor([len(row) for row in rows], dtype=torch.float32)
+    if generator is not None:
+        lengths = lengths + 10 * torch.rand(len(rows), generator=generator)  # other neighbours in every epoch
+    groups = [[]]
+    for place in lengths.argsort().tolist():
+        if groups[-1] and (len(groups[-1]) + 1) * len(rows[place]) > TOKENS:
+            groups.append([])
+        groups[-1].append(place)
+    order = range(len(groups)) if generator is None else torch.randperm(len(groups), generator=generator).tolist()
+    for k in order:
+        ids, mask = pad_rows([rows[place] for place in groups[k]], pad)
+        yield ids.to(device()), mask.to(device()), labels[groups[k]].to(device())
+
+
+def loss_of(model: Kind, ids: torch.Tensor, mask: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy, ()."""
+    model.train()
+    with precision():
+        scores = model(ids, mask)
+    return F.cross_entropy(scores.float(), truth)
+
+
+@torch.no_grad()
+def share_right(model: Kind, rows: Sequence[list[int]], labels: torch.Tensor, pad: int) -> float:
+    """Accuracy over all rows."""
+    right = 0
+    with evaluating(model):
+        for ids, mask, truth in batches(rows, labels, pad):
+            with precision():
+                right += (model(ids, mask).argmax(-1) == truth).sum().item()
+    return right / len(rows)
+
+
+def prepared(folder, way: str) -> Kind:
+    """A fresh copy of the published model with a new layer. way: what of it learns, "upper", "all" or "low rank"."""
+    torch.manual_seed(0)
+    model = Kind(bert.load(folder))
+    encoder = model.encoder
+    encoder.pooler.requires_grad_(False)
+    if way == "low rank":
+        add_low_rank(encoder, RANK, ALPHA)
+    elif way == "upper":
+        for part in (
+            encoder.tokens,
+            encoder.positions,
+            encoder.segments,
+            encoder.norm,
+            *encoder.blocks[:FROZEN_BLOCKS],
+        ):
+            part.requires_grad_(False)
+    return model.to(device())
+
+
+@torch.no_grad()
+def features(encoder: Bert, rows: Sequence[list[int]], pad: int) -> torch.Tensor:
+    """The mean vector of each row at every stage: (depth + 1, number of rows, e)."""
+    found = torch.empty(encoder.config.depth + 1, len(rows), encoder.config.e)
+    places = torch.arange(len(rows))
+    for ids, mask, where in batches(rows, places, pad):
+        for k, stage in enumerate(encoder.hidden(ids, None, mask)):
+            found[k, where.cpu()] = mean_pool(stage, mask).float().cpu()
+    return found
+
+
+def frozen(x: torch.Tensor, y: torch.Tensor, tested: torch.Tensor, truth: torch.Tensor) -> dict[str, float | int]:
+    """The accuracy on the test part of the stage that does best on a quarter of the training part kept apart."""
+    held = max(2, len(y) // 4)
+    best = max(range(len(x)), key=lambda k: probed(x[k, :-held], y[:-held], x[k, -held:], y[-held:]))
+    return {"stage": best, "accuracy": probed(x[best], y, tested[best], truth)}
+
+
+def tuned(folder, way: str, rows: list, y: torch.Tensor, test: list, truth: torch.Tensor, pad: int) -> float:
+    """The accuracy on the test part after FEW_EPOCHS passes over a few labels."""
+    model, generator = prepared(folder, way), torch.Generator().manual_seed(1)
+    steps = FEW_EPOCHS * sum(1 for _ in batches(rows, y, pad))
+    descent = Descent(model, LOW_RANK_RATE if way == "low rank" else RATE, steps)
+    stream = loop.again_and_again(lambda: batches(rows, y, pad, generator))
+    for _, batch in zip(range(steps), stream, strict=False):
+        loss_of(model, *batch).backward()
+        descent.step()
+    return round(share_right(model, test, truth, pad), 4)
+
+
+def with_few_labels(folder, tokenizer: PieceTokenizer, texts, labels, test_texts, truth, few=FEW) -> list[dict]:
+    """For each number of labels: all weights trained, steps of low rank, and frozen, on the same reviews."""
+    pad, table = tokenizer.pad, []
+    test, encoder = as_rows(test_texts, tokenizer, FEW_LENGTH), bert.load(folder).to(device())
+    tested = features(encoder, test, pad)
+    for count in few:
+        rows, y = as_rows(texts[:count], tokenizer, FEW_LENGTH), labels[:count]
+        row = {"labels": count, "frozen": frozen(features(encoder, rows, pad), y, tested, truth)}
+        row |= {way: tuned(folder, way, rows, y, test, truth, pad) for way in ("low rank", "all")}
+        print(row, flush=True)
+        table.append(row)
+    return table
+
+
+def main() -> None:
+    """The whole run: data, training, test, the trainings with few labels, record."""
+    chosen = arguments()
+    (texts, given), (test_texts, test_given), _ = classifier_reviews(places=("folder", "kept", "hub"))
+    folder, *_ = minilm_files(places=("folder", "kept", "hub"))
+    tokenizer = PieceTokenizer.from_folder(folder)
+    order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)).tolist()
+    apart, kept = order[: len(order) // 10][:1000], order[len(order) // 10 :]
+    rows, labels, pad = as_rows(texts, tokenizer), torch.tensor(given), tokenizer.pad
+    train, held = [rows[k] for k in kept], [rows[k] for k in apart]
+    generator = torch.Generator().manual_seed(1)
+    steps = chosen.steps or sum(1 for _ in batches(train, labels[kept], pad, generator))
+    model = prepared(folder, "upper")
+    learned = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    settings = {
+        "length": LENGTH,
+        "head": HEAD,
+        "tokens_per_batch": TOKENS,
+        "steps": steps,
+        "rate": RATE,
+        "new_rate": NEW_RATE,
+        "frozen_blocks": FROZEN_BLOCKS,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "trained": learned,
+        "few": {"length": FEW_LENGTH, "epochs": FEW_EPOCHS, "rank": RANK, "alpha": ALPHA, "tested_on": TESTED},
+        "optimiser": "AdamW",
+        "schedule": "up for a tenth of the steps, then straight down to 0",
+    }
+    digest = hashlib.sha256("\n".join([*texts, *test_texts]).encode()).hexdigest()
+    data = {
+        "name": "IMDb",
+        "sha256": digest,
+        "of": "all texts, training part first, joined by line feeds",
+        "trained_on": len(train),
+        "looked_at": len(held),
+        "tested_on": len(test_texts),
+    }
+    record = Record("imdb_bert", data, settings)
+    loop.train(
+        loop.again_and_again(lambda: batches(train, labels[kept], pad, generator)),
+        lambda batch: loss_of(model, *batch),
+        Descent(model, RATE, steps),
+        record,
+        steps=steps,
+        every=max(1, math.ceil(steps / 6)),
+        look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, labels[apart], pad)},
+        memory=0.98,
+    )
+    if chosen.attempt:
+        return
+    test, truth = as_rows(test_texts, tokenizer), torch.tensor(test_given)
+    result: dict[str, object] = {"test_accuracy": round(share_right(model, test, truth, pad), 4)}
+    print(result)
+    some = torch.randperm(len(test_texts), generator=torch.Generator().manual_seed(2))[:TESTED].tolist()
+    result["few_labels"] = with_few_labels(
+        folder, tokenizer, [texts[k] for k in kept], labels[kept], [test_texts[k] for k in some], truth[some]
+    )
+    record.write(chosen.to, result, [])
+
+
+if __name__ == "__main__":
+    main()

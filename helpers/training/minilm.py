@@ -1,0 +1,232 @@
+"""What lesson 14 shows of all-MiniLM-L6-v2, measured once: python -m helpers.training.minilm
+
+Which sentences it holds for alike, what its heads look at, its table of positions, and how well a linear layer on the
+frozen vectors of each block tells kind reviews of IMDb from unkind ones. Nothing is trained but those layers. A few
+minutes on one core. Needs the model (`make data ARGS=minilm`) and IMDb (`make data ARGS=imdb`).
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+
+from helpers.course import write_whole
+from helpers.data import store
+from helpers.data.datasets import classifier_reviews, minilm_files
+from helpers.data.recorded import FOLDER
+from helpers.data.text import manual, sentences
+from helpers.data.toy.reviews import reviews
+from helpers.parts import bert
+from helpers.parts.bert import Bert, PieceTokenizer
+from helpers.training.imdb import bag_of_words
+
+PAIRS = [
+    ("Mary gave roses to Susan.", "Susan gave roses to Mary."),
+    ("The dog bit the man.", "The man bit the dog."),
+    ("The film was good.", "The film was not good."),
+    ("The bank raised its interest rates.", "The bank of the river was muddy."),
+    ("She can open the can.", "Can she open the door?"),
+    ("The film was good.", "I enjoyed the movie."),
+    ("The kid is asleep.", "A child sleeps."),
+    ("He bought a new car.", "She purchased an automobile."),
+    ("It rains a lot here.", "Our weather is mostly wet."),
+    ("The kid is asleep.", "The bank raised its interest rates."),
+    ("He bought a new car.", "Our weather is mostly wet."),
+]
+EXAMPLE = "The animal did not cross the street because it was too tired."
+CARD = "This is an example sentence"
+T_MAX, TRAIN, TEST, HELD = 128, 1000, 1000, 250
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+
+@torch.no_grad()
+def means(model: Bert, tokenizer: PieceTokenizer, texts: Sequence[str], t_max: int = T_MAX) -> torch.Tensor:
+    """The mean vector over the real tokens of each text at every stage: (depth + 1, number of texts, e)."""
+    found = torch.empty(model.config.depth + 1, len(texts), model.config.e)
+    order = sorted(range(len(texts)), key=lambda k: len(texts[k]))
+    for start in range(0, len(order), 16):
+        places = order[start : start + 16]
+        ids, segments, mask = tokenizer.batch([texts[k] for k in places], t_max)
+        share = mask.float() / mask.sum(dim=1, keepdim=True)
+        for k, stage in enumerate(model.hidden(ids, segments, mask)):
+            found[k, places] = torch.einsum("bt,bte->be", share, stage)
+    return found
+
+
+def alike(model: Bert, tokenizer: PieceTokenizer) -> list[dict]:
+    """Each pair with its cosine and the share of the words of both that both have."""
+    rows = []
+    for a, b in PAIRS:
+        x = F.normalize(means(model, tokenizer, [a, b])[-1], dim=-1)
+        words = [set(bert.split_words(text.rstrip(".?"))) for text in (a, b)]
+        overlap = len(words[0] & words[1]) / len(words[0] | words[1])
+        rows.append({"a": a, "b": b, "cosine": round((x[0] @ x[1]).item(), 3), "overlap": round(overlap, 2)})
+    return rows
+
+
+def some_sentences() -> list[str]:
+    """Sentences of the reference manual, and generated reviews: 8 to 30 words."""
+    prose = [s for s in sentences(manual()) if 8 <= len(s.split()) <= 30]
+    return prose[:: len(prose) // 200][:200] + reviews()[1][0][:100]
+
+
+def heads(model: Bert, tokenizer: PieceTokenizer) -> dict:
+    """The mean weight of all inner tokens on a kind of place, for each block and head; and what it was measured on."""
+    total, count, texts = {}, 0, some_sentences()
+    for text in texts:
+        ids, segments = (torch.tensor([row]) for row in tokenizer.encode(text, t_max=T_MAX))
+        weights = model.attention_weights(ids, segments)[:, 0]  # (depth, h, t, t)
+        t = ids.shape[1]
+        inner = weights[:, :, 1 : t - 1]
+        same = (ids[0, :, None] == ids[0]) & ~torch.eye(t, dtype=torch.bool)
+        kinds = {
+            "previous": weights.diagonal(-1, -2, -1)[..., : t - 2],
+            "next": weights.diagonal(1, -2, -1)[..., 1:],
+            "first": inner[..., 0],
+            "last": inner[..., -1],
+            "itself": weights.diagonal(0, -2, -1)[..., 1 : t - 1],
+            "same": (weights * same).sum(-1)[..., 1 : t - 1],
+            "entropy": -(inner * inner.clamp(min=1e-12).log()).sum(-1) / torch.tensor(float(t)).log(),
+        }
+        has_same = same[1 : t - 1].any(-1)
+        for kind, values in kinds.items():
+            values = values[..., has_same] if kind == "same" else values
+            total[kind] = total.get(kind, 0) + values.sum(-1)
+        count += t - 2
+        total["with_same"] = total.get("with_same", 0) + int(has_same.sum())
+    with_same = total.pop("with_same")
+    table = {
+        kind: [[round(v, 4) for v in row] for row in (sums / (with_same if kind == "same" else count)).tolist()]
+        for kind, sums in total.items()
+    }
+    return {"sentences": len(texts), "tokens": count, "tokens_with_same": with_same, "table": table}
+
+
+def previous_head(model: Bert, tokenizer: PieceTokenizer, block: int, head: int, long_text: str) -> dict:
+    """The head that looks at the token before: on a sentence, on nonsense, without positions, and by position."""
+
+    def weight_on_previous(ids):
+        return model.attention_weights(ids)[block, 0, head].diagonal(-1)
+
+    ids = torch.tensor([tokenizer.encode(EXAMPLE)[0]])
+    chance = torch.Generator().manual_seed(0)
+    nonsense = torch.randint(1000, model.config.n, (1, 40), generator=chance)
+    long_ids = torch.tensor([tokenizer.encode(long_text, t_max=300)[0]])
+    found = {
+        "sentence": weight_on_previous(ids)[:-1].mean().item(),
+        "least": weight_on_previous(ids)[:-1].min().item(),
+        "nonsense": weight_on_previous(nonsense).mean().item(),
+    }
+    table = model.positions.weight.detach().clone()
+    with torch.no_grad():
+        model.positions.weight.zero_()
+        found["without_positions"] = weight_on_previous(ids)[:-1].mean().item()
+        model.positions.weight.copy_(table)
+    near = F.cosine_similarity(table[:-1], table[1:], dim=-1)
+    return {name: round(value, 4) for name, value in found.items()} | {
+        "long": {"tokens": long_ids.shape[1], "weights": [round(v, 3) for v in weight_on_previous(long_ids).tolist()]},
+        "neighbours": [round(v, 3) for v in near.tolist()],
+    }
+
+
+def fitted(x: torch.Tensor, y: torch.Tensor, penalty: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """A logistic regression: weights (e,) and offset (1,). x: (number, e), standardised. y: (number,), 0 or 1."""
+    w, offset = torch.zeros(x.shape[1], requires_grad=True), torch.zeros(1, requires_grad=True)
+    fit = torch.optim.LBFGS([w, offset], max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss():
+        fit.zero_grad()
+        value = F.binary_cross_entropy_with_logits(x @ w + offset, y) + penalty * w.square().sum()
+        value.backward()
+        return value
+
+    fit.step(loss)
+    return w.detach(), offset.detach()
+
+
+def probed(x: torch.Tensor, y: torch.Tensor, tested: torch.Tensor, truth: torch.Tensor) -> float:
+    """Accuracy on the test part; the penalty is chosen on the last HELD of the training part, then all are used."""
+    middle, spread = x.mean(dim=0), x.std(dim=0)
+    x, tested, y = (x - middle) / spread, (tested - middle) / spread, y.float()
+
+    def right(w, offset, features, labels):
+        return ((features @ w + offset > 0) == labels.bool()).float().mean().item()
+
+    best = max(PENALTIES, key=lambda p: right(*fitted(x[:-HELD], y[:-HELD], p), x[-HELD:], y[-HELD:]))
+    return round(right(*fitted(x, y, best), tested, truth), 4)
+
+
+def kind_or_not(model: Bert, tokenizer: PieceTokenizer) -> dict:
+    """Accuracy of a linear layer on each stage's frozen mean vectors, beside a bag of the same pieces."""
+    train, test, _ = classifier_reviews(places=("folder", "kept", "hub"))
+    chance = torch.Generator().manual_seed(0)
+    picked = [torch.randperm(len(part.texts), generator=chance)[:size] for part, size in ((train, TRAIN), (test, TEST))]
+    texts = [
+        [part.texts[k].replace("<br />", " ") for k in rows] for part, rows in zip((train, test), picked, strict=True)
+    ]
+    y, truth = (torch.tensor(part.labels)[rows] for part, rows in zip((train, test), picked, strict=True))
+    x, tested = (means(model, tokenizer, some) for some in texts)
+    rows = [[tokenizer.encode(text, t_max=T_MAX)[0] for text in some] for some in texts]
+    return {
+        "train": TRAIN,
+        "test": TEST,
+        "t_max": T_MAX,
+        "by_block": [probed(x[k], y, tested[k], truth) for k in range(len(x))],
+        "bag_of_pieces": round(bag_of_words(rows[0], y, rows[1], truth, model.config.n), 4),
+    }
+
+
+def main() -> None:
+    """All of it, and its file."""
+    torch.set_num_threads(1)
+    begun = time.perf_counter()
+    folder, _, taken = minilm_files(places=("folder", "kept", "hub"))
+    model, tokenizer = bert.load(folder), PieceTokenizer.from_folder(folder)
+    card = F.normalize(means(model, tokenizer, [CARD])[-1, 0], dim=0)
+    found = heads(model, tokenizer)
+    previous = torch.tensor(found["table"]["previous"])
+    block, head = divmod(int(previous.argmax()), previous.shape[1])
+    train, *_ = classifier_reviews(places=("folder", "kept", "hub"), say=lambda line: None)
+    long_text = next(text for text in train.texts if len(text.split()) > 300).replace("<br />", " ")
+    ids = torch.tensor([tokenizer.encode(EXAMPLE)[0]])
+    shown = [[block, head]]
+    for kind in ("next", "first", "same"):
+        table = torch.tensor(found["table"][kind])
+        shown.append(list(divmod(int(table.argmax()), table.shape[1])))
+    weights = model.attention_weights(ids)
+    record = {
+        "command": "python -m helpers.training.minilm",
+        "data": {
+            "name": "sentence-transformers/all-MiniLM-L6-v2",
+            "sha256": store.SHA256["minilm/model.safetensors"],
+            "reviews": "IMDb",
+        },
+        "machine": f"{platform.machine()}, one core, shared with other work",
+        "settings": {"t_max": T_MAX, "penalties": list(PENALTIES), "held": HELD},
+        "curve": [],
+        "result": {
+            "card": [round(v, 4) for v in card[:5].tolist()],
+            "pairs": alike(model, tokenizer),
+            "heads": found,
+            "previous_head": previous_head(model, tokenizer, block, head, long_text),
+            "example": {
+                "pieces": [tokenizer.pieces_by_id[i] for i in ids[0].tolist()],
+                "heads": shown,
+                "weights": [[[round(v, 3) for v in row] for row in weights[i, 0, j].tolist()] for i, j in shown],
+            },
+            "kind_or_not": kind_or_not(model, tokenizer),
+        },
+        "samples": [],
+    }
+    record["seconds"] = round(time.perf_counter() - begun)
+    write_whole(FOLDER / "minilm.json", json.dumps(record, ensure_ascii=False) + "\n")
+    print(json.dumps({k: v for k, v in record["result"].items() if k in ("card", "pairs", "kind_or_not")}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

