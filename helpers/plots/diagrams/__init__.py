@@ -18,6 +18,7 @@ from .models import (
     teacher_forcing,
     teaching_and_writing,
 )
+from .remembering import segment_memory, shift_steps
 
 __all__ = [
     "COLOURS",
@@ -33,6 +34,8 @@ __all__ = [
     "one_output_row",
     "positions_flow",
     "scaling_flow",
+    "segment_memory",
+    "shift_steps",
     "teacher_forcing",
     "teaching_and_writing",
     "three_roles",
