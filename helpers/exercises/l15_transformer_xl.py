@@ -462,7 +462,7 @@ LESSON = Lesson(
             minutes=10,
             aspects=(
                 values(
-                    1,
+                    0.5,
                     marker(4, 4),
                     name="as many keys as queries",
                     also={"of one row": marker(1, 1)},
@@ -525,7 +525,7 @@ LESSON = Lesson(
             minutes=12,
             aspects=(
                 values(
-                    1,
+                    1.5,
                     without_memory(),
                     name="without a memory",
                     via=ATTENTION,

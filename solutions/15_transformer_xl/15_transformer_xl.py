@@ -25,7 +25,7 @@
 # |---|---|
 # | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you mend a memory that stays empty |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 120 minutes: eight exercises, 28 points, and two predictions |
+# | **It takes** | about 120 minutes: eight exercises, 29 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions of a segment, e width, h heads,
@@ -579,7 +579,7 @@ check(TransformerXL)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `reach`** &nbsp; ★★☆ · 8 minutes · 2.5 points
+# **Exercise 7 · `reach`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # How many positions *before* it can the last position of a segment depend on? As a whole number, for any t ≥ 1, m ≥ 0 and
 # depth ≥ 1.
@@ -609,7 +609,7 @@ def reach(t, m, depth):
     return first_block + (depth - 1) * each_further
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_reach", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_reach", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(reach)
 
 # %% [markdown]
@@ -803,8 +803,8 @@ class Run:
         bits = streaming_bits(self.model, look_at, t, self.m)
         self.looks.append((number, self.seconds, bits))
 
-steps = 5 if in_exam() else 450
-look_at = held_out[:3000].to(device())
+steps = 5 if in_exam() else 300
+look_at = held_out[:2000].to(device())
 runs = {"without memory": Run(0), "m = 64": Run(64)}
 done = 0
 print(f"{sum(p.numel() for p in runs['m = 64'].model.parameters()):,} parameters")
@@ -815,7 +815,7 @@ try:
         for run in runs.values():
             run.step(number, inputs[number], targets[number])
         done = number + 1
-        if done % 50 == 0:
+        if done % 60 == 0:
             for run in runs.values():
                 run.look(done)
 except KeyboardInterrupt:
@@ -867,7 +867,7 @@ memory_unpractised = "C"
 
 # %% tags=["show"]
 lengths = (0, 16, 64, 128, 256)
-judged = held_out[:200 if in_exam() else 8000].to(device())
+judged = held_out[:200 if in_exam() else 6000].to(device())
 table = {name: [streaming_bits(run.model, judged, t, m) for m in lengths]
          for name, run in runs.items()}
 print(f"{'evaluated with m =':>22}" + "".join(f"{m:>8}" for m in lengths))
@@ -907,7 +907,7 @@ def position_bits(model, data, t, m):
         bits.append(bits_per_byte(nats.mean(dim=0)))
     return torch.stack(bits[1:] or bits).mean(dim=0).cpu()    # the first segment has no past
 
-some = held_out[:3000 if in_exam() else 60_000]
+some = held_out[:3000 if in_exam() else 40_000]
 asked = {"trained without, m = 0": ("without memory", 0), "trained with, m = 0": ("m = 64", 0),
          "trained with, m = 16": ("m = 64", 16), "trained with, m = 64": ("m = 64", 64)}
 by_position = {label: position_bits(runs[name].model, some, t, m)
@@ -952,7 +952,7 @@ class Windowed(nn.Module):
     def forward(self, ids):
         return self.model(ids)[0]
 
-few = held_out[:100 if in_exam() else 1200].to(device())
+few = held_out[:100 if in_exam() else 600].to(device())
 without, remembering = runs["without memory"].model, runs["m = 64"].model
 ways = {
     "windows that slide by 1": lambda: sliding_window_bits(Windowed(without), few, t),
