@@ -4,13 +4,13 @@ import re
 
 import pytest
 import torch
+from stored import printed
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.exercises import load_lesson
 from helpers.parts import transformer_xl
 from helpers.training import enwik8_xl
 from helpers.training.common import Optimiser
-from stored import printed
 
 SOURCE = sources(["15_transformer_xl"])[0]
 LESSON = load_lesson("15_transformer_xl")
@@ -92,7 +92,7 @@ def numbers(text):
 
 
 def table():
-    """Bits by the memory at evaluation, of the model trained without a memory and of the one with, and the three gains."""
+    """Bits by the memory at evaluation, of the model trained without and of the one with; and the three gains."""
     text = printed(SOURCE, "steps_apart = ")
     rows = [numbers(line) for line in text.splitlines() if line.startswith("trained")]
     return *rows, numbers(text.split("\n\n")[1])

@@ -14,7 +14,6 @@ from helpers.exercises.aspects import (
     any_device,
     built,
     gradient,
-    input_left_alone,
     kind_of,
     parameters,
     values,
@@ -292,7 +291,14 @@ class Recurrent(torch.nn.Module):
     def __init__(self, draw: Draw, n: int = 7):
         super().__init__()
         self.seen, self.modes = 0, []
-        for name, rows in (("now", n), ("newest", n), ("oldest", n), ("place", 64), ("length", 64), ("training_only", 1)):
+        for name, rows in (
+            ("now", n),
+            ("newest", n),
+            ("oldest", n),
+            ("place", 64),
+            ("length", 64),
+            ("training_only", 1),
+        ):
             self.register_buffer(name, draw.named(name).normal(rows, n, std=0.7))
 
     def forward(
@@ -603,7 +609,8 @@ LESSON = Lesson(
                 " made, and the backward pass ends there.",
                 "B": "Depth makes no gradient vanish here. It meets a detach on every way that leads across the"
                 " border, and behind a detach there is nothing at all.",
-                "C": "Every way from that byte to the last output leads through a memory, and a memory has no gradient.",
+                "C": "Every way from that byte to the last output leads through a memory, and a memory has no "
+                "gradient.",
             },
         ),
         Prediction(

@@ -14,12 +14,13 @@
 # %% [markdown]
 # # 15 · Remember the last segment
 #
-# *I have a cat.* | *It does not eat fish.* The model of [lesson 9](../09_character_generator/09_character_generator.ipynb)
-# reads a text in windows, and at each border it forgets everything: in the second window nothing says what *it* is.
-# This lesson lets a transformer keep what it computed for the last window and look back at it. That takes two inventions
-# of one paper, **[Transformer-XL](https://arxiv.org/abs/1901.02860)** (Dai et al., 2019): a memory without a gradient,
-# and positions that say how far apart two tokens are instead of where they stand. You write both, measure how far back
-# the model can see, and find out what it gains, in bits and in seconds.
+# *I have a cat.* | *It does not eat fish.* The model of [lesson
+# 9](../09_character_generator/09_character_generator.ipynb) reads a text in windows, and at each border it forgets
+# everything: in the second window nothing says what *it* is. This lesson lets a transformer keep what it computed for
+# the last window and look back at it. That takes two inventions of one paper,
+# **[Transformer-XL](https://arxiv.org/abs/1901.02860)** (Dai et al., 2019): a memory without a gradient, and positions
+# that say how far apart two tokens are instead of where they stand. You write both, measure how far back the model can
+# see, and find out what it gains, in bits and in seconds.
 #
 # | | |
 # |---|---|
@@ -29,8 +30,8 @@
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions of a segment, e width, h heads,
-# d = e/h, n size of the vocabulary. m is the length of the memory, and s = m + t counts what can be looked at. Parts whose
-# names begin with `finished_` are for the exercises that build on them.
+# d = e/h, n size of the vocabulary. m is the length of the memory, and s = m + t counts what can be looked at. Parts
+# whose names begin with `finished_` are for the exercises that build on them.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -72,7 +73,8 @@ for name, text in modules.items():
 train, held_out = (
     torch.frombuffer(bytearray(b"".join(texts[part])), dtype=torch.uint8) for part in texts
 )
-print(f"{len(modules)} modules: {len(train):,} bytes to train on, {len(held_out):,} held out")
+print(f"{len(modules)} modules: {len(train):,} bytes to train on, "
+      f"{len(held_out):,} held out")
 
 # %% [markdown]
 # Lesson 9's model (in the literature: [Al-Rfou et al., 2018](https://arxiv.org/abs/1808.04444)) cuts such a text into
@@ -81,15 +83,15 @@ print(f"{len(modules)} modules: {len(train):,} bytes to train on, {len(held_out)
 # 1. **The context ends where the segment begins.** No byte can depend on anything more than t − 1 bytes back.
 # 2. **Context fragmentation.** Borders fall anywhere, in the middle of a word too. The first bytes of each segment are
 #    predicted from almost nothing, in training and afterwards.
-# 3. **A fair evaluation is slow.** To give each byte a full context, lesson 9 slid the window by one byte and computed t
-#    positions to keep one. For N bytes that is t + t(N − 1 − t) positions, nearly t times as many as there are bytes.
+# 3. **A fair evaluation is slow.** To give each byte a full context, lesson 9 slid the window by one byte and computed
+#    t positions to keep one. For N bytes that is t + t(N − 1 − t) positions, nearly t times as many as there are bytes.
 
 # %% tags=["show", "nbval-check-output"]
 t = 64
 for N in (1_000, 100_000):
     sliding = t + t * (N - 1 - t)
-    print(f"{N:>7,} bytes: {sliding:>9,} positions with a sliding window, {N - 1:>6,} without, "
-          f"{sliding / (N - 1):.0f} times as many")
+    print(f"{N:>7,} bytes: {sliding:>9,} positions with a sliding window, "
+          f"{N - 1:>6,} without, {sliding / (N - 1):.0f} times as many")
 
 # %% [markdown]
 # ## Streams
@@ -149,7 +151,8 @@ check(segments)
 # %% tags=["show"]
 def show(ids):
     """A row of bytes as text, ¶ for the end of a line, a dot for what is not printable."""
-    return "".join("¶" if i == 10 else chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
+    ids = [int(i) for i in ids]
+    return "".join("¶" if i == 10 else chr(i) if 32 <= i < 127 else "·" for i in ids)
 
 inputs, targets = segments(train, 16, t)
 print("inputs:", tuple(inputs.shape))
@@ -163,18 +166,20 @@ for row in (0, 7):
 # %% [markdown]
 # ## A memory
 #
-# What would a block need of the last segment, to look back at it? Not the bytes: its own **inputs** there, from which it
-# can make keys and values as it does for the present. So each block keeps the vectors that came into it. With $h^{n-1}$
-# for the input of block $n$ and $\tau$ for the segment ([Dai et al.](https://arxiv.org/abs/1901.02860), section 3.2):
+# What would a block need of the last segment, to look back at it? Not the bytes: its own **inputs** there, from which
+# it can make keys and values as it does for the present. So each block keeps the vectors that came into it. With
+# $h^{n-1}$ for the input of block $n$ and $\tau$ for the segment ([Dai et al.](https://arxiv.org/abs/1901.02860),
+# section 3.2):
 #
 # $$\tilde h^{\,n-1}_{\tau+1} = \big[\,\mathrm{SG}(h^{n-1}_{\tau}) \circ h^{n-1}_{\tau+1}\,\big], \qquad
-# q = h^{n-1}_{\tau+1} W_q^\top, \quad k = \tilde h^{\,n-1}_{\tau+1} W_k^\top, \quad v = \tilde h^{\,n-1}_{\tau+1} W_v^\top .$$
+# q = h^{n-1}_{\tau+1} W_q^\top, \quad
+# k = \tilde h^{\,n-1}_{\tau+1} W_k^\top, \quad v = \tilde h^{\,n-1}_{\tau+1} W_v^\top .$$
 #
-# The circle lays the two side by side along the positions: a memory (b, m, e) and a segment (b, t, e) make (b, s, e), s =
-# m + t. Queries are made for the segment alone, so t outputs come out. SG means **stop gradient**, in PyTorch `detach`:
-# the states are used across the border, and the backward pass ends there. Otherwise each step would have to go back
-# through the whole text. This is **segment-level recurrence**: like a recurrent network, but a block at a time, and
-# each block reads the memory of the layer *below*.
+# The circle lays the two side by side along the positions: a memory (b, m, e) and a segment (b, t, e) make (b, s, e), s
+# = m + t. Queries are made for the segment alone, so t outputs come out. SG means **stop gradient**, in PyTorch
+# `detach`: the states are used across the border, and the backward pass ends there. Otherwise each step would have to
+# go back through the whole text. This is **segment-level recurrence**: like a recurrent network, but a block at a time,
+# and each block reads the memory of the layer *below*.
 
 # %% tags=["show"]
 plots.diagrams.segment_memory()
@@ -182,23 +187,23 @@ plots.diagrams.segment_memory()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow goes to a position from one that it looks at; not all are drawn. The red output looks at
-# three positions of its own segment and three of the memory. What it finds there has looked back too: all coloured bytes
-# can matter for it, the white ones cannot.
+# **How to read it.** Each arrow goes to a position from one that it looks at; not all are drawn. The red output looks
+# at three positions of its own segment and three of the memory. What it finds there has looked back too: all coloured
+# bytes can matter for it, the white ones cannot.
 #
 # </div>
 #
 # The memory need not be one segment long. After each segment, the new states are appended and the newest m kept. The
-# function below is after one in a published program for reinforcement learning with Transformer-XL. It runs, and a model
-# that uses it trains. Only, the memory does nothing.
+# function below is after one in a published program for reinforcement learning with Transformer-XL. It runs, and a
+# model that uses it trains. Only, the memory does nothing.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `extend_memory`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# Mend it: the memory after a segment holds the newest m of what it held before and the segment behind that, or all of it
-# where there are not m yet. Without a gradient; m = 0 gives a memory (b, 0, e).
+# Mend it: the memory after a segment holds the newest m of what it held before and the segment behind that, or all of
+# it where there are not m yet. Without a gradient; m = 0 gives a memory (b, 0, e).
 #
 # <details><summary>Hint 1: follow it from the beginning</summary>
 #
@@ -234,15 +239,16 @@ def extend_memory(memory, x, m):
 check(extend_memory)
 
 # %% [markdown]
-# That program's own way out was to begin with a block of zeros of fixed length, which the attention may look at as if it
-# were a past ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its memory).
-# A softmax gives weight to zeros too. `None`, and a memory that grows, needs no such pretence.
+# That program's own way out was to begin with a block of zeros of fixed length, which the attention may look at as if
+# it were a past ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its
+# memory). A softmax gives weight to zeros too. `None`, and a memory that grows, needs no such pretence.
 
 # %% [markdown]
 # ## Why the old positions break
 #
-# So far attention knows positions because a vector was added to each token: $U_3$ for position 3. With a memory there are
-# two positions 3, one in this segment and one in the last, and both have the same vector. Take the same byte at both:
+# So far attention knows positions because a vector was added to each token: $U_3$ for position 3. With a memory there
+# are two positions 3, one in this segment and one in the last, and both have the same vector. Take the same byte at
+# both:
 
 # %% tags=["show", "nbval-check-output"]
 generator = torch.Generator().manual_seed(0)
@@ -268,12 +274,12 @@ print("the two scores are the same number:", torch.equal(q @ key_before, q @ key
 # \underbrace{E_i^\top W_q^\top W_k E_j}_{(a)} + \underbrace{E_i^\top W_q^\top W_k U_j}_{(b)} +
 # \underbrace{U_i^\top W_q^\top W_k E_j}_{(c)} + \underbrace{U_i^\top W_q^\top W_k U_j}_{(d)} .$$
 #
-# Content meets content, content meets position, position meets content, position meets position. Now three changes ([Dai
-# et al.](https://arxiv.org/abs/1901.02860), section 3.3):
+# Content meets content, content meets position, position meets content, position meets position. Now three changes
+# ([Dai et al.](https://arxiv.org/abs/1901.02860), section 3.3):
 #
 # - $U_j$ becomes $R_{i-j}$ in (b) and (d): the sinusoid of the **distance**. Nothing in R is learned.
-# - The query's own place must not matter, so $U_i^\top W_q^\top$ becomes one learned vector, the same for all i: $u^\top$
-#   in (c) and $v^\top$ in (d).
+# - The query's own place must not matter, so $U_i^\top W_q^\top$ becomes one learned vector, the same for all i:
+#   $u^\top$ in (c) and $v^\top$ in (d).
 # - Keys of content and keys of position get matrices of their own, $W_{k,E}$ and $W_{k,R}$.
 #
 # $$A^{\mathrm{rel}}_{ij} = \underbrace{E_i^\top W_q^\top W_{k,E} E_j}_{(a)} +
@@ -288,8 +294,8 @@ print("the two scores are the same number:", torch.equal(q @ key_before, q @ key
 #
 # There is one snag. (b) and (d) want, for query i and key j, the r at distance i + m − j: a vector for each of t·s
 # *pairs*. But there are only s different distances, s − 1 to 0. So multiply each query by those s vectors, far to near:
-# a matrix (t, s) with one column a **distance**. It holds all the numbers that are wanted, in the wrong columns: the last
-# query is right as it is, the one before it must move left by one, the first by t − 1.
+# a matrix (t, s) with one column a **distance**. It holds all the numbers that are wanted, in the wrong columns: the
+# last query is right as it is, the one before it must move left by one, the first by t − 1.
 #
 # Moving each row by another amount would take a loop. The paper's appendix B does it with a pad and a change of shape:
 
@@ -310,8 +316,8 @@ plots.diagrams.shift_steps()
 #
 # **Exercise 3 · `relative_shift`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
-# From one column a distance to one column a key, without a loop over rows, for any number of axes in front. Entry [i, j]
-# of the result is the one for the distance i + (s − t) − j of row i, and 0 where that is negative.
+# From one column a distance to one column a key, without a loop over rows, for any number of axes in front. Entry [i,
+# j] of the result is the one for the distance i + (s − t) − j of row i, and 0 where that is negative.
 #
 # <details><summary>Hint 1: the four panels</summary>
 #
@@ -321,8 +327,8 @@ plots.diagrams.shift_steps()
 # </details>
 # <details><summary>Hint 2: the end</summary>
 #
-# `[..., 1:, :]` drops a row whatever stands in front; `*x.shape[:-2]` are the axes in front. `tril(diagonal)` keeps what
-# lies on and below a diagonal: which one, if the last row is to be kept whole?
+# `[..., 1:, :]` drops a row whatever stands in front; `*x.shape[:-2]` are the axes in front. `tril(diagonal)` keeps
+# what lies on and below a diagonal: which one, if the last row is to be kept whole?
 #
 # </details>
 # </div>
@@ -356,8 +362,8 @@ check(relative_shift)
 #
 # <details><summary>Hint 1: two products</summary>
 #
-# One product with the keys, which stand where they belong; one with the distances, which has to be shifted. The division
-# is by the root of one head's width, for all four terms.
+# One product with the keys, which stand where they belong; one with the distances, which has to be shifted. The
+# division is by the root of one head's width, for all four terms.
 #
 # </details>
 # <details><summary>Hint 2: shapes</summary>
@@ -406,8 +412,8 @@ past = torch.ones(6, 10, dtype=torch.bool).tril(4)
 
 figure, axes = plt.subplots(5, 1, figsize=(4.2, 9.6), layout="compressed")
 for ax, (name, term) in zip(axes, {**terms, "their sum": total}.items()):
-    plots.heat(term[0, 0].masked_fill(~past, 0), title=name, ax=ax, signed=True, annotate=False,
-               blank_zeros=True)
+    plots.heat(term[0, 0].masked_fill(~past, 0), title=name, ax=ax, signed=True,
+               annotate=False, blank_zeros=True)
     ax.set(xlabel="key j" if name == "their sum" else "", ylabel="query i")
 plt.show()
 apart = (sum(terms.values()) - total)[..., past].abs().max().item()
@@ -416,9 +422,9 @@ print("the four add up to the scores:", apart < 1e-5)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Blue is positive, orange negative; the future is hatched, and the first four columns are memory. (c)
-# has the same row for all queries: some content is worth looking at for everyone. (d) is the same along each diagonal:
-# some distances are, whatever stands there. (a) and (b) depend on the query.
+# **How to read it.** Blue is positive, orange negative; the future is hatched, and the first four columns are memory.
+# (c) has the same row for all queries: some content is worth looking at for everyone. (d) is the same along each
+# diagonal: some distances are, whatever stands there. (a) and (b) depend on the query.
 #
 # </div>
 
@@ -426,9 +432,9 @@ print("the four add up to the scores:", apart < 1e-5)
 # ## The layer
 #
 # What remains is familiar: heads, a mask, a softmax, a mixing layer. Two things are new. The mask has t rows and s
-# columns: query i sees the whole memory and the segment up to itself, that is j ≤ i + (s − t). (PyTorch's `is_causal=True`
-# draws its triangle from the upper left corner, and would let query 0 see the oldest key alone.) And the distances have a
-# projection of their own.
+# columns: query i sees the whole memory and the segment up to itself, that is j ≤ i + (s − t). (PyTorch's
+# `is_causal=True` draws its triangle from the upper left corner, and would let query 0 see the oldest key alone.) And
+# the distances have a projection of their own.
 
 # %% [markdown]
 # <div class="card">
@@ -441,14 +447,14 @@ print("the four add up to the scores:", apart < 1e-5)
 #
 # <details><summary>Hint 1: who is made of what</summary>
 #
-# Queries of the segment; keys and values of memory and segment, the memory first. Distances: `sinusoidal_encoding(s, e)`
-# has a row for each of 0 to s − 1. Which order do the scores want?
+# Queries of the segment; keys and values of memory and segment, the memory first. Distances: `sinusoidal_encoding(s,
+# e)` has a row for each of 0 to s − 1. Which order do the scores want?
 #
 # </details>
 # <details><summary>Hint 2: shapes</summary>
 #
-# `split_heads(x, h)` takes (b, t, e); for positions give it a batch of one and take it away again. The mask is a triangle
-# `ones(t, s).tril(s - t)`, on the device of x.
+# `split_heads(x, h)` takes (b, t, e); for positions give it a batch of one and take it away again. The mask is a
+# triangle `ones(t, s).tril(s - t)`, on the device of x.
 #
 # </details>
 # </div>
@@ -471,7 +477,7 @@ class RelativeAttention(nn.Module):
         ### END SOLUTION
 
     def forward(self, x, memory=None):
-        """x: (b, t, e). memory: (b, m, e), what stood before x, or None. Returns (b, t, e)."""
+        """x: (b, t, e). memory: (b, m, e), what stood before x, or None. Gives (b, t, e)."""
         ### BEGIN SOLUTION
         both = x if memory is None else torch.cat([memory, x], dim=1)       # (b, s, e)
         t, s, e = x.shape[1], both.shape[1], x.shape[2]
@@ -489,8 +495,8 @@ class RelativeAttention(nn.Module):
 check(RelativeAttention)
 
 # %% [markdown]
-# Does a memory replace the text that it came from? For one layer it should, exactly: what comes out for positions 5 to 8
-# with 0 to 4 as memory is what comes out of all nine at once.
+# Does a memory replace the text that it came from? For one layer it should, exactly: what comes out for positions 5 to
+# 8 with 0 to 4 as memory is what comes out of all nine at once.
 
 # %% tags=["show", "nbval-check-output"]
 torch.manual_seed(0)
@@ -503,10 +509,10 @@ print("the same with a memory as at once:", torch.allclose(at_once, remembered, 
 # ## The model
 #
 # A block is that of [lesson 7](../07_transformer_block/07_transformer_block.ipynb), norm first, with this attention in
-# it: `TransformerXLBlock(e, h)`, called with x and a memory or None. One line in it is easily forgotten. The memory holds
-# the block's inputs **as they came**, and the block normalises them before its attention looks at them, by the same norm
-# as the segment. Without that, keys of the past would be made of other vectors than keys of the present; the published
-# program of exercise 2 does just that, and nothing raises.
+# it: `TransformerXLBlock(e, h)`, called with x and a memory or None. One line in it is easily forgotten. The memory
+# holds the block's inputs **as they came**, and the block normalises them before its attention looks at them, by the
+# same norm as the segment. Without that, keys of the past would be made of other vectors than keys of the present; the
+# published program of exercise 2 does just that, and nothing raises.
 
 # %% [markdown]
 # <div class="card">
@@ -519,8 +525,8 @@ print("the same with a memory as at once:", torch.allclose(at_once, remembered, 
 #
 # <details><summary>Hint 1: one block at a time</summary>
 #
-# Before the block runs, x is its input. Of this and of the block's old memory the new one is made; the block itself looks
-# at the old one.
+# Before the block runs, x is its input. Of this and of the block's old memory the new one is made; the block itself
+# looks at the old one.
 #
 # </details>
 # <details><summary>Hint 2: at the beginning</summary>
@@ -545,9 +551,9 @@ class TransformerXL(nn.Module):
         ### END SOLUTION
 
     def forward(self, ids, memory=None, m=0):
-        """ids: (b, t). memory: a list, one (b, ≤ m, e) for each block, or None. m: how much to keep.
+        """ids: (b, t). memory: a list, one (b, ≤ m, e) for each block, or None.
 
-        Returns logits (b, t, n), and the memory for the next segment.
+        m: how much to keep. Returns logits (b, t, n), and the memory for the next segment.
         """
         ### BEGIN SOLUTION
         x = self.tokens(ids)    # (b, t, e)
@@ -565,24 +571,24 @@ check(TransformerXL)
 # %% [markdown]
 # ## How far back?
 #
-# One block looks m positions past the beginning of the segment. What it finds there was computed when *that* segment was
-# read, and had looked m back too. Count for the last position of a segment, far inside a text:
+# One block looks m positions past the beginning of the segment. What it finds there was computed when *that* segment
+# was read, and had looked m back too. Count for the last position of a segment, far inside a text:
 #
 # - With one block: the t − 1 positions before it, and m more.
-# - A second block reads a memory of the first one's outputs. The oldest of them lie in the segment ⌈m/t⌉ segments ago. The
-#   first position of that segment lies t·⌈m/t⌉ before the present one, and had a memory of m: so each further block adds
-#   t·⌈m/t⌉. (A memory whose end lies inside a segment reaches no further than that segment's own memory.)
+# - A second block reads a memory of the first one's outputs. The oldest of them lie in the segment ⌈m/t⌉ segments ago.
+#   The first position of that segment lies t·⌈m/t⌉ before the present one, and had a memory of m: so each further block
+#   adds t·⌈m/t⌉. (A memory whose end lies inside a segment reaches no further than that segment's own memory.)
 #
-# The diagram above is t = m = 3 and two blocks. With m = t the sum is t − 1 + depth·t: it grows with depth times length,
-# the paper's O(N·L).
+# The diagram above is t = m = 3 and two blocks. With m = t the sum is t − 1 + depth·t: it grows with depth times
+# length, the paper's O(N·L).
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 7 · `reach`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# How many positions *before* it can the last position of a segment depend on? As a whole number, for any t ≥ 1, m ≥ 0 and
-# depth ≥ 1.
+# How many positions *before* it can the last position of a segment depend on? As a whole number, for any t ≥ 1, m ≥ 0
+# and depth ≥ 1.
 #
 # <details><summary>Hint 1: check it on the diagram</summary>
 #
@@ -645,7 +651,7 @@ def read(model, ids, t, m):
     return torch.cat(logits, dim=1)
 
 def slopes_and_changes(model, ids, t, m):
-    """Two maps (length, length), output i by input j: largest slope; did another byte change it?"""
+    """Output i by input j, (length, length): the largest slope; did another byte change it?"""
     length, kept = ids.shape[1], []
     hook = model.tokens.register_forward_hook(lambda layer, given, x: kept.append(x))
     logits = read(model, ids, t, m)
@@ -685,9 +691,9 @@ print("another byte at input 4 changes the last output:", changes[-1, 4].item())
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j; lines mark the borders of segments. Left: how fast output i moves with input j, by
-# autograd; hatched is exactly zero. Right, filled: another byte at j changed output i. The gradient knows nothing of the
-# memory. The outputs do.
+# **How to read it.** Row i, column j; lines mark the borders of segments. Left: how fast output i moves with input j,
+# by autograd; hatched is exactly zero. Right, filled: another byte at j changed output i. The gradient knows nothing of
+# the memory. The outputs do.
 #
 # </div>
 
@@ -696,8 +702,8 @@ check.prediction("gradient_across", gradient_across)
 
 # %% [markdown]
 # So training is as truncated as before, and cheap; only what is *read* crosses the border. The weights learn to make
-# states that are useful later only indirectly, because the same weights make the states of the present. Now the formula,
-# against the second instrument, in texts that are long enough to show an end:
+# states that are useful later only indirectly, because the same weights make the states of the present. Now the
+# formula, against the second instrument, in texts that are long enough to show an end:
 
 # %% tags=["show", "nbval-check-output"]
 def measured_reach(t, m, depth):
@@ -720,9 +726,9 @@ for t_, m_, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3,
 # %% [markdown]
 # ## One pass
 #
-# With a memory nothing has to be computed twice. Read the text segment by segment, carry the memory along, and each byte
-# has at least m bytes before it, after the beginning. The third complaint is gone: N − 1 positions for N bytes. And since
-# nothing in the model is tied to a length, **the memory may be longer than it was in training**, or absent.
+# With a memory nothing has to be computed twice. Read the text segment by segment, carry the memory along, and each
+# byte has at least m bytes before it, after the beginning. The third complaint is gone: N − 1 positions for N bytes.
+# And since nothing in the model is tied to a length, **the memory may be longer than it was in training**, or absent.
 
 # %% [markdown]
 # <div class="card">
@@ -773,10 +779,10 @@ check(streaming_bits)
 # %% [markdown]
 # ## Two models, step by step
 #
-# What does a memory gain? Two models of the same size begin with the same weights and read the same streams: one forgets
-# at each border, m = 0; the other remembers the last segment, m = t. They take turns, a step each, so that whatever else
-# your machine does burdens both. The clock counts processor seconds for each. The learning rate climbs for 50 steps and
-# then stays, so that the curves may be compared at any point.
+# What does a memory gain? Two models of the same size begin with the same weights and read the same streams: one
+# forgets at each border, m = 0; the other remembers the last segment, m = t. They take turns, a step each, so that
+# whatever else your machine does burdens both. The clock counts processor seconds for each. The learning rate climbs
+# for 50 steps and then stays, so that the curves may be compared at any point.
 
 # %% tags=["show"]
 class Run:
@@ -784,7 +790,8 @@ class Run:
 
     def __init__(self, m):
         torch.manual_seed(0)
-        self.model, self.m, self.memory = TransformerXL(256, 64, 4, depth=3).to(device()), m, None
+        self.model = TransformerXL(256, 64, 4, depth=3).to(device())
+        self.m, self.memory = m, None
         self.optimiser = torch.optim.AdamW(self.model.parameters(), betas=(0.9, 0.98))
         self.seconds, self.looks = 0.0, []    # (step, seconds, held-out bits) now and then
 
@@ -803,7 +810,7 @@ class Run:
         bits = streaming_bits(self.model, look_at, t, self.m)
         self.looks.append((number, self.seconds, bits))
 
-steps = 5 if in_exam() else 300
+steps = 5 if in_exam() else 450
 look_at = held_out[:2000].to(device())
 runs = {"without memory": Run(0), "m = 64": Run(64)}
 done = 0
@@ -824,8 +831,9 @@ except KeyboardInterrupt:
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling from above 4 to about 3. Left against steps: the two curves lie close together at first, and the one with memory ends below the other. Right against processor seconds: the curve with memory is stretched to the right, and at equal seconds the two are much closer."}}
 figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.2), sharey=True, layout="compressed")
 for ax, column, label in zip(axes, (0, 1), ("step", "processor seconds")):
-    plots.curves({name: ([look[column] for look in run.looks], [look[2] for look in run.looks])
-                  for name, run in runs.items()}, label, "held-out bits per byte", ax=ax)
+    series = {name: ([look[column] for look in run.looks], [look[2] for look in run.looks])
+              for name, run in runs.items()}
+    plots.curves(series, label, "held-out bits per byte", ax=ax)
 axes[1].set_ylabel("")
 plt.show()
 for name, run in runs.items():
@@ -836,22 +844,22 @@ print(f"a step with memory takes {dearer:.0%} longer")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same two trainings twice. On the left a point is after so many steps, on the right after so many
-# seconds of one processor. Look at a height on the left and on the right: which curve gets there first?
+# **How to read it.** The same two trainings twice. On the left a point is after so many steps, on the right after so
+# many seconds of one processor. Look at a height on the left and on the right: which curve gets there first?
 #
 # </div>
 #
-# With a memory each query meets twice as many keys, and the distances have a projection of their own to go through. So a
-# step takes longer, and what is won at equal steps has to be weighed against that. How large is the gain, and where does
-# it come from? Each model can be evaluated with any memory.
+# With a memory each query meets twice as many keys, and the distances have a projection of their own to go through. So
+# a step takes longer, and what is won at equal steps has to be weighed against that. How large is the gain, and where
+# does it come from? Each model can be evaluated with any memory.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `memory_unpractised`** &nbsp; 1 minute · no points
 #
-# The model that was trained **without** a memory is evaluated with one: m = 64, twice as many keys as it has ever met at
-# once, at distances it has never seen. What happens to its bits per byte?
+# The model that was trained **without** a memory is evaluated with one: m = 64, twice as many keys as it has ever met
+# at once, at distances it has never seen. What happens to its bits per byte?
 #
 # - **A.** They rise: it was never trained to look past a border.
 # - **B.** They stay as they are: it ignores what it does not know.
@@ -888,10 +896,10 @@ check.prediction("memory_unpractised", memory_unpractised)
 # Three lines under the table, and they are three different answers to "what does the memory gain?".
 #
 # - **At equal steps** is the honest one of the three: each model as it was trained.
-# - Part of it needs **no training with memory** at all. Relative positions make a segment with a memory look like a longer
-#   segment, and a model that has learned what distances 1 to 63 mean can use them across a border too.
-# - **Off and on** flatters. The model that was trained with memory has met an empty one only once, at the very beginning.
-#   Without its memory it is out of its depth, and the difference says little about what memory is good for.
+# - Part of it needs **no training with memory** at all. Relative positions make a segment with a memory look like a
+#   longer segment, and a model that has learned what distances 1 to 63 mean can use them across a border too.
+# - **Off and on** flatters. The model that was trained with memory has met an empty one only once, at the very
+#   beginning. Without its memory it is out of its depth, and the difference says little about what memory is good for.
 #
 # Where does the gain lie? Average over the streams at each position of the segment:
 
@@ -903,13 +911,16 @@ def position_bits(model, data, t, m):
     memory, bits = None, []
     for inputs, targets in zip(*segments(data, 16, t)):
         logits, memory = model(inputs.to(device()), memory, m)
-        nats = F.cross_entropy(logits.transpose(1, 2), targets.to(device()), reduction="none")
+        targets = targets.to(device())
+        nats = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
         bits.append(bits_per_byte(nats.mean(dim=0)))
     return torch.stack(bits[1:] or bits).mean(dim=0).cpu()    # the first segment has no past
 
 some = held_out[:3000 if in_exam() else 40_000]
-asked = {"trained without, m = 0": ("without memory", 0), "trained with, m = 0": ("m = 64", 0),
-         "trained with, m = 16": ("m = 64", 16), "trained with, m = 64": ("m = 64", 64)}
+asked = {"trained without, m = 0": ("without memory", 0),
+         "trained with, m = 0": ("m = 64", 0),
+         "trained with, m = 16": ("m = 64", 16),
+         "trained with, m = 64": ("m = 64", 64)}
 by_position = {label: position_bits(runs[name].model, some, t, m)
                for label, (name, m) in asked.items()}
 edges = [0, 1, 2, 4, 8, 16, 32, 64]
@@ -918,10 +929,12 @@ ax = plt.subplots(figsize=(6, 3.8))[1]
 plots.curves({label: (range(len(spans)), [bits[a:b].mean().item() for a, b in spans])
               for label, bits in by_position.items()}, "position in the segment",
              "bits per byte", ax=ax)
-ax.set_xticks(range(len(spans)), [f"{a}" if b == a + 1 else f"{a}–{b - 1}" for a, b in spans])
+names = [f"{a}" if b == a + 1 else f"{a}–{b - 1}" for a, b in spans]
+ax.set_xticks(range(len(spans)), names)
 plt.show()
 for label, bits in by_position.items():
-    print(f"{label:>23}: {bits[0]:.2f} bits at the first byte, {bits[48:].mean():.2f} over the last 16")
+    print(f"{label:>23}: {bits[0]:.2f} bits at the first byte, "
+          f"{bits[48:].mean():.2f} over the last 16")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -931,9 +944,9 @@ for label, bits in by_position.items():
 #
 # </div>
 #
-# This is the second complaint, context fragmentation, and most of the gain is its repair. The first complaint, names from
-# far away, is another matter: a model that has learned for a minute does not copy from hundreds of bytes back, and the
-# last columns of the table show no gain. The published models, trained for days, do.
+# This is the second complaint, context fragmentation, and most of the gain is its repair. The first complaint, names
+# from far away, is another matter: a model that has learned for a minute does not copy from hundreds of bytes back, and
+# the last columns of the table show no gain. The published models, trained for days, do.
 
 # %% [markdown]
 # ## What a pass costs
@@ -970,8 +983,8 @@ print(f"{times:.0f} times as dear as one pass with a memory")
 
 # %% [markdown]
 # The window slides over t times as many positions. It does not take quite t times as long: many windows go through the
-# model at once, and a processor makes better use of large products than of small ones. The paper's own comparison is with
-# a model whose window is 3,800 long, on a GPU: one pass with a memory was up to [1,874 times as
+# model at once, and a processor makes better use of large products than of small ones. The paper's own comparison is
+# with a model whose window is 3,800 long, on a GPU: one pass with a memory was up to [1,874 times as
 # fast](https://arxiv.org/abs/1901.02860) (table 9).
 #
 # Lesson 12's [key–value cache](../../site/glossary.md#key-value-cache) is the same idea inside one document: what was
@@ -981,14 +994,14 @@ print(f"{times:.0f} times as dear as one pass with a memory")
 # ## What became of it
 #
 # On enwik8, the benchmark of lesson 9, a Transformer-XL with 12 layers and 41 million parameters needs 1.06 bits per
-# byte, as much as the 64 layers and 235 million of [Al-Rfou et al.](https://arxiv.org/abs/1808.04444); 24 layers bring it
-# to 0.99 ([Dai et al.](https://arxiv.org/abs/1901.02860), table 2). That model was trained with a memory of 784 and
+# byte, as much as the 64 layers and 235 million of [Al-Rfou et al.](https://arxiv.org/abs/1808.04444); 24 layers bring
+# it to 0.99 ([Dai et al.](https://arxiv.org/abs/1901.02860), table 2). That model was trained with a memory of 784 and
 # evaluated with 3,800.
 #
 # [XLNet](https://arxiv.org/abs/1906.08237) took over memory and relative attention whole, and its implementation in
 # `transformers` is what the tests of this course hold the finished parts against. Today's models get the same property,
-# that only i − j matters, from rotary positions, which need no second product and no shift; and their windows have grown
-# so long that few carry a memory across them. In 2019 the windows were 512 tokens.
+# that only i − j matters, from rotary positions, which need no second product and no shift; and their windows have
+# grown so long that few carry a memory across them. In 2019 the windows were 512 tokens.
 
 # %% [markdown]
 # ## What you can do now
@@ -999,8 +1012,8 @@ print(f"{times:.0f} times as dear as one pass with a memory")
 #
 # **Three questions to think about**
 #
-# <details><summary>1. Training with random slices and a memory of the last batch: every shape is right, and the loss goes
-# down. What has the model learned to do with its memory?</summary>
+# <details><summary>1. Training with random slices and a memory of the last batch: every shape is right, and the loss
+# goes down. What has the model learned to do with its memory?</summary>
 #
 # To ignore it. The memory holds some other place of the text, which says little about this one. At evaluation in one
 # pass, where the memory would be the right one, the model pays it no attention.
@@ -1009,8 +1022,8 @@ print(f"{times:.0f} times as dear as one pass with a memory")
 # <details><summary>2. The last batch of an epoch is read, and the first one follows. What should happen to the
 # memory?</summary>
 #
-# It should be emptied: row 0 would otherwise remember the end of its own stream while it reads the beginning. And before
-# an evaluation: the held-out text does not follow the training text.
+# It should be emptied: row 0 would otherwise remember the end of its own stream while it reads the beginning. And
+# before an evaluation: the held-out text does not follow the training text.
 #
 # </details>
 # <details><summary>3. Why is there a v and a u, and not one vector for both?</summary>

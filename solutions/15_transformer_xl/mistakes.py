@@ -1,6 +1,6 @@
 """What students get wrong in lesson 15, and what to tell them."""
 
-from helpers.authoring import Equal, Mistake, Same, Shortcut
+from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
 
 CUT, KEEP, SHIFT, SCORES, LAYER, MODEL, REACH, BITS = (
     "segments",
@@ -60,8 +60,8 @@ VARIANTS = [
                  "step j."),
     Mistake(CUT, "bytes", edit=(("inputs.long()", "inputs"), ("targets.long()", "targets")),
             title="bytes that stay uint8",
-            says="The numbers are right, and their type is not: you return uint8. An embedding and a cross-entropy want "
-                 "int64."),
+            says="The numbers are right, and their type is not: you return uint8. An embedding and a cross-entropy "
+                 "want int64."),
     Same(CUT, "loops", instead="""
         k = (len(data) - 1) // (b * t)
         at = torch.tensor([[[(row * k + j) * t + i for i in range(t)] for row in range(b)] for j in range(k)])
@@ -89,7 +89,8 @@ VARIANTS = [
             says="You keep the larger of t and m. It is at most m, and at most what there is."),
     Mistake(KEEP, "oldest", edit=("both[:, both.shape[1] - length:].detach()", "both[:, :length].detach()"),
             title="the oldest are kept",
-            says="You keep the first m positions. After a while the memory would not change any more: keep the newest."),
+            says="You keep the first m positions. After a while the memory would not change any more: keep the "
+                 "newest."),
     Mistake(KEEP, "segment-first", edit=("torch.cat([memory, x], dim=1)", "torch.cat([x, memory], dim=1)"),
             title="the segment in front of the memory",
             says="You put the segment in front of what came before it. Distances are counted by place: the newest "
@@ -102,6 +103,7 @@ VARIANTS = [
     Mistake(KEEP, "one-too-many", edit=("length = min(both.shape[1], m)", "length = min(both.shape[1], m + 1)"),
             title="one position too many",
             says="You keep m + 1 positions where there are so many."),
+    Equal(KEEP, "min(both.shape[1], m)", "min(m, both.shape[1])", "the smaller of two"),
     Same(KEEP, "slice", instead="return both[:, max(0, both.shape[1] - m):].detach()"),
     Same(KEEP, "split", instead="""
         drop = max(memory.shape[1] + x.shape[1] - m, 0)
@@ -115,8 +117,8 @@ VARIANTS = [
             says="After the second reading you drop the last row. What is too much stands in front, where the padding "
                  "is: drop the first."),
     Mistake(SHIFT, "padded-behind", edit=("F.pad(x, (1, 0))", "F.pad(x, (0, 1))"), title="padded at the wrong end",
-            says="Your empty column stands at the right. It has to stand in front, so that the last row is the one that "
-                 "stays where it is."),
+            says="Your empty column stands at the right. It has to stand in front, so that the last row is the one "
+                 "that stays where it is."),
     Mistake(SHIFT, "future-not-cleared", edit=("return shifted.tril(s - t)", "return shifted"),
             title="the future is not cleared",
             says="To the right of each query's own position you return numbers of the next row. They belong to "
@@ -145,8 +147,8 @@ VARIANTS = [
         t, s = x.shape[-2:]
         return x.roll(1 - t, dims=-1).tril(s - t)
     """, title="all rows shifted alike",
-            says="You move all rows by the same amount. The first moves by t − 1, the next by one less, the last not at "
-                 "all."),
+            says="You move all rows by the same amount. The first moves by t − 1, the next by one less, the last not "
+                 "at all."),
     Mistake(SHIFT, "ascending", edit=("padded = F.pad(x, (1, 0))", "padded = F.pad(x.flip(-1), (1, 0))"),
             title="distances from near to far",
             says="You turn the columns round. Column 0 belongs to the largest distance, s − 1."),
@@ -155,6 +157,8 @@ VARIANTS = [
                                               "else shifted.tril(s - t)"),
             title="the first sequence for all",
             says="All sequences of your batch come out like the first one."),
+    Equal(SHIFT, "shifted.tril(s - t)", "shifted.tril(s - t + 1)", "on the diagonal after the last stands the padding, "
+    "0"),
     Same(SHIFT, "loop", instead="""
         t, s = x.shape[-2:]
         rows = []
@@ -197,7 +201,8 @@ VARIANTS = [
     Mistake(SCORES, "u-on-the-keys",
             edit=(("(q + u.unsqueeze(1)) @ k.mT", "q @ (k + u.unsqueeze(1)).mT"),
                   ("(q + v.unsqueeze(1)) @ r.mT", "q @ (r + v.unsqueeze(1)).mT")), title="u and v added to the keys",
-            says="You add u and v on the other side, to the keys and the distances. They stand for the *query's* place."),
+            says="You add u and v on the other side, to the keys and the distances. They stand for the *query's* "
+                 "place."),
     Mistake(SCORES, "not-shifted", edit=("finished_shift(by_distance)", "by_distance"),
             title="distances not shifted",
             says="You add the scores by distance as they are, one column a distance, to scores with one column a key. "
@@ -221,7 +226,12 @@ VARIANTS = [
             says="You divide by the root of the number of queries. d is the last axis, the width of a head."),
     Mistake(SCORES, "detached-positions", edit=("@ r.mT", "@ r.detach().mT"),
             title="no gradient for the distances",
-            says="Your scores are right, and no gradient reaches r: the projection of the distances would never learn."),
+            says="Your scores are right, and no gradient reaches r: the projection of the distances would never "
+                 "learn."),
+    Equal(SCORES, "q", "k", "both are d wide"),
+    Equal(SCORES, "q", "v", "both are d wide"),
+    Equal(SCORES, "v.unsqueeze(1)", "v.unsqueeze(-2)", "of two axes, both are in the middle"),
+    Equal(SCORES, "u.unsqueeze(1)", "u.unsqueeze(-2)", "of two axes, both are in the middle"),
     Same(SCORES, "four-terms", instead="""
         a = torch.einsum("bhid,bhjd->bhij", q, k)
         b = torch.einsum("bhid,hjd->bhij", q, r)
@@ -264,8 +274,8 @@ VARIANTS = [
             edit=("past = torch.ones(t, s, dtype=torch.bool, device=x.device).tril(s - t)",
                   "past = torch.ones(t, s, dtype=torch.bool, device=x.device)\n"
                   "        past[:, :t] = past[:, :t].tril()"), title="the triangle over the memory",
-            says="Your triangle hides part of the memory, and the future of the segment stays open. It belongs over the "
-                 "last t columns."),
+            says="Your triangle hides part of the memory, and the future of the segment stays open. It belongs over "
+                 "the last t columns."),
     Mistake(LAYER, "no-mask", edit=(".masked_fill(~past, -math.inf)", ""), title="no mask",
             says="Nothing is masked: each position sees those behind it."),
     Mistake(LAYER, "near-to-far", edit=(".flip(0)", ""), title="distances from near to far",
@@ -304,6 +314,13 @@ VARIANTS = [
     Mistake(LAYER, "on-the-cpu", edit=("sinusoidal_encoding(s, e, device=x.device)", "sinusoidal_encoding(s, e)"),
             title="sinusoids made on the CPU",
             says="Your sinusoids are made on the CPU, wherever x is. Hand its device over: device=x.device."),
+    Equal(LAYER, "finished_scores(q, k, r, self.u, self.v).masked_fill(~past, -math.inf)",
+          "finished_scores(q, k, r, self.u, self.v).masked_fill_(~past, -math.inf)", "the scores are the layer's own"),
+    Equal(LAYER, "split_heads(self.to_positions(far_to_near)[None], self.h)[0]",
+          "split_heads(self.to_positions(far_to_near)[None], self.h)[-1]", "a batch of one"),
+    Equal(LAYER, "sinusoidal_encoding(s, e, device=x.device).flip(0)",
+          "sinusoidal_encoding(s, e, device=x.device).flip(-2)", "of two axes the first"),
+    Equal(LAYER, "torch.cat([memory, x], dim=1)", "torch.cat([memory, x], dim=-2)", "of three axes the middle one"),
     Same(LAYER, "arange", instead=("", """
         b, t, e = x.shape
         past = x[:, :0] if memory is None else memory
@@ -431,10 +448,9 @@ VARIANTS = [
     Mistake(BITS, "forgetful", edit=("logits, memory = model(inputs[None], memory, m)",
                                      "logits, memory = model(inputs[None], None, m)"),
             title="the memory is not carried on",
-            says="Every segment of yours begins without a memory. Hand the one that came back to the next call."),
-    Mistake(BITS, "m-left-out", edit=("model(inputs[None], memory, m)", "model(inputs[None], memory)"),
-            title="m is not handed over",
-            says="You call the model without m, so it keeps 0 positions."),
+            says="Every segment of yours begins without a memory. Tell the model how much to keep, m, and hand what "
+                 "came back to the next call."),
+    Alias(BITS, "m-left-out", of="forgetful", edit=("model(inputs[None], memory, m)", "model(inputs[None], memory)")),
     Mistake(BITS, "rest-left-out", edit=("for start in range(0, len(data) - 1, t):",
                                          "for start in range(0, (len(data) - 1) // t * t, t):"),
             title="the last segment is left out",
@@ -449,8 +465,8 @@ VARIANTS = [
             edit=(('reduction="sum").item()', 'reduction="mean").item()'),
                   ("nats / (len(data) - 1)", "nats / math.ceil((len(data) - 1) / t)")),
             title="a mean of means",
-            says="You average over segments. A short last one then counts as much as a long one: add up nats, divide by "
-                 "the number of bytes."),
+            says="You average over segments. A short last one then counts as much as a long one: add up nats, divide "
+                 "by the number of bytes."),
     Mistake(BITS, "nats", edit=("/ math.log(2)", ""), title="nats reported as bits",
             says="You return nats per byte. A model without an opinion would have 5.545; in bits it has 8."),
     Mistake(BITS, "total", edit=("nats / (len(data) - 1) / math.log(2)", "nats / math.log(2)"),
@@ -475,8 +491,12 @@ VARIANTS = [
         model.train(training)
         return nats / (len(data) - 1) / math.log(2)
     """, title="a sliding window",
-            says="You slide a window over the text and forget after each byte. With a memory each byte goes through the "
-                 "model once."),
+            says="You slide a window over the text and forget after each byte. With a memory each byte goes through "
+                 "the model once."),
+    Equal(BITS, "logits[0]", "logits[-1]", "a batch of one"),
+    Equal(BITS, "range(0, len(data) - 1, t)", "range(0, len(data) - 1 + 1, t)", "a segment of no byte adds nothing"),
+    Equal(BITS, "len(data) - 1", "len(data)", "in the range, where a segment of no byte adds nothing"),
+    Equal(BITS, "len(data) - 1", "len(data) + 1", "in the range, where a segment of no byte adds nothing"),
     Same(BITS, "split", instead="""
         mode, data = model.training, data.long()
         model.eval()

@@ -11,11 +11,11 @@ def segment_memory() -> Sheet:
     sheet = Sheet(
         "segment-memory",
         "Two blocks with a memory, over four segments",
-        "Four segments of three bytes stand in a row; above the bytes is a row for the outputs of block 1, and above it "
-        "one for the outputs of block 2. The last output of block 2, in the fourth segment, looks at the three outputs "
-        "of block 1 in its own segment by solid arrows, and at the three in the third segment, its memory, by broken "
-        "ones. The first of these looks at its own byte and at the three bytes of the second segment. So the last "
-        "output depends on nine bytes, those of the second to the fourth segment, and not on the first segment.",
+        "Four segments of three bytes stand in a row; above the bytes is a row for the outputs of block 1, and above "
+        "it one for the outputs of block 2. The last output of block 2, in the fourth segment, looks at the three "
+        "outputs of block 1 in its own segment by solid arrows, and at the three in the third segment, its memory, by "
+        "broken ones. The first of these looks at its own byte and at the three bytes of the second segment. So the "
+        "last output depends on nine bytes, those of the second to the fourth segment, and not on the first segment.",
         270,
     )
 
@@ -68,8 +68,8 @@ def shift_steps() -> Sheet:
         "Four grids. First, by distance: three rows, one a query, and four columns for the distances 3, 2, 1, 0; an "
         "entry 1:2 is of query 1 and distance 2. Second, padded: one empty column in front. Third, the same fifteen "
         "numbers read in five rows of three; the first of these rows is dropped. Fourth, the remaining twelve in "
-        "rows of four: query 0 has the distances 1, 0 and then zeros, query 1 has 2, 1, 0 and a zero, query 2 has 3, 2, "
-        "1, 0.",
+        "rows of four: query 0 has the distances 1, 0 and then zeros, query 1 has 2, 1, 0 and a zero, query 2 has 3, "
+        "2, 1, 0.",
         340,
     )
     wide, high = 33, 25
