@@ -128,6 +128,12 @@ def test_a_step_with_memory_is_dearer():
     assert 15 < int(found[1]) < 100
 
 
+def test_at_equal_seconds_the_model_without_a_memory_is_ahead():
+    text = printed(SOURCE, "dearer = ")
+    without, remembering = numbers(re.search(r"after \d+ s: (.*)", text)[1])
+    assert without < remembering
+
+
 def test_the_first_byte_of_a_segment_is_dear_without_a_memory_and_the_last_are_not():
     found = dict(re.findall(r"(trained .*, m = \d+): (.*)", printed(SOURCE, "def position_bits")))
     found = {label: numbers(rest) for label, rest in found.items()}

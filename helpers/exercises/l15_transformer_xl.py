@@ -413,7 +413,7 @@ LESSON = Lesson(
         Exercise(
             "segments",
             stars=2,
-            minutes=8,
+            minutes=7,
             aspects=(
                 Aspect("inputs", 1, cut(*EXACT, place=0), axes="k b t", dtype=True),
                 Aspect("targets", 1, cut(*EXACT, place=1), axes="k b t", dtype=True),
@@ -424,7 +424,7 @@ LESSON = Lesson(
         Exercise(
             "extend_memory",
             stars=2,
-            minutes=6,
+            minutes=5,
             mend=True,
             aspects=(
                 values(
@@ -465,7 +465,7 @@ LESSON = Lesson(
         Exercise(
             "relative_shift",
             stars=2,
-            minutes=10,
+            minutes=9,
             aspects=(
                 values(
                     0.5,
@@ -498,7 +498,7 @@ LESSON = Lesson(
         Exercise(
             "relative_scores",
             stars=3,
-            minutes=10,
+            minutes=8,
             aspects=(
                 values(
                     2,
@@ -528,7 +528,7 @@ LESSON = Lesson(
         Exercise(
             "RelativeAttention",
             stars=3,
-            minutes=12,
+            minutes=11,
             aspects=(
                 values(
                     1.5,
@@ -565,7 +565,7 @@ LESSON = Lesson(
         Exercise(
             "TransformerXL",
             stars=3,
-            minutes=10,
+            minutes=9,
             aspects=(
                 Aspect("logits of a first segment", 0.5, first_segment("logits"), axes="b t n", picture=True),
                 Aspect("memory of a first segment", 0.5, first_segment("memory"), axes="b m e"),
@@ -578,7 +578,7 @@ LESSON = Lesson(
         Exercise(
             "reach",
             stars=2,
-            minutes=8,
+            minutes=6,
             aspects=(
                 Aspect("memories of whole segments", 1, reached(*WHOLE)),
                 Aspect("memories of parts of segments", 1, reached(*BROKEN)),
@@ -589,7 +589,7 @@ LESSON = Lesson(
         Exercise(
             "streaming_bits",
             stars=2,
-            minutes=10,
+            minutes=8,
             aspects=(
                 Aspect("values", 1.5, streamed(*LONG), accepts="number"),
                 Aspect("a shorter last segment", 0.5, streamed(*UNEVEN), accepts="number"),

@@ -17,16 +17,17 @@
 # *I have a cat.* | *It does not eat fish.* The model of [lesson
 # 9](../09_character_generator/09_character_generator.ipynb) reads a text in windows, and at each border it forgets
 # everything: in the second window nothing says what *it* is. This lesson lets a transformer keep what it computed for
-# the last window and look back at it. That takes two inventions of one paper,
-# **[Transformer-XL](https://arxiv.org/abs/1901.02860)** (Dai et al., 2019): a memory without a gradient, and positions
-# that say how far apart two tokens are instead of where they stand. You write both, measure how far back the model can
-# see, and find out what it gains, in bits and in seconds.
+# the last window and look back at it.
+#
+# That takes two inventions of one paper, [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019): a
+# memory without a gradient, and positions that say how far apart two tokens are instead of where they stand. You write
+# both, measure how far back the model can see, and find out what it gains, in bits and in seconds.
 #
 # | | |
 # |---|---|
 # | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you mend a memory that stays empty |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 120 minutes: eight exercises, 29 points, and two predictions |
+# | **It takes** | about 115 minutes: eight exercises, 29 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions of a segment, e width, h heads,
@@ -111,7 +112,7 @@ for N in (1_000, 100_000):
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `segments`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 1 · `segments`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Lay a text out as b streams and cut these into segments: input `[j, row, i]` is byte `(row·k + j)·t + i`. What is left
 # over at the end, because it fills no segment in every stream, is left out.
@@ -200,7 +201,7 @@ plots.diagrams.segment_memory()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `extend_memory`** &nbsp; ★★☆ · 6 minutes · 3 points
+# **Exercise 2 · `extend_memory`** &nbsp; ★★☆ · 5 minutes · 3 points
 #
 # Mend it: the memory after a segment holds the newest m of what it held before and the segment behind that, or all of
 # it where there are not m yet. Without a gradient; m = 0 gives a memory (b, 0, e).
@@ -314,7 +315,7 @@ plots.diagrams.shift_steps()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `relative_shift`** &nbsp; ★★☆ · 10 minutes · 3 points
+# **Exercise 3 · `relative_shift`** &nbsp; ★★☆ · 9 minutes · 3 points
 #
 # From one column a distance to one column a key, without a loop over rows, for any number of axes in front. Entry [i,
 # j] of the result is the one for the distance i + (s − t) − j of row i, and 0 where that is negative.
@@ -355,7 +356,7 @@ check(relative_shift)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `relative_scores`** &nbsp; ★★★ · 10 minutes · 4 points
+# **Exercise 4 · `relative_scores`** &nbsp; ★★★ · 8 minutes · 4 points
 #
 # The sum of the four terms over √d. `finished_shift` is the function of exercise 3. Entries for keys in the future are
 # masked later, and nothing is asked of them.
@@ -395,7 +396,7 @@ check(relative_scores)
 # Each term by itself comes out of the same function, with zeros in the place of what belongs to the others. Six queries
 # look at a memory of four and at themselves:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Five heat maps of 6 queries by 10 keys, the future hatched. Term a, content and content: no pattern. Term b, content and position: each row has its own smooth stripe. Term c: every row is the same, each column has one colour. Term d: every diagonal has one colour. The fifth is their sum."}}
+# %% tags=["show", "nbval-check-output"]
 generator = torch.Generator().manual_seed(3)
 q, k = (torch.randn(1, 1, size, 8, generator=generator) for size in (6, 10))
 u, v = (torch.randn(1, 8, generator=generator) for _ in range(2))
@@ -409,15 +410,16 @@ terms = {
 }
 total = relative_scores(q, k, r, u, v)
 past = torch.ones(6, 10, dtype=torch.bool).tril(4)
+apart = (sum(terms.values()) - total)[..., past].abs().max().item()
+print("the four add up to the scores:", apart < 1e-5)
 
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Five heat maps of 6 queries by 10 keys, the future hatched. Term a, content and content: no pattern. Term b, content and position: each row has its own smooth stripe. Term c: every row is the same, each column has one colour. Term d: every diagonal has one colour. The fifth is their sum."}}
 figure, axes = plt.subplots(5, 1, figsize=(4.2, 9.6), layout="compressed")
 for ax, (name, term) in zip(axes, {**terms, "their sum": total}.items()):
     plots.heat(term[0, 0].masked_fill(~past, 0), title=name, ax=ax, signed=True,
                annotate=False, blank_zeros=True)
     ax.set(xlabel="key j" if name == "their sum" else "", ylabel="query i")
 plt.show()
-apart = (sum(terms.values()) - total)[..., past].abs().max().item()
-print("the four add up to the scores:", apart < 1e-5)
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -439,7 +441,7 @@ print("the four add up to the scores:", apart < 1e-5)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `RelativeAttention`** &nbsp; ★★★ · 12 minutes · 5 points
+# **Exercise 5 · `RelativeAttention`** &nbsp; ★★★ · 11 minutes · 5 points
 #
 # Causal self-attention with a memory. Four layers without a bias, `to_queries`, `to_keys`, `to_values` and
 # `to_positions`, and `unify` with one, all from e to e; two parameters `u` and `v`, (h, d), which start at zero. Use
@@ -517,7 +519,7 @@ print("the same with a memory as at once:", torch.allclose(at_once, remembered, 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `TransformerXL`** &nbsp; ★★★ · 10 minutes · 4 points
+# **Exercise 6 · `TransformerXL`** &nbsp; ★★★ · 9 minutes · 4 points
 #
 # The whole model. Its parts, by these names: `tokens`, an `nn.Embedding`; `blocks`, an `nn.ModuleList` of
 # `TransformerXLBlock(e, h)`; `norm`, a `LayerNorm(e)`; `to_logits`, an `nn.Linear`. No positions are added. Besides the
@@ -585,7 +587,7 @@ check(TransformerXL)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `reach`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 7 · `reach`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
 # How many positions *before* it can the last position of a segment depend on? As a whole number, for any t ≥ 1, m ≥ 0
 # and depth ≥ 1.
@@ -651,7 +653,7 @@ def read(model, ids, t, m):
     return torch.cat(logits, dim=1)
 
 def slopes_and_changes(model, ids, t, m):
-    """Output i by input j, (length, length): the largest slope; did another byte change it?"""
+    """Output i by input j, (length, length): largest slope; did another byte change it?"""
     length, kept = ids.shape[1], []
     hook = model.tokens.register_forward_hook(lambda layer, given, x: kept.append(x))
     logits = read(model, ids, t, m)
@@ -670,7 +672,7 @@ def slopes_and_changes(model, ids, t, m):
             changes[:, j] = (read(model, other, t, m) != logits).any(dim=-1)[0]
     return slopes, changes
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two maps of 12 outputs by 12 inputs, with lines at the borders of four segments of three. Left, slopes: a small triangle on the diagonal for each segment, everything else hatched, exactly zero. Right, changes: the lower triangle is filled, but for the lower left corner of three by three, the first segment's bytes and the last segment's outputs, which is empty."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two maps of 12 outputs by 12 inputs, with lines at the borders of four segments of three. Left, slopes: a small triangle on the diagonal for each segment, everything else hatched, exactly zero. Right, changes: the lower triangle is filled, but for the lower left corner of three by three, the first segment's bytes and the last segment's outputs, which is empty."}}
 torch.manual_seed(0)
 model = TransformerXL(16, 12, 3, depth=2).double()
 ids = torch.arange(12)[None]
@@ -733,7 +735,7 @@ for t_, m_, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3,
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 8 · `streaming_bits`** &nbsp; ★★☆ · 10 minutes · 4 points
+# **Exercise 8 · `streaming_bits`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Bits per byte of a text in one pass: bytes 1 to length − 1 are predicted, each once, in segments of t (the last may be
 # shorter), with a memory of m. Evaluation mode meanwhile, and afterwards the mode that the model came in.
@@ -828,18 +830,30 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {done} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling from above 4 to about 3. Left against steps: the two curves lie close together at first, and the one with memory ends below the other. Right against processor seconds: the curve with memory is stretched to the right, and at equal seconds the two are much closer."}}
-figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.2), sharey=True, layout="compressed")
-for ax, column, label in zip(axes, (0, 1), ("step", "processor seconds")):
-    series = {name: ([look[column] for look in run.looks], [look[2] for look in run.looks])
-              for name, run in runs.items()}
-    plots.curves(series, label, "held-out bits per byte", ax=ax)
-axes[1].set_ylabel("")
-plt.show()
-for name, run in runs.items():
-    print(f"{name:>14}: {run.seconds / max(1, done) * 1000:.0f} ms a step")
-dearer = runs["m = 64"].seconds / runs["without memory"].seconds - 1
-print(f"a step with memory takes {dearer:.0%} longer")
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling from 3.7 to about 2.3. Left against steps: the two curves lie almost upon each other, and at the last point the one with memory is below. Right against processor seconds: the curve with memory is stretched to the right and lies above the other all the way."}}
+if done < 60:
+    print("The curves have their first point after 60 steps: go on with the training above.")
+else:
+    figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.2), sharey=True, layout="compressed")
+    for ax, column, label in zip(axes, (0, 1), ("step", "processor seconds")):
+        series = {
+            name: ([look[column] for look in run.looks], [look[2] for look in run.looks])
+            for name, run in runs.items()
+        }
+        plots.curves(series, label, "held-out bits per byte", ax=ax)
+    axes[1].set_ylabel("")
+    plt.show()
+    for name, run in runs.items():
+        print(f"{name:>14}: {run.seconds / done * 1000:.0f} ms a step")
+    dearer = runs["m = 64"].seconds / runs["without memory"].seconds - 1
+    print(f"a step with memory takes {dearer:.0%} longer")
+    _, seconds, bits = runs["without memory"].looks[-1]
+    by_then = (
+        [look for look in runs["m = 64"].looks if look[1] <= seconds] or runs["m = 64"].looks
+    )
+    print(
+        f"after {seconds:.0f} s: {bits:.3f} bits without memory, {by_then[-1][2]:.3f} with"
+    )
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -849,9 +863,10 @@ print(f"a step with memory takes {dearer:.0%} longer")
 #
 # </div>
 #
-# With a memory each query meets twice as many keys, and the distances have a projection of their own to go through. So
-# a step takes longer, and what is won at equal steps has to be weighed against that. How large is the gain, and where
-# does it come from? Each model can be evaluated with any memory.
+# With a memory each query meets up to twice as many keys, and twice as many distances go through their projection. So a
+# step takes longer: at equal *seconds* the model without a memory is ahead here all the way, as the last line says.
+# What is won at equal *steps* shows late, and on a few thousand bytes hardly at all. A longer text tells more, and each
+# model can be evaluated with any memory.
 
 # %% [markdown]
 # <div class="card">
@@ -897,14 +912,15 @@ check.prediction("memory_unpractised", memory_unpractised)
 #
 # - **At equal steps** is the honest one of the three: each model as it was trained.
 # - Part of it needs **no training with memory** at all. Relative positions make a segment with a memory look like a
-#   longer segment, and a model that has learned what distances 1 to 63 mean can use them across a border too.
+#   longer segment, and a model that has learned what the distances inside a segment mean can use them across a border
+#   too.
 # - **Off and on** flatters. The model that was trained with memory has met an empty one only once, at the very
 #   beginning. Without its memory it does worse than the model that never had one, and the difference says little about
 #   what memory is good for.
 #
 # Where does the gain lie? Average over the streams at each position of the segment:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Bits per byte against position in the segment, on a logarithmic axis from 0 to 63. Without memory both models start far above the rest at the first byte and fall steeply over the first eight. With memory the curve is nearly flat. Beyond position 16 all curves lie close together."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the segment, on a logarithmic axis from 0 to 63. Without memory both models start far above the rest at the first byte and fall steeply over the first eight. With memory the curve is nearly flat. Beyond position 16 all curves lie close together."}}
 @torch.no_grad()
 def position_bits(model, data, t, m):
     """Bits at each position of the segment, averaged over segments in 16 streams: (t,)."""
@@ -988,8 +1004,11 @@ print(f"{times:.0f} times as dear as one pass with a memory")
 # with a model whose window is 3,800 long, on a GPU: one pass with a memory was up to [1,874 times as
 # fast](https://arxiv.org/abs/1901.02860) (table 9).
 #
-# Lesson 12's [key–value cache](../../site/glossary.md#key-value-cache) is the same idea inside one document: what was
-# computed for a position is kept, because causal attention will never change it.
+# [Lesson 12's](../12_gpt2/12_gpt2.ipynb) [key–value cache](../../site/glossary.md#key-value-cache) is the same idea
+# inside one document: what was computed for a position is kept, because causal attention will never change it. And it
+# can be spoiled in the same way. In `transformers`, generation for a while handed over the whole text *and* the memory
+# that already held it ([pull request 4826](https://github.com/huggingface/transformers/pull/4826)): every token was
+# seen twice, nothing was faster, and the samples were worse.
 
 # %% [markdown]
 # ## What became of it
@@ -1002,7 +1021,8 @@ print(f"{times:.0f} times as dear as one pass with a memory")
 # [XLNet](https://arxiv.org/abs/1906.08237) took over memory and relative attention whole, and its implementation in
 # `transformers` is what the tests of this course hold the finished parts against. Today's models get the same property,
 # that only i − j matters, from rotary positions, which need no second product and no shift; and their windows have
-# grown so long that few carry a memory across them. In 2019 the windows were 512 tokens.
+# grown so long that few carry a memory across them. In 2019 GPT-2's was long with 1,024 tokens ([lesson
+# 12](../12_gpt2/12_gpt2.ipynb)).
 
 # %% [markdown]
 # ## What you can do now

@@ -78,7 +78,7 @@ def shift_steps() -> Sheet:
         (left, upper, "1  by distance", by_distance),
         (right, upper, "2  padded", padded),
         (left + 20, lower, "3  read in rows of *t*", reread),
-        (right + 20, lower, "4  without it; the future 0", shifted),
+        (right + 20, lower, "4  without it, future 0", shifted),
     ):
         sheet.text(x, y - (32 if y == upper else 16), title, anchor="start")
         sheet.cells(x, y, words, kinds(words), wide, high)
