@@ -401,6 +401,16 @@ EVALUATION = (
     "The model has to be in evaluation mode while it is used, and afterwards in the mode it came in: model.training"
     " says which that is."
 )
+SINGLE = "A single block sees the t − 1 positions before it in its segment and the m that it remembers, and no more."
+EVEN = (
+    "Here m is a whole number of segments. The first block sees t − 1 + m positions, and each further block reaches as"
+    " far again as the memory is long."
+)
+ODD = (
+    "Here m is no whole number of segments. Of the oldest segment in the memory only a part is remembered, but each of"
+    " its states has seen that segment from its first position on, and what was remembered before it."
+)
+BARE = "Without a memory nothing crosses the border of a segment, whatever the depth."
 DETACHED = (
     "A gradient flows from your memory back into what it was made of. Then the backward pass of each segment would run"
     " through all segments before it."
@@ -580,10 +590,10 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                Aspect("memories of whole segments", 1, reached(*WHOLE)),
-                Aspect("memories of parts of segments", 1, reached(*BROKEN)),
-                Aspect("one block", 0.5, reached(*ONE_BLOCK)),
-                Aspect("no memory", 0.5, reached(*NONE), side=True),
+                Aspect("memories of whole segments", 1, reached(*WHOLE), missed=EVEN),
+                Aspect("memories of parts of segments", 1, reached(*BROKEN), missed=ODD),
+                Aspect("one block", 0.5, reached(*ONE_BLOCK), missed=SINGLE),
+                Aspect("no memory", 0.5, reached(*NONE), side=True, missed=BARE),
             ),
         ),
         Exercise(

@@ -62,6 +62,9 @@ VARIANTS = [
             title="bytes that stay uint8",
             says="The numbers are right, and their type is not: you return uint8. An embedding and a cross-entropy "
                  "want int64."),
+    Mistake(CUT, "two-ahead", edit=("data[1:b * k * t + 1]", "data.roll(-2)[:b * k * t]"),
+            title="targets two bytes ahead",
+            says="Your targets lie two bytes after the inputs. One."),
     Same(CUT, "loops", instead="""
         k = (len(data) - 1) // (b * t)
         at = torch.tensor([[[(row * k + j) * t + i for i in range(t)] for row in range(b)] for j in range(k)])
@@ -228,6 +231,18 @@ VARIANTS = [
             title="no gradient for the distances",
             says="Your scores are right, and no gradient reaches r: the projection of the distances would never "
                  "learn."),
+    Mistake(SCORES, "without-c-and-d",
+            edit=(("(q + u.unsqueeze(1)) @ k.mT", "q @ k.mT"), ("(q + v.unsqueeze(1)) @ r.mT", "q @ r.mT")),
+            title="u and v left out",
+            says="Terms (c) and (d) are missing: u and v are used nowhere."),
+    Mistake(SCORES, "u-and-v-in-both",
+            edit=(("(q + u.unsqueeze(1)) @ k.mT", "(q + u.unsqueeze(1) + v.unsqueeze(1)) @ k.mT"),
+                  ("(q + v.unsqueeze(1)) @ r.mT", "(q + u.unsqueeze(1) + v.unsqueeze(1)) @ r.mT")),
+            title="u and v in both products",
+            says="You add both u and v in both products. u meets the keys alone, v the distances alone."),
+    Mistake(SCORES, "v-on-the-distances", edit=("(q + v.unsqueeze(1)) @ r.mT", "q @ (r + v.unsqueeze(1)).mT"),
+            title="v added to the distances",
+            says="You add v to the distances. It stands for the *query's* place, and is added to the query."),
     Equal(SCORES, "q", "k", "both are d wide"),
     Equal(SCORES, "q", "v", "both are d wide"),
     Equal(SCORES, "v.unsqueeze(1)", "v.unsqueeze(-2)", "of two axes, both are in the middle"),
@@ -314,6 +329,21 @@ VARIANTS = [
     Mistake(LAYER, "on-the-cpu", edit=("sinusoidal_encoding(s, e, device=x.device)", "sinusoidal_encoding(s, e)"),
             title="sinusoids made on the CPU",
             says="Your sinusoids are made on the CPU, wherever x is. Hand its device over: device=x.device."),
+    Mistake(LAYER, "without-itself", edit=(("~past, -math.inf", "~past.tril(s - t - 1), -1e9"),),
+            title="a position may not look at itself",
+            says="Your mask hides every position from itself. Query i sees up to key i + (s − t), and that one is "
+                 "itself."),
+    Mistake(LAYER, "scaled-twice",
+            edit=("finished_scores(q, k, r, self.u, self.v).masked_fill",
+                  "(finished_scores(q, k, r, self.u, self.v) / math.sqrt(q.shape[-1])).masked_fill"),
+            title="divided by √d twice",
+            says="You divide by √d what `finished_scores` has divided already."),
+    Mistake(LAYER, "heads-as-they-lie",
+            edit=("merge_heads(torch.softmax(scores, dim=-1) @ values)",
+                  "(torch.softmax(scores, dim=-1) @ values).reshape(x.shape)"),
+            title="heads and positions mixed up",
+            says="You reshape (b, h, t, d) into (b, t, e) as it lies in memory, which mixes positions. The heads have "
+                 "to come back beside each other first: `merge_heads`."),
     Equal(LAYER, "finished_scores(q, k, r, self.u, self.v).masked_fill(~past, -math.inf)",
           "finished_scores(q, k, r, self.u, self.v).masked_fill_(~past, -math.inf)", "the scores are the layer's own"),
     Equal(LAYER, "split_heads(self.to_positions(far_to_near)[None], self.h)[0]",
@@ -394,6 +424,16 @@ VARIANTS = [
                                                 "self.to_logits(self.norm(x)), memory if memory else following"),
             title="the old memory comes back",
             says="You return the memory that was given, so it never moves on."),
+    Mistake(MODEL, "normalised-memory",
+            edit=("finished_memory(past, x, m)", "finished_memory(past, block.norm1(x), m)"),
+            title="the memory is normalised already",
+            says="You remember the normalised input. The block normalises its memory itself: keep the input as it "
+                 "came."),
+    Mistake(MODEL, "embeddings-scaled",
+            edit=("x = self.tokens(ids)    # (b, t, e)", "x = self.tokens(ids) * math.sqrt(self.tokens.embedding_dim)"),
+            title="embeddings times √e",
+            says="You multiply the embeddings by √e, as the translation model does. This model takes them as they "
+                 "are."),
     Same(MODEL, "filled-up", instead=("", """
         memory = memory or [None] * len(self.blocks)
         inputs, x = [], self.tokens(ids)
@@ -436,6 +476,10 @@ VARIANTS = [
             edit=("each_further = t * math.ceil(m / t)", "each_further = t - 1 + m"),
             title="t − 1 + m for each block",
             says="You add t − 1 + m for each block. Inside a segment, depth brings nothing new: only the memory does."),
+    Mistake(REACH, "rounded-up-throughout", edit=("first_block = t - 1 + m", "first_block = t - 1 + t * -(-m // t)"),
+            title="rounded up for the first block too",
+            says="You round up for one block too. A single block looks at m remembered positions, whatever segment "
+                 "they are of: only what *they* have seen is counted in whole segments."),
     Same(REACH, "whole-numbers", instead="return t - 1 + m + (depth - 1) * t * -(-m // t)"),
     Same(REACH, "loop", instead="""
         first = 0
