@@ -60,7 +60,11 @@ class Optimiser:
     ):
         tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
         own = {id(p): (name, p) for name, p in model.named_parameters()}
-        inner = [p for name, p in own.values() if p.dim() == 2 and id(p) not in tables and not name.startswith("to_")]
+        inner = [
+            p
+            for name, p in own.values()
+            if p.dim() == 2 and id(p) not in tables and not name.startswith("to_") and not name.endswith((".u", ".v"))
+        ]  # u and v of relative attention are biases, one a head
         chosen = {id(p) for p in inner}
         outer = [p for _, p in own.values() if id(p) not in chosen]
         self._at_once, schedule = at_once, schedule or up_and_down

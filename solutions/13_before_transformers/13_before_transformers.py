@@ -672,7 +672,7 @@ plots.diagrams.vector_or_memory()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `additive_scores`** &nbsp; ★★☆ · 6 minutes · 3 points · mend
+# **Exercise 6 · `additive_scores`** &nbsp; mend · ★★☆ · 6 minutes · 3 points
 #
 # Code like this was published with a well-known small program for translation. It ran, the shapes were right, and the
 # model learned something. But whatever the decoder had written, it looked at the same words, with the same weights.

@@ -208,7 +208,7 @@ check(pair_input)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · mend `corrupt`** &nbsp; ★★★ · 9 minutes · 3.5 points
+# **Exercise 3 · `corrupt`** &nbsp; mend · ★★★ · 9 minutes · 3.5 points
 #
 # Mend it, so that 80, 10 and 10 % of the chosen tokens have the three fates, that all other tokens stay as they are,
 # and that `ids` are left alone. Draw with the generator that is given, and on the device of the ids. (`special` is True

@@ -20,6 +20,7 @@ from .models import (
     teaching_and_writing,
 )
 from .recurrent import two_readers, vector_or_memory, waiting_steps
+from .remembering import segment_memory, shift_steps
 
 __all__ = [
     "COLOURS",
@@ -37,6 +38,8 @@ __all__ = [
     "one_output_row",
     "positions_flow",
     "scaling_flow",
+    "segment_memory",
+    "shift_steps",
     "teacher_forcing",
     "teaching_and_writing",
     "three_roles",

@@ -1,0 +1,639 @@
+"""Lesson 15: a memory of the segment before, and positions that are relative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+
+from helpers.exercises.aspects import (
+    Inputs,
+    Unmet,
+    Via,
+    any_device,
+    built,
+    gradient,
+    kind_of,
+    parameters,
+    values,
+)
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+
+FINISHED = "The finished part is there for the exercises that build on this one; write it here."
+BLOCK = "A finished block holds a finished attention; write yours here."
+
+# ----------------------------------------------------------------------------------------------------- segments
+
+
+def cut(*sizes: tuple[int, int, int], place: int | None = None) -> Probe:
+    """The student's segments for texts of these (length, b, t): inputs and targets, or the one of that place."""
+
+    def probe(answer, draw):
+        told = {}
+        for length, b, t in sizes:
+            found = answer(draw.integers(0, 256, length).to(torch.uint8), b, t)
+            if not isinstance(found, (tuple, list)) or len(found) != 2:
+                raise Unmet(f"Your function has to return inputs and targets; it returns {kind_of(found)}.")
+            told[f"for {length} bytes, b = {b}, t = {t}"] = found[place]
+        return told
+
+    return probe
+
+
+EXACT = ((61, 3, 4), (25, 3, 2), (31, 2, 5), (41, 5, 4))  # everything fits
+RESTS = ((67, 3, 4), (72, 3, 4), (30, 4, 3), (14, 2, 3), (60, 3, 4))  # some bytes fill no segment
+SMALLEST = ((13, 1, 4), (7, 3, 1), (5, 2, 2), (13, 3, 4), (2, 1, 1))  # one stream, one position, one batch
+
+
+def some_bytes(draw: Draw, length: int = 41) -> torch.Tensor:
+    """A text: (length,), uint8."""
+    return draw.integers(0, 256, length).to(torch.uint8)
+
+
+def a_text_to_cut(draw: Draw) -> tuple[torch.Tensor, int, int]:
+    """A text of 41 bytes, 2 streams, segments of 4."""
+    return some_bytes(draw), 2, 4
+
+
+def inputs_alone(answer: Answer, draw: Draw) -> Callable:
+    """The student's function, of whose pair the first is returned."""
+    return lambda *arguments: answer(*arguments)[0]
+
+
+# ------------------------------------------------------------------------------------------------ extend_memory
+
+
+def remembered(old: int | None, t: int, m: int, b: int = 3) -> Inputs:
+    """A memory (b, old, 4) or None, a segment (b, t, 4), and how many positions to keep."""
+
+    def inputs(draw):
+        return None if old is None else draw.normal(b, old, 4), draw.normal(b, t, 4), m
+
+    return inputs
+
+
+def without_gradient(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Does a gradient flow back from the memory into the segment, or into the memory before?"""
+    told = {}
+    for said, old in (("at the beginning", None), ("later", 3)):
+        memory, x, m = remembered(old, 4, 5)(draw)
+        found = answer(memory if memory is None else memory.requires_grad_(), x.requires_grad_(), m)
+        if not isinstance(found, torch.Tensor):
+            raise Unmet(f"Your function has to return a tensor; it returns {kind_of(found)}.")
+        told[said] = torch.tensor([found.requires_grad])
+    return told
+
+
+# ----------------------------------------------------------------------------------------------- relative_shift
+
+
+def marker(t: int, s: int) -> Inputs:
+    """Entry [i, c] says 100·i + distance, the distance of column c being s − 1 − c."""
+
+    def inputs(draw):
+        rows, columns = (torch.arange(size, device=draw.device, dtype=torch.float32) for size in (t, s))
+        return (100 * rows.unsqueeze(-1) + 100 + s - 1 - columns,)
+
+    return inputs
+
+
+def drawn(*shape: int) -> Inputs:
+    """Normal numbers of that shape."""
+    return lambda draw: (draw.normal(*shape),)
+
+
+# ---------------------------------------------------------------------------------------------- relative_scores
+
+
+def scored(b: int = 2, h: int = 3, t: int = 4, s: int = 7, d: int = 5) -> Inputs:
+    """Queries, keys, positions from far to near, u and v."""
+
+    def inputs(draw):
+        shapes = ((b, h, t, d), (b, h, s, d), (h, s, d), (h, d), (h, d))
+        return tuple(draw.normal(*shape) for shape in shapes)
+
+    return inputs
+
+
+def past_alone(answer: Answer, draw: Draw) -> Callable:
+    """The student's scores, with 0 in the future: what stands there is hidden by a mask, and asked of no answer."""
+
+    def call(q, *others):
+        found = answer(q, *others)
+        t, s = q.shape[-2], others[0].shape[-2]
+        if not isinstance(found, torch.Tensor) or found.shape[-2:] != (t, s):
+            return found
+        past = torch.ones(t, s, dtype=torch.bool, device=found.device).tril(s - t)
+        return found.masked_fill(~past, 0.0)
+
+    return call
+
+
+# -------------------------------------------------------------------------------------------- RelativeAttention
+
+ATTENTION = built(12, 3)  # e = 12 in 3 heads of width 4
+
+
+def with_memory(b: int = 2, t: int = 5, m: int = 3) -> Inputs:
+    """A segment (b, t, 12), and a memory (b, m, 12)."""
+    return lambda draw: (draw.normal(b, t, 12), draw.normal(b, m, 12))
+
+
+def without_memory(b: int = 2, t: int = 5) -> Inputs:
+    """A segment (b, t, 12)."""
+    return lambda draw: (draw.normal(b, t, 12),)
+
+
+class Remembering:
+    """A module that is called with a segment, beside a memory of which no gradient is asked."""
+
+    def __init__(self, module: torch.nn.Module, memory: object, *more: object):
+        self._module, self._memory, self._more = module, memory, more
+
+    def __call__(self, x: torch.Tensor) -> object:
+        found = self._module(x, self._memory, *self._more)
+        return found[0] if isinstance(found, tuple) and found else found
+
+    def named_parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
+        """The module's."""
+        return self._module.named_parameters()
+
+
+def remembering(answer: Answer, draw: Draw) -> Remembering:
+    """The student's attention with a drawn memory."""
+    return Remembering(ATTENTION(answer, draw), draw.named("memory").normal(2, 3, 12))
+
+
+# ------------------------------------------------------------------------------------------------ TransformerXL
+
+MODEL = built(11, 12, 3, 2)  # n = 11, e = 12, h = 3, depth = 2
+SHALLOW = built(7, 6, 2, 2)  # for gradients
+
+
+def memories(draw: Draw, b: int, m: int, e: int = 12) -> list[torch.Tensor]:
+    """A drawn memory for each of two blocks."""
+    return [draw.normal(b, m, e), draw.normal(b, m, e)]
+
+
+def parts_of(found: object) -> dict[str, torch.Tensor]:
+    """Logits and memories by name, from what a model returned."""
+    if not isinstance(found, (tuple, list)) or len(found) != 2 or not isinstance(found[1], (list, tuple)):
+        raise Unmet(
+            f"Your model has to return a pair: logits, and a list of memories, one a block. It returns {kind_of(found)}"
+            + (f" of {len(found)} things." if isinstance(found, (tuple, list)) else ".")
+        )
+    logits, memory = found
+    if len(memory) != 2:
+        raise Unmet(f"The model has 2 blocks, and your list holds {len(memory)} memories.")
+    return {"logits": logits} | {f"memory of block {place}": past for place, past in enumerate(memory)}
+
+
+def first_segment(which: str) -> Probe:
+    """Without a memory: the logits, or the memories, by the first letters of their names."""
+
+    def probe(answer, draw):
+        model, told = MODEL(answer, draw), {}
+        for said, b, t, m in (
+            ("result", 3, 5, 4),
+            ("with a batch of one", 1, 4, 9),
+            ("with one position", 2, 1, 3),
+        ):
+            found = parts_of(model(draw.integers(0, 11, b, t), None, m))
+            told |= {f"{name}, {said}": tensor for name, tensor in found.items() if name.startswith(which)}
+        plain = parts_of(model(draw.integers(0, 11, 2, 4)))
+        return told | {f"{name}, with m = 0": tensor for name, tensor in plain.items() if name.startswith(which)}
+
+    return probe
+
+
+def later_segment(which: str) -> Probe:
+    """With drawn memories, shorter and longer than the segment."""
+
+    def probe(answer, draw):
+        model, told = MODEL(answer, draw), {}
+        for said, b, t, old, m in (
+            ("result", 3, 4, 5, 7),
+            ("with a batch of one", 1, 3, 6, 4),
+            ("with one position", 2, 1, 4, 4),
+            ("with m = 0", 2, 3, 5, 0),
+        ):
+            found = parts_of(model(draw.integers(0, 11, b, t), memories(draw, b, old), m))
+            told |= {f"{name}, {said}": tensor for name, tensor in found.items() if name.startswith(which)}
+        return told
+
+    return probe
+
+
+def learning(answer: Answer, draw: Draw) -> Remembering:
+    """The student's model with drawn memories, of whose pair the logits are looked at."""
+    return Remembering(SHALLOW(answer, draw), memories(draw.named("memory"), 2, 3, 6), 3)
+
+
+def few_ids(draw: Draw) -> tuple[torch.Tensor]:
+    """Two segments of 4 ids out of 7."""
+    return (draw.integers(0, 7, 2, 4),)
+
+
+def logits_on(answer: Answer, draw: Draw) -> torch.nn.Module:
+    """The student's model as a module from ids and two memories to logits."""
+    model = MODEL(answer, draw)
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids, first, second):
+            return self.model(ids, [first, second], 5)[0]
+
+    return Logits()
+
+
+def ids_and_memories(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Ids (2, 4), and a memory for each of two blocks."""
+    return draw.integers(0, 11, 2, 4), *memories(draw, 2, 3)
+
+
+# -------------------------------------------------------------------------------------------------------- reach
+
+
+def reached(*cases: tuple[int, int, int]) -> Probe:
+    """What the student says for these (t, m, depth)."""
+
+    def probe(answer, draw):
+        found = [answer(*case) for case in cases]
+        wrong = next((one for one in found if isinstance(one, bool) or not isinstance(one, (int, float))), None)
+        if wrong is not None:
+            raise Unmet(f"A number of positions is a whole number; your function returns {kind_of(wrong)}.")
+        return torch.tensor([float(one) for one in found])
+
+    return probe
+
+
+ONE_BLOCK = ((4, 4, 1), (5, 3, 1), (3, 8, 1), (1, 1, 1), (64, 16, 1), (7, 0, 1))
+WHOLE = ((4, 4, 2), (5, 10, 3), (3, 9, 4), (64, 64, 3), (128, 512, 12), (1, 5, 6), (512, 512, 12))
+BROKEN = ((4, 3, 2), (5, 7, 3), (3, 1, 4), (64, 16, 3), (128, 200, 12), (6, 13, 2), (8, 9, 5))
+NONE = ((4, 0, 2), (5, 0, 3), (1, 0, 7), (64, 0, 3))
+
+
+# ----------------------------------------------------------------------------------------------- streaming_bits
+
+
+class Recurrent(torch.nn.Module):
+    """A stand-in for a trained Transformer-XL whose answers are known, called as such a model is.
+
+    What it predicts depends on the token at a position, on its place in the segment, and on all that is remembered:
+    on its newest and its oldest position, and on how long it is. `seen` counts tokens, `modes` keeps the modes.
+    """
+
+    def __init__(self, draw: Draw, n: int = 7):
+        super().__init__()
+        self.seen, self.modes = 0, []
+        for name, rows in (
+            ("now", n),
+            ("newest", n),
+            ("oldest", n),
+            ("place", 64),
+            ("length", 64),
+            ("training_only", 1),
+        ):
+            self.register_buffer(name, draw.named(name).normal(rows, n, std=0.7))
+
+    def forward(
+        self, ids: torch.Tensor, memory: list[torch.Tensor] | None = None, m: int = 0
+    ) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """ids (b, t) -> logits (b, t, n), and one memory (b, ≤ m, 1) that holds the newest ids."""
+        if ids.dim() != 2 or ids.is_floating_point():
+            raise ValueError(f"The model takes ids of shape (b, t), int64; it got {tuple(ids.shape)}, {ids.dtype}.")
+        self.seen += ids.numel()
+        self.modes.append(self.training)
+        t = ids.shape[1]
+        logits = F.embedding(ids, self.now) + self.place[:t]
+        both = ids.unsqueeze(-1)
+        if memory is not None:
+            past = memory[0]
+            if past.shape[1]:
+                ends = F.embedding(past[:, -1:, 0], self.newest) + F.embedding(past[:, :1, 0], self.oldest)
+                logits = logits + ends + self.length[past.shape[1] % 64]
+            both = torch.cat([past, both], dim=1)
+        logits = logits + self.training_only if self.training else logits
+        return logits, [both[:, max(0, both.shape[1] - m) :]]
+
+
+def few_bytes(draw: Draw, length: int) -> torch.Tensor:
+    """A text of 7 different bytes: (length,), uint8."""
+    return draw.integers(0, 7, length).to(torch.uint8)
+
+
+def streamed(*sizes: tuple[int, int, int]) -> Probe:
+    """Bits of texts of these (length, t, m) under a model with known answers."""
+
+    def probe(answer, draw):
+        model = Recurrent(draw).to(draw.device).eval()
+        return {
+            f"for {length} bytes, t = {t}, m = {m}": answer(model, few_bytes(draw, length), t, m)
+            for length, t, m in sizes
+        }
+
+    return probe
+
+
+LONG = ((31, 5, 5), (41, 8, 3), (25, 4, 10), (29, 7, 14), (17, 1, 4))  # whole segments: length − 1 divides by t
+UNEVEN = ((28, 5, 5), (40, 9, 4), (23, 4, 9), (33, 6, 20))
+WITHOUT = ((31, 5, 0), (27, 4, 0), (14, 6, 0))
+SHORT = ((5, 6, 4), (7, 6, 4), (2, 3, 2), (2, 1, 1), (3, 1, 0))
+
+
+class Uniform(torch.nn.Module):
+    """A stand-in that gives each of 256 bytes the same chance."""
+
+    def forward(self, ids: torch.Tensor, memory: object = None, m: int = 0) -> tuple[torch.Tensor, list]:
+        return torch.zeros(*ids.shape, 256, device=ids.device), []
+
+
+def nothing_known(answer: Answer, draw: Draw) -> torch.Tensor:
+    """What the student's function says of a model that knows nothing: 8 bits a byte."""
+    return answer(Uniform().eval(), some_bytes(draw), 6, 4)
+
+
+def modes(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Was the model in training mode while it was used, and is it afterwards?"""
+    told = {}
+    for training in (True, False):
+        model = Recurrent(draw).to(draw.device).train(training)
+        answer(model, few_bytes(draw, 23), 5, 4)
+        if not model.modes:
+            raise Unmet("Your function never calls the model.")
+        told[f"for a model given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
+            [any(model.modes), model.training]
+        )
+    return told
+
+
+def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
+    """How many positions go through the model: each byte but the last, once."""
+    model = Recurrent(draw).to(draw.device).eval()
+    answer(model, few_bytes(draw, 33), 5, 8)
+    if model.seen > 33:
+        raise Unmet(
+            f"For a text of 33 bytes, your code sends {model.seen} positions through the model. With a memory each byte"
+            " goes through once."
+        )
+    return torch.tensor([1])
+
+
+def streaming_on() -> Via:
+    """The student's function on a model with known answers, in segments of 5 with a memory of 4."""
+
+    def via(answer, draw):
+        def call(data):
+            model = Recurrent(draw).to(data.device).eval()
+            return torch.as_tensor(answer(model, data, 5, 4), device=data.device)
+
+        return call
+
+    return via
+
+
+EVALUATION = (
+    "The model has to be in evaluation mode while it is used, and afterwards in the mode it came in: model.training"
+    " says which that is."
+)
+SINGLE = "A single block sees the t − 1 positions before it in its segment and the m that it remembers, and no more."
+EVEN = (
+    "Here m is a whole number of segments. The first block sees t − 1 + m positions, and each further block reaches as"
+    " far again as the memory is long."
+)
+ODD = (
+    "Here m is no whole number of segments. Of the oldest segment in the memory only a part is remembered, but each of"
+    " its states has seen that segment from its first position on, and what was remembered before it."
+)
+BARE = "Without a memory nothing crosses the border of a segment, whatever the depth."
+DETACHED = (
+    "A gradient flows from your memory back into what it was made of. Then the backward pass of each segment would run"
+    " through all segments before it."
+)
+
+LESSON = Lesson(
+    "15_transformer_xl",
+    "Remember the last segment",
+    exercises=(
+        Exercise(
+            "segments",
+            stars=2,
+            minutes=7,
+            aspects=(
+                Aspect("inputs", 1, cut(*EXACT, place=0), axes="k b t", dtype=True),
+                Aspect("targets", 1, cut(*EXACT, place=1), axes="k b t", dtype=True),
+                Aspect("a rest that fills no segment", 0.5, cut(*RESTS, place=1), axes="k b t"),
+                Aspect("one stream, or one position", 0.5, cut(*SMALLEST, place=1), axes="k b t"),
+            ),
+        ),
+        Exercise(
+            "extend_memory",
+            stars=2,
+            minutes=5,
+            mend=True,
+            aspects=(
+                values(
+                    1,
+                    remembered(3, 4, 9),
+                    name="a memory that grows",
+                    also={
+                        "at the beginning": remembered(None, 4, 9),
+                        "from an empty memory": remembered(0, 4, 6),
+                        "with a batch of one": remembered(2, 1, 8, b=1),
+                        "up to m exactly": remembered(3, 4, 7),
+                    },
+                    axes="b m e",
+                ),
+                values(
+                    1,
+                    remembered(5, 4, 6),
+                    name="the newest are kept",
+                    also={
+                        "of a long segment": remembered(3, 8, 5),
+                        "of a first segment": remembered(None, 8, 5),
+                        "with a batch of one": remembered(5, 1, 5, b=1),
+                    },
+                    axes="b m e",
+                ),
+                values(
+                    0.5,
+                    remembered(3, 4, 0),
+                    name="no memory",
+                    also={"at the beginning": remembered(None, 4, 0)},
+                    axes="b m e",
+                    side=True,
+                ),
+                Aspect("no gradient", 0.5, without_gradient, side=True, missed=DETACHED),
+            ),
+            forbidden={"finished_memory": FINISHED},
+        ),
+        Exercise(
+            "relative_shift",
+            stars=2,
+            minutes=9,
+            aspects=(
+                values(
+                    0.5,
+                    marker(4, 4),
+                    name="as many keys as queries",
+                    also={"of one row": marker(1, 1)},
+                    axes="t s",
+                    picture=True,
+                ),
+                values(
+                    1,
+                    marker(3, 7),
+                    name="more keys than queries",
+                    also={"for one query": marker(1, 6), "of another size": marker(5, 6), "from far": marker(4, 9)},
+                    axes="t s",
+                    picture=True,
+                ),
+                values(
+                    0.5,
+                    drawn(2, 3, 4, 6),
+                    name="batch and heads",
+                    also={"with a batch of one": drawn(1, 2, 3, 5), "with one axis in front": drawn(3, 2, 4)},
+                    axes="b h t s",
+                ),
+                gradient(0.5, drawn(2, 3, 4, 6)),
+                any_device(0.5, drawn(2, 3, 4, 6)),
+            ),
+            forbidden={"finished_shift": FINISHED, "finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
+        ),
+        Exercise(
+            "relative_scores",
+            stars=3,
+            minutes=8,
+            aspects=(
+                values(
+                    2,
+                    scored(),
+                    via=past_alone,
+                    also={
+                        "without a memory": scored(s=4),
+                        "with a batch of one": scored(b=1, d=3),
+                        "with one head": scored(h=1, s=6),
+                    },
+                    axes="b h t s",
+                    picture=True,
+                ),
+                values(
+                    0.5,
+                    scored(t=1, s=5),
+                    name="a single query",
+                    via=past_alone,
+                    also={"with a single key": scored(t=1, s=1)},
+                    axes="b h t s",
+                ),
+                gradient(1, scored(), via=past_alone),
+                any_device(0.5, scored(), via=past_alone),
+            ),
+            forbidden={"finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
+        ),
+        Exercise(
+            "RelativeAttention",
+            stars=3,
+            minutes=11,
+            aspects=(
+                values(
+                    1.5,
+                    without_memory(),
+                    name="without a memory",
+                    via=ATTENTION,
+                    also={"with a batch of one": without_memory(b=1), "with one position": without_memory(t=1)},
+                    axes="b t e",
+                    picture=True,
+                ),
+                values(
+                    2,
+                    with_memory(),
+                    name="with a memory",
+                    via=ATTENTION,
+                    also={
+                        "with a batch of one": with_memory(b=1, m=7),
+                        "with one position": with_memory(t=1),
+                        "with an empty memory": with_memory(m=0),
+                        "as long as the segment": with_memory(m=5),
+                    },
+                    axes="b t e",
+                    picture=True,
+                ),
+                gradient(0.5, without_memory(), via=remembering, weights=True),
+                parameters(0.5, ATTENTION),
+                any_device(0.5, with_memory(), via=ATTENTION),
+            ),
+            forbidden={
+                "TransformerXLBlock": BLOCK,
+                "MultiheadAttention": "It knows no relative positions, and this exercise is there to write them.",
+            },
+        ),
+        Exercise(
+            "TransformerXL",
+            stars=3,
+            minutes=9,
+            aspects=(
+                Aspect("logits of a first segment", 0.5, first_segment("logits"), axes="b t n", picture=True),
+                Aspect("memory of a first segment", 0.5, first_segment("memory"), axes="b m e"),
+                Aspect("logits with a memory", 1, later_segment("logits"), axes="b t n", picture=True),
+                Aspect("memory after a memory", 1, later_segment("memory"), axes="b m e"),
+                gradient(0.5, few_ids, via=learning, weights=True),
+                any_device(0.5, ids_and_memories, via=logits_on),
+            ),
+        ),
+        Exercise(
+            "reach",
+            stars=2,
+            minutes=6,
+            aspects=(
+                Aspect("memories of whole segments", 1, reached(*WHOLE), missed=EVEN),
+                Aspect("memories of parts of segments", 1, reached(*BROKEN), missed=ODD),
+                Aspect("one block", 0.5, reached(*ONE_BLOCK), missed=SINGLE),
+                Aspect("no memory", 0.5, reached(*NONE), side=True, missed=BARE),
+            ),
+        ),
+        Exercise(
+            "streaming_bits",
+            stars=2,
+            minutes=8,
+            aspects=(
+                Aspect("values", 1.5, streamed(*LONG), accepts="number"),
+                Aspect("a shorter last segment", 0.5, streamed(*UNEVEN), accepts="number"),
+                Aspect("texts of one segment, or two", 0.5, streamed(*SHORT), accepts="number"),
+                Aspect("no memory", 0.5, streamed(*WITHOUT), accepts="number"),
+                Aspect("each byte once", 0.5, work_done, side=True),
+                Aspect("evaluation mode", 0.5, modes, side=True, missed=EVALUATION),
+            ),
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "gradient_across",
+            truth="C",
+            says={
+                "A": "The output depends on that byte, through the memory. But the memory was detached when it was"
+                " made, and the backward pass ends there.",
+                "B": "Depth makes no gradient vanish here. It meets a detach on every way that leads across the"
+                " border, and behind a detach there is nothing at all.",
+                "C": "Every way from that byte to the last output leads through a memory, and a memory has no "
+                "gradient.",
+            },
+        ),
+        Prediction(
+            "memory_unpractised",
+            truth="C",
+            says={
+                "A": "It has never met a key from before the border. But a key is a key, and the near distances, which"
+                " matter most, are those that it has learned inside its segments.",
+                "B": "To ignore the memory it would have to know that it is one. Nothing marks a key as remembered; all"
+                " that it knows of it is the distance.",
+                "C": "With relative positions a memory makes the segment look longer. The first bytes have something"
+                " before them, and that is what they lacked.",
+            },
+        ),
+    ),
+)

@@ -1,0 +1,115 @@
+"""Lesson 15's model on the beginning of the English Wikipedia: python -m helpers.training.enwik8_xl
+
+The bytes, the held-out part, the width and the depth of lesson 9's recorded model (`helpers.training.enwik8`), with a
+memory of the segment before and relative positions in the place of learned ones. Half an hour on two cores is meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.data.datasets import generator_text
+from helpers.device import device
+from helpers.parts.generator import bits_per_byte
+from helpers.parts.transformer_xl import TransformerXL, segments, streaming_bits
+from helpers.training import loop
+from helpers.training.common import Optimiser, Record, arguments, initialise, precision
+
+HELD_OUT = 1 / 20
+MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4}
+T, M = 128, 128
+BATCH, RATE, EMBEDDING_RATE, WARMUP, STEPS = 24, 1e-2, 4e-3, 60, 3000
+MEMORIES = (0, 64, 128, 256, 512)  # that the trained model is evaluated with
+
+Batch = tuple[torch.Tensor, torch.Tensor, bool]
+
+
+def one_pass(data: torch.Tensor, batch: int, t: int) -> Iterator[Batch]:
+    """A text as streams, from their beginning to their end: inputs and targets (b, t), and whether this is the first.
+
+    data: (length,), integers. The first batch of a pass follows on nothing: what was remembered has to be forgotten.
+    """
+    for place, (inputs, targets) in enumerate(zip(*segments(data, batch, t), strict=True)):
+        yield inputs, targets, place == 0
+
+
+def remembering_loss(model: nn.Module, m: int) -> Callable[[Batch], torch.Tensor]:
+    """A function from a batch of `one_pass` to its loss, (), in nats, that carries the memory along by itself."""
+    memory: list[torch.Tensor] | None = None
+
+    def loss_of(batch: Batch) -> torch.Tensor:
+        nonlocal memory
+        inputs, targets, first = batch
+        with precision():
+            logits, memory = model(inputs.to(device()), None if first else memory, m)
+        return F.cross_entropy(logits.float().flatten(0, 1), targets.to(device()).flatten())
+
+    return loss_of
+
+
+def main() -> None:
+    """The whole run: data, training, test with several memories, record."""
+    chosen = arguments()
+    steps = chosen.steps or STEPS
+    torch.manual_seed(0)
+    text, taken = generator_text(places=("folder", "kept", "hub"))
+    cut = len(text) - int(HELD_OUT * len(text))
+    data = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+    train, held_out = data[:cut], data[cut:].to(device())
+    look_at = held_out[:20_000]
+
+    model = initialise(TransformerXL(**MODEL)).to(device())
+    settings = {
+        **MODEL,
+        "t": T,
+        "m": M,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "batch": BATCH,
+        "steps": steps,
+        "rate": RATE,
+        "embedding_rate": EMBEDDING_RATE,
+        "warmup": WARMUP,
+        "optimiser": "Muon, AdamW for embeddings, output, u and v",
+        "schedule": "half a cosine to 0",
+    }
+    optimiser = Optimiser(model, RATE, steps, WARMUP, embedding_rate=EMBEDDING_RATE)
+    precision()
+    record = Record(
+        "enwik8_xl",
+        {
+            "name": taken.line.split(":")[1].split(", from")[0].strip(),
+            "sha256": hashlib.sha256(text).hexdigest(),
+            "bytes": len(text),
+            "training_bytes": cut,
+            "held_out_bytes": len(text) - cut,
+        },
+        settings,
+    )
+    loop.train(
+        loop.again_and_again(lambda: one_pass(train, BATCH, T)),
+        remembering_loss(model, M),
+        optimiser,
+        record,
+        steps=steps,
+        every=max(1, steps // 20),
+        look=lambda loss: {
+            "training_bits": bits_per_byte(loss),
+            "held_out_bits": streaming_bits(model, look_at, T, M),
+        },
+    )
+
+    judged = look_at if chosen.attempt else held_out
+    result = {f"held_out_bits_m_{m}": round(streaming_bits(model, judged, T, m), 4) for m in MEMORIES}
+    result["context"] = f"one pass in segments of {T} bytes, each byte predicted once"
+    print(result)
+    if not chosen.attempt:
+        record.write(chosen.to, result, [])
+
+
+if __name__ == "__main__":
+    main()

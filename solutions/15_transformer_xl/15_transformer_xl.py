@@ -1,0 +1,1067 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 15 · Remember the last segment
+#
+# *I have a cat.* | *It does not eat fish.* The model of [lesson
+# 9](../09_character_generator/09_character_generator.ipynb) reads a text in windows, and at each border it forgets
+# everything: in the second window nothing says what *it* is. This lesson lets a transformer keep what it computed for
+# the last window and look back at it.
+#
+# That takes two inventions of one paper, [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019): a
+# memory without a gradient, and positions that say how far apart two tokens are instead of where they stand. You write
+# both, measure how far back the model can see, and find out what it gains, in bits and in seconds.
+#
+# | | |
+# |---|---|
+# | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you mend a memory that stays empty |
+# | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
+# | **It takes** | about 115 minutes: eight exercises, 29 points, and two predictions |
+# | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
+#
+# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions of a segment, e width, h heads,
+# d = e/h, n size of the vocabulary. m is the length of the memory, and s = m + t counts what can be looked at. Parts
+# whose names begin with `finished_` are for the exercises that build on them.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+import time
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots
+from helpers.data.sources import is_held_out, stdlib_sources
+from helpers.device import device
+from helpers.lesson import in_exam, start
+from helpers.parts.blocks import LayerNorm
+from helpers.parts.generator import bits_per_byte, sliding_window_bits
+from helpers.parts.multi_head import merge_heads, split_heads
+from helpers.parts.positions import sinusoidal_encoding
+from helpers.parts.transformer_xl import TransformerXLBlock
+from helpers.parts.transformer_xl import extend_memory as finished_memory
+from helpers.parts.transformer_xl import relative_scores as finished_scores
+from helpers.parts.transformer_xl import relative_shift as finished_shift
+from helpers.progress import progress
+
+check = start("15_transformer_xl")
+
+# %% [markdown]
+# ## Three complaints about windows
+#
+# The text of this lesson is program code, the source of Python's own standard library. It is on every machine, and in
+# code a name that was given in line 3 is used in line 300: farther away than any window of 64 bytes. One module in
+# twenty is [held out](../../site/glossary.md#held-out-data).
+
+# %% tags=["show"]
+modules = stdlib_sources()
+texts = {"train": [], "held out": []}
+for name, text in modules.items():
+    texts["held out" if is_held_out(name) else "train"].append(text.encode())
+train, held_out = (
+    torch.frombuffer(bytearray(b"".join(texts[part])), dtype=torch.uint8) for part in texts
+)
+print(f"{len(modules)} modules: {len(train):,} bytes to train on, "
+      f"{len(held_out):,} held out")
+
+# %% [markdown]
+# Lesson 9's model (in the literature: [Al-Rfou et al., 2018](https://arxiv.org/abs/1808.04444)) cuts such a text into
+# **segments** of t bytes, and each is a world of its own:
+#
+# 1. **The context ends where the segment begins.** No byte can depend on anything more than t − 1 bytes back.
+# 2. **Context fragmentation.** Borders fall anywhere, in the middle of a word too. The first bytes of each segment are
+#    predicted from almost nothing, in training and afterwards.
+# 3. **A fair evaluation is slow.** To give each byte a full context, lesson 9 slid the window by one byte and computed
+#    t positions to keep one. For N bytes that is t + t(N − 1 − t) positions, nearly t times as many as there are bytes.
+
+# %% tags=["show", "nbval-check-output"]
+t = 64
+for N in (1_000, 100_000):
+    sliding = t + t * (N - 1 - t)
+    print(f"{N:>7,} bytes: {sliding:>9,} positions with a sliding window, "
+          f"{N - 1:>6,} without, {sliding / (N - 1):.0f} times as many")
+
+# %% [markdown]
+# ## Streams
+#
+# If a segment is to remember the one before it, the one before it has to be the one before it *in the text*. Lesson 9
+# drew its slices at random; the memory of a random slice would be the past of some other place. So the text is laid out
+# as b **streams**, and row number `row` of each batch continues row `row` of the batch before:
+#
+# | | batch 0 | batch 1 | batch 2 |
+# |---|---|---|---|
+# | row 0 | bytes 0 to t − 1 | t to 2t − 1 | 2t to 3t − 1 |
+# | row 1 | bytes kt to kt + t − 1 | kt + t … | kt + 2t … |
+#
+# Here $k = \lfloor (N-1)/(bt) \rfloor$ is the number of batches: each stream is a stretch of k·t bytes. The target of
+# each byte is the next byte, also where the next byte belongs to another segment.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `segments`** &nbsp; ★★☆ · 7 minutes · 3 points
+#
+# Lay a text out as b streams and cut these into segments: input `[j, row, i]` is byte `(row·k + j)·t + i`. What is left
+# over at the end, because it fills no segment in every stream, is left out.
+#
+# <details><summary>Hint 1: the streams first</summary>
+#
+# The first b·k·t bytes, seen as a table (b, k·t): each row of the table is a stream. The last byte has no successor, so
+# it can be a target and no input; that is the −1 in k.
+#
+# </details>
+# <details><summary>Hint 2: then the segments</summary>
+#
+# `view(b, k, t)` cuts each stream into k segments. Which two axes have to change places? For the targets do the same
+# with the bytes from number 1 on.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "segments", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def segments(data, b, t):
+    """A text as b streams, cut into segments: batch j + 1 continues batch j, row by row.
+
+    data: (length,), bytes.
+    Returns inputs and targets, both (k, b, t), int64, k = (length − 1) // (b·t).
+    """
+    ### BEGIN SOLUTION
+    k = (len(data) - 1) // (b * t)
+    inputs, targets = data[:b * k * t], data[1:b * k * t + 1]
+    inputs = inputs.long().view(b, k, t).transpose(0, 1)
+    targets = targets.long().view(b, k, t).transpose(0, 1)
+    return inputs, targets
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_segments", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(segments)
+
+# %% tags=["show"]
+def show(ids):
+    """A row of bytes as text, ¶ for the end of a line, a dot for what is not printable."""
+    ids = [int(i) for i in ids]
+    return "".join("¶" if i == 10 else chr(i) if 32 <= i < 127 else "·" for i in ids)
+
+inputs, targets = segments(train, 16, t)
+print("inputs:", tuple(inputs.shape))
+for row in (0, 7):
+    for batch in (20, 21):
+        print(f"batch {batch}, row {row}: {show(inputs[batch, row])}")
+
+# %% [markdown]
+# Read two lines of the same row as one: the second goes on where the first breaks off, wherever that is.
+
+# %% [markdown]
+# ## A memory
+#
+# What would a block need of the last segment, to look back at it? Not the bytes: its own **inputs** there, from which
+# it can make keys and values as it does for the present. So each block keeps the vectors that came into it. With
+# $h^{n-1}$ for the input of block $n$ and $\tau$ for the segment ([Dai et al.](https://arxiv.org/abs/1901.02860),
+# section 3.2):
+#
+# $$\tilde h^{\,n-1}_{\tau+1} = \big[\,\mathrm{SG}(h^{n-1}_{\tau}) \circ h^{n-1}_{\tau+1}\,\big], \qquad
+# q = h^{n-1}_{\tau+1} W_q^\top, \quad
+# k = \tilde h^{\,n-1}_{\tau+1} W_k^\top, \quad v = \tilde h^{\,n-1}_{\tau+1} W_v^\top .$$
+#
+# The circle lays the two side by side along the positions: a memory (b, m, e) and a segment (b, t, e) make (b, s, e), s
+# = m + t. Queries are made for the segment alone, so t outputs come out. SG means **stop gradient**, in PyTorch
+# `detach`: the states are used across the border, and the backward pass ends there. Otherwise each step would have to
+# go back through the whole text. This is **segment-level recurrence**: like a recurrent network, but a block at a time,
+# and each block reads the memory of the layer *below*.
+
+# %% tags=["show"]
+plots.diagrams.segment_memory()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each arrow goes to a position from one that it looks at; not all are drawn. The red output looks
+# at three positions of its own segment and three of the memory. What it finds there has looked back too: all coloured
+# bytes can matter for it, the white ones cannot.
+#
+# </div>
+#
+# The memory need not be one segment long. After each segment, the new states are appended and the newest m kept. The
+# function below is after one in a published program for reinforcement learning with Transformer-XL. It runs, and a
+# model that uses it trains. Only, the memory does nothing.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `extend_memory`** &nbsp; ★★☆ · 5 minutes · 3 points
+#
+# Mend it: the memory after a segment holds the newest m of what it held before and the segment behind that, or all of
+# it where there are not m yet. Without a gradient; m = 0 gives a memory (b, 0, e).
+#
+# <details><summary>Hint 1: follow it from the beginning</summary>
+#
+# Call it by hand: no memory yet, a segment of 4 positions, m = 6; then what came back and the next segment. How long
+# should the memory be each time, and how long is it?
+#
+# </details>
+# <details><summary>Hint 2: which length</summary>
+#
+# There are m' + t positions to choose from, and at most m are kept.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "extend_memory", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def extend_memory(memory, x, m):
+    """The memory after a segment.
+
+    memory: (b, m', e), or None at the beginning. x: (b, t, e), what came into the block.
+    Returns (b, min(m' + t, m), e), the newest last, detached.
+    """
+    if memory is None:
+        memory = x[:, :0]                       # nothing yet: (b, 0, e)
+    both = torch.cat([memory, x], dim=1)        # (b, m' + t, e)
+    ### BEGIN SOLUTION
+    length = min(both.shape[1], m)
+    ### STUDENT GETS
+    # length = min(memory.shape[1], m)
+    ### END SOLUTION
+    return both[:, both.shape[1] - length:].detach()
+
+# %% nbgrader={"grade": true, "grade_id": "check_extend_memory", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(extend_memory)
+
+# %% [markdown]
+# That program's own way out was to begin with a block of zeros of fixed length, which the attention may look at as if
+# it were a past ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its
+# memory). A softmax gives weight to zeros too. `None`, and a memory that grows, needs no such pretence.
+
+# %% [markdown]
+# ## Why the old positions break
+#
+# So far attention knows positions because a vector was added to each token: $U_3$ for position 3. With a memory there
+# are two positions 3, one in this segment and one in the last, and both have the same vector. Take the same byte at
+# both:
+
+# %% tags=["show", "nbval-check-output"]
+generator = torch.Generator().manual_seed(0)
+byte, U = torch.randn(12, generator=generator), torch.randn(8, 12, generator=generator)
+to_key, q = torch.randn(12, 12, generator=generator), torch.randn(12, generator=generator)
+
+key_before = to_key @ (byte + U[3])    # position 3 of the last segment
+key_now = to_key @ (byte + U[3])       # position 3 of this one
+print("the two scores are the same number:", torch.equal(q @ key_before, q @ key_now))
+
+# %% [markdown]
+# No query can tell eight bytes ago from now. Counting on, 8, 9, 10, … does not help: the positions would grow without
+# end, and no vector for them was ever trained. What a query needs is the **distance** i − j, and distances stay small.
+# The biases and the rotary positions of [lesson 6](../06_positions/06_positions.ipynb) know only that, too; this is how
+# Transformer-XL came to it first.
+
+# %% [markdown]
+# ## Four terms
+#
+# Start from what absolute positions compute, a query at i and a key at j, and multiply out:
+#
+# $$(E_i + U_i)^\top W_q^\top W_k\, (E_j + U_j) =
+# \underbrace{E_i^\top W_q^\top W_k E_j}_{(a)} + \underbrace{E_i^\top W_q^\top W_k U_j}_{(b)} +
+# \underbrace{U_i^\top W_q^\top W_k E_j}_{(c)} + \underbrace{U_i^\top W_q^\top W_k U_j}_{(d)} .$$
+#
+# Content meets content, content meets position, position meets content, position meets position. Now three changes
+# ([Dai et al.](https://arxiv.org/abs/1901.02860), section 3.3):
+#
+# - $U_j$ becomes $R_{i-j}$ in (b) and (d): the sinusoid of the **distance**. Nothing in R is learned.
+# - The query's own place must not matter, so $U_i^\top W_q^\top$ becomes one learned vector, the same for all i:
+#   $u^\top$ in (c) and $v^\top$ in (d).
+# - Keys of content and keys of position get matrices of their own, $W_{k,E}$ and $W_{k,R}$.
+#
+# $$A^{\mathrm{rel}}_{ij} = \underbrace{E_i^\top W_q^\top W_{k,E} E_j}_{(a)} +
+# \underbrace{E_i^\top W_q^\top W_{k,R} R_{i-j}}_{(b)} + \underbrace{u^\top W_{k,E} E_j}_{(c)} +
+# \underbrace{v^\top W_{k,R} R_{i-j}}_{(d)} .$$
+#
+# In a program $W_q E_i$ is the query q, $W_{k,E} E_j$ the key k, $W_{k,R} R_{i-j}$ a vector r for each distance. Two
+# products do it all: (a) and (c) are **(q + u) · k**, (b) and (d) are **(q + v) · r**.
+
+# %% [markdown]
+# ## The relative shift
+#
+# There is one snag. (b) and (d) want, for query i and key j, the r at distance i + m − j: a vector for each of t·s
+# *pairs*. But there are only s different distances, s − 1 to 0. So multiply each query by those s vectors, far to near:
+# a matrix (t, s) with one column a **distance**. It holds all the numbers that are wanted, in the wrong columns: the
+# last query is right as it is, the one before it must move left by one, the first by t − 1.
+#
+# Moving each row by another amount would take a loop. The paper's appendix B does it with a pad and a change of shape:
+
+# %% tags=["show"]
+plots.diagrams.shift_steps()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. The padded rows are one number
+# too long. Read in rows of t, the same numbers lie one place further left in each line; back in rows of s, each column
+# belongs to one key. What would be the future, a negative distance, is set to 0.
+#
+# </div>
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `relative_shift`** &nbsp; ★★☆ · 9 minutes · 3 points
+#
+# From one column a distance to one column a key, without a loop over rows, for any number of axes in front. Entry [i,
+# j] of the result is the one for the distance i + (s − t) − j of row i, and 0 where that is negative.
+#
+# <details><summary>Hint 1: the four panels</summary>
+#
+# `F.pad(x, (1, 0))` puts a column of zeros in front. `reshape` reads the same numbers, in the same order, in rows of
+# another length; how many rows of length t are there?
+#
+# </details>
+# <details><summary>Hint 2: the end</summary>
+#
+# `[..., 1:, :]` drops a row whatever stands in front; `*x.shape[:-2]` are the axes in front. `tril(diagonal)` keeps
+# what lies on and below a diagonal: which one, if the last row is to be kept whole?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "relative_shift", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def relative_shift(x):
+    """From one column a distance to one column a key.
+
+    x: (..., t, s), s ≥ t; column c belongs to the distance s − 1 − c.
+    Returns (..., t, s): entry [i, j] is row i's for the distance i + (s − t) − j,
+    and 0 where j lies in the future.
+    """
+    ### BEGIN SOLUTION
+    t, s = x.shape[-2:]
+    padded = F.pad(x, (1, 0))                                # (..., t, s + 1)
+    reread = padded.reshape(*x.shape[:-2], s + 1, t)
+    shifted = reread[..., 1:, :].reshape(x.shape)
+    return shifted.tril(s - t)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_relative_shift", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(relative_shift)
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `relative_scores`** &nbsp; ★★★ · 8 minutes · 4 points
+#
+# The sum of the four terms over √d. `finished_shift` is the function of exercise 3. Entries for keys in the future are
+# masked later, and nothing is asked of them.
+#
+# <details><summary>Hint 1: two products</summary>
+#
+# One product with the keys, which stand where they belong; one with the distances, which has to be shifted. The
+# division is by the root of one head's width, for all four terms.
+#
+# </details>
+# <details><summary>Hint 2: shapes</summary>
+#
+# q is (b, h, t, d), u is (h, d): one vector a head, the same for all batches and queries. Where does u need an axis of
+# length 1? r is (h, s, d), the same for all batches, and broadcasts as it is; `.mT` transposes the last two axes.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "relative_scores", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def relative_scores(q, k, r, u, v):
+    """Scores of content and distance.
+
+    q: (b, h, t, d). k: (b, h, s, d). r: (h, s, d), for the distances s − 1 to 0.
+    u, v: (h, d). Returns (b, h, t, s), over √d, not masked.
+    """
+    ### BEGIN SOLUTION
+    by_content = (q + u.unsqueeze(1)) @ k.mT      # (a) and (c)
+    by_distance = (q + v.unsqueeze(1)) @ r.mT     # (b) and (d), one column a distance
+    scores = by_content + finished_shift(by_distance)
+    return scores / math.sqrt(q.shape[-1])
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_relative_scores", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(relative_scores)
+
+# %% [markdown]
+# Each term by itself comes out of the same function, with zeros in the place of what belongs to the others. Six queries
+# look at a memory of four and at themselves:
+
+# %% tags=["show", "nbval-check-output"]
+generator = torch.Generator().manual_seed(3)
+q, k = (torch.randn(1, 1, size, 8, generator=generator) for size in (6, 10))
+u, v = (torch.randn(1, 8, generator=generator) for _ in range(2))
+r = (sinusoidal_encoding(10, 8).flip(0) @ torch.randn(8, 8, generator=generator))[None]
+none = torch.zeros(1)
+terms = {
+    "(a)": relative_scores(q, k, 0 * r, 0 * u, 0 * v),
+    "(b)": relative_scores(q, 0 * k, r, 0 * u, 0 * v),
+    "(c)": relative_scores(0 * q, k, 0 * r, u, 0 * v),
+    "(d)": relative_scores(0 * q, 0 * k, r, 0 * u, v),
+}
+total = relative_scores(q, k, r, u, v)
+past = torch.ones(6, 10, dtype=torch.bool).tril(4)
+apart = (sum(terms.values()) - total)[..., past].abs().max().item()
+print("the four add up to the scores:", apart < 1e-5)
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Five heat maps of 6 queries by 10 keys, the future hatched. Term a, content and content: no pattern. Term b, content and position: each row has its own smooth stripe. Term c: every row is the same, each column has one colour. Term d: every diagonal has one colour. The fifth is their sum."}}
+figure, axes = plt.subplots(5, 1, figsize=(4.2, 9.6), layout="compressed")
+for ax, (name, term) in zip(axes, {**terms, "their sum": total}.items()):
+    plots.heat(term[0, 0].masked_fill(~past, 0), title=name, ax=ax, signed=True,
+               annotate=False, blank_zeros=True)
+    ax.set(xlabel="key j" if name == "their sum" else "", ylabel="query i")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Blue is positive, orange negative; the future is hatched, and the first four columns are memory.
+# (c) has the same row for all queries: some content is worth looking at for everyone. (d) is the same along each
+# diagonal: some distances are, whatever stands there. (a) and (b) depend on the query.
+#
+# </div>
+
+# %% [markdown]
+# ## The layer
+#
+# What remains is familiar: heads, a mask, a softmax, a mixing layer. Two things are new. The mask has t rows and s
+# columns: query i sees the whole memory and the segment up to itself, that is j ≤ i + (s − t). (PyTorch's
+# `is_causal=True` draws its triangle from the upper left corner, and would let query 0 see the oldest key alone.) And
+# the distances have a projection of their own.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `RelativeAttention`** &nbsp; ★★★ · 11 minutes · 5 points
+#
+# Causal self-attention with a memory. Four layers without a bias, `to_queries`, `to_keys`, `to_values` and
+# `to_positions`, and `unify` with one, all from e to e; two parameters `u` and `v`, (h, d), which start at zero. Use
+# `finished_scores`, `split_heads`, `merge_heads` and `sinusoidal_encoding`.
+#
+# <details><summary>Hint 1: who is made of what</summary>
+#
+# Queries of the segment; keys and values of memory and segment, the memory first. Distances: `sinusoidal_encoding(s,
+# e)` has a row for each of 0 to s − 1. Which order do the scores want?
+#
+# </details>
+# <details><summary>Hint 2: shapes</summary>
+#
+# `split_heads(x, h)` takes (b, t, e); for positions give it a batch of one and take it away again. The mask is a
+# triangle `ones(t, s).tril(s - t)`, on the device of x.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "RelativeAttention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class RelativeAttention(nn.Module):
+    """Causal attention of a segment to a memory and to itself."""
+
+    def __init__(self, e, h):
+        super().__init__()
+        self.h = h
+        ### BEGIN SOLUTION
+        self.to_queries = nn.Linear(e, e, bias=False)
+        self.to_keys = nn.Linear(e, e, bias=False)
+        self.to_values = nn.Linear(e, e, bias=False)
+        self.to_positions = nn.Linear(e, e, bias=False)
+        self.unify = nn.Linear(e, e)
+        self.u = nn.Parameter(torch.zeros(h, e // h))
+        self.v = nn.Parameter(torch.zeros(h, e // h))
+        ### END SOLUTION
+
+    def forward(self, x, memory=None):
+        """x: (b, t, e). memory: (b, m, e), what stood before x, or None. Gives (b, t, e)."""
+        ### BEGIN SOLUTION
+        both = x if memory is None else torch.cat([memory, x], dim=1)       # (b, s, e)
+        t, s, e = x.shape[1], both.shape[1], x.shape[2]
+        q = split_heads(self.to_queries(x), self.h)                         # (b, h, t, d)
+        k = split_heads(self.to_keys(both), self.h)                         # (b, h, s, d)
+        values = split_heads(self.to_values(both), self.h)
+        far_to_near = sinusoidal_encoding(s, e, device=x.device).flip(0)    # (s, e)
+        r = split_heads(self.to_positions(far_to_near)[None], self.h)[0]    # (h, s, d)
+        past = torch.ones(t, s, dtype=torch.bool, device=x.device).tril(s - t)
+        scores = finished_scores(q, k, r, self.u, self.v).masked_fill(~past, -math.inf)
+        return self.unify(merge_heads(torch.softmax(scores, dim=-1) @ values))
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_RelativeAttention", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
+check(RelativeAttention)
+
+# %% [markdown]
+# Does a memory replace the text that it came from? For one layer it should, exactly: what comes out for positions 5 to
+# 8 with 0 to 4 as memory is what comes out of all nine at once.
+
+# %% tags=["show", "nbval-check-output"]
+torch.manual_seed(0)
+layer, x = RelativeAttention(12, 3).to(device()), torch.randn(2, 9, 12).to(device())
+at_once = layer(x)[:, 5:]
+remembered = layer(x[:, 5:], memory=x[:, :5])
+print("the same with a memory as at once:", torch.allclose(at_once, remembered, atol=1e-5))
+
+# %% [markdown]
+# ## The model
+#
+# A block is that of [lesson 7](../07_transformer_block/07_transformer_block.ipynb), norm first, with this attention in
+# it: `TransformerXLBlock(e, h)`, called with x and a memory or None. One line in it is easily forgotten. The memory
+# holds the block's inputs **as they came**, and the block normalises them before its attention looks at them, by the
+# same norm as the segment. Without that, keys of the past would be made of other vectors than keys of the present; the
+# published program of exercise 2 does just that, and nothing raises.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `TransformerXL`** &nbsp; ★★★ · 9 minutes · 4 points
+#
+# The whole model. Its parts, by these names: `tokens`, an `nn.Embedding`; `blocks`, an `nn.ModuleList` of
+# `TransformerXLBlock(e, h)`; `norm`, a `LayerNorm(e)`; `to_logits`, an `nn.Linear`. No positions are added. Besides the
+# logits it returns a memory for each block, made by `finished_memory` (exercise 2) of what came **into** the block.
+#
+# <details><summary>Hint 1: one block at a time</summary>
+#
+# Before the block runs, x is its input. Of this and of the block's old memory the new one is made; the block itself
+# looks at the old one.
+#
+# </details>
+# <details><summary>Hint 2: at the beginning</summary>
+#
+# `memory` may be None, and then each block gets None. With m = 0 the memories have no positions, and the list still has
+# one for each block.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "TransformerXL", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class TransformerXL(nn.Module):
+    """Predicts at every position what comes next, from the segment and a memory."""
+
+    def __init__(self, n, e, h, depth):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.tokens = nn.Embedding(n, e)
+        self.blocks = nn.ModuleList([TransformerXLBlock(e, h) for _ in range(depth)])
+        self.norm = LayerNorm(e)
+        self.to_logits = nn.Linear(e, n)
+        ### END SOLUTION
+
+    def forward(self, ids, memory=None, m=0):
+        """ids: (b, t). memory: a list, one (b, ≤ m, e) for each block, or None.
+
+        m: how much to keep. Returns logits (b, t, n), and the memory for the next segment.
+        """
+        ### BEGIN SOLUTION
+        x = self.tokens(ids)    # (b, t, e)
+        following = []
+        for place, block in enumerate(self.blocks):
+            past = None if memory is None else memory[place]
+            following.append(finished_memory(past, x, m))
+            x = block(x, past)
+        return self.to_logits(self.norm(x)), following
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_TransformerXL", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(TransformerXL)
+
+# %% [markdown]
+# ## How far back?
+#
+# One block looks m positions past the beginning of the segment. What it finds there was computed when *that* segment
+# was read, and had looked m back too. Count for the last position of a segment, far inside a text:
+#
+# - With one block: the t − 1 positions before it, and m more.
+# - A second block reads a memory of the first one's outputs. The oldest of them lie in the segment ⌈m/t⌉ segments ago.
+#   The first position of that segment lies t·⌈m/t⌉ before the present one, and had a memory of m: so each further block
+#   adds t·⌈m/t⌉. (A memory whose end lies inside a segment reaches no further than that segment's own memory.)
+#
+# The diagram above is t = m = 3 and two blocks. With m = t the sum is t − 1 + depth·t: it grows with depth times
+# length, the paper's O(N·L).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `reach`** &nbsp; ★★☆ · 6 minutes · 3 points
+#
+# How many positions *before* it can the last position of a segment depend on? As a whole number, for any t ≥ 1, m ≥ 0
+# and depth ≥ 1.
+#
+# <details><summary>Hint 1: check it on the diagram</summary>
+#
+# t = m = 3, depth 2: of nine coloured bytes one is its own, so the answer is 8. With m = 0 it is t − 1, whatever the
+# depth.
+#
+# </details>
+# <details><summary>Hint 2: rounding up</summary>
+#
+# `math.ceil(m / t)` rounds up; so does `-(-m // t)`, in whole numbers alone.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "reach", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def reach(t, m, depth):
+    """How many earlier positions the last position of a segment can depend on.
+
+    t: positions of a segment. m: length of each block's memory. depth: blocks.
+    """
+    ### BEGIN SOLUTION
+    first_block = t - 1 + m
+    each_further = t * math.ceil(m / t)
+    return first_block + (depth - 1) * each_further
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_reach", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(reach)
+
+# %% [markdown]
+# A formula is a claim, and lesson 5 has two instruments to test it: the gradient, and a changed input.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `gradient_across`** &nbsp; 1 minute · no points
+#
+# The model of the diagram, two blocks, t = m = 3, has read four segments. How large is the gradient of its very last
+# output with respect to the vector of the **first byte of segment 1**, the farthest of the coloured ones?
+#
+# - **A.** As large as for a byte of its own segment.
+# - **B.** Small, for it has come through two blocks, and not zero.
+# - **C.** Exactly 0.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "gradient_across", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+gradient_across = "C"
+### STUDENT GETS
+# gradient_across = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+def read(model, ids, t, m):
+    """Logits (b, length, n) of a text that is read segment by segment."""
+    memory, logits = None, []
+    for segment in ids.split(t, dim=1):
+        part, memory = model(segment, memory, m)
+        logits.append(part)
+    return torch.cat(logits, dim=1)
+
+def slopes_and_changes(model, ids, t, m):
+    """Output i by input j, (length, length): largest slope; did another byte change it?"""
+    length, kept = ids.shape[1], []
+    hook = model.tokens.register_forward_hook(lambda layer, given, x: kept.append(x))
+    logits = read(model, ids, t, m)
+    hook.remove()
+    slopes = torch.zeros(length, length)
+    for i in range(length):
+        found = torch.autograd.grad(logits[0, i].square().sum(), kept, retain_graph=True,
+                                    allow_unused=True)
+        found = [torch.zeros_like(x) if g is None else g for x, g in zip(kept, found)]
+        slopes[i] = torch.cat(found, dim=1)[0].abs().amax(dim=-1)
+    changes = torch.zeros(length, length, dtype=torch.bool)
+    with torch.no_grad():
+        for j in range(length):
+            other = ids.clone()
+            other[0, j] = (ids[0, j] + 1) % 16
+            changes[:, j] = (read(model, other, t, m) != logits).any(dim=-1)[0]
+    return slopes, changes
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two maps of 12 outputs by 12 inputs, with lines at the borders of four segments of three. Left, slopes: a small triangle on the diagonal for each segment, everything else hatched, exactly zero. Right, changes: the lower triangle is filled, but for the lower left corner of three by three, the first segment's bytes and the last segment's outputs, which is empty."}}
+torch.manual_seed(0)
+model = TransformerXL(16, 12, 3, depth=2).double()
+ids = torch.arange(12)[None]
+slopes, changes = slopes_and_changes(model, ids, t=3, m=3)
+
+figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.3), layout="compressed")
+plots.heat(slopes, title="slope", ax=axes[0], blank_zeros=True, annotate=False)
+plots.mask_row([changes], titles=["changed"], axes=[axes[1]])
+for ax in axes:
+    ax.set(xlabel="input j", ylabel="output i" if ax is axes[0] else "")
+    for border in (2.5, 5.5, 8.5):
+        ax.axhline(border, color="black", linewidth=1)
+        ax.axvline(border, color="black", linewidth=1)
+plt.show()
+print("slope of the last output by input 3:", slopes[-1, 3].item())
+print("another byte at input 3 changes the last output:", changes[-1, 3].item())
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i, column j; lines mark the borders of segments. Left: how fast output i moves with input j,
+# by autograd; hatched is exactly zero. Right, filled: another byte at j changed output i. The gradient knows nothing of
+# the memory. The outputs do, and the last three do not know the first three bytes: out of reach.
+#
+# </div>
+
+# %% nbgrader={"grade": true, "grade_id": "check_gradient_across", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("gradient_across", gradient_across)
+
+# %% [markdown]
+# So training is as truncated as before, and cheap; only what is *read* crosses the border. The weights learn to make
+# states that are useful later only indirectly, because the same weights make the states of the present. Now the
+# formula, against the second instrument, in texts that are long enough to show an end:
+
+# %% tags=["show", "nbval-check-output"]
+def measured_reach(t, m, depth):
+    torch.manual_seed(0)
+    model = TransformerXL(16, 12, 3, depth).double()
+    length = t * math.ceil((reach(t, m, depth) + 3) / t)
+    ids = torch.randint(16, (1, length), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        last = read(model, ids, t, m)[0, -1]
+        for j in range(length):
+            other = ids.clone()
+            other[0, j] = (ids[0, j] + 1) % 16
+            if (read(model, other, t, m)[0, -1] != last).any():
+                return length - 1 - j
+
+for t_, m_, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3, 3, 3)]:
+    print(f"t = {t_}, m = {m_}, depth {depth}: measured {measured_reach(t_, m_, depth):>2}, "
+          f"formula {reach(t_, m_, depth):>2}")
+
+# %% [markdown]
+# ## One pass
+#
+# With a memory nothing has to be computed twice. Read the text segment by segment, carry the memory along, and each
+# byte has at least m bytes before it, after the beginning. The third complaint is gone: N − 1 positions for N bytes.
+# And since nothing in the model is tied to a length, **the memory may be longer than it was in training**, or absent.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 8 · `streaming_bits`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Bits per byte of a text in one pass: bytes 1 to length − 1 are predicted, each once, in segments of t (the last may be
+# shorter), with a memory of m. Evaluation mode meanwhile, and afterwards the mode that the model came in.
+#
+# <details><summary>Hint 1: one segment</summary>
+#
+# Its inputs are `data[start:start + t]` and its targets the same, one further. Only where the text ends is there one
+# input too many: the last byte has no successor.
+#
+# </details>
+# <details><summary>Hint 2: the mean</summary>
+#
+# Segments may be of different lengths: add up nats with `reduction="sum"`, and divide once, by the number of predicted
+# bytes. ln 2 makes bits of nats.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "streaming_bits", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@torch.no_grad()
+def streaming_bits(model, data, t, m):
+    """Bits per byte of a text that is read once, with a memory.
+
+    model: model(ids (b, t), memory, m) gives logits (b, t, n) and the next memory.
+    data: (length,), bytes, length ≥ 2. Returns a number.
+    """
+    ### BEGIN SOLUTION
+    training = model.training
+    model.eval()
+    data, memory, nats = data.long(), None, 0.0
+    for start in range(0, len(data) - 1, t):
+        targets = data[start + 1:start + t + 1]
+        inputs = data[start:start + len(targets)]
+        logits, memory = model(inputs[None], memory, m)
+        nats += F.cross_entropy(logits[0], targets, reduction="sum").item()
+    model.train(training)
+    return nats / (len(data) - 1) / math.log(2)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_streaming_bits", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(streaming_bits)
+
+# %% [markdown]
+# ## Two models, step by step
+#
+# What does a memory gain? Two models of the same size begin with the same weights and read the same streams: one
+# forgets at each border, m = 0; the other remembers the last segment, m = t. They take turns, a step each, so that
+# whatever else your machine does burdens both. The clock counts processor seconds for each. The learning rate climbs
+# for 50 steps and then stays, so that the curves may be compared at any point.
+
+# %% tags=["show"]
+class Run:
+    """A model in training, with its memory, its clock and its curve."""
+
+    def __init__(self, m):
+        torch.manual_seed(0)
+        self.model = TransformerXL(256, 64, 4, depth=3).to(device())
+        self.m, self.memory = m, None
+        self.optimiser = torch.optim.AdamW(self.model.parameters(), betas=(0.9, 0.98))
+        self.seconds, self.looks = 0.0, []    # (step, seconds, held-out bits) now and then
+
+    def step(self, number, inputs, targets):
+        before = time.process_time()
+        logits, self.memory = self.model(inputs.to(device()), self.memory, self.m)
+        loss = F.cross_entropy(logits.flatten(0, 1), targets.to(device()).flatten())
+        self.optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimiser.param_groups[0]["lr"] = 0.003 * min(1, (number + 1) / 50)
+        self.optimiser.step()
+        self.seconds += time.process_time() - before
+
+    def look(self, number):
+        bits = streaming_bits(self.model, look_at, t, self.m)
+        self.looks.append((number, self.seconds, bits))
+
+steps = 5 if in_exam() else 540
+look_at = held_out[100_000:104_000].to(device())
+runs = {"without memory": Run(0), "m = 64": Run(64)}
+done = 0
+print(f"{sum(p.numel() for p in runs['m = 64'].model.parameters()):,} parameters")
+
+# %% tags=["show"]
+try:
+    for number in progress(range(done, steps), "training"):
+        for run in runs.values():
+            run.step(number, inputs[number], targets[number])
+        done = number + 1
+        if done % 60 == 0:
+            for run in runs.values():
+                run.look(done)
+except KeyboardInterrupt:
+    print(f"Stopped after {done} of {steps} steps. Run this cell again to go on.")
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling from 3.7 to about 2.3. Left against steps: the two curves lie almost upon each other, and at the last point the one with memory is below. Right against processor seconds: the curve with memory is stretched to the right and lies above the other all the way."}}
+if done < 60:
+    print("The curves have their first point after 60 steps: go on with the training above.")
+else:
+    figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.2), sharey=True, layout="compressed")
+    for ax, column, label in zip(axes, (0, 1), ("step", "processor seconds")):
+        series = {
+            name: ([look[column] for look in run.looks], [look[2] for look in run.looks])
+            for name, run in runs.items()
+        }
+        plots.curves(series, label, "held-out bits per byte", ax=ax)
+    axes[1].set_ylabel("")
+    plt.show()
+    for name, run in runs.items():
+        print(f"{name:>14}: {run.seconds / done * 1000:.0f} ms a step")
+    dearer = runs["m = 64"].seconds / runs["without memory"].seconds - 1
+    print(f"a step with memory takes {dearer:.0%} longer")
+    _, seconds, bits = runs["without memory"].looks[-1]
+    by_then = (
+        [look for look in runs["m = 64"].looks if look[1] <= seconds] or runs["m = 64"].looks
+    )
+    print(
+        f"after {seconds:.0f} s: {bits:.3f} bits without memory, {by_then[-1][2]:.3f} with"
+    )
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The same two trainings twice. On the left a point is after so many steps, on the right after so
+# many seconds of one processor. Look at a height on the left and on the right: which curve gets there first?
+#
+# </div>
+#
+# With a memory each query meets up to twice as many keys, and twice as many distances go through their projection. So a
+# step takes longer: at equal *seconds* the model without a memory is ahead here all the way, as the last line says.
+# What is won at equal *steps* shows late, and on a few thousand bytes hardly at all. A longer text tells more, and each
+# model can be evaluated with any memory.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `memory_unpractised`** &nbsp; 1 minute · no points
+#
+# The model that was trained **without** a memory is evaluated with one: m = 64, twice as many keys as it has ever met
+# at once, at distances it has never seen. What happens to its bits per byte?
+#
+# - **A.** They rise: it was never trained to look past a border.
+# - **B.** They stay as they are: it ignores what it does not know.
+# - **C.** They fall.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "memory_unpractised", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+memory_unpractised = "C"
+### STUDENT GETS
+# memory_unpractised = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+lengths = (0, 16, 64, 128, 256)
+judged = held_out[:200 if in_exam() else 6000].to(device())
+table = {name: [streaming_bits(run.model, judged, t, m) for m in lengths]
+         for name, run in runs.items()}
+print(f"{'evaluated with m =':>22}" + "".join(f"{m:>8}" for m in lengths))
+for name, row in table.items():
+    print(f"trained {name:>14}" + "".join(f"{bits:>8.3f}" for bits in row))
+
+steps_apart = table["without memory"][0] - table["m = 64"][2]
+by_use = table["without memory"][0] - table["without memory"][2]
+off_and_on = table["m = 64"][0] - table["m = 64"][2]
+print(f"\nat equal steps, each as it was trained: {steps_apart:.3f} bits a byte"
+      f"\nof these, by memory at evaluation alone: {by_use:.3f}"
+      f"\none model, memory switched off and on:   {off_and_on:.3f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_memory_unpractised", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("memory_unpractised", memory_unpractised)
+
+# %% [markdown]
+# Three lines under the table, and they are three different answers to "what does the memory gain?".
+#
+# - **At equal steps** is the honest one of the three: each model as it was trained.
+# - Part of it needs **no training with memory** at all. Relative positions make a segment with a memory look like a
+#   longer segment, and a model that has learned what the distances inside a segment mean can use them across a border
+#   too.
+# - **Off and on** flatters. The model that was trained with memory has met an empty one only once, at the very
+#   beginning. Without its memory it does worse than the model that never had one, and the difference says little about
+#   what memory is good for.
+#
+# Where does the gain lie? Average over the streams at each position of the segment:
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the segment, on a logarithmic axis from 0 to 63. Without memory both models start far above the rest at the first byte and fall steeply over the first eight. With memory the curve is nearly flat. Beyond position 16 all curves lie close together."}}
+@torch.no_grad()
+def position_bits(model, data, t, m):
+    """Bits at each position of the segment, averaged over segments in 16 streams: (t,)."""
+    model.eval()
+    memory, bits = None, []
+    for inputs, targets in zip(*segments(data, 16, t)):
+        logits, memory = model(inputs.to(device()), memory, m)
+        targets = targets.to(device())
+        nats = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
+        bits.append(bits_per_byte(nats.mean(dim=0)))
+    return torch.stack(bits[1:] or bits).mean(dim=0).cpu()    # the first segment has no past
+
+some = held_out[:3000 if in_exam() else 40_000]
+asked = {"trained without, m = 0": ("without memory", 0),
+         "trained with, m = 0": ("m = 64", 0),
+         "trained with, m = 16": ("m = 64", 16),
+         "trained with, m = 64": ("m = 64", 64)}
+by_position = {label: position_bits(runs[name].model, some, t, m)
+               for label, (name, m) in asked.items()}
+edges = [0, 1, 2, 4, 8, 16, 32, 64]
+spans = list(zip(edges, edges[1:]))
+ax = plt.subplots(figsize=(6, 3.8))[1]
+plots.curves({label: (range(len(spans)), [bits[a:b].mean().item() for a, b in spans])
+              for label, bits in by_position.items()}, "position in the segment",
+             "bits per byte", ax=ax)
+names = [f"{a}" if b == a + 1 else f"{a}–{b - 1}" for a, b in spans]
+ax.set_xticks(range(len(spans)), names)
+plt.show()
+for label, bits in by_position.items():
+    print(f"{label:>23}: {bits[0]:.2f} bits at the first byte, "
+          f"{bits[48:].mean():.2f} over the last 16")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From left to right: the first byte of a segment, the second, then spans that double. Without a
+# memory the first bytes are dear, because nothing stands before them. A memory of 16 bytes mends most of that.
+#
+# </div>
+#
+# This is the second complaint, context fragmentation, and most of the gain is its repair. The first complaint, names
+# from far away, is another matter: a model that has learned for a minute does not copy from hundreds of bytes back, and
+# the last columns of the table show no gain. The published models, trained for days, do.
+
+# %% [markdown]
+# ## What a pass costs
+#
+# And the third complaint? The same held-out bytes once more: with lesson 9's sliding window, for the model that was
+# trained without memory, and in one pass with a memory.
+
+# %% tags=["show"]
+class Windowed(nn.Module):
+    """A model without its memory, as lesson 9's functions call it."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids):
+        return self.model(ids)[0]
+
+few = held_out[:100 if in_exam() else 600].to(device())
+without, remembering = runs["without memory"].model, runs["m = 64"].model
+ways = {
+    "windows that slide by 1": lambda: sliding_window_bits(Windowed(without), few, t),
+    "segments, m = 0": lambda: streaming_bits(without, few, t, 0),
+    "segments, m = 64": lambda: streaming_bits(remembering, few, t, 64),
+}
+cost = {}
+for way, measure in ways.items():
+    before = time.process_time()
+    bits = measure()
+    cost[way] = (time.process_time() - before) / len(few)
+    print(f"{way:>23}: {bits:.3f} bits, {1e6 * cost[way]:>6.0f} µs of processor time a byte")
+times = cost["windows that slide by 1"] / cost["segments, m = 64"]
+print(f"{times:.0f} times as dear as one pass with a memory")
+
+# %% [markdown]
+# The window slides over t times as many positions. It does not take quite t times as long: many windows go through the
+# model at once, and a processor makes better use of large products than of small ones. The paper's own comparison is
+# with a model whose window is 3,800 long, on a GPU: one pass with a memory was up to [1,874 times as
+# fast](https://arxiv.org/abs/1901.02860) (table 9).
+#
+# [Lesson 12's](../12_gpt2/12_gpt2.ipynb) [key–value cache](../../site/glossary.md#key-value-cache) is the same idea
+# inside one document: what was computed for a position is kept, because causal attention will never change it. And it
+# can be spoiled in the same way. In `transformers`, generation for a while handed over the whole text *and* the memory
+# that already held it ([pull request 4826](https://github.com/huggingface/transformers/pull/4826)): every token was
+# seen twice, nothing was faster, and the samples were worse.
+
+# %% [markdown]
+# ## What became of it
+#
+# On enwik8, the benchmark of lesson 9, a Transformer-XL with 12 layers and 41 million parameters needs 1.06 bits per
+# byte, as much as the 64 layers and 235 million of [Al-Rfou et al.](https://arxiv.org/abs/1808.04444); 24 layers bring
+# it to 0.99 ([Dai et al.](https://arxiv.org/abs/1901.02860), table 2). That model was trained with a memory of 784 and
+# evaluated with 3,800.
+#
+# [XLNet](https://arxiv.org/abs/1906.08237) took over memory and relative attention whole, and its implementation in
+# `transformers` is what the tests of this course hold the finished parts against. Today's models get the same property,
+# that only i − j matters, from rotary positions, which need no second product and no shift; and their windows have
+# grown so long that few carry a memory across them. In 2019 GPT-2's was long with 1,024 tokens ([lesson
+# 12](../12_gpt2/12_gpt2.ipynb)).
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can read a text in streams that go on from batch to batch; carry states across a border without their gradient;
+# write attention that knows distances and nothing else about places; compute how far back a model can see, and check it
+# by changing a byte; and tell a gain that comes from memory from one that comes from how it was measured.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. Training with random slices and a memory of the last batch: every shape is right, and the loss
+# goes down. What has the model learned to do with its memory?</summary>
+#
+# To ignore it. The memory holds some other place of the text, which says little about this one. At evaluation in one
+# pass, where the memory would be the right one, the model pays it no attention.
+#
+# </details>
+# <details><summary>2. The last batch of an epoch is read, and the first one follows. What should happen to the
+# memory?</summary>
+#
+# It should be emptied: row 0 would otherwise remember the end of its own stream while it reads the beginning. And
+# before an evaluation: the held-out text does not follow the training text.
+#
+# </details>
+# <details><summary>3. Why is there a v and a u, and not one vector for both?</summary>
+#
+# (c) asks which content is worth looking at whatever the query, and (d) which distance is. The two are held against
+# different things, keys of content and keys of position, and nothing says that one vector would suit both.
+#
+# </details>
+#
+# **Further reading**
+#
+# - **[Dai et al., *Transformer-XL: attentive language models beyond a fixed-length context*,
+#   2019](https://arxiv.org/abs/1901.02860)**, sections 3.2 and 3.3; the shift is in appendix B.
+# - [Al-Rfou et al., *Character-level language modeling with deeper self-attention*,
+#   2018](https://arxiv.org/abs/1808.04444): the model that this one set out to better.
+# - [Shaw, Uszkoreit and Vaswani, *Self-attention with relative position representations*,
+#   2018](https://arxiv.org/abs/1803.02155): relative positions before this paper, without the memory.
+# - [Yang et al., *XLNet*, 2019](https://arxiv.org/abs/1906.08237), section 2.4: what was taken over.
+# - [Rae et al., *Compressive transformers for long-range sequence modelling*, 2019](https://arxiv.org/abs/1911.05507):
+#   what falls out of the memory is squeezed and kept.

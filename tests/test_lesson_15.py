@@ -1,0 +1,172 @@
+"""Lesson 15: its solutions are the finished parts, its stored outputs say what its prose says, its long run works."""
+
+import re
+
+import pytest
+import torch
+from stored import printed
+
+from helpers.authoring.lesson_source import Answers, sources
+from helpers.exercises import load_lesson
+from helpers.parts import transformer_xl
+from helpers.training import enwik8_xl
+from helpers.training.common import Optimiser
+
+SOURCE = sources(["15_transformer_xl"])[0]
+LESSON = load_lesson("15_transformer_xl")
+ANSWERS = Answers(SOURCE)
+
+
+def with_weights_of(ours, theirs):
+    """Ours, with random weights, and theirs with the same; both in evaluation mode."""
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    ours.load_state_dict(theirs.state_dict())
+    return ours.eval(), theirs.eval()
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(15)
+
+
+# ------------------------------------------------------------------------------- the lesson's solutions and the parts
+
+
+@pytest.mark.parametrize(("b", "t"), [(1, 1), (3, 4), (2, 7)])
+def test_the_lessons_segments_are_those_of_the_part(b, t):
+    data = torch.randint(0, 256, (61,), dtype=torch.uint8)
+    for mine, other in zip(ANSWERS.make("segments")(data, b, t), transformer_xl.segments(data, b, t), strict=True):
+        assert torch.equal(mine, other)
+
+
+@pytest.mark.parametrize(("old", "t", "m"), [(None, 3, 5), (0, 3, 2), (4, 3, 5), (4, 3, 0), (2, 6, 3)])
+def test_the_lessons_memory_is_that_of_the_part(old, t, m):
+    memory, x = None if old is None else torch.randn(2, old, 4), torch.randn(2, t, 4)
+    assert torch.equal(ANSWERS.make("extend_memory")(memory, x, m), transformer_xl.extend_memory(memory, x, m))
+
+
+def test_the_lessons_scores_and_shift_are_those_of_the_part():
+    x = torch.randn(2, 3, 4, 7)
+    assert torch.equal(ANSWERS.make("relative_shift")(x), transformer_xl.relative_shift(x))
+    given = [torch.randn(*shape) for shape in ((2, 3, 4, 5), (2, 3, 7, 5), (3, 7, 5), (3, 5), (3, 5))]
+    torch.testing.assert_close(ANSWERS.make("relative_scores")(*given), transformer_xl.relative_scores(*given))
+
+
+def test_the_lessons_attention_is_that_of_the_part():
+    ours, theirs = with_weights_of(ANSWERS.make("RelativeAttention")(12, 3), transformer_xl.RelativeAttention(12, 3))
+    x = torch.randn(2, 5, 12)
+    for memory in (None, torch.randn(2, 3, 12)):
+        torch.testing.assert_close(ours(x, memory), theirs(x, memory))
+
+
+def test_the_lessons_model_is_that_of_the_part():
+    ours, theirs = with_weights_of(
+        ANSWERS.make("TransformerXL")(11, 12, 3, 2), transformer_xl.TransformerXL(11, 12, 3, 2)
+    )
+    ids, mine, other = torch.randint(11, (2, 15)), None, None
+    for part in ids.split(5, dim=1):
+        (logits, mine), (goal, other) = ours(part, mine, 7), theirs(part, other, 7)
+        torch.testing.assert_close(logits, goal)
+        for left, right in zip(mine, other, strict=True):
+            torch.testing.assert_close(left, right)
+
+
+def test_the_lessons_reach_and_bits_are_those_of_the_part():
+    mine = ANSWERS.make("reach")
+    cases = [(t, m, depth) for t in (1, 3, 8) for m in (0, 1, 8, 20) for depth in (1, 4)]
+    assert [mine(*case) for case in cases] == [transformer_xl.reach(*case) for case in cases]
+    model, data = transformer_xl.TransformerXL(11, 12, 3, 2), torch.randint(11, (23,))
+    for m in (0, 3, 9):
+        goal = transformer_xl.streaming_bits(model, data, 5, m)
+        assert ANSWERS.make("streaming_bits")(model, data, 5, m) == pytest.approx(goal, rel=1e-6)
+
+
+# ------------------------------------------------------------------------------------- what the stored outputs say
+
+
+def numbers(text):
+    """All decimal numbers of a text."""
+    return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
+
+
+def table():
+    """Bits by the memory at evaluation, of the model trained without and of the one with; and the three gains."""
+    text = printed(SOURCE, "steps_apart = ")
+    rows = [numbers(line) for line in text.splitlines() if line.startswith("trained")]
+    return *rows, numbers(text.split("\n\n")[1])
+
+
+def test_the_gradient_ends_at_the_border_and_the_dependence_does_not():
+    text = printed(SOURCE, "slopes_and_changes(model, ids, t=3, m=3)")
+    assert "slope of the last output by input 3: 0.0\n" in text
+    assert "another byte at input 3 changes the last output: True" in text
+
+
+def test_reach_was_measured_as_the_formula_says():
+    text = printed(SOURCE, "def measured_reach")
+    found = re.findall(r"measured +(\d+), formula +(\d+)", text)
+    assert len(found) == 6
+    assert all(measured == formula for measured, formula in found)
+
+
+def test_a_memory_helps_at_equal_steps_and_also_the_model_that_was_trained_without():
+    without, remembering, (steps_apart, by_use, off_and_on) = table()
+    assert remembering[2] < without[2] < without[0] < remembering[0]
+    assert 0 < by_use < steps_apart < off_and_on
+
+
+def test_sixteen_bytes_bring_most_and_long_memories_next_to_nothing():
+    _, remembering, _ = table()
+    assert remembering[0] - remembering[1] > 0.7 * (remembering[0] - remembering[2])
+    assert abs(remembering[4] - remembering[2]) < 0.03
+
+
+def test_a_step_with_memory_is_dearer():
+    found = re.search(r"a step with memory takes (\d+)% longer", printed(SOURCE, "dearer = "))
+    assert 15 < int(found[1]) < 100
+
+
+def test_at_equal_seconds_the_model_without_a_memory_is_ahead():
+    text = printed(SOURCE, "dearer = ")
+    without, remembering = numbers(re.search(r"after \d+ s: (.*)", text)[1])
+    assert without < remembering
+
+
+def test_the_first_byte_of_a_segment_is_dear_without_a_memory_and_the_last_are_not():
+    found = dict(re.findall(r"(trained .*, m = \d+): (.*)", printed(SOURCE, "def position_bits")))
+    found = {label: numbers(rest) for label, rest in found.items()}
+    assert found["trained with, m = 0"][0] > found["trained with, m = 64"][0] + 1
+    assert found["trained with, m = 0"][0] > found["trained with, m = 16"][0] + 1
+    assert abs(found["trained with, m = 0"][1] - found["trained with, m = 64"][1]) < 0.3
+
+
+def test_one_pass_is_many_times_as_cheap_as_a_sliding_window():
+    times = int(re.search(r"(\d+) times as dear", printed(SOURCE, 'cost["segments, m = 64"]'))[1])
+    assert 5 < times < 64
+
+
+# ---------------------------------------------------------------------------------------------------- the long run
+
+
+def test_a_pass_begins_without_a_memory_and_goes_on_with_one():
+    data = torch.randint(11, (2 * 4 * 3 + 2,))
+    batches = list(enwik8_xl.one_pass(data, 2, 4))
+    assert [first for *_, first in batches] == [True, False, False]
+    model = transformer_xl.TransformerXL(11, 12, 3, 2)
+    loss_of = enwik8_xl.remembering_loss(model, 4)
+    losses = [loss_of(batch).item() for batch in (*batches, *batches)]
+    assert losses[3] == pytest.approx(losses[0])
+    alone = enwik8_xl.remembering_loss(model, 4)((*batches[1][:2], True)).item()
+    assert alone != pytest.approx(losses[1])
+
+
+def test_u_and_v_are_not_steps_of_muon():
+    model = transformer_xl.TransformerXL(11, 12, 3, 1)
+    muon, adam = Optimiser(model, 1e-3, 10, 2)._parts
+    attention = model.blocks[0].attention
+    outer = {id(p) for group in adam.param_groups for p in group["params"]}
+    inner = {id(p) for group in muon.param_groups for p in group["params"]}
+    assert {id(attention.u), id(attention.v), id(model.tokens.weight)} <= outer
+    assert {id(attention.to_positions.weight), id(attention.unify.weight)} <= inner
