@@ -1091,8 +1091,9 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # words, well weighted, had reached 91 % years before ([Wang and Manning, 2012](https://aclanthology.org/P12-2018/)).
 #
 # **The way on.** A transformer leaves the bag of words behind when it has read a great deal before it sees the first
-# review. That is called **pretraining**, and lesson 14 will do it: there you take a published encoder that has read far
-# more than reviews, change it a little for this task (*fine-tuning*), and come back to this comparison.
+# review. That is called **pretraining**, and [lesson 14](../14_bert/14_bert.ipynb) does it: there you take a
+# published encoder that has read far more than reviews, change it a little for this task (*fine-tuning*), and come
+# back to this comparison.
 #
 # What was used to get this much out of the time, and why:
 #

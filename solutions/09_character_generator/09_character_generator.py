@@ -941,7 +941,8 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # The difference is small here, where only the first few bytes of a window suffer; a better model loses more by the
 # cutting (1.75 against 1.66 bits in the recorded run below). That nearly all of the work is thrown away at each step,
 # and that the context ends at t whatever one does, are the complaints with which Transformer-XL begins ([Dai et al.,
-# 2019](https://arxiv.org/abs/1901.02860), section 1; lesson 15).
+# 2019](https://arxiv.org/abs/1901.02860), section 1;
+# [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb)).
 
 # %% [markdown]
 # ## What would a larger model gain?

@@ -1147,5 +1147,6 @@ print("\nits strongest induction head: block {}, head {}".format(*strongest(scor
 # - G. Xiao et al., ["Efficient streaming language models with attention sinks"](https://arxiv.org/abs/2309.17453),
 #   *ICLR* 2024, section 3.1.
 #
-# You have come from a dot product to GPT-2. Lesson 13, *Before transformers*, will look back, at what attention was
-# invented for.
+# You have come from a dot product to GPT-2. The next lesson looks back: what was attention invented for?
+#
+# **Next:** [lesson 13, *What attention was invented for*](../13_before_transformers/13_before_transformers.ipynb)

@@ -265,7 +265,7 @@ print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal a
 # The stacked reader sees the word that it is to guess: its first layer has carried it back to every position. Such a
 # model can be trained for a task with labels, but not as a language model. So ELMo keeps its two directions apart to
 # the end: each half of a vector knows the left *or* the right, and nothing in the reader joins the two. Is there no
-# other way? Keep the question for lesson 14.
+# other way? Keep the question for [lesson 14](../14_bert/14_bert.ipynb).
 
 # %% [markdown]
 # <div class="card">
@@ -1043,7 +1043,7 @@ with torch.no_grad():
 # The vectors of a sentence depend on what was read before it. The same sentence twice gives two results ([allennlp
 # issue
 # #1169](https://github.com/allenai/allennlp/issues/1169)). In training on running text it is an advantage: the context
-# reaches further back. Lesson 15 comes back to that.
+# reaches further back. [Lesson 15](../15_transformer_xl/15_transformer_xl.ipynb) comes back to that.
 #
 # </details>
 # <details><summary>2. In Luong's decoder the context is chosen by the *new* state, after the GRU. What does the GRU
@@ -1080,3 +1080,5 @@ with torch.no_grad():
 #   and 5.
 # - [İrsoy, Benton and Stratos, *Corrected CBOW performs as well as skip-gram*, 2021](https://arxiv.org/abs/2012.15332):
 #   a gradient that the published word2vec has wrong, and whether it matters.
+#
+# **Next:** [lesson 14, *Read both ways*](../14_bert/14_bert.ipynb)

@@ -599,7 +599,7 @@ OURS = {
     "attention.self.key.": "attention.to_keys.",
     "attention.self.value.": "attention.to_values.",
     "attention.output.dense.": "attention.unify.", "attention.output.LayerNorm.": "norm1.",
-     "intermediate.dense.": "feed_forward.widen.",
+    "intermediate.dense.": "feed_forward.widen.",
     "output.dense.": "feed_forward.narrow.", "output.LayerNorm.": "norm2.",
     ".gamma": ".weight", ".beta": ".bias",
 }
@@ -1109,4 +1109,4 @@ plots.diagrams.gpt_tasks()
 # - A. Radford et al., ["Improving language understanding by generative
 #   pre-training"](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf), 2018.
 #
-# You have read both ways. Lesson 15, *Transformer-XL*, goes back to the left, and remembers more of it.
+# **Next:** [lesson 15, *Remember the last segment*](../15_transformer_xl/15_transformer_xl.ipynb)

@@ -201,7 +201,7 @@ plots.diagrams.segment_memory()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `extend_memory`** &nbsp; ★★☆ · 5 minutes · 3 points
+# **Exercise 2 · `extend_memory`** &nbsp; mend · ★★☆ · 5 minutes · 3 points
 #
 # Mend it: the memory after a segment holds the newest m of what it held before and the segment behind that, or all of
 # it where there are not m yet. Without a gradient; m = 0 gives a memory (b, 0, e).
