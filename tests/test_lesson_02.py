@@ -1,5 +1,6 @@
 """Lesson 2: its solutions and the finished attention against PyTorch's own, and its checks."""
 
+import inspect
 import itertools
 import re
 
@@ -17,6 +18,7 @@ from helpers.checking.syntax import forbidden_use
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.data.toy.phrases import ASKS, KINDS, known_words, phrases
 from helpers.data.vectors import word_vectors
+from helpers.exercises import l02_queries_keys_values
 from helpers.parts import attention as parts
 
 NAME = "02_queries_keys_values"
@@ -237,3 +239,8 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed):
     )
     assert two < 0.3 and one > 1
     assert "[1.0, 1.0]" in printed  # the mended rewriting averages values that are all 1
+
+
+def test_a_weight_raised_to_the_sharpness_that_is_tried_underflows():
+    assert torch.tensor(0.1, dtype=torch.float64) ** 10_000 == 0 and torch.tensor(0.1) ** 10_000 == 0
+    assert "10_000.0" in inspect.getsource(l02_queries_keys_values), "the largest that the check asks for"

@@ -342,3 +342,8 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed):
         number(rf"scores {how}: mean entropy ([\d.]+)", printed) for how in ("divided by √d", "as they are")
     )
     assert plain < 1 < 2 < scaled  # "every row is too sharp"
+
+
+def test_the_jacobian_of_a_row_of_a_thousand_has_a_million_entries():
+    p = torch.softmax(torch.zeros(1_000), dim=0)
+    assert (torch.diag(p) - torch.outer(p, p)).numel() == 1_000_000

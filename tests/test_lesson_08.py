@@ -10,6 +10,7 @@ from collections import Counter
 import jupyter_client
 import nbformat
 import pytest
+import stored
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -18,6 +19,8 @@ from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
+from helpers.data.recorded import recorded
+from helpers.data.toy.reviews import reviews
 from helpers.exercises import load_lesson
 from helpers.parts import classifier, words
 
@@ -373,3 +376,25 @@ def test_the_inputs_of_the_checks_tell_what_they_are_there_to_tell(seed):
         assert there == set(inputs.WORDS) and size < len(there) + 2
         _, mask = inputs.as_many_texts_as_positions(LESSON["Classifier"].draw(seed, LESSON["Classifier"].aspects[2]))
         assert mask.shape == (4, 4) and not mask.all() and mask.any(dim=1).all()
+
+
+def test_sizes_that_the_prose_names_are_those_of_the_data_and_the_model():
+    (texts, labels), (others, _) = reviews()
+    assert (len(texts), len(labels), len(others)) == (20_000, 20_000, 2_000)
+    imdb = recorded("imdb")["data"]
+    assert imdb["trained_on"] + imdb["looked_at"] == imdb["tested_on"] == 25_000
+    parameters = re.search(r"([\d,]+) parameters", stored.printed(SOURCE, "loss {loss.item():.3f}"))[1]
+    assert round(int(parameters.replace(",", "")), -4) == 110_000
+    (few,) = [cell.source for cell in SOURCE.read().cells if "few = in_batches(" in cell.source]
+    low, high = map(int, re.search(r"few = in_batches\(train\.texts\[(\d+):(\d+)\]", few).groups())
+    assert high - low == 256
+
+
+def test_the_loss_of_an_even_guess_is_the_logarithm_of_the_number_of_classes():
+    for classes, nats in ((2, 0.69), (10, 2.30)):
+        assert round(F.cross_entropy(torch.zeros(1, classes), torch.tensor([0])).item(), 2) == nats
+
+
+def test_the_bag_of_words_is_right_about_as_often_as_a_question_at_the_end_says():
+    shares = re.findall(r"(\d\d\.\d) ?%", stored.printed(SOURCE, "optimiser = torch.optim.LBFGS(bag.parameters()"))
+    assert any(round(float(share)) == 58 for share in shares), shares

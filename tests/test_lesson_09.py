@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import gzip
+import inspect
 import lzma
 import math
 import re
@@ -19,10 +20,12 @@ from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.data.datasets import generator_text
+from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
 from helpers.exercises.l09_character_generator import Always, Chain
 from helpers.parts import generator
 from helpers.parts.blocks import TransformerBlock
+from helpers.training import enwik8
 from helpers.training.enwik8 import landmarks
 
 SOURCE = sources(["09_character_generator"])[0]
@@ -530,3 +533,40 @@ def test_right_samplers_pass_the_statistical_checks_whatever_is_drawn(seed):
         key = ExerciseKey(run(exercise, ANSWERS.make("generate"), seed).outcomes)
         verdict = judge(exercise, run(exercise, elsewhere, seed), key)
     assert verdict.points == exercise.points, [a.says for a in verdict.aspects]
+
+
+def test_the_model_has_seen_the_training_part_some_six_times():
+    cut = len(generator_text(places=("embedded",))[0]) * 19 // 20
+    seen = 1_400 * 16 * 64
+    assert round(seen, -5) == 1_400_000 and 5.5 < seen / cut < 6.5 and abs(cut - 244_000) < 5_000
+
+
+def test_the_table_of_top_p_is_what_the_function_keeps():
+    ranked = torch.tensor([0.45, 0.30, 0.15, 0.06, 0.04])
+    sums = [round(value, 2) for value in ranked.cumsum(0).tolist()]
+    assert sums == [0.45, 0.75, 0.90, 0.96, 1.00]
+    kept = generator.keep_top_p(ranked.log()[None], 0.8)
+    assert torch.isfinite(kept)[0].tolist() == [True, True, True, False, False]
+
+
+def test_at_half_the_temperature_a_rare_byte_costs_nearly_twice_as_much():
+    chances = torch.tensor([0.6, 0.2, 0.1, 0.05, 0.04, 0.01])
+    sharp = torch.softmax(chances.log() / 0.5, dim=0)
+    assert 1.8 < math.log(sharp[-1]) / math.log(0.01) < 2 and sharp[0] > 0.6
+
+
+def test_nats_a_piece_are_compared_as_bits_a_byte():
+    assert round(4.2 / 3, 6) == 1.4 and [round(x / math.log(2), 2) for x in (1.4, 1.5)] == [2.02, 2.16]
+
+
+def test_the_first_held_out_bytes_of_the_recorded_run_are_easier_than_the_rest():
+    record = recorded("enwik8")
+    assert round(record["curve"][-1]["held_out_bits"], 2) == 1.68
+    assert round(record["result"]["held_out_bits_without_overlap"], 2) == 1.75
+    assert "held_out[:50_000]" in inspect.getsource(enwik8)
+
+
+def test_a_byte_is_one_of_256_numbers():
+    assert min(bytes(range(256))) == 0 and max(bytes(range(256))) == 255
+    with pytest.raises(ValueError):
+        bytes([256])

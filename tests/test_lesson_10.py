@@ -574,3 +574,10 @@ def test_parts_say_which_shapes_they_take_and_where_they_come_from(name):
     text = inspect.getdoc(part) + (inspect.getdoc(part.forward) if inspect.isclass(part) else "")
     assert "section" in text or "figure" in text or name == "greedy_decode"
     assert "(b, t" in text or "Steps count" in text or "(t,)" in text
+
+
+def test_the_greedy_beginning_of_the_example_misses_twice_as_much():
+    first, then = {"a": 0.6, "b": 0.4}, {"a": 0.3, "b": 0.9}
+    greedy = max(first, key=first.get)
+    assert round(first[greedy] * then[greedy], 2) == 0.18
+    assert round(max(first[word] * then[word] for word in first), 2) == 0.36

@@ -467,7 +467,7 @@ def train_step(model, batch, optimiser):
 # %% [markdown]
 # ## Overfit one batch first
 #
-# Before training on 20,000 reviews, train on sixteen, the same sixteen again and again. A model of 100,000 parameters
+# Before training on 20,000 reviews, train on sixteen, the same sixteen again and again. A model of 110,000 parameters
 # can learn sixteen verdicts by heart, so the loss **has to** go to zero. If it does not, something is broken, and you
 # know after a second instead of an hour. The second model below is broken on purpose: it puts a softmax on its logits
 # before cross-entropy applies its own.
