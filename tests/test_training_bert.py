@@ -56,13 +56,12 @@ def test_each_way_trains_what_it_says(folder, monkeypatch, way, learns):
 
 
 def test_few_labels_are_learned_in_each_way(folder, tokenizer, monkeypatch):
-    monkeypatch.setattr(imdb_bert, "FEW_EPOCHS", 30)
     monkeypatch.setattr(imdb_bert, "RATE", 5e-3)
     monkeypatch.setattr(imdb_bert, "NEW_RATE", 1e-1)
     monkeypatch.setattr(minilm, "HELD", 4)
     order = torch.randperm(16, generator=torch.Generator().manual_seed(0)).tolist()
     texts, labels = [TEXTS[k] for k in order], LABELS[order]
-    (row,) = imdb_bert.with_few_labels(folder, tokenizer, texts, labels, texts, labels, few=(16,))
+    (row,) = imdb_bert.with_few_labels(folder, tokenizer, texts, labels, texts, labels, few={16: 30})
     assert row["labels"] == 16 and row["all"] == row["low rank"] == row["frozen"]["accuracy"] == 1
 
 

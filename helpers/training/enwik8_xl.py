@@ -23,7 +23,7 @@ from helpers.training.common import Optimiser, Record, arguments, initialise, pr
 HELD_OUT = 1 / 20
 MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4}
 T, M = 128, 128
-BATCH, RATE, EMBEDDING_RATE, WARMUP, STEPS = 24, 1e-2, 4e-3, 60, 3000
+BATCH, RATE, EMBEDDING_RATE, WARMUP, STEPS = 24, 1e-2, 4e-3, 60, 3900
 MEMORIES = (0, 64, 128, 256, 512)  # that the trained model is evaluated with
 
 Batch = tuple[torch.Tensor, torch.Tensor, bool]

@@ -29,7 +29,8 @@ from helpers.training.minilm import probed
 
 LENGTH, HEAD = 256, 64  # pieces of a review: so many of its beginning, and the rest from its end
 TOKENS, RATE, NEW_RATE, WARMUP, FROZEN_BLOCKS = 4_096, 5e-5, 1e-3, 0.1, 2
-FEW, FEW_LENGTH, FEW_EPOCHS, LOW_RANK_RATE, RANK, ALPHA = (100, 1_000, 5_000), 128, 3, 1e-3, 8, 16
+FEW = {100: 10, 1_000: 4, 5_000: 2}  # labels: passes over them
+FEW_LENGTH, FEW_TOKENS, LOW_RANK_RATE, RANK, ALPHA = 128, 2_048, 1e-3, 8, 16
 TESTED = 2_000  # reviews of the test part on which the trainings with few labels are compared
 
 
@@ -80,15 +81,21 @@ def as_rows(texts: Sequence[str], tokenizer: PieceTokenizer, length: int = LENGT
 
 
 def batches(
-    rows: Sequence[list[int]], labels: torch.Tensor, pad: int, generator: torch.Generator | None = None
+    rows: Sequence[list[int]],
+    labels: torch.Tensor,
+    pad: int,
+    generator: torch.Generator | None = None,
+    tokens: int | None = None,
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """(ids, mask, labels) of reviews of about equal length, TOKENS ids in each; in random order with a generator."""
+    """(ids, mask, labels) of reviews of about equal length, `tokens` (or TOKENS) ids at most in each; in random
+    order with a generator."""
+    tokens = tokens or TOKENS
     lengths = torch.tensor([len(row) for row in rows], dtype=torch.float32)
     if generator is not None:
         lengths = lengths + 10 * torch.rand(len(rows), generator=generator)  # other neighbours in every epoch
     groups = [[]]
     for place in lengths.argsort().tolist():
-        if groups[-1] and (len(groups[-1]) + 1) * len(rows[place]) > TOKENS:
+        if groups[-1] and (len(groups[-1]) + 1) * len(rows[place]) > tokens:
             groups.append([])
         groups[-1].append(place)
     order = range(len(groups)) if generator is None else torch.randperm(len(groups), generator=generator).tolist()
@@ -154,12 +161,14 @@ def frozen(x: torch.Tensor, y: torch.Tensor, tested: torch.Tensor, truth: torch.
     return {"stage": best, "accuracy": probed(x[best], y, tested[best], truth)}
 
 
-def tuned(folder, way: str, rows: list, y: torch.Tensor, test: list, truth: torch.Tensor, pad: int) -> float:
-    """The accuracy on the test part after FEW_EPOCHS passes over a few labels."""
+def tuned(
+    folder, way: str, rows: list, y: torch.Tensor, test: list, truth: torch.Tensor, pad: int, passes: int
+) -> float:
+    """The accuracy on the test part after so many passes over a few labels, in small batches."""
     model, generator = prepared(folder, way), torch.Generator().manual_seed(1)
-    steps = FEW_EPOCHS * sum(1 for _ in batches(rows, y, pad))
+    steps = passes * sum(1 for _ in batches(rows, y, pad, tokens=FEW_TOKENS))
     descent = Descent(model, LOW_RANK_RATE if way == "low rank" else RATE, steps)
-    stream = loop.again_and_again(lambda: batches(rows, y, pad, generator))
+    stream = loop.again_and_again(lambda: batches(rows, y, pad, generator, FEW_TOKENS))
     for _, batch in zip(range(steps), stream, strict=False):
         loss_of(model, *batch).backward()
         descent.step()
@@ -171,10 +180,10 @@ def with_few_labels(folder, tokenizer: PieceTokenizer, texts, labels, test_texts
     pad, table = tokenizer.pad, []
     test, encoder = as_rows(test_texts, tokenizer, FEW_LENGTH), bert.load(folder).to(device())
     tested = features(encoder, test, pad)
-    for count in few:
+    for count, passes in few.items():
         rows, y = as_rows(texts[:count], tokenizer, FEW_LENGTH), labels[:count]
         row = {"labels": count, "frozen": frozen(features(encoder, rows, pad), y, tested, truth)}
-        row |= {way: tuned(folder, way, rows, y, test, truth, pad) for way in ("low rank", "all")}
+        row |= {way: tuned(folder, way, rows, y, test, truth, pad, passes) for way in ("low rank", "all")}
         print(row, flush=True)
         table.append(row)
     return table
@@ -204,7 +213,14 @@ def main() -> None:
         "frozen_blocks": FROZEN_BLOCKS,
         "parameters": sum(p.numel() for p in model.parameters()),
         "trained": learned,
-        "few": {"length": FEW_LENGTH, "epochs": FEW_EPOCHS, "rank": RANK, "alpha": ALPHA, "tested_on": TESTED},
+        "few": {
+            "length": FEW_LENGTH,
+            "passes": FEW,
+            "tokens_per_batch": FEW_TOKENS,
+            "rank": RANK,
+            "alpha": ALPHA,
+            "tested_on": TESTED,
+        },
         "optimiser": "AdamW",
         "schedule": "up for a tenth of the steps, then straight down to 0",
     }

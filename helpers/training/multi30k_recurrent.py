@@ -23,7 +23,7 @@ from helpers.training.common import Record, arguments, up_and_down
 from helpers.training.multi30k import PAIRS, Translator, batches
 
 KINDS = {"one vector": True, "attention": False}
-WIDTH, DROPOUT, EPOCHS, RATE, WARMUP = 256, 0.3, 6, 2e-3, 100
+WIDTH, DROPOUT, EPOCHS, RATE, WARMUP = 256, 0.3, 4, 2e-3, 100
 BANDS = 5
 LIMIT = 80  # tokens
 
