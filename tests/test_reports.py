@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -490,8 +491,12 @@ def test_predictions_are_counted_by_choice_and_the_most_tempting_wrong_one_is_an
     told = dict(counted.choices)
     assert told == {asked.truth: ("Ada",), wrong: ("Ben",), "": ("Cem", "Dan"), **dict(rest)}
     assert (counted.tempting, counted.says) == (wrong, asked.says[wrong])
-    text = shown(*everybody)
-    assert asked.name in text and asked.says[wrong][:30] in text and f"{wrong} 1" in predictions_text(LESSON, everybody)
+    page, text = shown(*everybody), predictions_text(LESSON, everybody)
+    assert "What they predicted" in page and asked.name in page and asked.says[wrong][:30] in page
+    assert "no choice" in page and "no choice 2" in text
+    assert f"{wrong} 1" in text and f"{asked.truth} is right" in text
+    nothing = dataclasses.replace(LESSON, predictions=())
+    assert predictions_text(nothing, everybody) == "" and not find(nothing, everybody).predictions
     assert all(not dict(each.choices)[each.right] for each in find(LESSON, [answered("ada")]).predictions)
 
 

@@ -91,11 +91,13 @@ def unknown_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Words that do not go out: at the first letter, at the last, and where another cut would have done."""
     a, b, c, d = letters_of(draw, 4)
     vocabulary = a_vocabulary(a, a + b, f"##{b}", f"##{b}{c}", f"##{d}", f"##{a}")
+    beginnings = a_vocabulary(a, a + b, c, c + d, f"##{b}", f"##{d}")
     return {
         "where no piece begins the word": pieces_of(cut, [d + a, b, c + a], vocabulary),
         "where the rest fits nothing": pieces_of(cut, [a + b + d + c, a + c, a + d + c + a], vocabulary),
         "where only a shorter first piece would have led to the end": pieces_of(cut, [a + b + c], vocabulary),
-        "where only the piece for a beginning fits": pieces_of(cut, [a + a + b + a + c], vocabulary),
+        "where no piece goes on after the second": pieces_of(cut, [a + a + b + a + c], vocabulary),
+        "where only the piece for a beginning fits": pieces_of(cut, [a + c, a + b + c + d], beginnings),
     }
 
 

@@ -440,7 +440,7 @@ class PieceTokenizer:
         return ids, segments, torch.arange(t) < lengths.unsqueeze(-1)
 
     def special(self, ids: torch.Tensor) -> torch.Tensor:
-        """Which ids are [PAD], [CLS] or [SEP]: never hidden, never asked. Booleans of the ids' shape."""
+        """Which ids are [PAD], [CLS] or [SEP]: never hidden, never asked. ids: (b, t). Returns booleans, (b, t)."""
         return (ids == self.pad) | (ids == self.cls) | (ids == self.sep)
 
 
@@ -490,8 +490,9 @@ def rename_bert(published: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor
     """The published tensors under this module's names.
 
     published: from name to tensor, with or without "bert." before the names; norms may have gamma and beta for weight
-    and bias. Left out are position_ids, a buffer of integers, and the heads, cls.*. Returns a dict. ValueError for
-    names that BERT does not have, all of them named.
+    and bias. Left out are position_ids, a buffer of integers, and the heads, cls.*. Returns a dict of the same tensors,
+    the table of tokens (n, e) and all others in their shapes. ValueError for names that BERT does not have, all of
+    them named.
     """
     renamed, problems = _rename(published)
     if problems:

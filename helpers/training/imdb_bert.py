@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -123,7 +124,7 @@ def share_right(model: Kind, rows: Sequence[list[int]], labels: torch.Tensor, pa
     return right / len(rows)
 
 
-def prepared(folder, way: str) -> Kind:
+def prepared(folder: Path, way: str) -> Kind:
     """A fresh copy of the published model with a new layer. way: what of it learns, "upper", "all" or "low rank"."""
     torch.manual_seed(0)
     model = Kind(bert.load(folder))
@@ -162,7 +163,7 @@ def frozen(x: torch.Tensor, y: torch.Tensor, tested: torch.Tensor, truth: torch.
 
 
 def tuned(
-    folder, way: str, rows: list, y: torch.Tensor, test: list, truth: torch.Tensor, pad: int, passes: int
+    folder: Path, way: str, rows: list, y: torch.Tensor, test: list, truth: torch.Tensor, pad: int, passes: int
 ) -> float:
     """The accuracy on the test part after so many passes over a few labels, in small batches."""
     model, generator = prepared(folder, way), torch.Generator().manual_seed(1)
@@ -175,7 +176,15 @@ def tuned(
     return round(share_right(model, test, truth, pad), 4)
 
 
-def with_few_labels(folder, tokenizer: PieceTokenizer, texts, labels, test_texts, truth, few=FEW) -> list[dict]:
+def with_few_labels(
+    folder: Path,
+    tokenizer: PieceTokenizer,
+    texts: Sequence[str],
+    labels: torch.Tensor,
+    test_texts: Sequence[str],
+    truth: torch.Tensor,
+    few: Mapping[int, int] = FEW,
+) -> list[dict]:
     """For each number of labels: all weights trained, steps of low rank, and frozen, on the same reviews."""
     pad, table = tokenizer.pad, []
     test, encoder = as_rows(test_texts, tokenizer, FEW_LENGTH), bert.load(folder).to(device())

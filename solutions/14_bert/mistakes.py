@@ -59,6 +59,24 @@ VARIANTS = [
     Mistake(PIECES, "no-mark", edit=('"##" if start > 0 else ""', '""'), title="no ## inside a word",
             says="You look for pieces inside a word without their mark. After the first piece, look for ## and the "
                  "letters."),
+    Mistake(PIECES, "no-mark-either", instead="""
+        if len(word) > limit:
+            return ["[UNK]"]
+        pieces, start = [], 0
+        while start < len(word):
+            mark = "##" if start > 0 else ""
+            for end in range(len(word), start, -1):
+                known = [p for p in (mark + word[start:end], word[start:end]) if p in vocabulary]
+                if known:
+                    break
+            else:
+                return ["[UNK]"]
+            pieces.append(known[0])
+            start = end
+        return pieces
+    """, title="pieces without ## inside a word too",
+            says="Where no piece with ## fits, you take one without. A piece without the mark begins a word, and fits "
+                 "nowhere else: such a word is unknown."),
     Mistake(PIECES, "mark-left-out", edit=("pieces.append(mark + word[start:end])", "pieces.append(word[start:end])"),
             title="pieces returned without ##",
             says="You find the right pieces, and return those inside a word without ##. The mark belongs to the piece."),
@@ -141,6 +159,10 @@ VARIANTS = [
                                          "[0] * (len(first) - bool(rest)) + [1] * (len(rest) + bool(rest))"),
             title="the first [SEP] in segment 1",
             says="Your first [SEP] is in segment 1. Segment 0 goes up to and with it."),
+    Mistake(PAIR, "cls-in-1", edit=("[0] * len(first) + [1] * len(rest)",
+                                    "[int(b is not None)] + [0] * (len(first) - 1) + [1] * len(rest)"),
+            title="[CLS] in segment 1",
+            says="[CLS] is in segment 1 for a pair. Segment 0 goes from [CLS] up to and with the first [SEP]."),
     Mistake(PAIR, "segments-all-0", edit=("[1] * len(rest)", "[0] * len(rest)"), title="segment 0 everywhere",
             says="All your segments are 0. All that comes after the first [SEP] is 1. (A widely used example left them "
                  "out.)"),
@@ -411,6 +433,14 @@ VARIANTS = [
     Mistake(MODEL, "always-segment-0", edit=("        if segments is None:\n            segments", "        segments"),
             title="segment 0 whatever is given",
             says="You set all segments to 0, also where some are given."),
+    Mistake(MODEL, "mean-of-three", edit=(SUM, SUM[:-1].replace("self.norm(", "self.norm((") + ") / 3)"),
+            title="the mean of the three vectors",
+            says="You take the mean of token, position and segment. They are added, and the norm's epsilon makes a "
+                 "difference between the two."),
+    Mistake(MODEL, "tokens-scaled", edit=("self.tokens(ids)", "config.e**0.5 * self.tokens(ids)"
+                                          .replace("config", "self.config")),
+            title="tokens multiplied by √e",
+            says="You multiply the token vectors by √e, as the model of lesson 10 does. BERT adds them as they are."),
     Mistake(MODEL, "no-norm-after-sum", edit=(SUM, SUM[len("self.norm("):-1]), title="no norm after the sum",
             says="The sum of token, position and segment goes through `norm` before the first block."),
     Mistake(MODEL, "norm-before-sum",
@@ -557,6 +587,10 @@ VARIANTS = [
                                               "torch.where(first, labels[words], -100).masked_fill(words < 0, 0)"),
             title="special tokens have label 0",
             says="Special tokens have the label 0 in yours, which is a label like any other. They have −100."),
+    Mistake(FIRST, "special-minus-1", edit=("torch.where(first, labels[words], -100)",
+                                            "torch.where(first, labels[words], torch.where(words < 0, -1, -100))"),
+            title="special tokens have -1",
+            says="Special tokens come out as −1. Nothing is asked there, and the sign for that is −100."),
     Mistake(FIRST, "special-last-label", instead="""
         first = torch.ones_like(words, dtype=torch.bool)
         first[1:] = words[1:] != words[:-1]
@@ -616,6 +650,11 @@ VARIANTS = [
     Mistake(LOW, "a-ones", edit=("torch.randn(rank, n_in) / math.sqrt(n_in)", "torch.ones(rank, n_in)"),
             title="all rows of A alike",
             says="All rows of your A are alike, so that all of them learn the same: a step of rank 1. Draw them."),
+    Mistake(LOW, "layer-of-its-own", edit=("linear.requires_grad_(False)",
+                                           "nn.Linear(n_in, n_out).requires_grad_(False)"),
+            title="a new layer in the place of the given one",
+            says="Your layer makes an nn.Linear of its own, with random weights. It has to keep the one that it is "
+                 "given: what was trained is in there."),
     Mistake(LOW, "not-frozen", edit=("linear.requires_grad_(False)", "linear"), title="the given weight learns too",
             says="The given layer still learns in yours. It is frozen; only A and B learn."),
     Mistake(LOW, "bias-not-frozen", edit=("self.linear = linear.requires_grad_(False)",
