@@ -185,7 +185,10 @@ def corrupted(answer: Answer, draw: Draw) -> tuple[torch.Tensor, ...]:
 
 
 def rounded(share: torch.Tensor, step: float) -> torch.Tensor:
-    """A share to the nearest multiple of `step`; −1 where there was nothing to take a share of."""
+    """A share to the nearest multiple of `step`; −1 where there was nothing to take a share of.
+
+    The true share has to be such a multiple: halfway between two of them chance would decide.
+    """
     share = share.double().mean() if share.numel() else torch.tensor(-1.0)
     return torch.tensor(round(round(share.item() / step) * step, 3))
 
@@ -239,9 +242,9 @@ def drawn_apart(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     free = ~special
     neighbours = free[:, 1:] & free[:, :-1]
     return {
-        "of what is asked for, the share that the next call asks for too": rounded(two[one & free], 0.02),
+        "of what is asked for, the share that the next call asks for too": rounded(two[one & free], 0.03),
         "of what is asked for, the share whose neighbour is asked for too": rounded(
-            one[:, 1:][neighbours & one[:, :-1]], 0.02
+            one[:, 1:][neighbours & one[:, :-1]], 0.03
         ),
         "of what became [MASK], the share that the next call makes [MASK] too": rounded(
             (again == MASK_ID)[first == MASK_ID], 0.02
