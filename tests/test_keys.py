@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.authoring import inspecting
-from helpers.authoring.inspecting import stale_key
+from helpers.authoring.inspecting import answer_of, stale_key
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.authoring.mistakes import Alias, Mistake, Same
 from helpers.checking.answers import ANSWERED, RAISED, Outcome, run
@@ -82,7 +82,7 @@ def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeyp
             exercise, text = lesson[variant.exercise], answers.text(variant.exercise, variant)
             if variant.slug == UNCHANGED:
                 text = ""  # a cell that is as it was given has no mistake to be called by; its numbers have
-            answer = run(exercise, answers.make(exercise.name, variant), SHIPPED_SEED)
+            answer = answer_of(variant, answers, key[exercise.name], exercise, SHIPPED_SEED)
             verdict = judge(exercise, answer, other[exercise.name], text)
             if isinstance(variant, Same) and (verdict.state, verdict.points) != (RIGHT, exercise.points):
                 wrong.append((variant.exercise, variant.slug, "loses points"))

@@ -407,9 +407,9 @@ def test_the_stored_leak_map_is_clean(stored):
     assert "outputs that a later byte changes: 0\n" in stored
 
 
-def test_the_tail_is_drawn_every_seventh_time_at_temperature_two(stored):
+def test_the_tail_is_drawn_every_fifth_time_at_temperature_two(stored):
     ((share,),) = numbers(stored, r"T = 2: ([\d.]+)% for the other 246")
-    assert share == pytest.approx(100 / 7, abs=2)
+    assert share == pytest.approx(100 / 5, abs=2)
     kept = [int(n) for (n,) in numbers(stored, r"'(?: +)(\d+): ")]
     assert kept[0] == kept[2] == 1 and min(kept[1], kept[3], kept[4]) > 12
 

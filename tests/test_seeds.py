@@ -12,8 +12,7 @@ from conftest import FIRST, Course, answer_notebook, solved
 from stand_in import StandIn
 
 from helpers.authoring.exam_key import exam_key_of
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.authoring.mistakes import Mistake, Same
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import MIME, run
 from helpers.checking.keys import BadKey, save_key, shipped_path
 from helpers.checking.verdicts import judge
@@ -211,35 +210,6 @@ def test_each_submission_of_a_warm_process_has_a_seed_of_its_own_and_sees_no_oth
         said = {seed: json.dumps(runner.execute(notebook, seed).notebook) for seed in ("first-seed", "second-seed")}
     for seed, other in (("first-seed", "second-seed"), ("second-seed", "first-seed")):
         assert "LOOKS" in said[seed] and seed in said[seed] and other not in said[seed]
-
-
-# ------------------------------------------------------------------------------- the same marks on each seed
-
-
-def pooled():
-    """Lessons whose marks are held against a pool here; the others take minutes."""
-    for source in sources()[:8]:
-        if source.name != "07_transformer_block":
-            yield pytest.param(source, id=source.name)
-
-
-@pytest.mark.parametrize("source", list(pooled()))
-def test_the_marks_are_the_same_whichever_seed_is_drawn(source):
-    """Every right answer is right and every mistake is worth the same on all seeds of a pool."""
-    from helpers.authoring.keys import make_keys
-
-    answers, lesson = Answers(source), source.lesson
-    keys = make_keys(source, seeds_of("a pool", 3))
-    worth: dict[tuple, set] = {}
-    with on_the_cpu():
-        for variant in source.variants():
-            if isinstance(variant, (Mistake, Same)):
-                exercise, text = lesson[variant.exercise], answers.text(variant.exercise, variant)
-                for key in keys:
-                    answer = run(exercise, answers.make(exercise.name, variant), key.seed)
-                    points = judge(exercise, answer, key[exercise.name], text).points
-                    worth.setdefault((exercise.name, variant.slug), set()).add(points)
-    assert {name: points for name, points in worth.items() if len(points) > 1} == {}
 
 
 def test_answers_cross_whole_when_the_seed_is_taken_out(first_lesson, exam):

@@ -21,7 +21,7 @@ from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, 
 from helpers.checking.panel import number
 from helpers.checking.predicting import listed
 from helpers.checking.syntax import digest_of_tree
-from helpers.checking.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, earns_sides, judge, lost_aspects
+from helpers.checking.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, Verdict, earns_sides, judge, lost_aspects
 from helpers.exercises import Exercise, Prediction, lesson_names
 from helpers.exercises.exercise import UNCHANGED
 from helpers.notebooks import (
@@ -328,7 +328,14 @@ def to_come(source: Source) -> list[str]:
 
 
 def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[str]:
-    """The variants that the real verdict does not judge as meant, with inputs of that seed.
+    """The variants that the real verdict does not judge as meant, with inputs of that seed: see `judged`."""
+    slugs = [(v.exercise, v.slug) for v in source.variants()]
+    yield from (f"{e}/{s} is listed twice" for e, s in {pair for pair in slugs if slugs.count(pair) > 1})
+    yield from (problem for *_, problem in judged(source, seed, key) if problem)
+
+
+def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[tuple[Variant, Verdict, str]]:
+    """Every variant with its verdict, on inputs of that seed, and what is wrong with the verdict; "" where nothing is.
 
     A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects
     in which it differs from the solution, and those that wait for numbers where it has none. An Alias is called
@@ -337,27 +344,27 @@ def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterat
     """
     answers, lesson = Answers(source), source.lesson
     key = key or make_key(source, seed)
-    slugs = [(v.exercise, v.slug) for v in source.variants()]
-    yield from (f"{e}/{s} is listed twice" for e, s in {pair for pair in slugs if slugs.count(pair) > 1})
     with on_the_cpu():
         for variant in source.variants():
-            exercise, entry = lesson[variant.exercise], key[variant.exercise]
-            known = [
-                mistake for mistake in entry.mistakes if isinstance(variant, Mistake) and mistake.slug == variant.slug
-            ]
-            if known:
-                answer = Answer(exercise.name, known[0].outcomes)
-            else:
-                answer = run(exercise, answers.make(exercise.name, variant), seed)
+            exercise, entry, problems = lesson[variant.exercise], key[variant.exercise], []
+            answer = answer_of(variant, answers, entry, exercise, seed)
             text = answers.text(exercise.name, variant)
             if exercise.mend and digest_of_tree(text) == entry.released:  # what the verdict says of other words for it
                 if (as_given := judge(exercise, answer, entry, text)).state != AS_GIVEN or as_given.points:
-                    yield f"{variant.exercise}/{variant.slug} ({seed}): unchanged, it is not known for that"
+                    problems.append("unchanged, it is not known for that")
                 text = ""
             verdict = judge(exercise, answer, entry, text)
-            problem = _misjudgement(variant, verdict, exercise, entry)
-            if problem:
-                yield f"{variant.exercise}/{variant.slug} ({seed}): {problem}"
+            problems.append(_misjudgement(variant, verdict, exercise, entry))
+            told = "; ".join(problem for problem in problems if problem)
+            yield variant, verdict, told and f"{variant.exercise}/{variant.slug} ({seed}): {told}"
+
+
+def answer_of(variant: Variant, answers: Answers, entry: ExerciseKey, exercise: Exercise, seed: str) -> Answer:
+    """What a variant answers: what the key of the seed holds of a Mistake, and else what it returns when it is run."""
+    for mistake in entry.mistakes if isinstance(variant, Mistake) else ():
+        if mistake.slug == variant.slug:
+            return Answer(exercise.name, mistake.outcomes)
+    return run(exercise, answers.make(exercise.name, variant), seed)
 
 
 def _misjudgement(variant: Variant, verdict, exercise: Exercise, key: ExerciseKey) -> str:

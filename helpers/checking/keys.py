@@ -104,6 +104,7 @@ class ExerciseKey:
     mistakes: tuple[KnownMistake, ...] = ()
     guesses: tuple[Guess, ...] = ()
     released: str = ""
+    lost: dict[str, tuple] = field(default_factory=dict, init=False, repr=False, compare=False)  # of `lost_aspects`
 
 
 @dataclass(frozen=True)

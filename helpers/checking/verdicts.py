@@ -267,8 +267,13 @@ def spoilt_by_bug(exercise: Exercise, key: ExerciseKey) -> set[str]:
 
 
 def lost_aspects(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> set[str]:
-    """The names of the aspects in which the mistake differs from the reference."""
-    return {a.name for a in exercise.aspects if not same_outcome(mistake.outcomes[a.name], key.reference[a.name], a)}
+    """The names of the aspects in which the mistake differs from the reference. The key remembers them."""
+    kept = key.lost.get(mistake.slug)
+    if not (kept and kept[0] is exercise and kept[1] is mistake):
+        reference = key.reference
+        differs = (a.name for a in exercise.aspects if not same_outcome(mistake.outcomes[a.name], reference[a.name], a))
+        kept = key.lost[mistake.slug] = (exercise, mistake, frozenset(differs))
+    return set(kept[2])
 
 
 def _tell(

@@ -38,7 +38,10 @@ class Tolerance:
 
     def holds(self, yours: torch.Tensor, target: torch.Tensor) -> bool:
         """Are all entries the same? False where the shapes differ: nothing is broadcast."""
-        return yours.shape == target.shape and bool(self.near(yours, target).all())
+        if yours.shape != target.shape:
+            return False
+        same = yours.dtype == target.dtype and torch.equal(yours, target)  # to the bit, as most that are near are
+        return same or bool(self.near(yours, target).all())
 
     def at_most(self, other: Tolerance) -> Tolerance:
         """The narrower of the two, in both respects."""

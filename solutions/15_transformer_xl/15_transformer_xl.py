@@ -44,6 +44,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots
+from helpers.data.recorded import recorded
 from helpers.data.sources import is_held_out, stdlib_sources
 from helpers.device import device
 from helpers.lesson import in_exam, start
@@ -1009,6 +1010,47 @@ print(f"{times:.0f} times as dear as one pass with a memory")
 # can be spoiled in the same way. In `transformers`, generation for a while handed over the whole text *and* the memory
 # that already held it ([pull request 4826](https://github.com/huggingface/transformers/pull/4826)): every token was
 # seen twice, nothing was faster, and the samples were worse.
+
+# %% [markdown]
+# ## The same Wikipedia, with a memory
+#
+# This section is reading: a run that was made once, with the finished parts of this lesson, and **recorded**. It takes
+# the bytes, the held-out part, the width and the number of blocks of [lesson
+# 9's](../09_character_generator/09_character_generator.ipynb) recorded model, and adds this lesson's memory: segments of
+# 128 bytes, and in training a memory of 128. The command that it prints repeats it.
+
+# %% tags=["show", "hide-input"]
+run, before = recorded("enwik8_xl"), recorded("enwik8")
+print(f"$ {run['command']}\non: {run['machine']}\n")
+for name, one in {"lesson 9": before, "with a memory": run}.items():
+    s = one["settings"]
+    read = s["steps"] * s["batch"] * s.get("t", s.get("t_max"))
+    print(f"{name:>13}: {s['parameters']:,} parameters, {read / 1e6:.1f} million bytes read, "
+          f"{one['processor_seconds'] / 60:.0f} minutes of processor time")
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "ALT"}}
+by_memory = {m: run["result"][f"held_out_bits_m_{m}"] for m in (0, 64, 128, 256, 512)}
+apart, sliding = (before["result"][key] for key in
+                  ("held_out_bits_without_overlap", "held_out_bits"))
+plots.curves({"one pass": (list(by_memory), list(by_memory.values()))},
+             "memory at evaluation (bytes)", "held-out bits per byte",
+             landmarks={"lesson 9, side by side": apart, "lesson 9, overlapping": sliding})
+plt.gca().set_xticks(list(by_memory))
+plt.show()
+print(f"{run['data']['held_out_bytes']:,} held-out bytes")
+print("; ".join(f"m = {m}: {bits:.3f}" for m, bits in by_memory.items()))
+print(f"lesson 9: {apart:.3f} in windows side by side, {sliding:.3f} in windows that overlap")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded. One model, read in one pass with memories of different lengths. Dashed: lesson 9's
+# model on the same bytes, in windows of 256 bytes side by side, and in windows that overlap by 192, which computes
+# every position four times.
+#
+# </div>
+#
+# TEXT
 
 # %% [markdown]
 # ## What became of it
