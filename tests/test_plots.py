@@ -411,3 +411,12 @@ def test_no_new_dependencies():
         [sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True
     ).stdout
     assert not {"seaborn", "scipy", "pandas", "sklearn"} & set(loaded.split())
+
+
+def test_words_in_boxes_keep_their_ink_in_every_theme():
+    plots.hidden_words(["a", "[MASK]", "c", "d"], ["a", "b", "c", "e"], ["", "[MASK]", "kept", "another token"])
+    texts = plots.style.plt.gcf().axes[0].texts
+    boxed = {text.get_text(): text.get_color() for text in texts if text.get_bbox_patch()}
+    assert {"[MASK] (b)", "c", "d (e)"} <= set(boxed) and "a" not in boxed
+    assert set(boxed.values()) == {themed.IN_CELLS["black"]}
+    plots.style.plt.close("all")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 
 from .style import WIDTH
+from .themed import IN_CELLS
 
 # The box of each fate, and its hatching for grey print
 _LOOKS = {"[MASK]": "#9fd0ee", "another token": "#f3c26b", "kept": "#c4e6d4"}
@@ -32,7 +33,7 @@ def hidden_words(shown: Sequence[str], true: Sequence[str], fates: Sequence[str]
         down = k + 0.6 * (k == len(lines))
         for x, words, fate in line:
             box = {"facecolor": _LOOKS[fate], "edgecolor": "#333333", "pad": 1.5, "linewidth": 0.7} if fate else None
-            colour = {"color": "black"} if fate else {}
+            colour = {"color": IN_CELLS["black"]} if fate else {}
             ax.text(x / across, -down, words, fontsize=8.5, family="monospace", va="center", bbox=box, **colour)
     ax.set(xlim=(-0.02, 1.0), ylim=(-len(lines) - 1.1, 0.6))
     ax.set_axis_off()

@@ -18,8 +18,8 @@
 # sentence one may read all of it. But then the next word is no riddle any more, and there is nothing to train on.
 # **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) hides words instead, and asks for those.
 #
-# You train a small BERT, open a published one, and find out what reading both ways buys, what a published model holds
-# for alike, and in which of its blocks to look for what you need.
+# You train a small BERT, open a published one, and find out what reading both ways buys, which sentences a published
+# model takes to be similar, and in which of its blocks to look for what you need.
 #
 # | | |
 # |---|---|
@@ -663,7 +663,7 @@ print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 # to 10⁻⁵ at every stage, on these weights and on random ones. The tolerance matters: with an epsilon of 10⁻⁵ in place
 # of 10⁻¹² the example sentence differs by less than 10⁻⁴, so that a looser test does not see it.
 #
-# ## What it holds for alike
+# ## What it takes to be similar
 #
 # The model was trained so that sentences that belong together lie close. The cosine of two sentence vectors is 1 for
 # the same direction, 0 for nothing in common.
@@ -673,7 +673,7 @@ print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 #
 # **Prediction · `closer_pair`** &nbsp; 1 minute · no points
 #
-# Which pair does the published model hold for more alike?
+# Which pair is more similar to the published model?
 #
 # - **A.** "Mary gave roses to Susan." and "Susan gave roses to Mary.": the same words, another meaning.
 # - **B.** "The kid is asleep." and "A child sleeps.": other words, the same meaning.
@@ -707,7 +707,7 @@ check.prediction("closer_pair", closer_pair)
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, with the published model. A point for each pair, numbered as in the list. Right: many
-# words in common. Up: held for alike.
+# words in common. Up: more similar.
 #
 # </div>
 #
@@ -885,7 +885,7 @@ tell("pretrained, fine-tuned", tune(copy.deepcopy(pocket), 1e-3, EPOCHS))
 #
 # Back to the published model and to [IMDb](https://ai.stanford.edu/~amaas/data/sentiment/), with the labels of only
 # 1,000 reviews, each cut at 128 tokens. The model is frozen; for each stage, a linear layer reads the mean vector and
-# says whether the review is kind.
+# says whether the review is positive.
 
 # %% [markdown]
 # <div class="card">
@@ -1069,7 +1069,7 @@ plots.diagrams.gpt_tasks()
 # ## What you can do now
 #
 # You can cut words into pieces and join pairs; hide words in the right proportions, and test by counting that a program
-# does so; build BERT and fill it with published weights; measure what a model holds for alike and which block to read;
+# does so; build BERT and fill it with published weights; measure what a model takes to be similar and which block to read;
 # and fine-tune a model through steps of low rank.
 #
 # **Three questions to think about**
