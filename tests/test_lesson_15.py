@@ -7,6 +7,7 @@ import torch
 from stored import printed
 
 from helpers.authoring.lesson_source import Answers, sources
+from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
 from helpers.parts import transformer_xl
 from helpers.training import enwik8_xl
@@ -148,6 +149,19 @@ def test_one_pass_is_many_times_as_cheap_as_a_sliding_window():
 
 
 # ---------------------------------------------------------------------------------------------------- the long run
+
+
+def test_the_recorded_run_says_what_the_lesson_says():
+    run, before = recorded("enwik8_xl"), recorded("enwik8")
+    assert run["data"] == before["data"], "the same bytes, the same part held out"
+    assert all(run["settings"][name] == before["settings"][name] for name in ("n", "e", "h", "depth"))
+    assert run["processor_seconds"] < 60 * 60, "half an hour on two cores"
+    by_memory = [run["result"][f"held_out_bits_m_{m}"] for m in (0, 64, 128, 256, 512)]
+    assert by_memory == sorted(by_memory, reverse=True)
+    apart, sliding = (before["result"][key] for key in ("held_out_bits_without_overlap", "held_out_bits"))
+    assert by_memory[0] > apart + 0.2 and apart > by_memory[1] and by_memory[-1] > sliding
+    assert by_memory[2] - by_memory[-1] < 0.02, "a longer memory helps a little"
+    assert [round(bits, 2) for bits in (by_memory[0], by_memory[1], by_memory[-1])] == [2.04, 1.74, 1.71]
 
 
 def test_a_pass_begins_without_a_memory_and_goes_on_with_one():

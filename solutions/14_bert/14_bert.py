@@ -1069,8 +1069,8 @@ plots.diagrams.gpt_tasks()
 # ## What you can do now
 #
 # You can cut words into pieces and join pairs; hide words in the right proportions, and test by counting that a program
-# does so; build BERT and fill it with published weights; measure what a model takes to be similar and which block to read;
-# and fine-tune a model through steps of low rank.
+# does so; build BERT and fill it with published weights; measure what a model takes to be similar and which block to
+# read; and fine-tune a model through steps of low rank.
 #
 # **Three questions to think about**
 #

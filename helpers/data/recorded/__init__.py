@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 
 
 def recorded(name: str) -> dict:
-    """The run of that name: "imdb", "enwik8", "multi30k" or "pocket_gpt2".
+    """The run of that name, such as "imdb", "enwik8" or "pocket_gpt2": a file beside this one.
 
     Keys: command; data (name, sha256, and what it holds); machine; seconds and processor_seconds (of all cores
     together) of the training; settings; curve, a list of dicts, one for each look at the held-out part; result;
