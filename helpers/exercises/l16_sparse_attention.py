@@ -244,11 +244,6 @@ def normalised_over_some(draw: Draw) -> tuple[torch.Tensor, ...]:
     return (*part(draw, 2, 3), *nothing(draw, 2, 3))
 
 
-SEEN_NOTHING = (
-    "A part that has seen nothing has m = −∞, ℓ = 0 and o = 0, and merging it must change nothing. Where both parts"
-    " have seen nothing, the result is m = −∞, ℓ = 0, o = 0 again, and −∞ − (−∞) is NaN."
-)
-
 LESSON = Lesson(
     "16_sparse_attention",
     "Not every position needs to see every other",
@@ -379,8 +374,6 @@ LESSON = Lesson(
                     name="nothing seen",
                     via=with_powers,
                     also={"on the other side": nothing_first, "on both sides": twice_nothing},
-                    side=True,
-                    missed=SEEN_NOTHING,
                 ),
                 gradient(0.5, six, via=normalised, also={"beside nothing": normalised_over_some}),
                 any_device(0.5, six, via=normalised),
