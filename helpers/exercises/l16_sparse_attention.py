@@ -77,6 +77,8 @@ def counted(kind: str, *cases: tuple[int, int]) -> Probe:
         wrong = next((one for one in found if isinstance(one, bool) or not isinstance(one, (int, float))), None)
         if wrong is not None:
             raise Unmet(f"A number of pairs is a whole number; your function returns {kind_of(wrong)}.")
+        if all(float(one).is_integer() for one in found):
+            return torch.tensor([int(one) for one in found])  # compared exactly
         return torch.tensor([float(one) for one in found], dtype=torch.float64)
 
     return probe
@@ -150,6 +152,11 @@ def no_square(size: int) -> Probe:
         return torch.tensor([1])
 
     return probe
+
+
+def without_heads(t: int, size: int) -> Inputs:
+    """Queries, keys and values (t, 4), and a size."""
+    return lambda draw: (*(draw.normal(t, 4) for _ in range(3)), size)
 
 
 def attended(
@@ -393,6 +400,7 @@ LESSON = Lesson(
                         "with tiles of one": attended(5, 1, b=1),
                         "with a tile longer than the text": attended(4, 9),
                         "for one position": attended(1, 2),
+                        "without batch and heads": without_heads(5, 2),
                     },
                     axes="b h t d",
                 ),
