@@ -121,6 +121,21 @@ def test_the_window_is_that_of_mistral():
     assert torch.equal(found > 0, sparse.local_mask(9, 3))
 
 
+@pytest.mark.parametrize(("t", "size"), [(12, 3), (8, 8), (6, 1)])
+def test_the_gathered_fixed_pattern_is_that_of_its_masks(t, size):
+    q, k, v = drawn(*[(2, 4, t, 5)] * 3)
+    block, columns = sparse.fixed_masks(t, size)
+    goal = torch.cat(
+        [F.scaled_dot_product_attention(*(x[:, :2] for x in (q, k, v)), attn_mask=block),
+         F.scaled_dot_product_attention(*(x[:, 2:] for x in (q, k, v)), attn_mask=columns)], dim=1)  # fmt: skip
+    found = sparse.fixed_attention(q, k, v, size)
+    assert found.isfinite().all()
+    torch.testing.assert_close(found, goal, **NEAR)
+    for heads, length in ((3, 12), (4, 13)):
+        with pytest.raises(ValueError, match="do not fit"):
+            sparse.fixed_attention(*drawn(*[(1, heads, length, 2)] * 3), 4)
+
+
 # ------------------------------------------------------------------------------------------------------- the tiles
 
 

@@ -108,6 +108,24 @@ def banded_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, w: int) 
     return out.reshape(b, h, chunks * w, d)[:, :, :t]
 
 
+def fixed_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, l: int) -> torch.Tensor:  # noqa: E741
+    """The fixed pattern with c = 1, gathered: the first half of the heads in blocks, the others on summary columns.
+
+    q, k, v: (b, h, t, d), h even, l divides t (ValueError otherwise). Returns (b, h, t, d): what
+    `fixed_masks` gives as masks, with t·l and t·t/l scores in place of t². A row that sees nothing is 0.
+    """
+    h, t = q.shape[1:3]
+    if h % 2 or t % l:
+        raise ValueError(f"Half of the heads each, and whole blocks: {h} heads, {t} positions and l = {l} do not fit.")
+    near, far = slice(h // 2), slice(h // 2, h)
+    blocks = [x[:, near].unflatten(2, (t // l, l)) for x in (q, k, v)]  # (b, h/2, t/l, l, d)
+    within = F.scaled_dot_product_attention(*blocks, is_causal=True).flatten(2, 3)
+    keys, values = (x[:, far, l - 1 :: l] for x in (k, v))  # (b, h/2, t/l, d)
+    seen = torch.arange(t, device=q.device).unsqueeze(1) >= torch.arange(l - 1, t, l, device=q.device)
+    across = F.scaled_dot_product_attention(q[:, far], keys, values, attn_mask=seen)
+    return torch.cat([within, across], dim=1)
+
+
 def merge(a: Partial, b: Partial) -> Partial:
     """Two partial softmax results over different keys, as one over both.
 

@@ -503,7 +503,7 @@ VARIANTS = [
     Equal(TILED, "scores.masked_fill(j > i, -math.inf)", "scores.masked_fill_(j > i, -math.inf)",
           "the scores are the function's own"),
     Equal(TILED, "finished_merge(state, (m, powers.sum(dim=-1), powers @ values))",
-          "finished_merge((m, powers.sum(dim=-1), powers @ values), state)", "which of the two is first does not matter"),
+          "finished_merge((m, powers.sum(dim=-1), powers @ values), state)", "which is first does not matter"),
     Equal(TILED, "q", "k", "as wide, and on one device"),
     Equal(TILED, "q", "v", "as wide, and on one device"),
     Equal(TILED, "k", "v", "there are as many keys as values"),
