@@ -23,7 +23,7 @@
 # |---|---|
 # | **You will build** | three patterns and their reach, attention in a band that never makes a t × t matrix, and a softmax in tiles; and you mend a window that is one position too wide |
 # | **You need** | lessons [3](../03_scaling/03_scaling.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 110 minutes: eight exercises, 28 points, and three predictions |
+# | **It takes** | about 115 minutes: eight exercises, 28 points, and three predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions that look, s positions that are
@@ -136,7 +136,7 @@ print(f"slope on log-log paper: {slope(lengths, plain['seconds']):.2f} for the t
 #
 # <details><summary>Hint 1: count a row</summary>
 #
-# Call it with t = 6 and w = 3 and count what the last row sees. Then with w = 1: whom should each position see?
+# Call it with t = 6 and w = 3 and count what the last row sees. Then with w = 1: what should each position see?
 #
 # </details>
 # <details><summary>Hint 2: which sign</summary>
@@ -304,8 +304,8 @@ plt.show()
 # **Exercise 4 · `attended_pairs`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # How many pairs has a pattern over t positions, where t is a multiple of l? "full" (causal), "local" (a window of l),
-# "strided" and "fixed" (both halves added up, c = 1). In closed form: t may be 65,536, and no mask of that size fits
-# anywhere.
+# "strided" and "fixed" (both halves added up, c = 1). In closed form: t may be so large that no mask
+# of that size fits anywhere.
 #
 # <details><summary>Hint 1: from one to the next</summary>
 #
@@ -365,7 +365,7 @@ print(f"the root of t is {math.isqrt(t)}")
 #
 # </div>
 #
-# ## Who reaches whom
+# ## What reaches what
 #
 # A pair that is left out is not lost, for a network has several layers. In the first, position 3 hears of position 1;
 # in the second, position 9 hears from position 3 what it had heard. A layer passes on what its mask says, and the
@@ -537,9 +537,10 @@ check.prediction("mask_saves", mask_saves)
 
 # %% [markdown]
 # All t² scores are computed, stored, masked and thrown away. To save anything, the others must not be computed at all:
-# **gather** what belongs together, and multiply small matrices. For a window of w, cut the sequence into **chunks** of w.
-# A query needs at most the w − 1 positions before it, and these lie in its own chunk and the one before. So each chunk
-# of w queries meets 2w keys: scores (b, h, t/w, w, 2w) instead of (b, h, t, t), that is 2tw numbers instead of t².
+# **gather** what belongs together, and multiply small matrices. For a window of w, cut the sequence into **chunks** of
+# w. A query needs at most the w − 1 positions before it, and these lie in its own chunk and the one before. So each
+# chunk of w queries meets 2w keys: scores (b, h, t/w, w, 2w) instead of (b, h, t, t), that is 2tw numbers instead of
+# t².
 
 # %% tags=["show"]
 plots.diagrams.band_chunks()
@@ -769,7 +770,7 @@ check.prediction("best_for_pictures", best_for_pictures)
 # the same with far larger models ([Child et al.](https://arxiv.org/abs/1904.10509), table 2, bits a dimension or a
 # byte; fewer is better):
 #
-# | | full | strided | fixed |
+# | [table 2](https://arxiv.org/abs/1904.10509) | full | strided | fixed |
 # |---|---|---|---|
 # | CIFAR-10, pictures | 2.82 | **2.80** | 2.85 |
 # | enwik8, text | 1.00 | 1.13 | **0.99** |
@@ -803,8 +804,9 @@ show_pictures([given, drawn], ["as printed", "finished"])
 #
 # ## Everything computed, nothing stored
 #
-# The other way out leaves no pair out. What makes attention large is the matrix of weights, and nobody wants *it*: what
-# is wanted is its product with the values. Could that be added up as the keys come, a **tile** of them at a time?
+# The other way out leaves no pair out. What makes attention large is the matrix of weights, and it is only a step on
+# the way: what is wanted is its product with the values. Could that be added up as the keys come, a **tile** of them at
+# a time?
 #
 # The softmax stands in the way: each weight is divided by the sum over the whole row, and before the exponential the
 # row's maximum is subtracted, so that nothing overflows ([lesson 3](../03_scaling/03_scaling.ipynb)). Both are known
@@ -876,8 +878,8 @@ def merge(a, b):
 check(merge)
 
 # %% [markdown]
-# The NaN is no invention either: PyTorch's own kernel for the CPU had it, for tiles that are masked whole ([pull request
-# 130014](https://github.com/pytorch/pytorch/pull/130014)). And a course on GPU programming had a kernel whose output
+# The NaN is no invention either: PyTorch's own kernel for the CPU had it, for tiles that are masked whole ([pull
+# request 130014](https://github.com/pytorch/pytorch/pull/130014)). And a course on GPU programming had a kernel whose output
 # was NaN and whose test passed ([issue 69](https://github.com/PaddleJitLab/CUDATutorial/issues/69)): the largest
 # difference was collected by a function for which max(NaN, 0) is 0.
 
@@ -1066,8 +1068,8 @@ for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels
 # memory too, as long as a whole row of scores is no problem. FlashAttention does both.
 #
 # </details>
-# <details><summary>3. Attention is a function on sets, and a mask says which members of the set may speak to which. What
-# would the matrix look like for a picture *and* its caption in one sequence?</summary>
+# <details><summary>3. Attention is a function on sets, and a mask says which members of the set may speak to which.
+# What would the matrix look like for a picture *and* its caption in one sequence?</summary>
 #
 # Blocks: pixels among themselves by row and column, words among themselves by a causal triangle, and a block between
 # them, full if each word may see the whole picture. Whatever structure the data have, molecules, tables, a family
