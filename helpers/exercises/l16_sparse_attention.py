@@ -251,6 +251,20 @@ def normalised_over_some(draw: Draw) -> tuple[torch.Tensor, ...]:
     return (*part(draw, 2, 3), *nothing(draw, 2, 3))
 
 
+FULL = "Row i of a causal mask has i + 1 pairs: 1 + 2 + … + t in all. Try t = 3 by hand: there are 6."
+WINDOW = (
+    "Each row of the window has l pairs but for the first l − 1, which have fewer. Try t = 4, l = 2 by hand:"
+    " 1 + 2 + 2 + 2 = 7."
+)
+STRIDE = (
+    "The near half is a window of l + 1; on the stride the rows of the first block see 1 position, those of the second"
+    " 2, and so on. Try t = 4, l = 2 by hand: 1 + 2 + 3 + 3 for the near half, 1 + 1 + 2 + 2 for the stride."
+)
+BLOCK = (
+    "The first half is t/l small triangles; in the second, row i sees the summary columns up to i. Try t = 4, l = 2 by"
+    " hand: 1 + 2 + 1 + 2 for the blocks, 0 + 1 + 1 + 2 for the columns."
+)
+
 LESSON = Lesson(
     "16_sparse_attention",
     "Not every position needs to see every other",
@@ -289,10 +303,10 @@ LESSON = Lesson(
             stars=2,
             minutes=7,
             aspects=(
-                Aspect("full", 0.5, counted("full", *MANY)),
-                Aspect("local", 0.5, counted("local", *MANY)),
-                Aspect("strided", 1, counted("strided", *MANY)),
-                Aspect("fixed", 1, counted("fixed", *MANY)),
+                Aspect("full", 0.5, counted("full", *MANY), missed=FULL),
+                Aspect("local", 0.5, counted("local", *MANY), missed=WINDOW),
+                Aspect("strided", 1, counted("strided", *MANY), missed=STRIDE),
+                Aspect("fixed", 1, counted("fixed", *MANY), missed=BLOCK),
             ),
         ),
         Exercise(
