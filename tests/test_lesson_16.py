@@ -88,7 +88,7 @@ def numbers(text):
 
 def test_time_and_memory_grow_with_the_square():
     time, memory = numbers(printed(SOURCE, "plain = {").splitlines()[-1])
-    assert 1.5 < time < 2.8
+    assert 1.5 < time < 3.5
     assert 1.9 < memory < 2.05
 
 
@@ -99,7 +99,7 @@ def test_the_root_of_t_is_a_good_stride_and_saves_nearly_all():
 
 
 def test_a_stack_of_windows_reaches_as_far_as_the_formula_says():
-    for line in printed(SOURCE, "layers with a window of 5").splitlines():
+    for line in printed(SOURCE, "window of 5, depth").splitlines():
         reach, formula = re.search(r": +(\d+) positions back, .*= (\d+)$", line).groups()
         assert reach == formula
 
@@ -123,7 +123,7 @@ def test_a_mask_saves_nothing():
 
 def test_the_band_saves_the_more_the_longer_the_text():
     lines = printed(SOURCE, 'band["seconds"].append').splitlines()
-    times = [float(re.search(r"is +([\d.]+) times", line)[1]) for line in lines[:-1]]
+    times = [float(re.search(r"takes +([\d.]+) times", line)[1]) for line in lines[:-1]]
     less = [float(re.search(r"keeps +([\d.]+) times", line)[1]) for line in lines[:-1]]
     assert times[-1] > 10 > 4 > times[0] and times[-1] > times[-2] > times[-3]
     assert less[-1] > 8 and 1.8 < less[-1] / less[-2] < 2.2
@@ -140,7 +140,7 @@ def test_the_pattern_of_rows_and_columns_is_ahead_on_pictures():
     assert max(found.values()) < alone
 
 
-def test_tiles_make_little_and_keep_much_and_are_no_faster():
+def test_tiles_make_little_and_keep_much():
     text = printed(SOURCE, "class Largest")
     rows = {
         name.strip(): numbers(rest) for name, rest in re.findall(r"^ *(mask|band|tiles|SDPA)(.*)$", text, flags=re.M)
@@ -148,9 +148,9 @@ def test_tiles_make_little_and_keep_much_and_are_no_faster():
     rows = {name: found[-3:] for name, found in rows.items()}  # ms, MB made, MB kept
     (mask_ms, mask_made, mask_kept), (tile_ms, tile_made, tile_kept) = rows["mask"], rows["tiles"]
     sdpa_ms, sdpa_made, sdpa_kept = rows["SDPA"]
-    assert mask_made > 20 * tile_made > 20 * sdpa_made
-    assert tile_kept > 0.5 * mask_kept and mask_kept > 20 * sdpa_kept
-    assert tile_ms > 0.5 * mask_ms > 2 * sdpa_ms
+    assert mask_made > 20 * tile_made > 40 * sdpa_made
+    assert tile_kept > mask_kept > 20 * sdpa_kept
+    assert mask_ms > tile_ms > 2 * sdpa_ms
     assert rows["band"][0] < sdpa_ms
     assert float(re.search(r"at most (\S+)", text)[1]) < 1e-5
 

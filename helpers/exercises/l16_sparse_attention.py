@@ -470,5 +470,17 @@ LESSON = Lesson(
                 "C": "All scores are computed, and masking them is one more pass over t² numbers.",
             },
         ),
+        Prediction(
+            "best_for_pictures",
+            truth="B",
+            says={
+                "A": "It can learn to look along rows and columns, and with far more steps it may get there. In so few"
+                " it has yet to find out what the strided pattern is told.",
+                "B": "With a stride as long as a row, the pattern is row and column. In so few steps it helps more to"
+                " be told where to look than to be free.",
+                "C": "Its blocks are the rows, but of what lies above it sees the last columns only, and in these"
+                " pictures there is nothing but paper.",
+            },
+        ),
     ),
 )

@@ -23,7 +23,7 @@
 # |---|---|
 # | **You will build** | three patterns and their reach, attention in a band that never makes a t × t matrix, and a softmax in tiles; and you mend a window that is one position too wide |
 # | **You need** | lessons [3](../03_scaling/03_scaling.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 28 points, and three predictions |
+# | **It takes** | about 115 minutes: eight exercises, 29 points, and three predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions that look, s positions that are
@@ -111,8 +111,9 @@ print(f"slope on log-log paper: {slope(lengths, plain['seconds']):.2f} for the t
       f"{slope(lengths, plain['bytes']):.2f} for the memory")
 
 # %% [markdown]
-# A slope of 2 is the square: ten times the text, a hundred times the cost. And this is one head of one layer. Most of
-# the weights in such a matrix are close to 0. Which pairs could be left out beforehand, without looking at the scores?
+# A slope of 2 is the square: ten times the text, a hundred times the cost. The time may rise faster still, once a
+# matrix no longer fits into the processor's caches. And this is one head of one layer. Most of the weights in such a
+# matrix are close to 0. Which pairs could be left out beforehand, without looking at the scores?
 
 # %% [markdown]
 # ## A window
@@ -349,6 +350,8 @@ strides = [2**power for power in range(1, 12)]
 plots.curves({kind: (strides, [attended_pairs(kind, t, l) for l in strides])
               for kind in ("strided", "fixed")}, "l", "pairs", log="xy",
              landmarks={"full": attended_pairs("full", t, 1)})
+plt.minorticks_off()
+plt.xticks(strides, strides)
 plt.show()
 for kind in ("strided", "fixed"):
     best = min(strides, key=lambda l: attended_pairs(kind, t, l))
@@ -417,8 +420,7 @@ check(connected)
 # %% tags=["show", "nbval-check-output"]
 for depth in (1, 2, 4):
     reach = connected([local_mask(64, 5)] * depth)[-1].sum().item() - 1
-    print(f"{depth} layers with a window of 5: {reach:>2} positions back, "
-          f"(w − 1) · depth = {4 * depth}")
+    print(f"window of 5, depth {depth}: {reach:>2} positions back, (w − 1) · depth = {4 * depth}")
 
 # %% [markdown]
 # Mistral 7B is built so: a window of 4,096 in 32 layers, hence a reach of 131,040 positions, which [its
@@ -613,18 +615,20 @@ check(banded_attention)
 # %% tags=["show"]
 w = 64
 band = {"seconds": [], "bytes": []}
-for t, plain_seconds, plain_bytes in zip(lengths, plain["seconds"], plain["bytes"]):
+for t, plain_bytes in zip(lengths, plain["bytes"]):
     q, k, v = one_head(t)
-    band["seconds"].append(seconds(lambda: banded_attention(q, k, v, w), times=5))
+    window = local_mask(t, w)
+    masked = seconds(lambda: attention(q, k, v, window))
+    band["seconds"].append(seconds(lambda: banded_attention(q, k, v, w), times=9))
     band["bytes"].append(kept_bytes(lambda: banded_attention(q, k, v, w)))
-    print(f"t = {t:>5,}: the band is {plain_seconds / band['seconds'][-1]:>5.1f} times as fast "
-          f"as the mask, and keeps {plain_bytes / band['bytes'][-1]:>4.1f} times less")
+    print(f"t = {t:>5,}: the mask takes {masked / band['seconds'][-1]:>5.1f} times as long "
+          f"as the band, and keeps {plain_bytes / band['bytes'][-1]:>4.1f} times as much")
 print(f"slope on log-log paper: {slope(lengths, band['seconds']):.2f} for the time, "
       f"{slope(lengths, band['bytes']):.2f} for the memory")
 
 # %% [markdown]
-# The band's cost grows with t, not with its square, so the ratio doubles whenever t does. For short texts there is
-# little to gain: padding, cutting and many small products have costs of their own. Strided and fixed patterns can be
+# The band's cost grows with t, not with its square: the longer the text, the larger the ratio. For short texts there
+# is little to gain: padding, cutting and many small products have costs of their own. Strided and fixed patterns can be
 # gathered in the same way, by a reshape that brings positions of one remainder, or of one block, side by side.
 #
 # A missing mask, in turn, is hard to notice. In one library the window never reached the attention on the path that is
@@ -656,6 +660,7 @@ def show_pictures(rows, labels):
         for ax, ids in zip(line, row):
             ax.imshow(ids.cpu().view(side, side), cmap="Greys", vmin=0, vmax=levels - 1)
             ax.set(xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
         line[0].set_ylabel(label, rotation=0, ha="right", va="center")
     plt.show()
 
@@ -745,7 +750,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {done} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits a pixel on unseen faces against training step, 50 to 300, three falling curves. The strided one lies below the other two from the second point on and ends lowest, full in the middle, fixed highest."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits a pixel on unseen faces against training step, 50 to 300, three falling curves. The strided one lies below the other two all the way; full and fixed cross, and full ends below fixed."}}
 if done < 50:
     print("The curves have their first point after 50 steps: go on with the training above.")
 else:
@@ -779,7 +784,7 @@ check.prediction("best_for_pictures", best_for_pictures)
 # helps; with more of both the full model has time to find out by itself. Let the strided one finish some digits whose
 # upper half is given:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two rows of twelve digits of unseen faces. Above, as they are. Below, the upper half is the same and the lower half is drawn by the model: most of them are digits again, with strokes that go on from the upper half, some of them other digits than above."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Two rows of twelve digits of unseen faces. Above, as they are. Below, the upper half is the same and the lower half is drawn by the model: strokes go on from the upper half, some to another digit, some to none."}}
 @torch.no_grad()
 def finish(model, ids, known, generator):
     """The pixels from number `known` on, drawn one after another. ids: (b, t)."""
@@ -840,7 +845,7 @@ plots.diagrams.tiles_arriving()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `merge`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 7 · `merge`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Merge two partial results (m, ℓ, o) over different keys. One of them, or both, may have seen nothing yet in some rows:
 # m = −∞, ℓ = 0, o = 0.
@@ -874,7 +879,7 @@ def merge(a, b):
     return m, total, keep_a[..., None] * o_a + keep_b[..., None] * o_b
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_merge", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_merge", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(merge)
 
 # %% [markdown]
@@ -978,11 +983,13 @@ q, k, v = one_head(lengths[-1])
 apart = (tiled_attention(q, k, v, tile) - ways["SDPA"](q, k, v)).abs().max().item()
 print(f"tiles and SDPA differ by at most {apart:.0e}")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels against t, both axes logarithmic, for mask, band, tiles and SDPA. Left, milliseconds: mask and tiles rise steeply and run close together, SDPA rises as steeply and lies below them, the band rises gently and is lowest at the end. Right, largest tensor in megabytes: the mask rises twice as steeply as the other three; SDPA is lowest."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels against t, both axes logarithmic, for mask, band, tiles and SDPA. Left, milliseconds: the mask rises most steeply and is slowest at the end; tiles are slower than the mask for short texts and faster for the longest; SDPA lies below both; the band rises gently and is lowest at the end. Right, largest tensor in megabytes: the mask rises twice as steeply as the others; band and tiles lie on each other; SDPA is lowest."}}
 figure, axes = plt.subplots(1, 2, figsize=(7.0, 3.3), layout="compressed")
 for ax, what, label in zip(axes, ("ms", "MB made"), ("milliseconds", "largest tensor, MB")):
     plots.curves({name: (lengths, found[what]) for name, found in cost.items()}, "t", label,
                  log="xy", ax=ax)
+    ax.minorticks_off()
+    ax.set_xticks(lengths, lengths)
 axes[0].get_legend().remove()
 plt.show()
 
@@ -990,16 +997,17 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Both axes are logarithmic: the square of t is a line that rises twice as steeply as t. Left, the
-# time of one forward pass; right, the largest tensor that it makes.
+# time of one forward pass; right, the largest tensor that it makes: for band and tiles the same, 2tw = 128t numbers.
 #
 # </div>
 #
 # Read the table by columns.
 #
-# - **Time.** Tiles multiply as often as the mask does, so they are no faster here. SDPA does the same in one kernel: a
-#   tile stays in the fastest memory while it is used, and what lies wholly in the future is skipped.
-# - **Made.** The mask's largest tensor is t² numbers; the tiles' is t · tile, the output of SDPA t · d.
-# - **Kept.** For the backward pass our tiles keep as much as the mask, because autograd keeps the powers of every tile.
+# - **Time.** Tiles multiply as often as the mask does. With short texts the loop makes them slower; with long ones they
+#   win, because a tile fits into the processor's caches and a matrix of t² does not. SDPA does the same in one kernel,
+#   and skips what lies wholly in the future.
+# - **Made.** The mask's largest tensor is t² numbers; the tiles' is t · tile, that of SDPA t · d.
+# - **Kept.** For the backward pass our tiles keep even more than the mask, because autograd keeps every tile.
 #   FlashAttention ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)) keeps one number a row, from m and ℓ, and
 #   computes the scores **again** on the way back. That costs multiplications and saves traffic, and on a GPU the
 #   traffic is what takes the time: it made training GPT-2 three times as fast at t = 1,024.
