@@ -251,6 +251,18 @@ def normalised_over_some(draw: Draw) -> tuple[torch.Tensor, ...]:
     return (*part(draw, 2, 3), *nothing(draw, 2, 3))
 
 
+ROWS = (
+    "A mask for t = 6 and w = 3 is (6, 6), booleans: row 0 sees position 0, row 1 sees 0 and 1, row 5 sees 3, 4 and 5."
+    " Look at a few rows of yours."
+)
+WAYS = (
+    "Try it by hand, t = 3: in layer 1 position 1 sees 0, in layer 2 position 2 sees 1, and nothing else is seen. Then"
+    " output 0 depends on input 0, output 1 on 0 and 1, output 2 on all three: (3, 3), booleans."
+)
+ONE_TILE = (
+    "Try one tile that holds all keys. If that agrees with softmax attention and smaller tiles do not, look at what is"
+    " carried from tile to tile; if it does not agree either, look at the tile: its scores, its mask, its maximum."
+)
 FULL = "Row i of a causal mask has i + 1 pairs: 1 + 2 + … + t in all. Try t = 3 by hand: there are 6."
 WINDOW = (
     "Each row of the window has l pairs but for the first l − 1, which have fewer. Try t = 4, l = 2 by hand:"
@@ -275,7 +287,7 @@ LESSON = Lesson(
             minutes=4,
             mend=True,
             aspects=(
-                values(1.5, sizes(7, 3), also=WINDOWS, axes="t t", dtype=True, picture=True),
+                values(1.5, sizes(7, 3), also=WINDOWS, axes="t t", dtype=True, picture=True, missed=ROWS),
                 mask_on_a_device(0.5, 5, 2),
             ),
         ),
@@ -322,6 +334,7 @@ LESSON = Lesson(
                     axes="t t",
                     dtype=True,
                     picture=True,
+                    missed=WAYS,
                 ),
                 values(
                     1.5,
@@ -335,6 +348,7 @@ LESSON = Lesson(
                     axes="t t",
                     dtype=True,
                     picture=True,
+                    missed=WAYS,
                 ),
                 any_device(0.5, two_layers, via=in_a_list),
             ),
@@ -417,6 +431,7 @@ LESSON = Lesson(
                         "without batch and heads": without_heads(5, 2),
                     },
                     axes="b h t d",
+                    missed=ONE_TILE,
                 ),
                 values(
                     1,
@@ -424,6 +439,7 @@ LESSON = Lesson(
                     name="more keys than queries",
                     also={"for one query": attended(1, 3, s=7), "of another size": attended(4, 4, s=6)},
                     axes="b h t d",
+                    missed=ONE_TILE,
                 ),
                 values(
                     0.5,
@@ -431,6 +447,7 @@ LESSON = Lesson(
                     name="not causal",
                     also={"with fewer keys": attended(6, 2, False, s=3)},
                     axes="b h t d",
+                    missed=ONE_TILE,
                 ),
                 values(
                     0.5,
