@@ -23,7 +23,7 @@
 # |---|---|
 # | **You will build** | three patterns and their reach, attention in a band that never makes a t × t matrix, and a softmax in tiles; and you mend a window that is one position too wide |
 # | **You need** | lessons [3](../03_scaling/03_scaling.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 29 points, and three predictions |
+# | **It takes** | about 120 minutes: eight exercises, 29 points, and three predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions that look, s positions that are
