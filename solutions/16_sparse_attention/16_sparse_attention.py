@@ -277,7 +277,8 @@ for (above, below), (name, (first, second)) in zip(axes.T, halves.items()):
         ax.imshow(shown, cmap=colours, vmin=1, vmax=3)
         ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)
         ax.grid(False)
-        ax.set(xticks=[0, 5] if ax is above else [0, 35], yticks=[0, 5] if ax is above else [0, 35])
+        ax.set(xticks=[0, 5] if ax is above else [0, 35],
+               yticks=[0, 5] if ax is above else [0, 35])
     above.set(title=name, xlabel="column")
     below.set(xlabel="position j")
 axes[0, 0].set_ylabel("row")
@@ -420,7 +421,8 @@ check(connected)
 # %% tags=["show", "nbval-check-output"]
 for depth in (1, 2, 4):
     reach = connected([local_mask(64, 5)] * depth)[-1].sum().item() - 1
-    print(f"window of 5, depth {depth}: {reach:>2} positions back, (w − 1) · depth = {4 * depth}")
+    print(f"window of 5, depth {depth}: {reach:>2} positions back, "
+          f"(w − 1) · depth = {4 * depth}")
 
 # %% [markdown]
 # Mistral 7B is built so: a window of 4,096 in 32 layers, hence a reach of 131,040 positions, which [its
@@ -646,16 +648,20 @@ print(f"slope on log-log paper: {slope(lengths, band['seconds']):.2f} for the ti
 
 # %% tags=["show"] mystnb={"image": {"alt": "Two rows of twelve small pictures of digits in grey. The upper row, of faces that are trained on: upright, slanted, bold and thin ones of several sizes. The lower row, of the three faces that are held out."}}
 side, levels = 12, 4
-train_pictures, held_out_pictures = (torch.tensor(part) for part in printed_digits(side, sizes=4))
+train_pictures, held_out_pictures = (
+    torch.tensor(part) for part in printed_digits(side, sizes=4)
+)
 train, held_out = raster(train_pictures, levels), raster(held_out_pictures, levels)
 share = torch.bincount(train.flatten(), minlength=levels) / train.numel()
 alone = bits_per_byte(-(share * share.log()).sum()).item()
-print(f"{len(train):,} pictures to train on, {len(held_out):,} held out, t = {train.shape[1]}")
+print(f"{len(train):,} pictures to train on, {len(held_out):,} held out, "
+      f"t = {train.shape[1]}")
 print(f"{alone:.2f} bits a pixel for a guess by how frequent each grey level is")
 
 def show_pictures(rows, labels):
     """Rows of pictures of grey levels, each row a list of (t,)."""
-    figure, axes = plt.subplots(len(rows), 12, figsize=(7.2, 0.72 * len(rows)), squeeze=False)
+    size = (7.2, 0.72 * len(rows))
+    figure, axes = plt.subplots(len(rows), 12, figsize=size, squeeze=False)
     for line, row, label in zip(axes, rows, labels):
         for ax, ids in zip(line, row):
             ax.imshow(ids.cpu().view(side, side), cmap="Greys", vmin=0, vmax=levels - 1)
@@ -791,7 +797,8 @@ def finish(model, ids, known, generator):
     ids = ids.clone()
     for place in range(known, ids.shape[1]):
         chances = torch.softmax(model(ids)[:, place] / 0.7, dim=-1)
-        ids[:, place] = torch.multinomial(chances.cpu(), 1, generator=generator)[:, 0].to(ids)
+        drawn = torch.multinomial(chances.cpu(), 1, generator=generator)
+        ids[:, place] = drawn[:, 0].to(ids)
     return ids
 
 given = held_out[::47][:12].to(device())
@@ -1033,7 +1040,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")    # that it is not compiled
     flexible = flex_attention(q, k, v, block_mask=blocks)
 print(f"{blocks.sparsity():.0f} % of the blocks are empty")
-print("the same as the band:", torch.allclose(flexible, banded_attention(q, k, v, 64), atol=1e-5))
+same = torch.allclose(flexible, banded_attention(q, k, v, 64), atol=1e-5)
+print("the same as the band:", same)
 
 # %% [markdown]
 # Patterns are in use to this day. [Longformer](https://arxiv.org/abs/2004.05150) joins windows of 512 with a few
@@ -1049,8 +1057,8 @@ for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels
           f"{4 * t**2 * 4 / 2**20:>7,.0f} MiB if one layer at a time is kept")
 
 # %% [markdown]
-# Their last column is not sparse at all: it keeps each layer's input only and computes the weights again on the way
-# back, as FlashAttention does within a layer. [Lesson 12](../12_gpt2/12_gpt2.ipynb)'s GPT-2 had no need of any of this:
+# The last column has nothing to do with sparseness: only each layer's input is kept, and the weights are computed again
+# on the way back, as FlashAttention does within a layer. [Lesson 12](../12_gpt2/12_gpt2.ipynb)'s GPT-2 had no need of any of this:
 # with t = 1,024 the square is still small.
 
 # %% [markdown]
