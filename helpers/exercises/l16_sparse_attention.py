@@ -455,6 +455,7 @@ LESSON = Lesson(
                     name="large scores",
                     also={"larger": attended(8, 3, size=150.0)},
                     axes="b h t d",
+                    missed=ONE_TILE,
                 ),
                 Aspect("no tensor with t² entries", 1.5, no_square(16), side=True),
                 gradient(0.5, attended(6, 2)),
