@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from helpers.trials.parts_speed import duel, lessons
-from helpers.trials.parts_speed.__main__ import show
+from helpers.parts.sparse import local_mask
+from helpers.trials.parts_speed import duel, lessons, sparse
+from helpers.trials.parts_speed.__main__ import memory_ratio, show
 from helpers.trials.parts_speed.duel import Job, Outcome
 
 
@@ -23,6 +24,25 @@ def test_both_sides_of_a_lesson_compute_the_same(kind, monkeypatch):
         torch.testing.assert_close(ours.train(mode)(*inputs), theirs.train(mode)(*inputs), rtol=0, atol=1e-5)
     biases = 3 * theirs.encoder.layers[0].self_attn.embed_dim * len(theirs.encoder.layers)
     assert sum(p.numel() for p in theirs.parameters()) - sum(p.numel() for p in ours.parameters()) == biases
+
+
+def test_what_saves_computes_what_it_is_compared_with():
+    saving, everything = (sparse.ways(side) for side in sparse.SIDES)
+    assert saving.keys() == everything.keys() == {job.function for job in sparse.JOBS}
+    given = sparse.inputs(256)
+    for name in ("blocks_or_masks", "tiles_or_written"):
+        torch.testing.assert_close(saving[name](*given), everything[name](*given), rtol=1e-4, atol=1e-5)
+    goal = torch.nn.functional.scaled_dot_product_attention(*given, attn_mask=local_mask(256, sparse.WINDOW))
+    torch.testing.assert_close(saving["window_or_written"](*given), goal, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(everything["window_or_written"](*given), everything["window_or_kernel"](*given))
+
+
+def test_memory_is_counted_above_a_process_at_rest():
+    rest = {"a": Outcome(1.0, 300_000_000), "b": Outcome(1.0, 310_000_000)}
+    told = memory_ratio(("a", "b"), {"a": Outcome(1.0, 302_000_000), "b": Outcome(1.0, 320_000_000)}, rest)
+    assert "2 MB and 10 MB, 5.0 times" in told
+    assert "no ratio" in memory_ratio(("a", "b"), rest, rest)
+    assert "does not tell" in memory_ratio(("a", "b"), {**rest, "a": Outcome(1.0, None)}, rest)
 
 
 def jobs(side: str, folder: Path) -> dict:

@@ -21,10 +21,12 @@ from .models import (
 )
 from .recurrent import two_readers, vector_or_memory, waiting_steps
 from .remembering import segment_memory, shift_steps
+from .sparse import band_chunks, tiles_arriving
 
 __all__ = [
     "COLOURS",
     "Sheet",
+    "band_chunks",
     "bert_flow",
     "block_norms",
     "cache_growing",
@@ -43,6 +45,7 @@ __all__ = [
     "teacher_forcing",
     "teaching_and_writing",
     "three_roles",
+    "tiles_arriving",
     "two_readers",
     "vector_or_memory",
     "waiting_steps",

@@ -1,4 +1,4 @@
-"""python -m helpers.trials.parts_speed [--only lessons|gpt2] [--quick] [--threads N]"""
+"""python -m helpers.trials.parts_speed [--only lessons|gpt2|sparse] [--quick] [--threads N]"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from helpers.training.common import cores, machine
-from helpers.trials.parts_speed import gpt2, lessons
+from helpers.trials.parts_speed import gpt2, lessons, sparse
 from helpers.trials.parts_speed.duel import Job, Outcome, duel
 
 MEGABYTE = 1_000_000
@@ -18,15 +18,22 @@ MEGABYTE = 1_000_000
 def main() -> None:
     what = "The finished parts beside libraries that do the same, as ratios. Takes about 15 minutes on two cores."
     parser = argparse.ArgumentParser(description=what)
-    parser.add_argument("--only", choices=("lessons", "gpt2"), help="one of the two tables")
+    parser.add_argument("--only", choices=("lessons", "gpt2", "sparse"), help="one of the tables")
     parser.add_argument("--quick", action="store_true", help="fewer tokens and rounds: a look, and no measurement")
     parser.add_argument("--threads", type=int, default=cores(), help="threads that PyTorch computes with (all cores)")
     chosen = parser.parse_args()
     print(f"{machine()}, {chosen.threads} threads\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        if chosen.only != "gpt2":
+        if chosen.only in (None, "lessons"):
             show(lessons.SIDES, run(lessons, lessons.JOBS, folder, chosen))
-        if chosen.only != "lessons":
+        if chosen.only in (None, "sparse"):
+            outcomes = run(sparse, [sparse.REST, *sparse.JOBS], folder, chosen)
+            rest = outcomes.pop(sparse.REST.name)
+            show(sparse.SIDES, outcomes)
+            for job in sparse.JOBS:
+                print(f"{job.name}: {memory_ratio(sparse.SIDES, outcomes[job.name], rest)}")
+            print()
+        if chosen.only in (None, "gpt2"):
             if importlib.util.find_spec("transformers") is None:
                 sys.exit("GPT-2 is compared with the package transformers, of the test extra, which is not installed.")
             gpt2.prepare(Path(folder))
@@ -46,6 +53,15 @@ def run(module, jobs: list[Job], folder: str, chosen: argparse.Namespace) -> dic
     outcomes = duel(module.__name__, module.SIDES, jobs, Path(folder), chosen.threads)
     print(file=sys.stderr)
     return outcomes
+
+
+def memory_ratio(sides: tuple[str, str], of: dict[str, Outcome], rest: dict[str, Outcome]) -> str:
+    """What both sides need above a process at rest, and how many times as much the second needs."""
+    if any(of[side].peak is None or rest[side].peak is None for side in sides):
+        return "this system does not tell the memory"
+    first, second = ((of[side].peak - rest[side].peak) / MEGABYTE for side in sides)
+    times = f"{second / first:,.1f} times as much" if first >= 1 else "no ratio for less than 1 MB"
+    return f"memory above rest {first:,.0f} MB and {second:,.0f} MB, {times}"
 
 
 def show(sides: tuple[str, str], outcomes: dict[str, dict[str, Outcome]]) -> None:

@@ -1,0 +1,504 @@
+"""Lesson 16: attention that leaves pairs out, and attention that stores none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from helpers.exercises.aspects import Inputs, Unmet, any_device, gradient, kind_of, values
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+
+FINISHED = "The finished part is there for the exercises that build on this one; write it here."
+LIBRARY = "It does by itself what this exercise is there to write."
+
+# --------------------------------------------------------------------------------------------------------- masks
+
+
+def sizes(*numbers: int) -> Inputs:
+    """A mask for these sizes."""
+    return lambda draw: numbers
+
+
+def mask_on_a_device(points: float, *numbers: int) -> Aspect:
+    """The mask is made where it is asked for."""
+
+    def probe(answer, draw):
+        mask = answer(*numbers, device=torch.device("meta"))
+        if isinstance(mask, torch.Tensor) and mask.device.type != "meta":
+            raise Unmet(f"Asked for a mask on the device 'meta', your function makes one on {mask.device.type!r}.")
+        return torch.tensor([1])
+
+    missed = (
+        "Your mask ends up on the CPU, whatever device it was asked for. Hand `device` on to each function that makes a"
+        " tensor."
+    )
+    return Aspect("any device", points, probe, side=True, missed=missed)
+
+
+WINDOWS = {
+    "with a window of one": sizes(4, 1),
+    "with a window as long as the text": sizes(5, 5),
+    "with a window that is longer": sizes(3, 8),
+    "for one position": sizes(1, 2),
+    "for another size": sizes(9, 4),
+}
+STRIDES = {
+    "with a stride of one": sizes(4, 1),
+    "where l divides t": sizes(12, 4),
+    "with a stride longer than the text": sizes(4, 9),
+    "for one position": sizes(1, 3),
+    "for another size": sizes(11, 2),
+}
+BLOCKS = {
+    "where l does not divide t": sizes(11, 4),
+    "with blocks of one": sizes(4, 1),
+    "with a block longer than the text": sizes(4, 9),
+    "for one position": sizes(1, 3),
+}
+COLUMNS = {
+    "with two of three": sizes(10, 3, 2),
+    "with whole blocks": sizes(9, 3, 3),
+    "of a block of five": sizes(12, 5, 3),
+}
+
+# ------------------------------------------------------------------------------------------------- attended_pairs
+
+
+def counted(kind: str, *cases: tuple[int, int]) -> Probe:
+    """What the student says of a pattern for these (t, l)."""
+
+    def probe(answer, draw):
+        found = [answer(kind, *case) for case in cases]
+        wrong = next((one for one in found if isinstance(one, bool) or not isinstance(one, (int, float))), None)
+        if wrong is not None:
+            raise Unmet(f"A number of pairs is a whole number; your function returns {kind_of(wrong)}.")
+        if all(float(one).is_integer() for one in found):
+            return torch.tensor([int(one) for one in found])  # compared exactly
+        return torch.tensor([float(one) for one in found], dtype=torch.float64)
+
+    return probe
+
+
+MANY = ((12, 3), (16, 4), (36, 6), (20, 20), (7, 1), (256, 16), (60, 4), (65_536, 256))
+
+
+# ------------------------------------------------------------------------------------------------------ connected
+
+
+def layers(t: int, *chances: float) -> Inputs:
+    """A list of drawn causal masks (t, t), one a layer, some without the diagonal."""
+
+    def inputs(draw):
+        return ([draw.mask(chance, t, t).tril(-(place % 2)) for place, chance in enumerate(chances)],)
+
+    return inputs
+
+
+def both_ways(draw: Draw) -> tuple[list[torch.Tensor]]:
+    """Two masks that are not causal."""
+    return ([draw.mask(0.2, 6, 6), draw.mask(0.2, 6, 6)],)
+
+
+def in_a_list(answer: Answer, draw: Draw) -> Callable:
+    """The student's function on masks that are handed over one by one."""
+    return lambda *masks: answer(list(masks))
+
+
+def two_layers(draw: Draw) -> tuple[torch.Tensor, ...]:
+    """Two masks (6, 6)."""
+    return draw.mask(0.3, 6, 6), draw.mask(0.3, 6, 6)
+
+
+# ----------------------------------------------------------------------------------------- what makes large tensors
+
+
+class Allocations(TorchDispatchMode):
+    """Keeps the size of the largest tensor that is made meanwhile, in entries; a view is as large as what it views."""
+
+    def __init__(self):
+        super().__init__()
+        self.largest = 0
+
+    def __torch_dispatch__(
+        self, function: Callable, types: object, arguments: tuple = (), options: dict | None = None
+    ) -> object:
+        """Does what it is asked for, and looks at what came out."""
+        found = function(*arguments, **(options or {}))
+        for tensor in tree_leaves(found):
+            if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
+                self.largest = max(self.largest, tensor.untyped_storage().nbytes() // tensor.element_size())
+        return found
+
+
+def no_square(size: int) -> Probe:
+    """With 256 positions, and a window or tiles of this size, no tensor has anything like t² entries."""
+
+    def probe(answer, draw):
+        t = 256
+        q, k, v = (draw.normal(1, 1, t, 4) for _ in range(3))
+        with Allocations() as watched:
+            answer(q, k, v, size)
+        if watched.largest >= t * t // 2:
+            raise Unmet(
+                f"For t = {t} and a size of {size}, your code makes a tensor of {watched.largest:,} entries. t² is"
+                f" {t * t:,}: all pairs at once, which is what this function is there to avoid. A mask of all pairs"
+                " counts too."
+            )
+        return torch.tensor([1])
+
+    return probe
+
+
+def without_heads(t: int, size: int) -> Inputs:
+    """Queries, keys and values (t, 4), and a size."""
+    return lambda draw: (*(draw.normal(t, 4) for _ in range(3)), size)
+
+
+def attended(
+    t: int, *more: object, s: int | None = None, b: int = 2, h: int = 3, d: int = 4, size: float = 1.0
+) -> Inputs:
+    """Queries (b, h, t, d), keys and values (b, h, s, d), and further arguments."""
+
+    def inputs(draw):
+        q, k = (draw.normal(b, h, length, d, std=size) for length in (t, s or t))
+        return q, k, draw.normal(b, h, s or t, d), *more
+
+    return inputs
+
+
+# ---------------------------------------------------------------------------------------------------------- merge
+
+
+def part(draw: Draw, *shape: int, d: int = 4, high: float = 0.0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A partial result (m, ℓ, o), whose largest scores lie around `high`."""
+    return draw.normal(*shape, mean=high, std=2.0), draw.uniform(1.0, 5.0, *shape), draw.normal(*shape, d)
+
+
+def nothing(draw: Draw, *shape: int, d: int = 4) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The partial result of no key at all."""
+    zeros = torch.zeros(*shape, device=draw.device)
+    return zeros - math.inf, zeros, torch.zeros(*shape, d, device=draw.device)
+
+
+def two_parts(*shape: int, high: float = 0.0, apart: float = 0.0, d: int = 4) -> Inputs:
+    """Two partial results over different keys."""
+    return lambda draw: (part(draw, *shape, d=d, high=high), part(draw, *shape, d=d, high=high + apart))
+
+
+def some_and_nothing(draw: Draw) -> tuple:
+    """A partial result, and one in whose first half of the rows nothing was seen."""
+    first, second, empty = part(draw, 2, 6), part(draw, 2, 6), nothing(draw, 2, 6)
+    unseen = (torch.arange(6, device=draw.device) < 3).expand(2, 6)
+    return first, tuple(
+        torch.where(unseen if a.dim() == 2 else unseen.unsqueeze(-1), a, b) for a, b in zip(empty, second, strict=True)
+    )
+
+
+def nothing_first(draw: Draw) -> tuple:
+    """Nothing, then a partial result."""
+    return nothing(draw, 2, 3), part(draw, 2, 3)
+
+
+def twice_nothing(draw: Draw) -> tuple:
+    """Nothing, and nothing."""
+    return nothing(draw, 2, 3), nothing(draw, 2, 3)
+
+
+def three_of(found: object) -> tuple:
+    """The three tensors of a partial result."""
+    if not isinstance(found, (tuple, list)) or len(found) != 3:
+        raise Unmet(f"A partial result is three tensors, (m, ℓ, o); your function returns {kind_of(found)}.")
+    return tuple(found)
+
+
+def whole(answer: Answer, draw: Draw) -> Callable:
+    """The student's function, whose result is three tensors."""
+    return lambda a, b: three_of(answer(a, b))
+
+
+def with_powers(answer: Answer, draw: Draw) -> Callable:
+    """The same with exp(m) for m, which is a finite number where nothing was seen."""
+
+    def call(a, b):
+        m, total, out = three_of(answer(a, b))
+        return (torch.exp(m) if isinstance(m, torch.Tensor) else m), total, out
+
+    return call
+
+
+def normalised(answer: Answer, draw: Draw) -> Callable:
+    """From six tensors to o/ℓ of their merger, for gradients and devices."""
+
+    def call(*tensors):
+        _, total, out = three_of(answer(tensors[:3], tensors[3:]))
+        return out / total.unsqueeze(-1)
+
+    return call
+
+
+def six(draw: Draw) -> tuple[torch.Tensor, ...]:
+    """Two partial results as six tensors."""
+    return (*part(draw, 2, 3), *part(draw, 2, 3))
+
+
+def normalised_over_some(draw: Draw) -> tuple[torch.Tensor, ...]:
+    """Nothing and some, as six tensors: the gradient must stay finite."""
+    return (*part(draw, 2, 3), *nothing(draw, 2, 3))
+
+
+ROWS = (
+    "A mask for t = 6 and w = 3 is (6, 6), booleans: row 0 sees position 0, row 1 sees 0 and 1, row 5 sees 3, 4 and 5."
+    " Look at a few rows of yours."
+)
+WAYS = (
+    "Try it by hand, t = 3: in layer 1 position 1 sees 0, in layer 2 position 2 sees 1, and nothing else is seen. Then"
+    " output 0 depends on input 0, output 1 on 0 and 1, output 2 on all three: (3, 3), booleans."
+)
+ONE_TILE = (
+    "Try one tile that holds all keys. If that agrees with softmax attention and smaller tiles do not, look at what is"
+    " carried from tile to tile; if it does not agree either, look at the tile: its scores, its mask, its maximum."
+)
+FULL = "Row i of a causal mask has i + 1 pairs: 1 + 2 + … + t in all. Try t = 3 by hand: there are 6."
+WINDOW = (
+    "Each row of the window has l pairs but for the first l − 1, which have fewer. Try t = 4, l = 2 by hand:"
+    " 1 + 2 + 2 + 2 = 7."
+)
+STRIDE = (
+    "The near half is a window of l + 1; on the stride the rows of the first block see 1 position, those of the second"
+    " 2, and so on. Try t = 4, l = 2 by hand: 1 + 2 + 3 + 3 for the near half, 1 + 1 + 2 + 2 for the stride."
+)
+BLOCK = (
+    "The first half is t/l small triangles; in the second, row i sees the summary columns up to i. Try t = 4, l = 2 by"
+    " hand: 1 + 2 + 1 + 2 for the blocks, 0 + 1 + 1 + 2 for the columns."
+)
+
+LESSON = Lesson(
+    "16_sparse_attention",
+    "Not every position needs to see every other",
+    exercises=(
+        Exercise(
+            "local_mask",
+            stars=1,
+            minutes=4,
+            mend=True,
+            aspects=(
+                values(1.5, sizes(7, 3), also=WINDOWS, axes="t t", dtype=True, picture=True, missed=ROWS),
+                mask_on_a_device(0.5, 5, 2),
+            ),
+        ),
+        Exercise(
+            "strided_masks",
+            stars=2,
+            minutes=6,
+            aspects=(
+                values(1.5, sizes(10, 3), also=STRIDES, axes="2 t t", dtype=True),
+                mask_on_a_device(0.5, 5, 2),
+            ),
+        ),
+        Exercise(
+            "fixed_masks",
+            stars=2,
+            minutes=6,
+            aspects=(
+                values(1.5, sizes(12, 4), name="one column", also=BLOCKS, axes="2 t t", dtype=True),
+                values(1, sizes(8, 4, 2), name="several columns", also=COLUMNS, axes="2 t t", dtype=True),
+                mask_on_a_device(0.5, 5, 2),
+            ),
+        ),
+        Exercise(
+            "attended_pairs",
+            stars=2,
+            minutes=7,
+            aspects=(
+                Aspect("full", 0.5, counted("full", *MANY), missed=FULL),
+                Aspect("local", 0.5, counted("local", *MANY), missed=WINDOW),
+                Aspect("strided", 1, counted("strided", *MANY), missed=STRIDE),
+                Aspect("fixed", 1, counted("fixed", *MANY), missed=BLOCK),
+            ),
+        ),
+        Exercise(
+            "connected",
+            stars=2,
+            minutes=6,
+            aspects=(
+                values(
+                    1,
+                    layers(7, 0.4),
+                    name="one layer",
+                    also={"with every diagonal empty": layers(5, 0.0), "for one position": layers(1, 0.5)},
+                    axes="t t",
+                    dtype=True,
+                    picture=True,
+                    missed=WAYS,
+                ),
+                values(
+                    1.5,
+                    layers(8, 0.3, 0.3),
+                    name="several layers",
+                    also={
+                        "of three": layers(7, 0.2, 0.3, 0.25),
+                        "of five": layers(9, 0.15, 0.2, 0.15, 0.2, 0.15),
+                        "not causal": both_ways,
+                    },
+                    axes="t t",
+                    dtype=True,
+                    picture=True,
+                    missed=WAYS,
+                ),
+                any_device(0.5, two_layers, via=in_a_list),
+            ),
+        ),
+        Exercise(
+            "banded_attention",
+            stars=3,
+            minutes=12,
+            aspects=(
+                values(
+                    2,
+                    attended(12, 4),
+                    also={
+                        "with a batch of one": attended(9, 3, b=1, d=2),
+                        "with one head": attended(10, 5, h=1),
+                        "with a window of one": attended(4, 1),
+                    },
+                    axes="b h t d",
+                ),
+                values(
+                    1,
+                    attended(11, 4),
+                    name="t is no multiple of w",
+                    also={"by one too many": attended(13, 4), "with a window longer than the text": attended(5, 8)},
+                    axes="b h t d",
+                ),
+                values(0.5, attended(1, 3), name="one position", axes="b h t d"),
+                Aspect("no tensor with t² entries", 1.5, no_square(8), side=True),
+                gradient(0.5, attended(7, 3)),
+                any_device(0.5, attended(7, 3)),
+            ),
+            forbidden={"flex_attention": LIBRARY},
+        ),
+        Exercise(
+            "merge",
+            stars=2,
+            minutes=8,
+            aspects=(
+                values(
+                    1.5,
+                    two_parts(2, 5),
+                    via=whole,
+                    also={"of one row": two_parts(1, d=2), "with heads": two_parts(2, 3, 4)},
+                ),
+                values(
+                    0.5,
+                    two_parts(2, 5, high=500.0, apart=30.0),
+                    name="large and small scores",
+                    via=whole,
+                    also={
+                        "far below zero": two_parts(2, 5, high=-2000.0),
+                        "far apart": two_parts(2, 5, high=-50.0, apart=300.0),
+                    },
+                ),
+                values(
+                    1,
+                    some_and_nothing,
+                    name="nothing seen",
+                    via=with_powers,
+                    also={"on the other side": nothing_first, "on both sides": twice_nothing},
+                ),
+                gradient(0.5, six, via=normalised, also={"beside nothing": normalised_over_some}),
+                any_device(0.5, six, via=normalised),
+            ),
+            forbidden={"finished_merge": FINISHED},
+        ),
+        Exercise(
+            "tiled_attention",
+            stars=3,
+            minutes=11,
+            aspects=(
+                values(
+                    1.5,
+                    attended(8, 2),
+                    also={
+                        "with a last tile that is shorter": attended(7, 3),
+                        "with tiles of one": attended(5, 1, b=1),
+                        "with a tile longer than the text": attended(4, 9),
+                        "for one position": attended(1, 2),
+                        "without batch and heads": without_heads(5, 2),
+                    },
+                    axes="b h t d",
+                    missed=ONE_TILE,
+                ),
+                values(
+                    1,
+                    attended(3, 2, s=8),
+                    name="more keys than queries",
+                    also={"for one query": attended(1, 3, s=7), "of another size": attended(4, 4, s=6)},
+                    axes="b h t d",
+                    missed=ONE_TILE,
+                ),
+                values(
+                    0.5,
+                    attended(5, 2, False, s=7),
+                    name="not causal",
+                    also={"with fewer keys": attended(6, 2, False, s=3)},
+                    axes="b h t d",
+                    missed=ONE_TILE,
+                ),
+                values(
+                    0.5,
+                    attended(9, 2, size=70.0),
+                    name="large scores",
+                    also={"larger": attended(8, 3, size=150.0)},
+                    axes="b h t d",
+                    missed=ONE_TILE,
+                ),
+                Aspect("no tensor with t² entries", 1.5, no_square(16), side=True),
+                gradient(0.5, attended(6, 2)),
+                any_device(0.5, attended(6, 2)),
+            ),
+            forbidden={"scaled_dot_product_attention": LIBRARY, "flex_attention": LIBRARY},
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "fixed_order",
+            truth="C",
+            says={
+                "A": "The other way round it would be all of them: a summary column reads its block, and then all later"
+                " positions read the summary. Here the first layer reads columns that have read nothing yet.",
+                "B": "There is no half-way. An input reaches another block through a summary column alone, and in the"
+                " first layer only the column's own input is in it.",
+                "C": "In the first layer a position reads summary columns, which hold no more than their own input; in"
+                " the second it asks around in its own block. What is not a summary column never leaves its block.",
+            },
+        ),
+        Prediction(
+            "mask_saves",
+            truth="C",
+            says={
+                "A": "Only a few per cent of the pairs count. But the product of queries and keys computes them all,"
+                " and the mask throws most of them away afterwards.",
+                "B": "Nothing is left out: the product, the softmax and the sum over the values go over all t² pairs,"
+                " as without a mask.",
+                "C": "All scores are computed, and masking them is one more pass over t² numbers.",
+            },
+        ),
+        Prediction(
+            "best_for_pictures",
+            truth="B",
+            says={
+                "A": "It can learn to look along rows and columns, and with far more steps it may get there. In so few"
+                " it has yet to find out what the strided pattern is told.",
+                "B": "With a stride as long as a row, the pattern is row and column. In so few steps it helps more to"
+                " be told where to look than to be free.",
+                "C": "Its blocks are the rows, but of what lies above it sees the last columns only, and in these"
+                " pictures there is nothing but paper.",
+            },
+        ),
+    ),
+)

@@ -1,0 +1,177 @@
+"""Lesson 16: its solutions are the finished parts, and its stored outputs say what its prose says."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from stored import printed
+
+from helpers.authoring.lesson_source import Answers, sources
+from helpers.data.toy import digits
+from helpers.exercises import load_lesson
+from helpers.exercises.l16_sparse_attention import Allocations
+from helpers.parts import sparse
+from helpers.training import patterns
+
+SOURCE = sources(["16_sparse_attention"])[0]
+LESSON = load_lesson("16_sparse_attention")
+ANSWERS = Answers(SOURCE)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(16)
+
+
+# ------------------------------------------------------------------------------- the lesson's solutions and the parts
+
+
+@pytest.mark.parametrize(("t", "size"), [(1, 1), (7, 3), (12, 4), (5, 9)])
+def test_the_lessons_masks_are_those_of_the_part(t, size):
+    assert torch.equal(ANSWERS.make("local_mask")(t, size), sparse.local_mask(t, size))
+    assert torch.equal(ANSWERS.make("strided_masks")(t, size), sparse.strided_masks(t, size))
+    assert torch.equal(ANSWERS.make("fixed_masks")(t, size), sparse.fixed_masks(t, size))
+    assert torch.equal(ANSWERS.make("fixed_masks")(t, size, size), sparse.fixed_masks(t, size, size))
+
+
+def test_the_lessons_counts_and_connections_are_those_of_the_part():
+    for t, size in ((12, 3), (16, 4), (9, 9), (4096, 64)):
+        for kind in ("full", "local", "strided", "fixed"):
+            assert ANSWERS.make("attended_pairs")(kind, t, size) == sparse.attended_pairs(kind, t, size)
+    masks = [*sparse.fixed_masks(12, 4), sparse.local_mask(12, 2)]
+    assert torch.equal(ANSWERS.make("connected")(masks), sparse.connected(masks))
+
+
+@pytest.mark.parametrize(("t", "size"), [(1, 3), (12, 4), (13, 4)])
+def test_the_lessons_attention_is_that_of_the_part(t, size):
+    q, k, v = torch.randn(3, 2, 3, t, 5)
+    torch.testing.assert_close(ANSWERS.make("banded_attention")(q, k, v, size), sparse.banded_attention(q, k, v, size))
+    torch.testing.assert_close(ANSWERS.make("tiled_attention")(q, k, v, size), sparse.tiled_attention(q, k, v, size))
+    a, b = ((torch.randn(4), torch.rand(4), torch.randn(4, 3)) for _ in range(2))
+    for mine, other in zip(ANSWERS.make("merge")(a, b), sparse.merge(a, b), strict=True):
+        torch.testing.assert_close(mine, other)
+
+
+def test_a_square_is_seen_where_it_is_made_and_not_where_it_is_only_viewed():
+    with Allocations() as watched:
+        torch.zeros(10, 1).expand(10, 100)
+    assert watched.largest == 10
+    with Allocations() as watched:
+        torch.zeros(10, 1) + torch.zeros(100)
+    assert watched.largest == 1000
+
+
+# --------------------------------------------------------------------------------------------------- the pictures
+
+
+def test_the_digits_are_of_twenty_faces_of_which_three_are_held_out():
+    train, held_out = digits.printed_digits(12, sizes=2)
+    assert train.shape == (17 * 100, 12, 12) and held_out.shape == (3 * 100, 12, 12)
+    assert len(set(digits.FACES)) == 20 and set(digits.HELD_OUT) < set(digits.FACES)
+    for pictures in (train, held_out):
+        assert pictures.dtype == np.float32 and pictures.min() >= 0 and pictures.max() <= 1
+        ink = pictures.sum(axis=(1, 2))
+        assert ink.min() > 3 and ink.max() < 80
+        assert (pictures[:, 0].max(axis=1) * pictures[:, -1].max(axis=1)).max() == 0  # nothing is higher than it fits
+    seen = {picture.tobytes() for picture in train}
+    assert sum(picture.tobytes() in seen for picture in held_out) == 0
+
+
+# ------------------------------------------------------------------------------------- what the stored outputs say
+
+
+def numbers(text):
+    """All numbers of a text, thousands without their commas."""
+    return [float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*\.?\d*", text)]
+
+
+def test_time_and_memory_grow_with_the_square():
+    time, memory = numbers(printed(SOURCE, "plain = {").splitlines()[-1])
+    assert 1.5 < time < 3.5
+    assert 1.9 < memory < 2.05
+
+
+def test_the_root_of_t_is_a_good_stride_and_saves_nearly_all():
+    text = printed(SOURCE, "math.isqrt(t)")
+    assert re.findall(r"at l = (\d+)", text) == ["64", "64"] and "root of t is 64" in text
+    assert all(float(share) < 6 for share in re.findall(r"([\d.]+)% of all", text))
+
+
+def test_a_stack_of_windows_reaches_as_far_as_the_formula_says():
+    for line in printed(SOURCE, "window of 5, depth").splitlines():
+        reach, formula = re.search(r": +(\d+) positions back, .*= (\d+)$", line).groups()
+        assert reach == formula
+
+
+def test_the_order_of_the_fixed_halves_decides_what_is_connected():
+    found = dict(re.findall(r"^ *(.+): +([\d,]+) of 32,896", printed(SOURCE, "orders = {"), flags=re.M))
+    found = {name: int(count.replace(",", "")) for name, count in found.items()}
+    assert found["fixed: blocks, then columns"] == 32_896
+    assert found["strided: near, then stride"] == found["strided: stride, then near"] == 32_896
+    assert found["fixed: columns, then blocks"] == 4_096  # one in eight
+    assert LESSON.prediction("fixed_order").truth == "C"
+    assert found["the stride twice"] == 2_176  # what one layer of it connects
+
+
+def test_a_mask_saves_nothing():
+    share, times = re.search(r"([\d.]+)% .* takes ([\d.]+) times", printed(SOURCE, "masked / without")).groups()
+    assert 2.5 < float(share) < 3.5
+    assert float(times) >= 0.95
+    assert LESSON.prediction("mask_saves").truth == "C"
+
+
+def test_the_band_saves_the_more_the_longer_the_text():
+    lines = printed(SOURCE, 'band["seconds"].append').splitlines()
+    times = [float(re.search(r"takes +([\d.]+) times", line)[1]) for line in lines[:-1]]
+    less = [float(re.search(r"keeps +([\d.]+) times", line)[1]) for line in lines[:-1]]
+    assert times[-1] > 10 > 4 > times[0] and times[-1] > times[-2] > times[-3]
+    assert less[-1] > 8 and 1.8 < less[-1] / less[-2] < 2.2
+    time, memory = numbers(lines[-1])
+    assert time < 1.5 and 0.9 < memory < 1.1
+
+
+def test_the_pattern_of_rows_and_columns_is_ahead_on_pictures():
+    text = printed(SOURCE, "plots.curves({name: tuple(zip(*run.looks))")
+    found = {name: float(bits) for name, bits in re.findall(r"(\w+): ([\d.]+) bits a pixel", text)}
+    assert found["strided"] + 0.02 < min(found["full"], found["fixed"])
+    assert LESSON.prediction("best_for_pictures").truth == "B"
+    alone = float(re.search(r"([\d.]+) bits a pixel", printed(SOURCE, "train_pictures, held_out_pictures"))[1])
+    assert max(found.values()) < alone
+
+
+def test_tiles_make_little_and_keep_much():
+    text = printed(SOURCE, "class Largest")
+    rows = {
+        name.strip(): numbers(rest) for name, rest in re.findall(r"^ *(mask|band|tiles of|SDPA)(.*)$", text, flags=re.M)
+    }
+    rows = {name: found[-3:] for name, found in rows.items()}  # ms, MB made, MB kept
+    (mask_ms, mask_made, mask_kept), (tile_ms, tile_made, tile_kept) = rows["mask"], rows["tiles of"]
+    sdpa_ms, sdpa_made, sdpa_kept = rows["SDPA"]
+    assert mask_made > 20 * tile_made > 40 * sdpa_made
+    assert tile_kept > mask_kept > 20 * sdpa_kept
+    assert mask_ms > tile_ms > 2 * sdpa_ms
+    assert rows["band"][0] < sdpa_ms
+    assert float(re.search(r"at most (\S+)", text)[1]) < 1e-5
+
+
+def test_flex_attention_is_the_band():
+    text = printed(SOURCE, "flex_attention(q, k, v")
+    assert "the same as the band: True" in text
+
+
+# ---------------------------------------------------------------------------------------------------- the long run
+
+
+def test_all_patterns_of_the_long_run_get_the_same_weights_and_batches(monkeypatch):
+    monkeypatch.setattr(patterns, "MODEL", {"n": 3, "e": 8, "depth": 1})
+    masks = patterns.patterns(4)
+    assert set(masks) == {"full", "local", "strided", "fixed"} and {m.shape for m in masks.values()} == {(4, 16, 16)}
+    first, second = (patterns.Runner(masks[name], 4, seed=1, steps=5).model for name in ("full", "fixed"))
+    for mine, other in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(mine, other)
+    train, points = torch.randint(3, (40, 16)), []
+    last = patterns.run_seed(train, train[:7], 4, seed=1, steps=4, look=lambda **point: points.append(point))
+    assert [point["step"] for point in points] == [1, 2, 3, 4]
+    assert last == {name: points[-1][f"{name}_bits"] for name in masks}
+    assert points[-1]["strided_seconds"] > 0 and len(set(last.values())) == 4

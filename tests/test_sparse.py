@@ -1,0 +1,204 @@
+"""The finished patterns, the band and the tiles, against PyTorch's own attention, its logsumexp, and double loops."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from helpers.parts import sparse
+
+NEAR = {"rtol": 1e-5, "atol": 2e-6}
+
+
+def by_hand(t, rule):
+    """A mask from a double loop over the definition."""
+    return torch.tensor([[bool(j <= i and rule(i, j)) for j in range(t)] for i in range(t)])
+
+
+def drawn(*shapes, scale=1.0, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [scale * torch.randn(*shape, generator=generator) for shape in shapes]
+
+
+# ------------------------------------------------------------------------------------------------------- patterns
+
+
+@pytest.mark.parametrize("t", [1, 7, 16])
+@pytest.mark.parametrize("size", [1, 3, 4, 20])
+def test_each_pattern_is_that_of_a_double_loop(t, size):
+    assert torch.equal(sparse.local_mask(t, size), by_hand(t, lambda i, j: i - size < j))
+    near, stride = sparse.strided_masks(t, size)
+    assert torch.equal(near, by_hand(t, lambda i, j: j >= max(0, i - size)))
+    assert torch.equal(stride, by_hand(t, lambda i, j: (i - j) % size == 0))
+    for c in range(1, min(size, 3) + 1):
+        block, columns = sparse.fixed_masks(t, size, c)
+        assert torch.equal(block, by_hand(t, lambda i, j: j // size == i // size))
+        assert torch.equal(columns, by_hand(t, lambda i, j, c=c: j % size in range(size - c, size)))
+
+
+@pytest.mark.parametrize(("t", "size"), [(12, 3), (12, 12), (16, 4), (9, 1), (40, 8)])
+def test_closed_forms_count_what_the_masks_hold(t, size):
+    counted = {
+        "full": by_hand(t, lambda i, j: True).sum(),
+        "local": sparse.local_mask(t, size).sum(),
+        "strided": sparse.strided_masks(t, size).sum(),
+        "fixed": sparse.fixed_masks(t, size).sum(),
+    }
+    for kind, count in counted.items():
+        assert sparse.attended_pairs(kind, t, size) == count
+
+
+def test_what_makes_no_pattern_is_refused():
+    for call in (
+        lambda: sparse.local_mask(4, 0),
+        lambda: sparse.strided_masks(4, 0),
+        lambda: sparse.fixed_masks(4, 2, 3),
+        lambda: sparse.fixed_masks(4, 2, 0),
+        lambda: sparse.attended_pairs("full", 7, 2),
+        lambda: sparse.attended_pairs("dense", 8, 2),
+        lambda: sparse.connected([]),
+        lambda: sparse.tiled_attention(*drawn((3, 2), (2, 2), (2, 2)), tile=2),
+        lambda: sparse.raster(torch.zeros(1, 2, 2), 1),
+    ):
+        with pytest.raises(ValueError, match="."):
+            call()
+
+
+def test_connected_is_what_the_gradient_of_a_stack_of_layers_says():
+    masks = [*sparse.fixed_masks(12, 3), sparse.local_mask(12, 2)]
+    layers = [sparse.PatternedAttention(4, 1).double() for _ in masks]
+    x = torch.randn(1, 12, 4, dtype=torch.float64, requires_grad=True)
+    y = x
+    for layer, mask in zip(layers, masks, strict=True):
+        y = y + layer(y, mask.unsqueeze(0))
+    found = torch.stack(
+        [torch.autograd.grad(y[0, i].sum(), x, retain_graph=True)[0][0].abs().amax(-1) for i in range(12)]
+    )
+    assert torch.equal(found > 0, sparse.connected(masks))
+
+
+def test_reach_of_the_patterns():
+    causal = torch.ones(64, 64, dtype=torch.bool).tril()
+    block, columns = sparse.fixed_masks(64, 8)
+    near, stride = sparse.strided_masks(64, 8)
+    assert torch.equal(sparse.connected([block, columns]), causal)
+    assert not torch.equal(sparse.connected([columns, block]), causal)
+    assert torch.equal(sparse.connected([near, stride]), causal)
+    assert torch.equal(sparse.connected([stride, near]), causal)
+    for depth in (1, 2, 5):
+        window = sparse.connected([sparse.local_mask(64, 4)] * depth)
+        assert torch.equal(window, sparse.local_mask(64, 3 * depth + 1))
+
+
+# ------------------------------------------------------------------------------------------------------- the band
+
+
+@pytest.mark.parametrize(("t", "w"), [(12, 4), (13, 4), (5, 9), (7, 1), (1, 3), (16, 16)])
+def test_the_band_is_attention_with_a_window_mask(t, w):
+    q, k, v = (x.requires_grad_() for x in drawn(*[(2, 3, t, 5)] * 3))
+    goal = F.scaled_dot_product_attention(q, k, v, attn_mask=sparse.local_mask(t, w))
+    found = sparse.banded_attention(q, k, v, w)
+    torch.testing.assert_close(found, goal, **NEAR)
+    for mine, other in zip(*(torch.autograd.grad(y.square().sum(), (q, k, v)) for y in (found, goal)), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-5)
+
+
+def test_the_window_is_that_of_mistral():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.MistralConfig(
+        vocab_size=11, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=2, head_dim=4, sliding_window=3, attn_implementation="eager",
+    )  # fmt: skip
+    model = transformers.MistralModel(config).eval()
+    x = torch.randn(1, 9, 8, requires_grad=True)
+    y = model(inputs_embeds=x).last_hidden_state[0]
+    found = torch.stack(
+        [torch.autograd.grad(y[i].square().sum(), x, retain_graph=True)[0][0].abs().amax(-1) for i in range(9)]
+    )
+    assert torch.equal(found > 0, sparse.local_mask(9, 3))
+
+
+@pytest.mark.parametrize(("t", "size"), [(12, 3), (8, 8), (6, 1)])
+def test_the_gathered_fixed_pattern_is_that_of_its_masks(t, size):
+    q, k, v = drawn(*[(2, 4, t, 5)] * 3)
+    block, columns = sparse.fixed_masks(t, size)
+    goal = torch.cat(
+        [F.scaled_dot_product_attention(*(x[:, :2] for x in (q, k, v)), attn_mask=block),
+         F.scaled_dot_product_attention(*(x[:, 2:] for x in (q, k, v)), attn_mask=columns)], dim=1)  # fmt: skip
+    found = sparse.fixed_attention(q, k, v, size)
+    assert found.isfinite().all()
+    torch.testing.assert_close(found, goal, **NEAR)
+    for heads, length in ((3, 12), (4, 13)):
+        with pytest.raises(ValueError, match="do not fit"):
+            sparse.fixed_attention(*drawn(*[(1, heads, length, 2)] * 3), 4)
+
+
+# ------------------------------------------------------------------------------------------------------- the tiles
+
+
+def partial(scores, values):
+    m = scores.amax(-1)
+    weights = torch.exp(scores - m.unsqueeze(-1))
+    return m, weights.sum(-1), weights @ values
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_merged_halves_are_the_whole(scale):
+    scores, values = drawn((2, 3, 10), (2, 10, 4))
+    scores = scale * scores
+    m, total, out = sparse.merge(partial(scores[..., :3], values[:, :3]), partial(scores[..., 3:], values[:, 3:]))
+    torch.testing.assert_close(m + total.log(), scores.logsumexp(-1), **NEAR)
+    torch.testing.assert_close(out / total.unsqueeze(-1), scores.softmax(-1) @ values, **NEAR)
+
+
+def test_nothing_seen_changes_nothing_and_twice_nothing_is_nothing():
+    some = partial(*drawn((2, 3), (2, 3, 4)))
+    none = torch.full((2,), -math.inf), torch.zeros(2), torch.zeros(2, 2, 4)[0]
+    some = (some[0], some[1], some[2][0])
+    for merged in (sparse.merge(some, none), sparse.merge(none, some)):
+        for mine, other in zip(merged, some, strict=True):
+            torch.testing.assert_close(mine, other)
+    for mine, other in zip(sparse.merge(none, none), none, strict=True):
+        assert torch.equal(mine, other)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize(
+    ("t", "s", "tile"), [(6, 6, 2), (6, 6, 4), (6, 6, 1), (6, 6, 50), (3, 8, 3), (1, 5, 2), (1, 1, 1)]
+)
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_tiles_are_softmax_attention(t, s, tile, causal, scale):
+    q, k, v = (x.requires_grad_() for x in drawn((2, 3, t, 5), (2, 3, s, 5), (2, 3, s, 5), scale=scale))
+    mask = torch.ones(t, s, dtype=torch.bool).tril(s - t) if causal else None
+    goal = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    found = sparse.tiled_attention(q, k, v, tile, causal)
+    torch.testing.assert_close(found, goal, rtol=1e-4, atol=1e-5 * scale)
+    grads = [torch.autograd.grad(y.sum(), (q, k, v)) for y in (found, goal)]
+    for mine, other in zip(*grads, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-4 * scale)
+
+
+# ----------------------------------------------------------------------------------------------------- the pictures
+
+
+def test_a_raster_goes_row_by_row():
+    picture = torch.tensor([[[0.0, 0.3, 0.6], [0.74, 0.76, 1.0]]])
+    assert torch.equal(sparse.raster(picture, 4), torch.tensor([[0, 1, 2, 2, 3, 3]]))
+    assert sparse.row_and_column(5, 3).tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]]
+
+
+def test_a_pixel_is_predicted_from_those_before_it():
+    torch.manual_seed(0)
+    masks = torch.cat([sparse.strided_masks(16, 4), sparse.fixed_masks(16, 4)])
+    model = sparse.PixelTransformer(3, 8, 2, masks, 4)
+    ids = torch.randint(3, (2, 16))
+    logits = model(ids)
+    assert logits.shape == (2, 16, 3) and logits.isfinite().all()
+    for place in (0, 5, 15):
+        other = ids.clone()
+        other[:, place:] = (other[:, place:] + 1) % 3
+        torch.testing.assert_close(model(other)[:, : place + 1], logits[:, : place + 1])
+    assert not torch.allclose(model((ids + 1) % 3)[:, 1:], logits[:, 1:])
