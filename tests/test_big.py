@@ -41,8 +41,10 @@ def test_operations_are_those_that_pytorch_counts(n, e, h, depth, t):
 
 
 def test_gpt2_small_with_adam_takes_two_gigabytes_before_it_reads_a_word():
-    assert sum(big.training_bytes(124_439_808, "float32")) == 16 * 124_439_808 == sum(
-        big.training_bytes(124_439_808, "mixed")
+    assert (
+        sum(big.training_bytes(124_439_808, "float32"))
+        == 16 * 124_439_808
+        == sum(big.training_bytes(124_439_808, "mixed"))
     )
     assert big.training_bytes(10, "mixed") == (20, 20, 120)
     assert big.training_bytes(10, "float32") == (40, 40, 80)

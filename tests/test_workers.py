@@ -42,7 +42,9 @@ def alive(process):
     """Does a process run, a zombie left out?"""
     with contextlib.suppress(OSError):
         os.kill(process, 0)
-        return "Z" not in subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True).stdout
+        return (
+            "Z" not in subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True).stdout
+        )
     return False
 
 

@@ -12,8 +12,6 @@ from helpers.exercises.aspects import LEFT_ALONE, Unmet, fill, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
-FINISHED = "The finished part is there for what comes after this exercise; write it here."
-
 
 def numbers(found: object, count: int, what: str) -> list[float]:
     """A number, or a tuple of so many, as floats; Unmet says what it has to be."""
@@ -351,21 +349,21 @@ LESSON = Lesson(
     "Going big",
     exercises=(
         Exercise(
-            "attention_bytes",
-            stars=1,
-            minutes=4,
-            aspects=(
-                Aspect("one copy in 32 bits", 1, counted(*ONE_COPY), **EXACTLY),
-                Aspect("other copies and bits", 1, counted(*OTHERS), **EXACTLY),
-            ),
-        ),
-        Exercise(
             "training_bytes",
             stars=1,
             minutes=5,
             aspects=(
                 Aspect("float32", 1, needed("float32"), **EXACTLY),
                 Aspect("mixed precision", 1.5, needed("mixed"), **EXACTLY),
+            ),
+        ),
+        Exercise(
+            "attention_bytes",
+            stars=1,
+            minutes=4,
+            aspects=(
+                Aspect("one copy in 32 bits", 1, counted(*ONE_COPY), **EXACTLY),
+                Aspect("other copies and bits", 1, counted(*OTHERS), **EXACTLY),
             ),
         ),
         Exercise(
@@ -388,7 +386,6 @@ LESSON = Lesson(
             ),
             forbidden={
                 "GradScaler": "It does all of this; the exercise is to write it.",
-                "finished_step": FINISHED,
             },
         ),
         Exercise(
@@ -403,7 +400,6 @@ LESSON = Lesson(
                 Aspect("a part of padding alone", 0.5, accumulated(((3, 0, 2), 3, 3), ((1, 4, 0, 0), 4, 2))),
                 Aspect("gradients from before", 0.5, accumulated(((4, 1, 3, 2), 4, 4), stale=True)),
             ),
-            forbidden={"finished_accumulated": FINISHED},
         ),
         Exercise(
             "checkpointed",
@@ -422,7 +418,6 @@ LESSON = Lesson(
                 Aspect("random numbers afterwards", 0.5, checkpointing({"dropout": True}, random=True), side=True),
             ),
             forbidden={
-                "finished_checkpointed": FINISHED,
                 "checkpoint": "torch.utils.checkpoint does all of this; the exercise is to write it.",
             },
         ),
@@ -448,7 +443,6 @@ LESSON = Lesson(
                 Aspect("a worker without a token", 0.5, weighed((3, 0), (0, 2, 5))),
                 Aspect(LEFT_ALONE, 0.5, left_alone, side=True),
             ),
-            forbidden={"finished_averaged": FINISHED},
         ),
         Exercise(
             "fit_power_law",
@@ -481,7 +475,8 @@ LESSON = Lesson(
             says={
                 "A": "Near 1 the numbers of bfloat16 lie 0.0078 apart above it. 1.001 is rounded back to 1, a thousand"
                 " times.",
-                "B": "Each sum is rounded, and here all of them to the same number: the one it began with.",
+                "B": "It would be so if half of the steps were lost. Each sum is rounded, and here all of them to the"
+                " same number: the one it began with.",
                 "C": "That is what float32 finds. Rounding errors cancel where they fall to both sides; here all fall"
                 " to the same side.",
             },
@@ -490,10 +485,10 @@ LESSON = Lesson(
             "eight_checkpoints",
             truth="C",
             says={
-                "A": "That would be so if half of what a block keeps were its input. A block keeps two norms, queries,"
-                " keys, values, the wide hidden layer twice, and more.",
-                "B": "One block of eight is computed at a time, and that is the larger part of the peak. What is kept"
-                " until then is smaller: eight inputs.",
+                "A": "That would be so if half of what a block keeps were its input. It keeps twelve vectors a token,"
+                " and the input is one of them.",
+                "B": "That is the peak, while the first block is computed again on the way back. What is kept until then"
+                " is smaller: eight inputs.",
                 "C": "Between the passes only the eight inputs are kept, one tensor (b, t, e) for each block.",
             },
         ),

@@ -249,6 +249,23 @@ def flops_per_token(e: int, depth: int, t: int, n: int) -> tuple[int, int]:
     return forward, 3 * forward
 
 
+def compiled(function: Callable, example: torch.Tensor) -> Callable | None:
+    """torch.compile of a function of one tensor (...), or None where this machine has no compiler for it.
+
+    The compiling happens here and in this process: no helper process of the compiler stays.
+    """
+    function(example)  # its own mistakes show before anything is compiled
+    try:
+        from torch._inductor import config
+
+        with config.patch(compile_threads=1):
+            made = torch.compile(function)
+            made(example)
+    except Exception:  # a missing compiler comes in many shapes: InvalidCxxCompiler, OSError, an unsupported Python
+        return None
+    return made
+
+
 ##### Scaling
 
 
