@@ -487,8 +487,8 @@ LESSON = Lesson(
             says={
                 "A": "That would be so if half of what a block keeps were its input. It keeps twelve vectors a token,"
                 " and the input is one of them.",
-                "B": "That is the peak, while the first block is computed again on the way back. What is kept until then"
-                " is smaller: eight inputs.",
+                "B": "That is the peak, while a block is computed again on the way back. What is kept until then is"
+                " smaller: eight inputs.",
                 "C": "Between the passes only the eight inputs are kept, one tensor (b, t, e) for each block.",
             },
         ),

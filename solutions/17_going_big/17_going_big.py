@@ -48,7 +48,8 @@ from helpers.data.datasets import generator_text
 from helpers.device import device
 from helpers.lesson import in_exam, start
 from helpers.parts import workers
-from helpers.parts.big import Ledger, compiled, random_state, set_random_state, worker_gradients
+from helpers.parts.big import Ledger, compiled, worker_gradients
+from helpers.parts.big import random_state, set_random_state
 from helpers.parts.blocks import TransformerBlock
 from helpers.parts.generator import CharTransformer, sample_batch
 from helpers.progress import progress
@@ -108,8 +109,8 @@ gpt2_sizes = {"small": 124_439_808, "medium": 354_823_168, "large": 774_030_080,
 for name, parameters in gpt2_sizes.items():
     for precision in ("float32", "mixed"):
         kinds = [count / 1e9 for count in training_bytes(parameters, precision)]
-        print(f"{name:>6}, {precision:>7}: weights {kinds[0]:5.2f} + gradients {kinds[1]:5.2f}"
-              f" + optimiser {kinds[2]:5.2f} = {sum(kinds):5.2f} GB")
+        print(f"{name:>6}, {precision:>7}: weights {kinds[0]:5.2f} + gradients "
+              f"{kinds[1]:5.2f} + optimiser {kinds[2]:5.2f} = {sum(kinds):5.2f} GB")
 
 # %% [markdown]
 # Both sums are 16 bytes a parameter: mixed precision saves nothing here. GPT-2 XL takes 25 GB before it has read a
@@ -148,7 +149,7 @@ double_width = "B"
 
 # %% tags=["show", "nbval-check-output"]
 def plain_attention(q, k, v):
-    """Causal attention of lesson 5, with its matrices: q, k, v and the result (b, h, t, d)."""
+    """Causal attention of lesson 5, with its matrices; q, k, v (b, h, t, d)."""
     t, d = q.shape[-2:]
     past = torch.ones(t, t, dtype=torch.bool, device=q.device).tril()
     scores = (q @ k.mT / math.sqrt(d)).masked_fill(~past, -math.inf)
@@ -229,8 +230,9 @@ small = q.nbytes + k.nbytes + v.nbytes
 with Ledger() as kept:
     plain_attention(q, k, v)
 print(f"formula, one copy: {attention_bytes(1, 4, 1000, 1) / 1e6:.1f} MB")
-print(f"plain attention:   {kept.peak / 1e6:.1f} MB kept, {small / 1e6:.1f} of it q, k and v")
-with Ledger() as kept, sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]):
+print(f"plain attention:   {kept.peak / 1e6:.1f} MB kept, {small / 1e6:.1f} of it q, k, v")
+tiled = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
+with Ledger() as kept, sdpa_kernel(tiled):
     F.scaled_dot_product_attention(q, k, v, is_causal=True)
 print(f"PyTorch's own:     {kept.peak / 1e6:.1f} MB kept")
 
@@ -246,7 +248,8 @@ print(f"PyTorch's own:     {kept.peak / 1e6:.1f} MB kept")
 # %% tags=["show", "nbval-check-output"]
 b, t, e, depth = 8, 128, 128, 8
 torch.manual_seed(0)
-blocks = nn.ModuleList(TransformerBlock(e, 4, pre_norm=True) for _ in range(depth)).to(device())
+blocks = nn.ModuleList(TransformerBlock(e, 4, pre_norm=True) for _ in range(depth))
+blocks.to(device())
 x = torch.randn(b, t, e, device=device()).requires_grad_()
 with Ledger(blocks.parameters()) as kept:
     y = x
@@ -276,7 +279,7 @@ for place, (name, (e, depth)) in enumerate(shapes.items()):
     totals[name] = height
 for gpu in (8, 24, 80):
     ax.axhline(gpu, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-    ax.annotate(f"{gpu} GB", (-0.45, gpu), xytext=(0, 2), textcoords="offset points", fontsize=9)
+    ax.annotate(f"{gpu} GB", (-0.45, gpu + 0.6), fontsize=9)
 ax.set_xticks(range(4), list(shapes))
 ax.set(xlabel="GPT-2", ylabel="GB", ylim=(0, 90))
 ax.legend(loc="upper center")
@@ -298,8 +301,8 @@ print(", ".join(f"{name} {total:.1f} GB" for name, total in totals.items()))
 # %% [markdown]
 # ## Half precision
 #
-# A number in **float16** has 5 bits for its exponent and 10 for its digits; **[bfloat16](../../site/glossary.md#bfloat16)**
-# has 8 and 7. Eight bits of exponent are as many as float32 has, so bfloat16 reaches as far; float16 is finer, and ends
+# A number in **float16** has 5 bits for its exponent and 10 for its digits;
+# **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Eight bits of exponent are as many as float32 has, so bfloat16 reaches as far; float16 is finer, and ends
 # early at both ends.
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels. Left: ticks for all numbers between 0.99 and 1.01 that a type can hold: bfloat16 has 4 of them, float16 about thirty, float32 so many that they are a solid bar. Right: bars on a logarithmic axis from the smallest to the largest number: float16 reaches from 6e-8 to 65,504, bfloat16 and float32 both from about 1e-40 or below to 3e38."}}
@@ -312,8 +315,8 @@ for place, (name, kind) in enumerate(types.items()):
                     linewidth=0.4 if len(inside) > 100 else 1.2)
     about = torch.finfo(kind)
     smallest = about.smallest_normal * about.eps
-    reach.barh(place, math.log10(about.max) - math.log10(smallest), left=math.log10(smallest),
-               height=0.5, color=plots.COLOURS[place])
+    left, right = math.log10(smallest), math.log10(about.max)
+    reach.barh(place, right - left, left=left, height=0.5, color=plots.COLOURS[place])
     print(f"{name:>8}: after 1 comes {1 + about.eps:.7g}, smallest {smallest:.1e}, "
           f"largest {about.max:.5g}")
 for ax in (near_one, reach):
@@ -509,8 +512,8 @@ def last_loss(how, kind, rate, steps=60):
 for kind, rate in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.1)):
     right, wrong = (last_loss(how, kind, rate) for how in (scaled_step, clipped_first))
     start_loss = last_loss(scaled_step, kind, 0.0, steps=1)
-    print(f"{kind.__name__:>4}: loss {start_loss:.2f} at the start, {right:.3f} after dividing "
-          f"first, {wrong:.3f} after clipping first")
+    print(f"{kind.__name__:>4}: loss {start_loss:.2f} at the start, {right:.3f} after "
+          f"dividing first, {wrong:.3f} after clipping first")
 
 # %% [markdown]
 # Plain descent stands still. Adam divides each step by the size of the gradients, so it hardly notices a factor. That
@@ -544,8 +547,8 @@ for kind, rate in ((torch.optim.SGD, 0.1), (torch.optim.Adam, 0.1)):
 # </details>
 # <details><summary>Hint 2: what to divide by</summary>
 #
-# `F.cross_entropy(..., reduction="sum")` adds up and does not divide. How many targets count in the whole batch is known
-# before the first part is run.
+# `F.cross_entropy(..., reduction="sum")` adds up and does not divide. How many targets count in the whole batch
+# is known before the first part is run.
 #
 # </details>
 # </div>
@@ -561,7 +564,8 @@ def accumulated_gradients(model, ids, targets, parts, pad):
     tokens = (targets != pad).sum()
     for some_ids, some_targets in zip(ids.chunk(parts), targets.chunk(parts)):
         logits = model(some_ids).flatten(0, 1)
-        loss = F.cross_entropy(logits, some_targets.flatten(), ignore_index=pad, reduction="sum")
+        loss = F.cross_entropy(logits, some_targets.flatten(), ignore_index=pad,
+                               reduction="sum")
         (loss / tokens).backward()
     ### STUDENT GETS
     # for some_ids, some_targets in zip(ids.chunk(parts), targets.chunk(parts)):
@@ -674,7 +678,7 @@ class Checkpoint(torch.autograd.Function):
 
     @staticmethod
     def backward(context, slope):
-        """slope: the gradient of the output. Returns one for the block (None), x, each parameter."""
+        """slope: of the output. Returns None for the block, gradients for all else."""
         ### BEGIN SOLUTION
         (x,) = context.saved_tensors
         x = x.detach().requires_grad_()
@@ -695,7 +699,7 @@ check(checkpointed)
 
 # %% tags=["show"]
 def one_step(how):
-    """A forward and a backward pass through the eight blocks; the ledger, what was kept between."""
+    """Both passes through the eight blocks: the ledger, and what was kept between."""
     with Ledger(blocks.parameters()) as kept:
         y = x
         for block in blocks:
@@ -768,8 +772,8 @@ plt.show()
 #
 # **Exercise 6 · `flops_per_token`** &nbsp; ★★☆ · 8 minutes · 3.5 points
 #
-# Operations a token of lesson 9's model, with `depth` blocks of width e, a context of t and n bytes to choose from. Count
-# the matrices of the blocks, the output layer (e to n), and attention; norms, biases and softmax are left out. Looking
+# Operations a token of lesson 9's model, with `depth` blocks of width e, a context of t and n bytes to choose from.
+# Count the matrices of the blocks, the output layer (e to n), and attention; norms, biases and softmax are left out. Looking
 # up an embedding multiplies nothing.
 #
 # <details><summary>Hint 1: forward</summary>
@@ -786,7 +790,7 @@ plt.show()
 
 # %% nbgrader={"grade": false, "grade_id": "flops_per_token", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def flops_per_token(e, depth, t, n):
-    """Operations a token of lesson 9's model: forward, and in training (forward and backward)."""
+    """Operations a token of lesson 9's model: two numbers, forward and in training."""
     ### BEGIN SOLUTION
     entries = 12 * depth * e**2 + e * n
     forward = 2 * entries + 4 * depth * e * t
@@ -849,7 +853,8 @@ for call, work, moved in ((lambda: rows + rows, 1, 12),
         (work / moved, work * rows.numel() / fastest(call)))
 peak = max(speed for _, speed in points["product of matrices"])
 for name, found in points.items():
-    print(f"{name}:", ", ".join(f"{speed / 1e9:.2g}" for _, speed in found), "billion a second")
+    print(f"{name}, in billions a second:",
+          ", ".join(f"{speed / 1e9:.2g}" for _, speed in found))
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Operations a second against operations per byte moved, both axes logarithmic. Sum, softmax and layer norm lie on the left, at one operation a byte or less, far below the products. Products of matrices rise from small ones on the left to large ones on the right, where they flatten out at the machine's peak. A dotted line shows the roof."}}
 ax = plt.subplots(figsize=(6, 3.6))[1]
@@ -869,15 +874,15 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** To the right: more arithmetic for each byte that is moved. The roof's slanted part is what memory
-# can deliver, its flat part what the processor can compute. Small products lie below it because starting them costs more
-# than doing them.
+# can deliver, its flat part what the processor can compute. Small products lie below it because starting them costs
+# more than doing them.
 #
 # </div>
 #
 # Operations per byte moved are called **[arithmetic intensity](../../site/glossary.md#arithmetic-intensity)**. A large
 # product uses each number many times; a norm or a softmax uses it once or twice, and waits for memory. That is what
-# `torch.compile` helps with: it writes several such operations as one loop, which reads and writes everything once. Here
-# is [GELU](../../site/glossary.md#gelu) by its formula, eight operations in PyTorch:
+# `torch.compile` helps with: it writes several such operations as one loop, which reads and writes everything once.
+# Here is [GELU](../../site/glossary.md#gelu) by its formula, eight operations in PyTorch:
 
 # %% tags=["show"]
 def by_formula(x):
@@ -964,7 +969,7 @@ F.cross_entropy(model(ids).flatten(0, 1), answers.flatten()).backward()
 whole = [parameter.grad for parameter in model.parameters()]
 
 def furthest(gradients):
-    """The largest difference from the whole batch's gradients, in units of the largest of them."""
+    """The largest difference from the whole batch's, in units of its largest gradient."""
     largest = max(goal.abs().max().item() for goal in whole)
     return max((g - goal).abs().max().item() for g, goal in zip(gradients, whole)) / largest
 
@@ -1037,12 +1042,12 @@ def fit_power_law(sizes, losses):
 check(fit_power_law)
 
 # %% [markdown]
-# Three sizes of lesson 9's model, each trained on the same 200 batches of 1,024 bytes, with the same learning rate (0.02,
-# which was better than 0.01 for the smallest and for the largest). Then your line predicts the fourth.
+# Three sizes of lesson 9's model, each trained on the same 200 batches of 1,024 bytes, with the same learning rate
+# (0.02, which was better than 0.01 for the smallest and for the largest). Then your line predicts the fourth.
 
 # %% tags=["show"]
 def trained_loss(e, steps):
-    """Held-out loss, in nats a byte, of a model of two blocks after so many steps of 1,024 bytes."""
+    """Held-out loss, in nats a byte, of a model of two blocks, trained for so many steps."""
     torch.manual_seed(0)
     model = CharTransformer(256, e, 2, depth=2, t_max=64).to(device())
     optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98))
@@ -1111,8 +1116,8 @@ plt.show()
 #
 # $$L(N, D) = 1.69 + \frac{406.4}{N^{0.34}} + \frac{410.7}{D^{0.28}} .$$
 #
-# With 6ND operations to spend, which N is best? They trained *Chinchilla*, 70 billion parameters on 1.4 trillion tokens,
-# 20 a parameter. Put their budget into their own formula, and into the one that [Besiroglu et al.,
+# With 6ND operations to spend, which N is best? They trained *Chinchilla*, 70 billion parameters on 1.4 trillion
+# tokens, 20 a parameter. Put their budget into their own formula, and into the one that [Besiroglu et al.,
 # 2024](https://arxiv.org/abs/2404.10102), fitted to the same data:
 
 # %% tags=["show", "nbval-check-output"]
