@@ -48,7 +48,7 @@ def alive(process):
     return False
 
 
-def until(happened, seconds=90):
+def until(happened, seconds=300):
     last = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < last, "waited in vain"

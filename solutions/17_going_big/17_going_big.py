@@ -301,7 +301,7 @@ print(", ".join(f"{name} {total:.1f} GB" for name, total in totals.items()))
 # %% [markdown]
 # ## Half precision
 #
-# A number in **float16** has 5 bits for its exponent and 10 for its digits;
+# A number in [float16](../../site/glossary.md#float16) has 5 bits for its exponent and 10 for its digits;
 # **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Eight bits of exponent are as many as float32 has, so bfloat16 reaches as far; float16 is finer, and ends
 # early at both ends.
 
@@ -397,7 +397,7 @@ with torch.autocast("cpu", torch.bfloat16):
 # ## A loss scale
 #
 # bfloat16 needs no more than that. float16 has one more problem: gradients are small, and below 6e-8 there is nothing.
-# The remedy is one factor. Multiply the loss by S, and by the chain rule all gradients are S times as large; divide
+# The remedy is one factor, the **[loss scale](../../site/glossary.md#loss-scale)** S. Multiply the loss by S, and by the chain rule all gradients are S times as large; divide
 # them by S before they are used. How much is lost without it?
 
 # %% tags=["show"]
