@@ -262,7 +262,7 @@ print(f"{kept.bytes / 1e6:.1f} MB for {depth} blocks, "
 # The two norms keep their inputs and outputs, which makes four; queries, keys and values three, the heads' output one,
 # the wide hidden layer four. Now the whole account, for GPT-2's sizes:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Four stacked bars, memory of a training in gigabytes for GPT-2 small, medium, large and XL: weights, gradients, optimiser, and activations of four texts of 1,024 tokens. The optimiser is the largest of the first three, and activations are of the same order as all three together. Horizontal lines at 8, 24 and 80 GB: small lies below 8 GB, medium and large below 24 or a little above, XL far above 24 and below 80."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Four stacked bars, memory of a training in gigabytes for GPT-2 small, medium, large and XL: weights, gradients, optimiser, and activations of four texts of 1,024 tokens. The optimiser is the largest of the first three, and activations are nearly as much as all three together. Horizontal lines at 8, 24 and 80 GB: small ends below 8 GB, medium a little above it, large a little below 24, XL at 40."}}
 shapes = {"small": (768, 12), "medium": (1024, 24), "large": (1280, 36), "XL": (1600, 48)}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 totals = {}
@@ -282,7 +282,7 @@ for gpu in (8, 24, 80):
     ax.annotate(f"{gpu} GB", (-0.45, gpu + 0.6), fontsize=9)
 ax.set_xticks(range(4), list(shapes))
 ax.set(xlabel="GPT-2", ylabel="GB", ylim=(0, 90))
-ax.legend(loc="upper center")
+ax.legend(loc="center left")
 plt.show()
 print(", ".join(f"{name} {total:.1f} GB" for name, total in totals.items()))
 
@@ -368,7 +368,8 @@ print("1e-8 in float16:", torch.tensor(1e-8).half().item())
 check.prediction("thousand_small_steps", thousand_small_steps)
 
 # %% [markdown]
-# A training adds small steps to weights, thousands of times. If the weights are in bfloat16, most steps are lost:
+# A training adds small steps to weights, thousands of times. If the weights are in bfloat16, most steps are lost. One
+# step at a rate of 3e-5:
 
 # %% tags=["show"]
 torch.manual_seed(0)
@@ -376,7 +377,7 @@ for kind in (torch.float32, torch.bfloat16):
     weight = nn.Parameter(nn.Linear(256, 256).weight.detach().to(kind))
     before = weight.detach().clone()
     weight.grad = torch.randn_like(weight)
-    torch.optim.AdamW([weight], lr=1e-4, weight_decay=0).step()
+    torch.optim.AdamW([weight], lr=3e-5, weight_decay=0).step()
     still = (weight == before).float().mean().item()
     print(f"{str(kind):>14}: {still:.0%} of the weights are where they were after a step")
 
@@ -398,7 +399,10 @@ with torch.autocast("cpu", torch.bfloat16):
 #
 # bfloat16 needs no more than that. float16 has one more problem: gradients are small, and below 6e-8 there is nothing.
 # The remedy is one factor, the **[loss scale](../../site/glossary.md#loss-scale)** S. Multiply the loss by S, and by the chain rule all gradients are S times as large; divide
-# them by S before they are used. How much is lost without it?
+# them by S before they are used.
+#
+# How much is lost without it? Here are the gradients in the hidden layers of a small model, made as small as they are in
+# a batch of GPT-2's size, 512 texts of 1,024 tokens: in a mean over 256 times as many tokens each is a 256th.
 
 # %% tags=["show"]
 text, _ = generator_text(places="embedded")
@@ -408,15 +412,17 @@ train, held_out = data[:cut].to(device()), data[cut:].to(device())
 torch.manual_seed(0)
 model = CharTransformer(256, 64, 4, depth=3, t_max=128).to(device())
 slopes = []
-for block in model.transformer.blocks:
-    block.feed_forward.widen.register_full_backward_hook(
-        lambda module, below, above: slopes.append(above[0].flatten()))
+hooks = [block.feed_forward.widen.register_full_backward_hook(
+             lambda module, below, above: slopes.append(above[0].flatten()))
+         for block in model.transformer.blocks]
 inputs, targets = sample_batch(train, 16, 128)
 F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).backward()
-slopes = torch.cat(slopes)
-slopes = slopes[slopes != 0]           # ReLU's own zeros are no loss
-for power in (0, 5, 10, 15, 20, 25, 30):
-    half = (slopes * 2.0**power).half()
+for hook in hooks:
+    hook.remove()
+small = torch.cat(slopes) * (16 * 128) / (512 * 1024)
+small = small[small != 0]              # ReLU's own zeros are no loss
+for power in (0, 8, 16, 24, 32, 40, 48):
+    half = (small * 2.0**power).half()
     print(f"S = 2^{power:<2}: {(half == 0).float().mean():6.1%} become 0, "
           f"{half.isinf().float().mean():6.1%} infinite")
 
@@ -725,7 +731,7 @@ print(f"a checkpointed step takes {again / plain - 1:.0%} longer")
 # %% nbgrader={"grade": true, "grade_id": "check_eight_checkpoints", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("eight_checkpoints", eight_checkpoints)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Memory kept by autograd through one step, against the number of changes. With everything kept it climbs in a line to 51 megabytes in the middle and falls in a line to 0. Checkpointed, it climbs slowly to 4 megabytes and then shows eight narrow peaks, one a block, the first reaching 10 megabytes and each a little lower than the one before."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Memory kept by autograd through one step, against the number of changes. With everything kept it climbs in a line to 51 megabytes in the middle and falls in a line to 0. Checkpointed, it rises to 4 megabytes in the first few changes and then makes eight humps, one a block, the first reaching 10 megabytes and each a little lower than the one before."}}
 series = {}
 for name, (kept, _) in ledgers.items():
     places = [i / (len(kept.history) - 1) for i in range(len(kept.history))]
@@ -742,8 +748,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From left to right what autograd holds, one point for each tensor that is put aside or let go. The
-# forward pass climbs. With checkpoints the backward pass has eight peaks: each time one block is computed again.
+# **How to read it.** From left to right what autograd holds, one point for each tensor that is put aside or let go. With
+# everything kept the forward pass is the climb, the backward pass the descent. With checkpoints the forward pass is the
+# first short rise, and the backward pass the eight humps: each time one block is computed again and let go.
 #
 # </div>
 #
@@ -824,20 +831,22 @@ print("as the model runs:   ", counter.get_total_flops() // 128)
 # So a training's time is 6ND divided by the operations a second that the machine really makes. The share of a
 # machine's promised peak that a training reaches is its **utilisation** ([Chowdhery et al.,
 # 2022](https://arxiv.org/abs/2204.02311), appendix B). Above 100 % something was counted wrong: a report of [104
-# %](https://github.com/karpathy/nanoGPT/pull/464) had held an H100 against the peak of an A100. Here is what this
-# machine reaches:
+# %](https://github.com/karpathy/nanoGPT/pull/464) had held an H100 against the peak of an A100. Here is what one
+# core of this machine reaches:
 
 # %% tags=["show"]
 def fastest(function, times=5):
-    """The shortest time of a few calls, in seconds, after one that does not count."""
+    """The shortest time of a few calls, in seconds of one core, after one that does not count."""
+    on_gpu = device().type == "cuda"
+    clock = time.perf_counter if on_gpu else time.process_time
     function()
     taken = []
     for _ in range(times):
-        before = time.perf_counter()
+        before = clock()
         function()
-        if device().type == "cuda":
-            torch.cuda.synchronize()
-        taken.append(time.perf_counter() - before)
+        if on_gpu:
+            torch.cuda.synchronize()    # a call returns before its work is done
+        taken.append(clock() - before)
     return min(taken)
 
 points = {"product of matrices": [], "sum, norm, softmax": []}

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 17, and what to tell them."""
 
-from helpers.authoring import Mistake, Same, Shortcut
+from helpers.authoring import Equal, Mistake, Same, Shortcut
 
 TRAINING, MATRICES, STEP, PARTS, AGAIN, WORK, MEAN, LAW = (
     "training_bytes",
@@ -291,6 +291,7 @@ VARIANTS = [
                                                "[x, *context.parameters], 2 * slope)"),
             title="twice the gradient",
             says="All your gradients are twice as large as they should be."),
+    Equal(AGAIN, "return block(x)", "return block(x).detach()", "in a Function's forward nothing is recorded anyway"),
     Same(AGAIN, "attributes", edit=(("context.save_for_backward(x)", "context.x = x"),
                                     ("(x,) = context.saved_tensors", "x = context.x"))),
     Same(AGAIN, "by-backward", edit=("return None, *torch.autograd.grad(y, [x, *context.parameters], slope)",
@@ -383,6 +384,7 @@ VARIANTS = [
                                     "        result.append(sum(of_all))"), title="the workers' own changed",
             says="The numbers are right, and the workers' own gradients are changed on the way: `*=` writes into the "
                  "tensor."),
+    Equal(MEAN, "zip(counts, of_all)", "zip(of_all, counts)", "the two are multiplied"),
     Same(MEAN, "stacked", instead="""
         shares = [count / sum(counts) for count in counts]
         return [torch.stack([share * g for share, g in zip(shares, some)]).sum(0) for some in zip(*gradients)]
@@ -448,6 +450,11 @@ VARIANTS = [
                                               "torch.tensor(losses, dtype=torch.float64).log10()")),
             title="two kinds of logarithm",
             says="You take logarithms to base 10 and come back by e. α is the same in both, and a is not."),
+    Equal(LAW, "y - y.mean()", "y", "x_off adds up to 0, so that no constant in y matters"),
+    Equal(LAW, "y - y.mean()", "y + y.mean()", "x_off adds up to 0, so that no constant in y matters"),
+    Equal(LAW, "y.mean()", "y.sum()", "x_off adds up to 0, so that no constant in y matters"),
+    Equal(LAW, "torch.tensor(losses, dtype=torch.float64)", "torch.tensor(losses)", "exact enough for losses"),
+    Equal(LAW, "torch.tensor(sizes, dtype=torch.float64)", "torch.tensor(sizes)", "exact enough for sizes"),
     Same(LAW, "least-squares", instead="""
         x, y = (torch.tensor(some, dtype=torch.float64).log() for some in (sizes, losses))
         table = torch.stack([torch.ones_like(x), x], dim=1)
