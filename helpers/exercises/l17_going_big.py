@@ -342,6 +342,16 @@ def rising(draw: Draw) -> tuple[list[float], list[float]]:
     return [1e3, 5e3, 7e4], (draw.uniform(1, 2, 3).cumsum(0)).tolist()
 
 
+MATRIX = "One head of one row of the batch in one block has one matrix, with a number for each pair of positions."
+EACH = "Each matrix is there `copies` times, and each of its numbers takes `bytes_each` bytes."
+FAR = "Here attention is most of the work: in each block a token meets t keys, and mixes t values, of width e in all."
+WORDS = "Here the output layer is most of the work, a matrix from e to n, once. Looking up a row multiplies nothing."
+SHARES = "A worker's mean times its number of tokens is its sum. All sums together, over all tokens, are the mean."
+NOTHING_TO_SAY = "A worker without a token has no say in the average, and it adds nothing to the number of tokens."
+NEAREST = "These losses lie near a power law and not on it. The line of least squares takes all points into account."
+THROUGH = "Through two points there is one line, and here the power law has to pass through both."
+RISING = "Losses that rise with the size have a power law too: α is below 0."
+
 EXACTLY = {"rtol": 1e-6, "atol": 1e-9}
 
 LESSON = Lesson(
@@ -362,8 +372,8 @@ LESSON = Lesson(
             stars=1,
             minutes=4,
             aspects=(
-                Aspect("one copy in 32 bits", 1, counted(*ONE_COPY), **EXACTLY),
-                Aspect("other copies and bits", 1, counted(*OTHERS), **EXACTLY),
+                Aspect("one copy in 32 bits", 1, counted(*ONE_COPY), **EXACTLY, missed=MATRIX),
+                Aspect("other copies and bits", 1, counted(*OTHERS), **EXACTLY, missed=EACH),
             ),
         ),
         Exercise(
@@ -428,8 +438,8 @@ LESSON = Lesson(
             aspects=(
                 Aspect("forward", 1.5, operations(USUAL, slice(0, 1)), **EXACTLY),
                 Aspect("in training", 1, operations(USUAL, slice(1, 2)), **EXACTLY),
-                Aspect("a long context", 0.5, operations(LONG, slice(0, 1)), **EXACTLY),
-                Aspect("a large vocabulary", 0.5, operations(MANY_WORDS, slice(0, 1)), **EXACTLY),
+                Aspect("a long context", 0.5, operations(LONG, slice(0, 1)), **EXACTLY, missed=FAR),
+                Aspect("a large vocabulary", 0.5, operations(MANY_WORDS, slice(0, 1)), **EXACTLY, missed=WORDS),
             ),
             forbidden={"FlopCounterMode": "It counts; the exercise is the formula."},
         ),
@@ -438,9 +448,9 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                Aspect("unequal shares", 1.5, weighed((9, 3), (1, 7), (10, 20, 40))),
+                Aspect("unequal shares", 1.5, weighed((9, 3), (1, 7), (10, 20, 40)), missed=SHARES),
                 Aspect("equal shares", 0.5, weighed((4, 4), (6, 6, 6), (5,))),
-                Aspect("a worker without a token", 0.5, weighed((3, 0), (0, 2, 5))),
+                Aspect("a worker without a token", 0.5, weighed((3, 0), (0, 2, 5)), missed=NOTHING_TO_SAY),
                 Aspect(LEFT_ALONE, 0.5, left_alone, side=True),
             ),
         ),
@@ -450,9 +460,9 @@ LESSON = Lesson(
             minutes=8,
             aspects=(
                 Aspect("losses on a power law", 1, fitted(on_a_line)),
-                Aspect("losses near one", 1.5, fitted(near_a_line(5))),
-                Aspect("two sizes", 0.25, fitted(near_a_line(2))),
-                Aspect("losses that rise", 0.25, fitted(rising)),
+                Aspect("losses near one", 1.5, fitted(near_a_line(5)), missed=NEAREST),
+                Aspect("two sizes", 0.25, fitted(near_a_line(2)), missed=THROUGH),
+                Aspect("losses that rise", 0.25, fitted(rising), missed=RISING),
             ),
         ),
     ),
