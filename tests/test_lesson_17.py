@@ -135,7 +135,9 @@ def test_autocast_multiplies_in_half_and_finds_the_loss_in_whole():
 
 def test_a_scale_in_a_wide_range_loses_nothing():
     rows = [
-        [float(share) for share in re.findall(r"([\d.]+)%", line)] for line in printed(SOURCE, "S = 2^").splitlines()
+        [float(share) for share in re.findall(r"([\d.]+)%", line)]
+        for line in printed(SOURCE, "S = 2^").splitlines()
+        if line.startswith("S = ")
     ]
     assert rows[0][0] > 5 and rows[0][1] == 0
     assert sum(low < 1 and high == 0 for low, high in rows) >= 2
@@ -145,7 +147,7 @@ def test_a_scale_in_a_wide_range_loses_nothing():
 def test_clipping_first_stands_still_with_descent_and_hardly_matters_to_adam():
     descent, adam = (
         [float(number) for number in re.findall(r"\d+\.\d+", line)]
-        for line in printed(SOURCE, "def clipped_first").splitlines()
+        for line in printed(SOURCE, "def last_loss").splitlines()
     )
     start, right, wrong = descent
     assert right < 0.1 * start and wrong > 0.95 * start
@@ -173,7 +175,7 @@ def test_the_count_of_operations_is_pytorchs_and_attention_is_missing_without_th
 
 
 def test_large_products_are_many_times_as_fast_as_norms():
-    text = printed(SOURCE, "def fastest").splitlines()
+    text = printed(SOURCE, "points = {").splitlines()
     products, others = (numbers(line.split(":")[1]) for line in text)
     assert max(products) > 5 * max(others) and products[0] < 0.2 * max(products)
 
@@ -194,7 +196,8 @@ def test_two_processes_find_the_gradient_of_one_and_a_plain_mean_of_unequal_shar
 
 def test_the_fourth_training_is_predicted_within_three_percent():
     text = printed(SOURCE, "measured = trained_loss(54")
-    assert float(re.search(r"off by ([\d.]+)%", text)[1]) < 3
+    mine, nothing_bought = (float(share) for share in re.findall(r"off by ([\d.]+)%", text))
+    assert mine < 3 and mine < nothing_bought
 
 
 def test_chinchillas_own_formula_says_ninety_three_and_the_mended_one_eighteen():
