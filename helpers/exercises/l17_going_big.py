@@ -89,6 +89,7 @@ def padded(draw: Draw, lengths: tuple[int, ...], t: int) -> tuple[torch.Tensor, 
     ids, targets = draw.integers(1, 7, len(lengths), t), draw.integers(1, 7, len(lengths), t)
     for row, length in enumerate(lengths):
         targets[row, length:] = PAD
+        ids[row, length + 1 :] = PAD  # a row has one input more than targets, where it is not full
     return ids, targets
 
 
@@ -346,6 +347,13 @@ MATRIX = "One head of one row of the batch in one block has one matrix, with a n
 EACH = "Each matrix is there `copies` times, and each of its numbers takes `bytes_each` bytes."
 FAR = "Here attention is most of the work: in each block a token meets t keys, and mixes t values, of width e in all."
 WORDS = "Here the output layer is most of the work, a matrix from e to n, once. Looking up a row multiplies nothing."
+PIECES = "Count the pieces apart: the matrices of the blocks, the output layer, and the two products of attention."
+TOO_LONG = "Here all gradients together, divided by the scale, are longer than the limit, and are shortened alike."
+ALIKE = "Each target that is no padding counts the same, whichever part it is in and whatever else is in that part."
+SHORT_ENOUGH = "Here the gradients, once divided by the scale, are within the limit, and are used as they are."
+BARE = "The last parameter has no gradient. The others are clipped together and stepped as if it were not there."
+GO_ON = "After both passes the random numbers have to go on as if the block had run once, and nothing had been seeded."
+SAME_DRAWS = "With dropout in training mode both runs have to be the same network; in evaluation mode nothing is drawn."
 SHARES = "A worker's mean times its number of tokens is its sum. All sums together, over all tokens, are the mean."
 NOTHING_TO_SAY = "A worker without a token has no say in the average, and it adds nothing to the number of tokens."
 NEAREST = "These losses lie near a power law and not on it. The line of least squares takes all points into account."
@@ -381,8 +389,8 @@ LESSON = Lesson(
             stars=3,
             minutes=11,
             aspects=(
-                Aspect("a step", 1, stepped(*FITS)),
-                Aspect("a step that is clipped", 1, stepped(*CLIPPED)),
+                Aspect("a step", 1, stepped(*FITS), missed=SHORT_ENOUGH),
+                Aspect("a step that is clipped", 1, stepped(*CLIPPED), missed=TOO_LONG),
                 Aspect("the next scale", 1.5, next_scales, rtol=1e-5, atol=1e-9),
                 Aspect(
                     "infinity and NaN",
@@ -392,7 +400,12 @@ LESSON = Lesson(
                     missed="Where a gradient holds an infinity or NaN, no step is taken: no parameter changes, not even"
                     " by the optimiser's momentum.",
                 ),
-                Aspect("a parameter without a gradient", 0.5, stepped((64.0, 0.5, None), (4.0, 90.0, None), bare=True)),
+                Aspect(
+                    "a parameter without a gradient",
+                    0.5,
+                    stepped((64.0, 0.5, None), (4.0, 90.0, None), bare=True),
+                    missed=BARE,
+                ),
             ),
             forbidden={
                 "GradScaler": "It does all of this; the exercise is to write it.",
@@ -404,7 +417,7 @@ LESSON = Lesson(
             minutes=7,
             mend=True,
             aspects=(
-                Aspect("rows of different length", 2, accumulated(((4, 1, 3, 2), 4, 2), ((5, 2), 5, 2))),
+                Aspect("rows of different length", 2, accumulated(((4, 1, 3, 2), 4, 2), ((5, 2), 5, 2)), missed=ALIKE),
                 Aspect("no padding", 0.5, accumulated(((3, 3, 3, 3), 3, 2), ((2, 2), 2, 1), ((4,), 4, 1))),
                 Aspect("rows that do not divide evenly", 0.5, accumulated(((3,) * 7, 3, 3), ((2,) * 5, 2, 4))),
                 Aspect("a part of padding alone", 0.5, accumulated(((3, 0, 2), 3, 3), ((1, 4, 0, 0), 4, 2))),
@@ -423,9 +436,16 @@ LESSON = Lesson(
                     checkpointing({"dropout": True}, {"dropout": True, "training": False}),
                     rtol=1e-3,
                     atol=1e-4,
+                    missed=SAME_DRAWS,
                 ),
                 Aspect("an input that needs no gradient", 1, checkpointing({"needs": False}), rtol=1e-3, atol=1e-4),
-                Aspect("random numbers afterwards", 0.5, checkpointing({"dropout": True}, random=True), side=True),
+                Aspect(
+                    "random numbers afterwards",
+                    0.5,
+                    checkpointing({"dropout": True}, random=True),
+                    side=True,
+                    missed=GO_ON,
+                ),
             ),
             forbidden={
                 "checkpoint": "torch.utils.checkpoint does all of this; the exercise is to write it.",
@@ -436,7 +456,7 @@ LESSON = Lesson(
             stars=2,
             minutes=8,
             aspects=(
-                Aspect("forward", 1.5, operations(USUAL, slice(0, 1)), **EXACTLY),
+                Aspect("forward", 1.5, operations(USUAL, slice(0, 1)), **EXACTLY, missed=PIECES),
                 Aspect("in training", 1, operations(USUAL, slice(1, 2)), **EXACTLY),
                 Aspect("a long context", 0.5, operations(LONG, slice(0, 1)), **EXACTLY, missed=FAR),
                 Aspect("a large vocabulary", 0.5, operations(MANY_WORDS, slice(0, 1)), **EXACTLY, missed=WORDS),

@@ -255,12 +255,6 @@ VARIANTS = [
             title="the random state noted after the run",
             says="You note the random state after the block has run. The second run has to begin where the first one "
                  "began."),
-    Mistake(AGAIN, "no-gradient-for-parameters",
-            edit=("return None, *torch.autograd.grad(y, [x, *context.parameters], slope)",
-                  "slopes = torch.autograd.grad(y, [x], slope)\n"
-                  "        return None, *slopes, *(None for _ in context.parameters)"),
-            title="no gradient for the parameters",
-            says="x gets its gradient, and the parameters get none: the block would never learn."),
     Mistake(AGAIN, "no-gradient-for-x", edit=("return None, *torch.autograd.grad(y, [x, *context.parameters], slope)",
                                               "return None, None, *torch.autograd.grad(y, context.parameters, slope)"),
             title="no gradient for the input",
