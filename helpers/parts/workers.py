@@ -121,7 +121,7 @@ def _end(started: list[subprocess.Popen]) -> None:
 def serve() -> None:
     """Do the task that lies in the working folder, as the worker of the rank that the command line names."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that started this one
-    threading.Thread(target=_end_with_the_starter, daemon=True).start()
+    threading.Thread(target=_end_with_the_starter, args=(Path.cwd(),), daemon=True).start()
     rank, workers, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 
     from datetime import timedelta
@@ -147,11 +147,13 @@ def serve() -> None:
     os._exit(0)  # the thread below still reads
 
 
-def _end_with_the_starter() -> None:
-    while os.read(0, 1):
-        pass
-    folder = Path.cwd()
-    if folder.name.startswith(FOLDER):  # the one that the starter cannot remove any more
-        os.chdir(folder.parent)
-        shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1)
+def _end_with_the_starter(folder: Path) -> None:
+    """Ends this process when its standard input closes. folder: where it works, which nothing else will remove then."""
+    try:
+        while os.read(0, 1):
+            pass
+        if folder.name.startswith(FOLDER):
+            os.chdir(folder.parent)
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os._exit(1)

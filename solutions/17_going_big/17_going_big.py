@@ -231,8 +231,7 @@ with Ledger() as kept:
     plain_attention(q, k, v)
 print(f"formula, one copy: {attention_bytes(1, 4, 1000, 1) / 1e6:.1f} MB")
 print(f"plain attention:   {kept.peak / 1e6:.1f} MB kept, {small / 1e6:.1f} of it q, k, v")
-tiled = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
-with Ledger() as kept, sdpa_kernel(tiled):
+with Ledger() as kept:
     F.scaled_dot_product_attention(q, k, v, is_causal=True)
 print(f"PyTorch's own:     {kept.peak / 1e6:.1f} MB kept")
 
