@@ -64,6 +64,12 @@ def noted_processes(folder):
     return found
 
 
+def end(processes):
+    """Where a test fails, what it started ends all the same."""
+    for process in filter(alive, processes):
+        os.kill(process, signal.SIGKILL)
+
+
 def folders():
     """The folders that workers meet in, of this user."""
     import tempfile
@@ -124,7 +130,7 @@ def test_workers_that_take_too_long_are_ended(tmp_path):
 def test_no_worker_outlives_what_started_it(tmp_path, ending):
     before = folders()
     code = f"{START}in_processes(slow_workers.noted, {str(tmp_path)!r})"
-    starter = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    starter, found = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL), []
     try:
         found = noted_processes(tmp_path)
         starter.send_signal(ending)
@@ -134,6 +140,7 @@ def test_no_worker_outlives_what_started_it(tmp_path, ending):
     finally:
         starter.kill()
         starter.wait()
+        end(found)
 
 
 @pytest.mark.slow
@@ -143,6 +150,7 @@ def test_a_cell_that_is_interrupted_leaves_none_and_runs_again_and_neither_does_
     manager.start_kernel(cwd=str(tmp_path))
     client = manager.client()
     client.start_channels()
+    found = []
     try:
         client.wait_for_ready(timeout=120)
         (tmp_path / "first").mkdir()
@@ -165,3 +173,4 @@ def test_a_cell_that_is_interrupted_leaves_none_and_runs_again_and_neither_does_
         client.stop_channels()
         if manager.has_kernel:
             manager.shutdown_kernel(now=True)
+        end(found)
