@@ -836,7 +836,7 @@ print("as the model runs:   ", counter.get_total_flops() // 128)
 
 # %% tags=["show"]
 def fastest(function, times=5):
-    """The shortest time of a few calls, in seconds of one core, after one that does not count."""
+    """The shortest time of a few calls, in seconds of one core, after one to warm up."""
     on_gpu = device().type == "cuda"
     clock = time.perf_counter if on_gpu else time.process_time
     function()
