@@ -461,7 +461,6 @@ LESSON = Lesson(
                 Aspect("a long context", 0.5, operations(LONG, slice(0, 1)), **EXACTLY, missed=FAR),
                 Aspect("a large vocabulary", 0.5, operations(MANY_WORDS, slice(0, 1)), **EXACTLY, missed=WORDS),
             ),
-            forbidden={"FlopCounterMode": "It counts; the exercise is the formula."},
         ),
         Exercise(
             "averaged",
