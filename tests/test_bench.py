@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.parts.sparse import local_mask
-from helpers.trials.parts_speed import duel, lessons, sparse
+from helpers.trials.parts_speed import checkpointing, duel, lessons, sparse
 from helpers.trials.parts_speed.__main__ import memory_ratio, show
 from helpers.trials.parts_speed.duel import Job, Outcome
 
@@ -73,3 +73,18 @@ def test_the_table_shows_ratios(capsys):
     header, line, row = capsys.readouterr().out.strip().splitlines()
     assert [cell.strip() for cell in row.strip("|").split("|")] == ["a job", "30.0", "20.0", "1.50", "2,000", "?"]
     assert len(header) == len(line) == len(row)
+
+
+def test_checkpointing_is_measured_on_the_same_work_and_keeps_a_fraction(monkeypatch):
+    monkeypatch.setattr(checkpointing, "T", 16)
+    monkeypatch.setattr(checkpointing, "E", 32)
+    blocks, x = checkpointing.stack()
+    found = []
+    for side in checkpointing.SIDES:
+        blocks.zero_grad()
+        assert checkpointing.both_passes(side, blocks, x) == checkpointing.B * 16
+        found.append([parameter.grad.clone() for parameter in blocks.parameters()])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+    less, more = (checkpointing.peaks()[side] for side in checkpointing.SIDES)
+    assert checkpointing.DEPTH * x.nbytes < less < more / 3

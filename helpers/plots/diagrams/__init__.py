@@ -9,6 +9,7 @@ Each function returns a sheet, which a notebook shows when it is the last line o
 from .attending import heads_flow, mask_flow, one_output_row, positions_flow, scaling_flow, three_roles
 from .bert import bert_flow, gpt_tasks
 from .drawing import COLOURS, Sheet
+from .large import mixed_step
 from .models import (
     block_norms,
     cache_growing,
@@ -37,6 +38,7 @@ __all__ = [
     "heads_flow",
     "mask_flow",
     "merges_on_a_word",
+    "mixed_step",
     "one_output_row",
     "positions_flow",
     "scaling_flow",

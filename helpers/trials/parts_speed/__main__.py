@@ -1,4 +1,4 @@
-"""python -m helpers.trials.parts_speed [--only lessons|gpt2|sparse] [--quick] [--threads N]"""
+"""python -m helpers.trials.parts_speed [--only lessons|sparse|checkpointing|gpt2] [--quick] [--threads N]"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from helpers.training.common import cores, machine
-from helpers.trials.parts_speed import gpt2, lessons, sparse
+from helpers.trials.parts_speed import checkpointing, gpt2, lessons, sparse
 from helpers.trials.parts_speed.duel import Job, Outcome, duel
 
 MEGABYTE = 1_000_000
@@ -18,7 +18,7 @@ MEGABYTE = 1_000_000
 def main() -> None:
     what = "The finished parts beside libraries that do the same, as ratios. Takes about 15 minutes on two cores."
     parser = argparse.ArgumentParser(description=what)
-    parser.add_argument("--only", choices=("lessons", "gpt2", "sparse"), help="one of the tables")
+    parser.add_argument("--only", choices=("lessons", "sparse", "checkpointing", "gpt2"), help="one of the tables")
     parser.add_argument("--quick", action="store_true", help="fewer tokens and rounds: a look, and no measurement")
     parser.add_argument("--threads", type=int, default=cores(), help="threads that PyTorch computes with (all cores)")
     chosen = parser.parse_args()
@@ -33,6 +33,10 @@ def main() -> None:
             for job in sparse.JOBS:
                 print(f"{job.name}: {memory_ratio(sparse.SIDES, outcomes[job.name], rest)}")
             print()
+        if chosen.only in (None, "checkpointing"):
+            show(checkpointing.SIDES, run(checkpointing, checkpointing.JOBS, folder, chosen))
+            less, more = (checkpointing.peaks()[side] / MEGABYTE for side in checkpointing.SIDES)
+            print(f"Kept by autograd at the peak: {less:,.1f} MB instead of {more:,.1f}, {less / more:.2f} of it.\n")
         if chosen.only in (None, "gpt2"):
             if importlib.util.find_spec("transformers") is None:
                 sys.exit("GPT-2 is compared with the package transformers, of the test extra, which is not installed.")

@@ -1,0 +1,280 @@
+"""Training that has to fit: memory, precision, accumulation, checkpointing, operations, averages, scaling (lesson 17).
+
+S. Rajbhandari et al., "ZeRO" (2020), section 3, for the bytes of a training; P. Micikevicius et al., "Mixed precision
+training" (2018), section 3, for the loss scale; T. Chen et al., "Training deep nets with sublinear memory cost" (2016)
+for checkpointing; J. Kaplan et al., "Scaling laws for neural language models" (2020), section 2.1, for operations.
+
+b batch, t positions, e width of the model, h heads, n size of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+
+from .generator import CharTransformer
+
+Gradients = Sequence[torch.Tensor]
+
+
+##### Counting bytes
+
+
+def attention_bytes(b: int, h: int, t: int, depth: int, copies: int = 1, bytes_each: int = 4) -> int:
+    """Bytes of the attention matrices (b, h, t, t) of `depth` blocks, each kept `copies` times, as a whole number."""
+    return b * h * t * t * depth * copies * bytes_each
+
+
+def training_bytes(parameters: int, precision: str) -> tuple[int, int, int]:
+    """Bytes of weights, of gradients, and of what AdamW keeps, without activations: three whole numbers.
+
+    precision: "float32", or "mixed": weights and gradients in 16 bits, and AdamW keeps its two moments and a copy of
+    the weights in 32 (ZeRO, section 3.1). ValueError for another.
+    """
+    each = {"float32": (4, 4, 4 + 4), "mixed": (2, 2, 4 + 4 + 4)}
+    if precision not in each:
+        raise ValueError(f"The precision is 'float32' or 'mixed', and not {precision!r}.")
+    weights, gradients, kept = each[precision]
+    return weights * parameters, gradients * parameters, kept * parameters
+
+
+class Ledger:
+    """While it is open, what autograd keeps for the backward pass: bytes now, at the peak, and after each change.
+
+    except_for: tensors of any shape (...), whose storage does not count, such as parameters, which are there anyway.
+    Views of one storage count once, and a storage counts as a whole as long as one of them is kept.
+
+        with Ledger(model.parameters()) as ledger:
+            model(x).sum().backward()
+        ledger.peak
+    """
+
+    def __init__(self, except_for: Iterable[torch.Tensor] = ()):
+        self.bytes, self.peak, self.history = 0, 0, [0]
+        self._free = {tensor.untyped_storage().data_ptr() for tensor in except_for}
+        self._holders: dict[int, int] = {}
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(lambda tensor: _Kept(tensor, self), lambda kept: kept.it)
+
+    def __enter__(self) -> Ledger:
+        self._hooks.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._hooks.__exit__(kind, problem, trace)
+
+    def _count(self, storage: torch.UntypedStorage, change: int) -> None:
+        place = storage.data_ptr()
+        if place in self._free:
+            return
+        before = self._holders.get(place, 0)
+        self._holders[place] = before + change
+        if before and before + change:
+            return
+        self.bytes += change * storage.nbytes()
+        self.peak = max(self.peak, self.bytes)
+        self.history.append(self.bytes)
+
+
+class _Kept:
+    """A tensor that autograd keeps, and the ledger that it stands in until autograd lets go of it."""
+
+    def __init__(self, tensor: torch.Tensor, ledger: Ledger):
+        self.it, self._ledger = tensor, ledger
+        ledger._count(tensor.untyped_storage(), 1)
+
+    def __del__(self):
+        self._ledger._count(self.it.untyped_storage(), -1)
+
+
+##### Precision
+
+
+def scaled_step(
+    optimiser: torch.optim.Optimizer,
+    parameters: Iterable[nn.Parameter],
+    scale: float,
+    limit: float,
+    growth: float = 1.001,
+) -> float:
+    """One step with gradients of a loss that was multiplied by `scale`; returns the next scale.
+
+    "Mixed precision training", section 3.2. The gradients, each of its parameter's shape (...), are divided by the
+    scale and clipped: all of them together have at most the norm `limit`. Where one of them holds an infinity or NaN,
+    nothing is changed and the scale is halved; otherwise the step is taken and the scale grows.
+    """
+    learned = [parameter for parameter in parameters if parameter.grad is not None]
+    for parameter in learned:
+        parameter.grad.div_(scale)
+    if not all(parameter.grad.isfinite().all() for parameter in learned):
+        return scale / 2
+    nn.utils.clip_grad_norm_(learned, limit)
+    optimiser.step()
+    return scale * growth
+
+
+##### Accumulation, and averages over workers
+
+
+def accumulated_gradients(model: nn.Module, ids: torch.Tensor, targets: torch.Tensor, parts: int, pad: int) -> None:
+    """Leaves in .grad of the parameters what one batch of all rows would leave, part by part.
+
+    ids, targets: (b, t), cut into `parts` along the rows, or into fewer where there are not so many rows. Targets that
+    are `pad` count for nothing. Gradients that were there before are forgotten.
+    """
+    model.zero_grad()
+    tokens = (targets != pad).sum()
+    for some_ids, some_targets in zip(ids.chunk(parts), targets.chunk(parts), strict=True):
+        logits = model(some_ids)  # (b / parts, t, n)
+        nats = F.cross_entropy(logits.flatten(0, 1), some_targets.flatten(), ignore_index=pad, reduction="sum")
+        (nats / tokens).backward()
+
+
+def averaged(gradients: Sequence[Gradients], counts: Sequence[int]) -> list[torch.Tensor]:
+    """The gradients of the mean over all tokens, from those of each worker's own mean.
+
+    gradients: for each worker a list of tensors (...), the same shapes for all. counts: how many tokens each worker's
+    mean was over. Returns a list of tensors of those shapes (...).
+    """
+    total = sum(counts)
+    return [
+        sum(count / total * gradient for count, gradient in zip(counts, of_all, strict=True))
+        for of_all in zip(*gradients, strict=True)
+    ]
+
+
+def worker_gradients(
+    rank: int, workers: int, sizes: dict, weights: dict, ids: torch.Tensor, targets: torch.Tensor, rows: list[int]
+) -> dict:
+    """What one of several workers does with its rows of a batch, for `workers.in_processes`.
+
+    sizes, weights: of a CharTransformer. ids, targets: (b, t), the whole batch. rows: how many of them each worker
+    takes. Returns {"own": the gradients of the mean over its own rows, "mean": the plain mean of all workers' own,
+    made by all_reduce, "tokens": how many targets it has, "process": its number on this machine}; tensors (...).
+    """
+    start = sum(rows[:rank])
+    mine = slice(start, start + rows[rank])
+    model = CharTransformer(**sizes)
+    model.load_state_dict(weights)
+    F.cross_entropy(model(ids[mine]).flatten(0, 1), targets[mine].flatten()).backward()
+    own = [parameter.grad.clone() for parameter in model.parameters()]
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)  # the sum over all workers, in all of them
+        parameter.grad /= workers
+    mean = [parameter.grad for parameter in model.parameters()]
+    return {"own": own, "mean": mean, "tokens": targets[mine].numel(), "process": os.getpid()}
+
+
+##### Checkpointing
+
+
+def random_state(device: torch.device | str) -> tuple[torch.Tensor, ...]:
+    """Where the random numbers of the CPU and of `device` stand, as tensors of bytes (k,)."""
+    return (torch.get_rng_state(), *(state(device) for state in _states_of(device)[:1]))
+
+
+def set_random_state(device: torch.device | str, state: Sequence[torch.Tensor]) -> None:
+    """Let the random numbers of the CPU and of `device` go on from where they stood. state: of `random_state`, (k,)."""
+    torch.set_rng_state(state[0])
+    for to, its in zip(_states_of(device)[1:], state[1:], strict=True):
+        to(its, device)
+
+
+def _states_of(device: torch.device | str) -> tuple[Callable, ...]:
+    kind = torch.device(device).type
+    if kind == "cuda":
+        return torch.cuda.get_rng_state, torch.cuda.set_rng_state
+    if kind == "mps":
+        return lambda device: torch.mps.get_rng_state(), lambda state, device: torch.mps.set_rng_state(state)
+    return ()
+
+
+class Checkpoint(torch.autograd.Function):
+    """A block of which only the input is kept; the rest is computed again in the backward pass.
+
+    Parameters are handed over one by one, so that they get their gradients whether or not the input needs one.
+    """
+
+    @staticmethod
+    def forward(context: object, block: Callable, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """x: (...). Returns what the block makes of it."""
+        context.block, context.parameters = block, parameters
+        context.state = random_state(x.device)
+        context.save_for_backward(x)
+        with torch.no_grad():
+            return block(x)
+
+    @staticmethod
+    def backward(context: object, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """slope: of the block's output, of its shape (...). Returns a gradient for each thing that came in."""
+        (x,) = context.saved_tensors
+        x = x.detach().requires_grad_(context.needs_input_grad[1])
+        now = random_state(x.device)
+        set_random_state(x.device, context.state)
+        with torch.enable_grad():
+            y = context.block(x)
+        set_random_state(x.device, now)
+        wanted = [one for one in (x, *context.parameters) if one.requires_grad]
+        found = iter(torch.autograd.grad(y, wanted, slope, allow_unused=True))
+        return None, *(next(found) if one.requires_grad else None for one in (x, *context.parameters))
+
+
+def checkpointed(block: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """block(x), with the same gradients, keeping x (...) alone until the backward pass; dropout draws the same twice.
+
+    "Training deep nets with sublinear memory cost", section 3.
+    """
+    return Checkpoint.apply(block, x, *block.parameters())
+
+
+##### Operations
+
+
+def flops_per_token(e: int, depth: int, t: int, n: int) -> tuple[int, int]:
+    """Multiplications and additions a token of lesson 9's model: forward, and in training, two whole numbers.
+
+    A block has 12·e² entries in its matrices, the output layer n·e; attention reads and mixes t positions of width e.
+    Looking up an embedding is free. "Scaling laws for neural language models", section 2.1, table 1.
+    """
+    entries = 12 * depth * e * e + n * e
+    forward = 2 * entries + 4 * depth * e * t
+    return forward, 3 * forward
+
+
+def compiled(function: Callable, example: torch.Tensor) -> Callable | None:
+    """torch.compile of a function of one tensor (...), or None where this machine has no compiler for it.
+
+    The compiling happens here and in this process: no helper process of the compiler stays.
+    """
+    function(example)  # its own mistakes show before anything is compiled
+    try:
+        from torch._inductor import config
+
+        with config.patch(compile_threads=1):
+            made = torch.compile(function)
+            made(example)
+    except Exception:  # a missing compiler comes in many shapes: InvalidCxxCompiler, OSError, an unsupported Python
+        return None
+    return made
+
+
+##### Scaling
+
+
+def fit_power_law(sizes: Sequence[float], losses: Sequence[float]) -> tuple[float, float]:
+    """(a, α) of the power law a·N^(−α) that is nearest to the losses, by least squares in logarithms.
+
+    sizes, losses: at least two of each, above 0, as lists or tensors (k,).
+    """
+    x = torch.as_tensor(sizes, dtype=torch.float64).log()
+    y = torch.as_tensor(losses, dtype=torch.float64).log()
+    slope = ((x - x.mean()) * (y - y.mean())).sum() / (x - x.mean()).square().sum()
+    return math.exp(y.mean() - slope * x.mean()), -slope.item()

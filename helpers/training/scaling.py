@@ -1,0 +1,175 @@
+"""Lesson 17's scaling law on lesson 9's text: python -m helpers.training.scaling
+
+Four sizes of lesson 9's model read the same number of bytes, each with the best of a few learning rates. A power law is
+fitted to the three smaller ones, and says what the fourth will reach before it is trained. Half an hour on two cores is
+meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.data.datasets import generator_text
+from helpers.device import device
+from helpers.parts.big import fit_power_law, flops_per_token
+from helpers.parts.evaluating import evaluating
+from helpers.parts.generator import CharTransformer, sample_batch
+from helpers.training import loop
+from helpers.training.common import Record, arguments, initialise, next_token_loss, precision, up_and_down
+
+HELD_OUT = 1 / 20
+T, BATCH, STEPS, WARMUP, TRIED = 128, 16, 1200, 60, 300
+WIDTHS = ((32, 4, 4), (64, 4, 4), (128, 4, 4), (256, 4, 4))  # (e, depth, h); 12·depth·e² parameters without embeddings
+RATES = (0.02, 0.01, 0.005, 0.0025)
+
+
+def size(e: int, depth: int) -> int:
+    """Entries of the blocks' matrices, a whole number: what a scaling law counts by custom."""
+    return 12 * depth * e * e
+
+
+def made(e: int, depth: int, h: int) -> CharTransformer:
+    """The model of that width, depth and number of heads, always from the same random numbers."""
+    torch.manual_seed(0)
+    return initialise(CharTransformer(256, e, h, depth, T)).to(device())
+
+
+class Steps:
+    """AdamW with one schedule: up in a line, then down half a cosine."""
+
+    def __init__(self, model: nn.Module, rate: float, steps: int):
+        self._parameters = list(model.parameters())
+        self._adam = torch.optim.AdamW(self._parameters, lr=rate, betas=(0.9, 0.98))
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(self._adam, lambda step: up_and_down(step, steps, WARMUP))
+
+    def step(self) -> None:
+        """One step down the gradients, which are cut at a norm of 1, and cleared afterwards."""
+        nn.utils.clip_grad_norm_(self._parameters, 1.0)
+        self._adam.step()
+        self._schedule.step()
+        self._adam.zero_grad(set_to_none=True)
+
+
+def batches(data: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Random slices of a text (length,), without an end, and the same for every model: inputs and targets (b, t)."""
+    generator = torch.Generator().manual_seed(1)
+    while True:
+        yield sample_batch(data, BATCH, T, generator)
+
+
+@torch.no_grad()
+def held_out_nats(model: nn.Module, data: torch.Tensor) -> float:
+    """Mean cross-entropy a byte over a text (length,), in windows of T bytes side by side."""
+    rows = data[: (len(data) - 1) // T * T + 1]
+    inputs, targets = rows[:-1].long().view(-1, T), rows[1:].long().view(-1, T)
+    total = 0.0
+    with evaluating(model):
+        for some, wanted in zip(inputs.split(64), targets.split(64), strict=True):
+            with precision():
+                logits = model(some.to(device()))
+            total += F.cross_entropy(
+                logits.float().flatten(0, 1), wanted.to(device()).flatten(), reduction="sum"
+            ).item()
+    return total / targets.numel()
+
+
+def trained(
+    shape: tuple[int, int, int], rate: float, steps: int, train: torch.Tensor, held_out: torch.Tensor, record: Record
+) -> float:
+    """Held-out loss, in nats a byte, of a model of that shape (e, depth, h) after its training. train: (length,)."""
+    model = made(*shape)
+    figures = loop.train(
+        batches(train),
+        lambda batch: next_token_loss(model, *batch),
+        Steps(model, rate, steps),
+        record,
+        steps=steps,
+        every=steps,
+        look=lambda loss: {
+            "parameters": size(*shape[:2]),
+            "rate": rate,
+            "training_nats": loss,
+            "held_out_nats": held_out_nats(model, held_out),
+        },
+    )
+    return figures["held_out_nats"]
+
+
+def best_rate(losses: dict[float, float]) -> float:
+    """The rate with the lowest loss."""
+    return min(losses, key=losses.get)
+
+
+def prediction(sizes: Sequence[int], losses: Sequence[float]) -> dict[str, float]:
+    """What a power law through all but the last says of the last, beside what was measured: a, alpha and both."""
+    a, alpha = fit_power_law(sizes[:-1], losses[:-1])
+    predicted = a * sizes[-1] ** -alpha
+    return {
+        "a": round(a, 4),
+        "alpha": round(alpha, 5),
+        "predicted": round(predicted, 4),
+        "measured": round(losses[-1], 4),
+        "off_by": round(abs(predicted / losses[-1] - 1), 4),
+    }
+
+
+def main() -> None:
+    """The whole run: a search for each size's rate, the trainings, the prediction, the record."""
+    chosen = arguments()
+    steps, tried = (chosen.steps or STEPS), (min(chosen.steps, 10) if chosen.steps else TRIED)
+    text, taken = generator_text(places=("folder", "kept", "hub"))
+    cut = len(text) - int(HELD_OUT * len(text))
+    data = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+    train, held_out = data[:cut], data[cut:][: 20_000 if chosen.attempt else 200_000]
+    precision()
+    record = Record(
+        "scaling",
+        {
+            "name": taken.line.split(":")[1].split(", from")[0].strip(),
+            "sha256": hashlib.sha256(text).hexdigest(),
+            "bytes": len(text),
+            "training_bytes": cut,
+            "held_out_bytes": len(held_out),
+        },
+        {
+            "t": T,
+            "batch": BATCH,
+            "steps": steps,
+            "bytes_read": steps * BATCH * T,
+            "warmup": WARMUP,
+            "steps_to_choose_a_rate": tried,
+            "rates": list(RATES),
+            "optimiser": "AdamW",
+            "schedule": "half a cosine to 0",
+        },
+    )
+    rates: list[float] = []
+    sizes: list[int] = []
+    losses: list[float] = []
+    for place, shape in enumerate(WIDTHS):
+        # wider models want smaller rates: the search goes on from the one that was best for the size before
+        near = [rate for rate in RATES if not rates or rate <= rates[-1]][:2] if place else list(RATES)[:3]
+        found = {rate: trained(shape, rate, tried, train, held_out, record) for rate in near}
+        rates.append(best_rate(found))
+        sizes.append(size(*shape[:2]))
+        losses.append(trained(shape, rates[-1], steps, train, held_out, record))
+    operations = sum(steps * BATCH * T * flops_per_token(e, depth, T, 256)[1] for e, depth, _ in WIDTHS)
+    result = {
+        "sizes": sizes,
+        "rates": rates,
+        "held_out_nats": [round(loss, 4) for loss in losses],
+        "operations": operations,
+        **prediction(sizes, losses),
+    }
+    print(result)
+    if not chosen.attempt:
+        record.write(chosen.to, result, [])
+
+
+if __name__ == "__main__":
+    main()

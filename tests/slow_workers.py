@@ -1,0 +1,42 @@
+"""What workers run in test_workers.py: they import it, as every worker imports what it runs."""
+
+import os
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from helpers.parts.generator import CharTransformer
+
+
+def noted(rank, workers, folder):
+    """Writes down its process, then sleeps for far longer than a test takes."""
+    path = Path(folder, f"process-{rank}")
+    path.with_suffix(".new").write_text(str(os.getpid()))
+    path.with_suffix(".new").rename(path)
+    time.sleep(600)
+
+
+def summed(rank, workers, tensor):
+    """The sum over all workers of the tensor times rank + 1."""
+    mine = tensor * (rank + 1)
+    dist.all_reduce(mine)
+    return {"sum": mine, "rank": rank}
+
+
+def failing(rank, workers):
+    """Worker 1 fails; worker 0 waits for it."""
+    if rank == 1:
+        raise ValueError("no such thing")
+    dist.barrier()
+
+
+def with_ddp(rank, workers, sizes, weights, ids, targets):
+    """The gradients that DistributedDataParallel leaves, with equal shares of the rows."""
+    model = CharTransformer(**sizes)
+    model.load_state_dict(weights)
+    shared = torch.nn.parallel.DistributedDataParallel(model)
+    mine = slice(rank * len(ids) // workers, (rank + 1) * len(ids) // workers)
+    torch.nn.functional.cross_entropy(shared(ids[mine]).flatten(0, 1), targets[mine].flatten()).backward()
+    return [parameter.grad for parameter in model.parameters()]

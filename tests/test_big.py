@@ -1,0 +1,230 @@
+"""Lesson 17's parts against PyTorch's own: FlopCounterMode, checkpoint, GradScaler; and numpy's polyfit."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
+
+from helpers.parts import big
+from helpers.parts.blocks import TransformerBlock
+from helpers.parts.generator import CharTransformer
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(17)
+
+
+# ------------------------------------------------------------------------------------------------------ operations
+
+
+@pytest.mark.parametrize(("n", "e", "h", "depth", "t"), [(256, 64, 4, 3, 128), (11, 12, 3, 2, 5), (7, 8, 1, 1, 1)])
+def test_operations_are_those_that_pytorch_counts(n, e, h, depth, t):
+    model, ids = CharTransformer(n, e, h, depth, t), torch.randint(n, (2, t))
+    forward, training = big.flops_per_token(e, depth, t, n)
+    with FlopCounterMode(display=False) as counted, sdpa_kernel(SDPBackend.MATH):
+        logits = model(ids)
+    assert counted.get_total_flops() == 2 * t * forward
+    with FlopCounterMode(display=False) as counted, sdpa_kernel(SDPBackend.MATH):
+        F.cross_entropy(model(ids).flatten(0, 1), ids.flatten()).backward()
+    assert counted.get_total_flops() == 2 * t * training
+    assert logits.shape == (2, t, n)
+
+
+# ---------------------------------------------------------------------------------------------------------- memory
+
+
+def test_gpt2_small_with_adam_takes_two_gigabytes_before_it_reads_a_word():
+    assert (
+        sum(big.training_bytes(124_439_808, "float32"))
+        == 16 * 124_439_808
+        == sum(big.training_bytes(124_439_808, "mixed"))
+    )
+    assert big.training_bytes(10, "mixed") == (20, 20, 120)
+    assert big.training_bytes(10, "float32") == (40, 40, 80)
+    with pytest.raises(ValueError, match="'float32' or 'mixed'"):
+        big.training_bytes(10, "float16")
+
+
+def test_the_optimiser_keeps_as_many_bytes_as_are_counted():
+    model = nn.Linear(30, 40)
+    optimiser = torch.optim.AdamW(model.parameters())
+    model(torch.randn(2, 30)).sum().backward()
+    optimiser.step()
+    kept = sum(value.nbytes for state in optimiser.state.values() for value in state.values() if value.dim())
+    assert kept == big.training_bytes(30 * 40 + 40, "float32")[2]
+
+
+def test_a_ledger_counts_each_storage_once_and_forgets_what_is_let_go():
+    x = torch.randn(10, 20, requires_grad=True)
+    with big.Ledger() as ledger:
+        y = x.exp()  # keeps its result, 800 bytes
+        z = y * y.T.T  # two views of the same storage: nothing new
+        assert ledger.bytes == 800
+        z.sum().backward()
+    del y, z
+    assert (ledger.bytes, ledger.peak) == (0, 800)
+
+
+def test_a_ledger_leaves_out_what_is_there_anyway():
+    layer, x = nn.Linear(50, 60, bias=False), torch.randn(3, 50, requires_grad=True)
+    with big.Ledger(layer.parameters()) as ledger:
+        layer(x)
+    assert ledger.peak == x.nbytes
+    with big.Ledger() as ledger:
+        layer(x)
+    assert ledger.peak == x.nbytes + layer.weight.nbytes
+
+
+def test_attention_keeps_one_copy_of_its_weights():
+    q, k, v = (torch.randn(1, 4, 300, 16, requires_grad=True) for _ in range(3))
+    with big.Ledger() as ledger:
+        torch.softmax(q @ k.mT / 4, dim=-1) @ v
+    small = q.nbytes + k.nbytes + v.nbytes
+    assert 0 <= ledger.peak - big.attention_bytes(1, 4, 300, 1) <= small
+
+
+# --------------------------------------------------------------------------------------------------- checkpointing
+
+
+def gradients(how, block, x):
+    """(output, gradients of x and of the parameters, the next random number), from one random state."""
+    torch.manual_seed(5)
+    block.zero_grad()
+    x = x.clone().requires_grad_()
+    y = how(block, x)
+    y.square().sum().backward()
+    return y, [x.grad, *(parameter.grad for parameter in block.parameters())], torch.rand(1)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_checkpointing_gives_what_pytorchs_gives_and_what_none_gives_with_dropout(training):
+    block, x = TransformerBlock(12, 3, pre_norm=True, dropout=0.4).train(training), torch.randn(2, 5, 12)
+    mine = gradients(big.checkpointed, block, x)
+    for other in (
+        lambda block, x: block(x),
+        lambda block, x: checkpoint(block, x, use_reentrant=False),
+        lambda block, x: checkpoint(block, x, use_reentrant=True),
+    ):
+        goal = gradients(other, block, x)
+        torch.testing.assert_close(mine[0], goal[0])
+        for one, two in zip(mine[1], goal[1], strict=True):
+            torch.testing.assert_close(one, two)
+        assert torch.equal(mine[2], goal[2])
+
+
+def test_parameters_learn_though_the_input_needs_no_gradient():
+    block = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    big.checkpointed(block, torch.randn(3, 4)).sum().backward()
+    assert all(parameter.grad is not None for parameter in block.parameters())
+    block[0].weight.requires_grad_(False)
+    block.zero_grad()
+    big.checkpointed(block, torch.randn(3, 4)).sum().backward()
+    assert block[0].weight.grad is None and block[0].bias.grad is not None
+
+
+def test_between_the_passes_only_the_inputs_are_kept():
+    blocks = nn.ModuleList(TransformerBlock(16, 2, pre_norm=True) for _ in range(4))
+    x = torch.randn(2, 8, 16, requires_grad=True)
+
+    def kept(how):
+        with big.Ledger(blocks.parameters()) as ledger:
+            y = x
+            for block in blocks:
+                y = how(block, y)
+            between = ledger.bytes
+            y.sum().backward()
+        return between, ledger.peak
+
+    between, peak = kept(big.checkpointed)
+    assert between == 4 * x.nbytes
+    assert peak < kept(lambda block, y: block(y))[1] / 2
+
+
+# ------------------------------------------------------------------------------------------------------- precision
+
+
+def test_a_scaled_step_is_pytorchs_in_steps_taken_and_left_out():
+    def made():
+        torch.manual_seed(1)
+        model = nn.Linear(5, 3)
+        return model, torch.optim.AdamW(model.parameters(), lr=0.1)
+
+    (mine, my_optimiser), (other, optimiser) = made(), made()
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_factor=1.001, growth_interval=1)
+    scale = 2.0**10
+    for number in range(8):
+        x = torch.randn(4, 5) * (1e38 if number in (3, 4) else 10)
+        my_optimiser.zero_grad()
+        (mine(x).square().mean() * scale).backward()
+        scale = big.scaled_step(my_optimiser, mine.parameters(), scale, limit=1.0)
+        optimiser.zero_grad()
+        scaler.scale(other(x).square().mean()).backward()
+        scaler.unscale_(optimiser)
+        nn.utils.clip_grad_norm_(other.parameters(), 1.0)
+        scaler.step(optimiser)
+        scaler.update()
+        assert scale == pytest.approx(scaler.get_scale(), rel=1e-6)
+        for one, two in zip(mine.parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close(one, two)
+            assert one.isfinite().all()
+    assert scale < 2.0**9
+
+
+def test_parameters_without_a_gradient_are_passed_over():
+    used, unused = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
+    used.grad = torch.full((2,), 8.0)
+    optimiser = torch.optim.SGD([used, unused], lr=1.0)
+    assert big.scaled_step(optimiser, iter([used, unused]), 8.0, 10.0, growth=2.0) == 16
+    torch.testing.assert_close(used.data, torch.zeros(2))
+
+
+# ---------------------------------------------------------------------------------------- accumulation and averages
+
+
+def padded_batch():
+    model = CharTransformer(11, 12, 3, 2, 6)
+    ids, targets = torch.randint(1, 11, (7, 6)), torch.randint(1, 11, (7, 6))
+    for row, length in enumerate((6, 1, 2, 6, 3, 0, 5)):
+        targets[row, length:] = 0
+    model.zero_grad()
+    F.cross_entropy(model(ids).flatten(0, 1), targets.flatten(), ignore_index=0).backward()
+    return model, ids, targets, [parameter.grad.clone() for parameter in model.parameters()]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7, 20])
+def test_parts_leave_what_the_full_batch_leaves_whatever_the_padding(parts):
+    model, ids, targets, whole = padded_batch()
+    big.accumulated_gradients(model, ids, targets, parts, pad=0)
+    for parameter, goal in zip(model.parameters(), whole, strict=True):
+        torch.testing.assert_close(parameter.grad, goal)
+
+
+def test_workers_gradients_are_weighed_by_their_tokens():
+    model, ids, targets, whole = padded_batch()
+    own, counts = [], []
+    for rows in (slice(0, 2), slice(2, 7)):
+        model.zero_grad()
+        F.cross_entropy(model(ids[rows]).flatten(0, 1), targets[rows].flatten(), ignore_index=0).backward()
+        own.append([parameter.grad.clone() for parameter in model.parameters()])
+        counts.append(int((targets[rows] != 0).sum()))
+    for mine, goal in zip(big.averaged(own, counts), whole, strict=True):
+        torch.testing.assert_close(mine, goal)
+
+
+# --------------------------------------------------------------------------------------------------------- scaling
+
+
+def test_a_power_law_is_numpys_line_in_logarithms():
+    sizes, losses = [5e4, 2e5, 8e5, 3e6], [2.1, 1.83, 1.7, 1.52]
+    slope, height = np.polyfit(np.log(sizes), np.log(losses), 1)
+    a, alpha = big.fit_power_law(sizes, losses)
+    assert (a, alpha) == pytest.approx((math.exp(height), -slope))
+    exact = big.fit_power_law(torch.tensor(sizes), [7 * size**-0.08 for size in sizes])
+    assert exact == pytest.approx((7, 0.08), rel=1e-5)

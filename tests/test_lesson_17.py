@@ -1,0 +1,229 @@
+"""Lesson 17: its solutions are the finished parts, and its stored outputs say what its prose says."""
+
+import re
+
+import nbformat
+import pytest
+import torch
+from stored import printed
+from torch import nn
+
+from helpers.authoring.lesson_source import Answers, sources
+from helpers.parts import big
+from helpers.parts.blocks import TransformerBlock
+from helpers.parts.generator import CharTransformer
+
+SOURCE = sources(["17_going_big"])[0]
+ANSWERS = Answers(SOURCE)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(17)
+
+
+# ------------------------------------------------------------------------------- the lesson's solutions and the parts
+
+
+def test_the_lessons_counts_are_those_of_the_parts():
+    training, matrices, work = (ANSWERS.make(name) for name in ("training_bytes", "attention_bytes", "flops_per_token"))
+    for precision in ("float32", "mixed"):
+        assert training(1234, precision) == big.training_bytes(1234, precision)
+    assert matrices(3, 2, 7, 5, copies=2, bytes_each=2) == big.attention_bytes(3, 2, 7, 5, copies=2, bytes_each=2)
+    for sizes in ((64, 3, 128, 256), (768, 12, 1024, 50257)):
+        assert work(*sizes) == big.flops_per_token(*sizes)
+
+
+def test_the_lessons_checkpoint_is_that_of_the_part():
+    def both(how, block, x):
+        torch.manual_seed(3)
+        block.zero_grad()
+        x = x.clone().requires_grad_()
+        y = how(block, x)
+        y.square().sum().backward()
+        return [y, x.grad, *(parameter.grad for parameter in block.parameters())], torch.rand(2)
+
+    block, x = TransformerBlock(12, 3, pre_norm=True, dropout=0.3), torch.randn(2, 5, 12)
+    mine, my_next = both(ANSWERS.make("checkpointed"), block, x)
+    goal, its_next = both(big.checkpointed, block, x)
+    for one, other in zip(mine, goal, strict=True):
+        torch.testing.assert_close(one, other)
+    assert torch.equal(my_next, its_next)
+
+
+@pytest.mark.parametrize("spoilt", [None, float("inf"), float("nan")])
+def test_the_lessons_step_is_that_of_the_part(spoilt):
+    ends = []
+    for step in (ANSWERS.make("scaled_step"), big.scaled_step):
+        torch.manual_seed(1)
+        layer = nn.Linear(4, 3)
+        optimiser = torch.optim.AdamW(layer.parameters(), lr=0.1)
+        (layer(torch.randn(5, 4)).square().sum() * 64).backward()
+        if spoilt is not None:
+            layer.bias.grad[0] = spoilt
+        ends.append((step(optimiser, list(layer.parameters()), 64.0, 0.5), layer.weight.detach(), layer.bias.detach()))
+    assert ends[0][0] == ends[1][0]
+    torch.testing.assert_close(ends[0][1:], ends[1][1:])
+
+
+def test_the_lessons_gradients_averages_and_line_are_those_of_the_parts():
+    model = CharTransformer(11, 12, 3, 1, 6)
+    ids, targets = torch.randint(1, 11, (5, 6)), torch.randint(0, 11, (5, 6))
+    found = []
+    for accumulate in (ANSWERS.make("accumulated_gradients"), big.accumulated_gradients):
+        accumulate(model, ids, targets, 3, 0)
+        found.append([parameter.grad.clone() for parameter in model.parameters()])
+    torch.testing.assert_close(*found)
+    workers = [[torch.randn(3, 2), torch.randn(4)] for _ in range(3)]
+    torch.testing.assert_close(ANSWERS.make("averaged")(workers, [1, 5, 2]), big.averaged(workers, [1, 5, 2]))
+    sizes, losses = [10.0, 30.0, 200.0], [3.0, 2.6, 1.9]
+    assert ANSWERS.make("fit_power_law")(sizes, losses) == pytest.approx(big.fit_power_law(sizes, losses))
+
+
+# ------------------------------------------------------------------------------------- what the stored outputs say
+
+
+def numbers(text):
+    """All numbers of a text, as floats."""
+    return [float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
+
+
+def test_both_precisions_take_sixteen_bytes_and_xl_twenty_five_gigabytes():
+    lines = printed(SOURCE, "gpt2_sizes = ").splitlines()
+    assert len(lines) == 8
+    sums = [float(re.search(r"= *([\d.]+) GB", line)[1]) for line in lines]
+    assert sums[::2] == sums[1::2] and round(sums[-1]) == 25
+    assert re.search(r"weights +3\.1", lines[-1])
+
+
+def test_twice_the_width_is_four_times_the_parameters_and_the_same_attention():
+    small, large = (numbers(line) for line in printed(SOURCE, "for e in (64, 128):").splitlines())
+    assert large[1] == 4 * small[1] and large[2] == small[2]
+
+
+def test_the_well_known_number_is_right_for_four_heads():
+    lines = printed(SOURCE, "12 GB hold").splitlines()
+    rows = {int(numbers(line)[0]): numbers(line) for line in lines}
+    assert rows[1][1] == 64 and rows[4][1] == 256 and rows[4][-1] == 11.7
+    assert rows[12][-1] == 3.9
+
+
+def test_attention_keeps_one_copy_and_pytorchs_own_none():
+    one, plain, own = (numbers(line) for line in printed(SOURCE, "formula, one copy").splitlines())
+    assert one[-1] == 16 and 16 < plain[0] < 19 and own[0] < 1.5
+
+
+def test_a_block_keeps_twelve_vectors_a_token():
+    kept = numbers(printed(SOURCE, "vectors a token and block"))
+    assert round(kept[0]) == 51 and round(kept[-1]) == 12
+
+
+def test_bfloat16_stands_still_and_stops_counting():
+    lines = printed(SOURCE, "1 + 1000 · 0.001").splitlines()
+    assert lines[0].endswith("1000") and "= 2.000" in lines[0]
+    assert "= 1.000," in lines[2] and lines[2].endswith(" 256") and lines[3].endswith(" 0.0")
+
+
+def test_most_weights_in_bfloat16_do_not_move():
+    single, half = (int(re.search(r"(\d+)%", line)[1]) for line in printed(SOURCE, "still = ").splitlines())
+    assert single < 5 and half > 50
+
+
+def test_autocast_multiplies_in_half_and_finds_the_loss_in_whole():
+    text = printed(SOURCE, 'torch.autocast("cpu"')
+    assert "product: torch.bfloat16" in text and "weights: torch.float32" in text and "loss: torch.float32" in text
+
+
+def test_a_scale_in_a_wide_range_loses_nothing():
+    rows = [
+        [float(share) for share in re.findall(r"([\d.]+)%", line)]
+        for line in printed(SOURCE, "S = 2^").splitlines()
+        if line.startswith("S = ")
+    ]
+    assert rows[0][0] > 5 and rows[0][1] == 0
+    assert sum(low < 1 and high == 0 for low, high in rows) >= 2
+    assert rows[-1][1] > 5
+
+
+def test_clipping_first_stands_still_with_descent_and_hardly_matters_to_adam():
+    descent, adam = (
+        [float(number) for number in re.findall(r"\d+\.\d+", line)]
+        for line in printed(SOURCE, "def last_loss").splitlines()
+    )
+    start, right, wrong = descent
+    assert right < 0.1 * start and wrong > 0.95 * start
+    assert adam[1] < 0.1 * adam[0] and adam[2] < 0.1 * adam[0]
+
+
+def test_parts_leave_the_same_gradient_and_keep_an_eighth():
+    rows = re.findall(r"(\d) parts? *: off by (\S+) of the gradient, +([\d.]+) MB", printed(SOURCE, "def left_by"))
+    assert [row[0] for row in rows] == ["1", "2", "4", "8"]
+    assert all(float(row[1]) < 1e-5 for row in rows)
+    assert 6 < float(rows[0][2]) / float(rows[3][2]) < 9
+
+
+def test_checkpoints_keep_four_megabytes_between_and_ten_at_the_peak_and_take_about_a_third_longer():
+    text = printed(SOURCE, "def one_step")
+    plain, again = (numbers(line) for line in text.splitlines()[:2])
+    assert plain[:2] == [50.6, 50.6] and again[0] == 4.2 and round(again[1]) == 10
+    assert 10 < int(re.search(r"takes (\d+)% longer", text)[1]) < 70
+
+
+def test_the_count_of_operations_is_pytorchs_and_attention_is_missing_without_the_plain_form():
+    formula, counted, fast = (numbers(line) for line in printed(SOURCE, "with FlopCounterMode").splitlines())
+    assert formula == counted == [425_984, 1_277_952]
+    assert fast == [425_984 - 4 * 3 * 64 * 128]
+
+
+def test_large_products_are_many_times_as_fast_as_norms():
+    text = printed(SOURCE, "points = {").splitlines()
+    products, others = (numbers(line.split(":")[1]) for line in text)
+    assert max(products) > 5 * max(others) and products[0] < 0.2 * max(products)
+
+
+def test_one_loop_is_faster_than_eight():
+    text = printed(SOURCE, "def by_formula")
+    assert float(re.search(r"([\d.]+) times as fast", text)[1]) > 1.5
+
+
+def test_two_processes_find_the_gradient_of_one_and_a_plain_mean_of_unequal_shares_does_not():
+    equal, unequal = printed(SOURCE, "workers.in_processes").splitlines()
+    assert "2 processes" in equal and "2 processes" in unequal
+    (plain, mine), (other_plain, other_mine) = (
+        [float(number) for number in re.findall(r"\de-\d+", line)] for line in (equal, unequal)
+    )
+    assert plain < 1e-5 and mine < 1e-5 and other_mine < 1e-5 and other_plain > 1e-3
+
+
+def test_the_fourth_training_is_predicted_within_three_percent():
+    text = printed(SOURCE, "measured = trained_loss(54")
+    mine, nothing_bought = (float(share) for share in re.findall(r"off by ([\d.]+)%", text))
+    assert mine < 3 and mine < nothing_bought
+
+
+def test_chinchillas_own_formula_says_ninety_three_and_the_mended_one_eighteen():
+    text = printed(SOURCE, "def best_ratio")
+    assert re.findall(r": +(\d+)", text) == ["93", "18"]
+
+
+# ------------------------------------------------------------------------------------------------ without a compiler
+
+
+def test_where_nothing_can_be_compiled_there_is_nothing_and_no_failure(monkeypatch):
+    def refuses(function):
+        def call(x):
+            raise RuntimeError("no compiler")
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", refuses)
+    assert big.compiled(torch.sin, torch.ones(2)) is None
+    with pytest.raises(ZeroDivisionError):
+        big.compiled(lambda x: 1 / 0, torch.ones(2))
+
+
+def test_where_lessons_are_graded_no_process_is_started_and_no_point_hangs_on_it():
+    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
+    (starts,) = [cell for cell in cells if cell.cell_type == "code" and "in_processes(" in cell.source]
+    assert starts.metadata["tags"] == ["show"] and "nbgrader" not in starts.metadata
+    assert starts.source.startswith("if in_exam() or not workers.available():\n    print(")

@@ -1,0 +1,176 @@
+"""Two processes that compute together: the same gradients as one, and no process left, whatever happens."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import slow_workers
+import torch
+import torch.nn.functional as F
+from jupyter_client.manager import KernelManager
+
+from helpers.course import ROOT
+from helpers.parts import workers
+from helpers.parts.big import averaged, worker_gradients
+from helpers.parts.generator import CharTransformer
+
+TESTS = Path(__file__).parent
+SIZES = {"n": 11, "e": 12, "h": 3, "depth": 2, "t_max": 6}
+START = f"""
+import sys
+sys.path[:0] = [{str(ROOT)!r}, {str(TESTS)!r}]
+import slow_workers
+from helpers.parts.workers import in_processes
+"""
+
+
+def full_batch():
+    """(weights, ids, targets, gradients): a batch of twelve rows and what one process makes of it."""
+    torch.manual_seed(17)
+    model = CharTransformer(**SIZES)
+    ids, targets = torch.randint(11, (12, 6)), torch.randint(11, (12, 6))
+    F.cross_entropy(model(ids).flatten(0, 1), targets.flatten()).backward()
+    return model.state_dict(), ids, targets, [parameter.grad for parameter in model.parameters()]
+
+
+def alive(process):
+    """Does a process run, a zombie left out?"""
+    with contextlib.suppress(OSError):
+        os.kill(process, 0)
+        return (
+            "Z" not in subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True).stdout
+        )
+    return False
+
+
+def until(happened, seconds=300):
+    last = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < last, "waited in vain"
+        time.sleep(0.05)
+
+
+def noted_processes(folder):
+    """The processes of both workers, once they have written them down."""
+    paths = [Path(folder, f"process-{rank}") for rank in range(2)]
+    until(lambda: all(path.exists() for path in paths))
+    found = [int(path.read_text()) for path in paths]
+    assert all(map(alive, found))
+    return found
+
+
+def end(processes):
+    """Where a test fails, what it started ends all the same."""
+    for process in filter(alive, processes):
+        os.kill(process, signal.SIGKILL)
+
+
+def folders():
+    """The folders that workers meet in, of this user."""
+    import tempfile
+
+    return set(Path(tempfile.gettempdir()).glob(f"{workers.FOLDER}*"))
+
+
+# ------------------------------------------------------------------------------------------------- what they compute
+
+
+def test_each_returns_what_it_returned_in_the_order_of_ranks_twice_in_a_row():
+    before = folders()
+    for number in (1.0, 2.0):
+        found = workers.in_processes(slow_workers.summed, torch.tensor([number, 3.0]))
+        assert [one["rank"] for one in found] == [0, 1]
+        for one in found:
+            assert torch.equal(one["sum"], 3 * torch.tensor([number, 3.0]))
+    assert folders() <= before
+
+
+def test_two_workers_find_the_gradients_of_one_and_of_ddp():
+    weights, ids, targets, whole = full_batch()
+    for rows in ([6, 6], [9, 3]):
+        found = workers.in_processes(worker_gradients, SIZES, dict(weights), ids, targets, rows)
+        assert len({one["process"] for one in found} | {os.getpid()}) == 3
+        for mine, goal in zip(averaged([one["own"] for one in found], [r * 6 for r in rows]), whole, strict=True):
+            torch.testing.assert_close(mine, goal)
+        apart = max((mean - goal).abs().max().item() for mean, goal in zip(found[0]["mean"], whole, strict=True))
+        assert (apart < 1e-6) == (rows == [6, 6])
+    ddp = workers.in_processes(slow_workers.with_ddp, SIZES, dict(weights), ids, targets)
+    for mine, goal in zip(ddp[0], whole, strict=True):
+        torch.testing.assert_close(mine, goal)
+
+
+# ------------------------------------------------------------------------------------------------ what can go wrong
+
+
+def test_a_function_of_the_notebook_is_refused_in_words():
+    with pytest.raises(ValueError, match="put the function into a module"):
+        workers.in_processes(lambda rank, workers: None)
+
+
+def test_what_a_failing_worker_said_is_told_and_the_other_is_ended():
+    start = time.monotonic()
+    with pytest.raises(workers.WorkerFailed, match="Worker 1 of 2 failed(.|\n)*ValueError: no such thing"):
+        workers.in_processes(slow_workers.failing)
+    assert time.monotonic() - start < 60
+
+
+def test_workers_that_take_too_long_are_ended(tmp_path):
+    with pytest.raises(TimeoutError, match="not done after 30 seconds"):
+        workers.in_processes(slow_workers.noted, str(tmp_path), seconds=30)
+    until(lambda: not any(alive(int(path.read_text())) for path in tmp_path.glob("process-?")), 5)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda one: one.name)
+def test_no_worker_outlives_what_started_it(tmp_path, ending):
+    before = folders()
+    code = f"{START}in_processes(slow_workers.noted, {str(tmp_path)!r})"
+    starter, found = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL), []
+    try:
+        found = noted_processes(tmp_path)
+        starter.send_signal(ending)
+        starter.wait(30)
+        until(lambda: not any(map(alive, found)), 10)
+        until(lambda: folders() <= before, 10)
+    finally:
+        starter.kill()
+        starter.wait()
+        end(found)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_cell_that_is_interrupted_leaves_none_and_runs_again_and_neither_does_a_kernel_that_is_killed(tmp_path):
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel(cwd=str(tmp_path))
+    client = manager.client()
+    client.start_channels()
+    found = []
+    try:
+        client.wait_for_ready(timeout=120)
+        (tmp_path / "first").mkdir()
+        (tmp_path / "second").mkdir()
+        asked = client.execute(f"{START}in_processes(slow_workers.noted, {str(tmp_path / 'first')!r})")
+        found = noted_processes(tmp_path / "first")
+        manager.interrupt_kernel()
+        reply = client.get_shell_msg(timeout=60)
+        assert (reply["parent_header"]["msg_id"], reply["content"]["ename"]) == (asked, "KeyboardInterrupt")
+        until(lambda: not any(map(alive, found)), 5)
+
+        client.execute("import torch; print(in_processes(slow_workers.summed, torch.ones(2))[1]['sum'])")
+        assert client.get_shell_msg(timeout=90)["content"]["status"] == "ok"
+
+        client.execute(f"in_processes(slow_workers.noted, {str(tmp_path / 'second')!r})")
+        found = noted_processes(tmp_path / "second")
+        manager.shutdown_kernel(now=True)
+        until(lambda: not any(map(alive, found)), 10)
+    finally:
+        client.stop_channels()
+        if manager.has_kernel:
+            manager.shutdown_kernel(now=True)
+        end(found)
