@@ -35,9 +35,9 @@ from .weight_files import read_weights
 class Config:
     """How large a Llama is.
 
-    n: size of the vocabulary. e: width, divisible by h. h: heads of queries, divisible by groups. groups: heads of keys
-    and values. depth: how many blocks. hidden: width of the feed-forward networks. epsilon: of the norms. theta: base of
-    the rotary angles. tied: is the output layer the table of tokens? t_max: longest window.
+    n: size of the vocabulary. e: width, divisible by h. h: heads of queries, divisible by groups. groups: heads of
+    keys and values. depth: how many blocks. hidden: width of the feed-forward networks. epsilon: of the norms. theta:
+    base of the rotary angles. tied: is the output layer the table of tokens? t_max: longest window.
     """
 
     n: int
@@ -68,7 +68,10 @@ class Config:
 
     @classmethod
     def from_json(cls, path: str | Path) -> Config:
-        """Read a config.json as the Hub has it. ValueError where it is damaged, or no Llama as this module builds it."""
+        """Read a config.json as the Hub has it.
+
+        ValueError where it is damaged, or is not a Llama as this module builds it.
+        """
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"A model needs config.json, and {path.parent} has none.")
@@ -92,7 +95,7 @@ class Config:
         kind = rotary.get("rope_type", rotary.get("type", "default")) if isinstance(rotary, dict) else rotary
         if kind != "default":
             raise ValueError(
-                f"{path.name} asks for rotary angles of the kind {kind!r}, and this Llama knows the plain."
+                f"{path.name} asks for rotary angles of the kind {kind!r}, and this Llama knows 'default'."
             )
         try:
             config = cls(
@@ -140,7 +143,7 @@ class RMSNorm(nn.Module):
         """x: (..., e). Returns (..., e), in x's own precision."""
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         size = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)  # (..., 1)
-        return self.weight * (wide * size).to(x.dtype)
+        return (wide * size * self.weight).to(x.dtype)
 
 
 class SwiGLU(nn.Module):
