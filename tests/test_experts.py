@@ -82,10 +82,10 @@ def test_the_gradient_lowers_the_chance_of_what_is_used_too_much():
 def test_a_single_expert_with_its_weight_renormalised_teaches_the_router_nothing():
     mixture, x = experts.MixtureOfExperts(8, 12, 4, 1), torch.randn(1, 10, 8)
     mixture(x).square().sum().backward()
-    assert mixture.router.weight.grad.abs().max() == 0
+    assert mixture.router.weight.grad.abs().max() < 1e-6  # p/p, rounded
     mixture = experts.MixtureOfExperts(8, 12, 4, 2)
     mixture(x).square().sum().backward()
-    assert mixture.router.weight.grad.abs().max() > 0
+    assert mixture.router.weight.grad.abs().max() > 1e-4
 
 
 def test_experts_that_no_token_uses_are_left_alone():

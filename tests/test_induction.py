@@ -122,12 +122,15 @@ def test_composition_is_full_where_one_reads_what_the_other_writes_and_none_wher
     assert induction.composition(other, one.T @ other) == 0
 
 
-@pytest.mark.parametrize("seed", [0, 4])
+@pytest.mark.parametrize("seed", [4, 9])  # of ten that were tried an ordinary one, and the slowest
 def test_two_layers_learn_to_copy_by_an_induction_head_that_the_first_layer_feeds(seed):
     torch.manual_seed(seed)
-    model = induction.AttentionOnly(64, 64, 1, 2)
-    losses = list(induction.train_to_copy(model, 175, seed=seed))
-    assert len(losses) == 175
+    model, losses = induction.AttentionOnly(64, 64, 1, 2), []
+    for loss in induction.train_to_copy(model, 400, seed=seed):
+        losses.append(loss)
+        if loss < 0.1:
+            break
+    assert len(losses) < 400
     assert losses[0] == pytest.approx(math.log(64), abs=0.5)
     rows = induction.said_twice(64, 24, 32, torch.Generator().manual_seed(99))
     with torch.no_grad():

@@ -69,7 +69,7 @@ def test_the_norm_measures_in_32_bits_and_answers_in_the_precision_of_its_input(
 def test_the_gated_network_is_transformers_own():
     from transformers.models.llama.modeling_llama import LlamaMLP
 
-    theirs = LlamaMLP(transformers.LlamaConfig(hidden_size=12, intermediate_size=20))
+    theirs = LlamaMLP(transformers.LlamaConfig(hidden_size=12, intermediate_size=20, num_attention_heads=2))
     ours = llama.SwiGLU(12, 20)
     ours.load_state_dict({name.replace("_proj", ""): tensor for name, tensor in theirs.state_dict().items()})
     x = torch.randn(2, 5, 12)

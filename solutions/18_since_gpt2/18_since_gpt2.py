@@ -537,7 +537,7 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
-# $f_i$ is the share of all choices that fell on expert i: with m tokens there are m·k choices, so the shares sum to 1.
+# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
 # $P_i$ is its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the
 # balance is 1; if one does everything, it is N. The counts $f_i$ have no slope, so the gradient comes through $P_i$,
 # and presses most on whom most tokens chose.
@@ -600,7 +600,7 @@ check(route)
 #
 # - **A.** As large as with k = 2: the output still depends on which expert was chosen.
 # - **B.** Smaller, for half as many experts work.
-# - **C.** Exactly 0.
+# - **C.** 0, but for rounding.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "router_of_one", "locked": false, "schema_version": 3, "solution": true, "task": false}
