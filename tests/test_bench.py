@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from helpers.trials.parts_speed import duel, lessons
+from helpers.trials.parts_speed import duel, groups, lessons
 from helpers.trials.parts_speed.__main__ import show
 from helpers.trials.parts_speed.duel import Job, Outcome
 
@@ -53,3 +53,14 @@ def test_the_table_shows_ratios(capsys):
     header, line, row = capsys.readouterr().out.strip().splitlines()
     assert [cell.strip() for cell in row.strip("|").split("|")] == ["a job", "30.0", "20.0", "1.50", "2,000", "?"]
     assert len(header) == len(line) == len(row)
+
+
+def test_groups_write_a_token_a_step_and_begin_anew_each_round(tmp_path, monkeypatch):
+    monkeypatch.setattr(groups, "SIZES", {"n": 20, "e": 64, "h": 16, "depth": 2, "hidden": 32})
+    monkeypatch.setattr(groups, "READ", 12)
+    for side, count in groups.GROUPS.items():
+        work = groups.jobs(side, tmp_path)["write"]
+        assert work() == work() == groups.WRITE
+        cache = next(cell.cell_contents for cell in work.__closure__ if hasattr(cell.cell_contents, "layers"))
+        assert cache.layers[1].keys.shape == (1, count, 12 + groups.WRITE, 4)
+        assert cache.length == 12 + groups.WRITE

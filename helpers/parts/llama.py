@@ -194,6 +194,9 @@ class GroupedQueryAttention(nn.Module):
         v = split_heads(self.to_values(x), self.groups)
         if past is not None:
             k, v = past.append(k, v)  # (b, g, s, d)
+        if t == 1 and start:  # sees everything: the heads of a group are queries of its own, and nothing is copied
+            heads = F.scaled_dot_product_attention(q.reshape(len(x), self.groups, -1, q.shape[-1]), k, v)
+            return self.unify(heads.reshape(x.shape))
         k, v = (part.repeat_interleave(self.h // self.groups, dim=1) for part in (k, v))  # (b, h, s, d)
         if past is None or start == 0:
             heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)

@@ -13,9 +13,9 @@ def llama_block() -> Sheet:
         "Two blocks side by side, each from x of shape (b, t, e) at the top to an output of the same shape, with a "
         "thick line for the residual connection. Left, GPT-2: positions are added to x before the first block; then "
         "LayerNorm, attention with h heads of queries, keys and values, an addition, LayerNorm, a network with GELU, "
-        "an addition; biases everywhere. Right, a Llama: nothing is added before the first block; RMSNorm, attention with "
-        "h heads of queries that are turned by their positions and g of keys and values, an addition, RMSNorm, SwiGLU, "
-        "an addition; no biases. The changed boxes are orange.",
+        "an addition; biases everywhere. Right, a Llama: nothing is added before the first block; RMSNorm, attention "
+        "with h heads of queries that are turned by their positions and g of keys and values, an addition, RMSNorm, "
+        "SwiGLU, an addition; no biases. The changed boxes are orange.",
         462,
     )
     columns = (
