@@ -249,7 +249,7 @@ REACHED = {
 @pytest.mark.parametrize("name", REACHED)
 def test_the_last_page_says_what_the_lessons_have_reached(name):
     (lesson,) = sources([name])
-    row = re.search(rf"\| \[{int(name[:2])}\]\(.*", SOURCE.path.read_text(encoding="utf-8"))[0]
+    row = re.search(rf"\| \[{int(name[:2])}\]\(.*", SOURCE.script.read_text(encoding="utf-8"))[0]
     stored = json.loads(lesson.notebook.read_text(encoding="utf-8"))
     told = "".join("".join(output.get("text", "")) for cell in stored["cells"] for output in cell.get("outputs", ()))
     for said, taken_from in REACHED[name]:
@@ -258,7 +258,7 @@ def test_the_last_page_says_what_the_lessons_have_reached(name):
 
 
 def test_the_last_page_says_what_the_long_runs_have_reached():
-    text = SOURCE.path.read_text(encoding="utf-8")
+    text = SOURCE.script.read_text(encoding="utf-8")
     assert f"on Wikipedia {recorded('enwik8')['result']['held_out_bits']:.2f} |" in text
     assert f"{recorded('multi30k')['result']['bleu']:.2f} BLEU" in text
     assert f"{recorded('pocket_gpt2')['result']['held_out_bits_per_byte']:.2f} bits per byte |" in text

@@ -16,9 +16,9 @@
 #
 # The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to open a model
 # of today? Less than one might think: five small things, most of them older than the models that made them known. This
-# lesson builds a Llama from them and holds it against the published code, adds what is not in every model, a mixture of
-# experts and a way of sampling, and ends with what has not changed: attention that looks back and copies. You train a
-# model that does nothing else, and find out how it does it.
+# lesson builds a Llama from them and holds it against the published code, adds what is not in every model, a
+# [mixture of experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not
+# changed: attention that looks back and copies. You train a model that does nothing else, and find out how it does it.
 #
 # | | |
 # |---|---|
@@ -28,9 +28,8 @@
 # | **It computes** | for seconds in each cell, half a minute in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys and
-# values), e width, h heads, d = e/h, n vocabulary. New is g, the number of groups, which share keys and values; p is
-# the length of a stretch of text that is said twice. Parts whose names begin with `finished_` are for the exercises
-# that build on them.
+# values), e width, h heads, d = e/h, n vocabulary. New is g, the number of groups, which share keys and values. Parts
+# whose names begin with `finished_` are for the exercises that build on them.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -82,9 +81,9 @@ plots.diagrams.llama_block()
 # standard deviation, then scales and shifts. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) asked which
 # of that is needed, and kept the division: **RMSNorm**, for root mean square,
 #
-# $$y = g \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
+# $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
 #
-# No mean, no bias, one learned weight a component, g. The function below is after one in a published training library
+# No mean, no bias, one learned weight a component, γ. The function below is after one in a published training library
 # ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). Models with it could be trained, a
 # little.
 
@@ -119,8 +118,8 @@ class RMSNorm(nn.Module):
 
     def forward(self, x):
         """x: (..., e). Returns (..., e), in the type of x."""
-        wide = x.float()                                          # in half precision squares overflow
-        square = wide.square().mean(dim=-1, keepdim=True)         # (..., 1)
+        wide = x.float()                                     # squares overflow in 16 bits
+        square = wide.square().mean(dim=-1, keepdim=True)    # (..., 1)
         ### BEGIN SOLUTION
         normed = wide * torch.rsqrt(square + self.eps)
         ### STUDENT GETS
@@ -149,11 +148,11 @@ print("of x without its mean, LayerNorm's output:",
 # closes the other:
 #
 # $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
-# \qquad \mathrm{silu}(a) = \frac{a}{1 + e^{-a}} .$$
+# \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
 #
-# Three matrices where there were two. To keep the count, the hidden layer shrinks to two thirds: 3 · e · (8/3) e = 2 ·
-# e · 4e. Why it works better, the paper does not know: "We offer no explanation as to why these architectures seem to
-# work; we attribute their success, as all else, to divine benevolence."
+# σ is the sigmoid. Three matrices where there were two. To keep the count, the hidden layer shrinks to two thirds:
+# 3 · e · (8/3) e = 2 · e · 4e. Why it works better, the paper does not know: "We offer no explanation as to why these
+# architectures seem to work; we attribute their success, as all else, to divine benevolence."
 
 # %% [markdown]
 # <div class="card">
@@ -224,13 +223,16 @@ check(SwiGLU)
 depth, d = 32, 128                                    # Llama 3 8B, which has 32 heads
 lengths = [1024 * 2 ** k for k in range(8)]
 figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="compressed")
-sizes = {f"{g} group{'s' * (g > 1)}": (lengths, [cache_bytes(depth, g, d, t) / 1e9 for t in lengths])
-         for g in (32, 8, 1)}
+sizes = {
+    f"{g} group{'s' * (g > 1)}": (lengths, [cache_bytes(depth, g, d, t) / 1e9 for t in lengths])
+    for g in (32, 8, 1)
+}
 plots.curves(sizes, "positions", "size of the cache (GB)", log="xy", ax=ax,
              landmarks={"a laptop's 16 GB": 16})
 plt.show()
 one = cache_bytes(depth, 8, d, 1)
-print(f"8 groups, 16 bits: {one:,} bytes a token, {one * 8192 / 2 ** 30:.0f} GiB at 8,192 tokens")
+print(f"8 groups, 16 bits: {one:,} bytes a token, "
+      f"{one * 8192 / 2 ** 30:.0f} GiB at 8,192 tokens")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -471,13 +473,14 @@ class Block(nn.Module):
 
 # %% tags=["show", "nbval-check-output"]
 known = llama_reference()
-print(*[f"{name:>46}  {tuple(known.weights[name].shape)}" for name in list(known.weights)[:6]], sep="\n")
+for name in list(known.weights)[:6]:
+    print(f"{name:>46}  {tuple(known.weights[name].shape)}")
 print(known.told)
 
 # %% tags=["show", "nbval-check-output"]
 config = Config(**known.sizes)
 model = Llama(config, Block).to(device()).eval()
-weights = rename_llama(known.weights)      # the names of this lesson; the tensors as they are
+weights = rename_llama(known.weights)      # this lesson's names, the tensors as they are
 ids, logits = known.ids.to(device()), known.logits.to(device())
 
 def largest_difference(weights):
@@ -634,7 +637,8 @@ def train_mixture(share, steps, N=8, e=16):
     torch.manual_seed(2)
     mixture = MixtureOfExperts(e, 16, N, k=2)
     generator = torch.Generator().manual_seed(5)
-    tasks, centres = (torch.randn(*shape, generator=generator) for shape in ((N, e, e), (N, e)))
+    tasks = torch.randn(N, e, e, generator=generator)
+    centres = torch.randn(N, e, generator=generator)
     optimiser, used = torch.optim.Adam(mixture.parameters(), lr=0.01), []
     for _ in range(steps):
         kind = torch.randint(N, (256,), generator=generator)
@@ -652,15 +656,16 @@ steps = 10 if in_exam() else 200
 mixtures = {share: train_mixture(share, steps) for share in (0, 1)}
 for share, (loss, used) in mixtures.items():
     last = used[-20:].mean(dim=0)
-    print(f"{share} times the balance: the busiest expert has {last.max():.0%} of the choices, the "
-          f"least busy {last.min():.1%}; loss {loss:.2f}")
+    print(f"{share} times the balance: the busiest expert has {last.max():.0%} of the choices, "
+          f"the least busy {last.min():.1%}; loss {loss:.2f}")
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance loss the rows differ from beginning to end: some are dark, and two are blank at the end. With it the rows begin as different and soon have one and the same colour."}}
 figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.2), layout="compressed")
 for ax, (share, (_, used)) in zip(axes, mixtures.items()):
     groups = used.unflatten(0, (10, -1)).mean(dim=1) if len(used) % 10 == 0 else used
-    plots.heat(groups.T, title=f"{share} times the balance loss", ax=ax, annotate=False, scale=0.4,
-               columns=[str((k + 1) * len(used) // 10) for k in range(len(groups))])
+    ends = [str((k + 1) * len(used) // 10) for k in range(len(groups))]
+    plots.heat(groups.T, title=f"{share} times the balance loss", columns=ends, ax=ax,
+               annotate=False, scale=0.4)
     ax.set(xlabel="step" if share else "", ylabel="expert")
 plt.show()
 
@@ -677,7 +682,7 @@ plt.show()
 #
 # One change since [lesson 9](../09_character_generator/09_character_generator.ipynb) is in how one draws from a model,
 # whatever the model. [Top-p](../../site/glossary.md#top-p-sampling) keeps the most probable tokens up to a share of the
-# probability. With a high temperature that share takes in a long tail of nonsense. **Min-p**
+# probability. With a high temperature that share takes in a long tail of nonsense. **Min-p sampling**
 # ([Nguyen et al., 2024](https://arxiv.org/abs/2407.01082)) sets a floor instead, and ties it to the model's confidence:
 #
 # $$\text{keep } i \quad\text{if}\quad p_i \ge p_{\text{base}} \cdot \max_j p_j .$$
@@ -727,7 +732,8 @@ for name, sensible in (("one token makes sense", 1), ("twenty do", 20)):
     logits = noise.clone()
     logits[:sensible] = 9.0
     hot = logits / 1.5
-    for rule, kept in (("top-p 0.9", keep_top_p(hot, 0.9)), ("min-p 0.1", keep_min_p(hot, 0.1))):
+    rules = {"top-p 0.9": keep_top_p(hot, 0.9), "min-p 0.1": keep_min_p(hot, 0.1)}
+    for rule, kept in rules.items():
         nonsense = torch.softmax(kept, dim=-1)[sensible:].sum()
         print(f"{name}, {rule}: {kept.isfinite().sum():>3} tokens kept, {nonsense:.0%} nonsense")
 
@@ -739,8 +745,9 @@ for name, sensible in (("one token makes sense", 1), ("twenty do", 20)):
 # has **exactly** the large model's distribution:
 
 # %% tags=["show", "nbval-check-output"]
-p, q = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.2, 0.7, 0.1])    # large model, small model
-accepted = q * (p / q).clamp(max=1)                                    # min(p, q)
+p = torch.tensor([0.5, 0.3, 0.2])      # the large model's
+q = torch.tensor([0.2, 0.7, 0.1])      # the small model's
+accepted = q * (p / q).clamp(max=1)    # min(p, q)
 left_over = (p - q).clamp(min=0)
 result = accepted + (1 - accepted.sum()) * left_over / left_over.sum()
 print(f"accepted: {accepted.sum():.0%}   result:", [round(x, 3) for x in result.tolist()])
@@ -755,8 +762,8 @@ print(f"accepted: {accepted.sum():.0%}   result:", [round(x, 3) for x in result.
 # What has not changed is attention. So the course ends inside of it, with the smallest model in which there is a
 # mechanism to be found: [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and
 # [Olsson et al., 2022](https://arxiv.org/abs/2209.11895). Two layers of attention, no feed-forward network, rotary
-# positions, 64 tokens. Its text is p different tokens in random order, **said twice**. Nothing in the first half can be
-# foretold. The second half can be known completely, and in one way only: by looking.
+# positions, 64 tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length,
+# and no probability). Nothing in the first half can be foretold. The second half can be known completely, and in one way only: by looking.
 #
 # An [induction head](../../site/glossary.md#induction-head) does that: at the second A of "A B … A" it looks at what
 # came after the first. Lesson 12 found such heads in the pocket GPT-2 and said that they need help:
@@ -772,7 +779,7 @@ plots.diagrams.induction_circuit()
 #
 # </div>
 #
-# That is a claim about a model that nobody has trained yet. `train_to_copy` draws a fresh batch for each step, with p
+# That is a claim about a model that has not been trained yet. `train_to_copy` draws a fresh batch for each step, with p
 # between 16 and 32, and takes the loss on the second half alone; `said_twice` makes the rows, (b, 2p). For each head
 # two scores: the mean weight on the token before, and, in the second half, the mean weight on what came after the same
 # token (lesson 12's `induction_score`).
@@ -785,12 +792,13 @@ def head_scores(model, rows):
     return previous_scores(weights[0]), induction_scores(weights[1], rows.shape[1] // 2)
 
 def learn(model, limit=400, enough=0.1):
-    """Trains until the loss is small. Returns the losses, and the best scores now and then."""
+    """Trains until the loss is small. Returns the losses, and scores now and then."""
     losses, looks = [], []
     for loss in train_to_copy(model, 5 if in_exam() else limit):
         losses.append(loss)
         if len(losses) % 5 == 0 or loss < enough:
-            looks.append((len(losses), *[scores.max().item() for scores in head_scores(model, rows)]))
+            best = [scores.max().item() for scores in head_scores(model, rows)]
+            looks.append((len(losses), *best))
         if loss < enough:
             break
     return losses, looks
@@ -807,8 +815,9 @@ print(f"{len(losses)} steps; previous-token score of layer 0: {previous[0]:.2f},
 figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.8), sharex=True, layout="compressed")
 plots.loss_curve(losses, landmarks={"a guess: log 64": math.log(64)}, xlabel="", ax=axes[0])
 steps = [look[0] for look in looks]
-plots.curves({"previous token, layer 0": (steps, [look[1] for look in looks]),
-              "induction, layer 1": (steps, [look[2] for look in looks])}, "step", "score", ax=axes[1])
+series = {"previous token, layer 0": (steps, [look[1] for look in looks]),
+          "induction, layer 1": (steps, [look[2] for look in looks])}
+plots.curves(series, "step", "score", ax=axes[1])
 plt.show()
 
 # %% [markdown]
@@ -1022,7 +1031,8 @@ for p in (32, 31, 24, 16):
     with torch.no_grad():
         loss = copy_losses(clock, others).mean().item()
         _, weights = clock.run(others[:, :-1])
-    print(f"p = {p}: induction score {induction_scores(weights[0], p)[0]:.2f}, loss {loss:.2f}")
+    score = induction_scores(weights[0], p)[0]
+    print(f"p = {p}: induction score {score:.2f}, loss {loss:.2f}")
 
 # %% [markdown]
 # At p = 32 its score is that of a perfect induction head. It has learned to look 31 places back, whatever stands
@@ -1098,8 +1108,8 @@ for p in (32, 31, 24, 16):
 # | 17 | training on a larger scale | |
 # | 18 | a Llama, and a model that copies | `transformers`' logits to 0.00001; the copier's circuit |
 #
-# Everything in the list is a few lines of matrix products, and you have written them. What the course leaves out is
-# what comes after: models that are taught to answer, and models that are no transformers.
+# Each row is a few lines of matrix products, and you have written them. What the course leaves out is what comes after:
+# models that are taught to answer, and models that are no transformers.
 #
 # **Where to go next**
 #

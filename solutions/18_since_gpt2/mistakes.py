@@ -97,7 +97,10 @@ VARIANTS = [
             says="Your gate is made and not used: the network is an ordinary one."),
     Mistake(GATED, "silu-everywhere", edit=("* self.up(x)", "* F.silu(self.up(x))"), title="silu on both",
             says="You apply silu to both layers. `up` enters the product as it is."),
-    Mistake(GATED, "biases", edit=(", bias=False", ""), title="biases",
+    Mistake(GATED, "biases", instead=("""
+        self.gate, self.up = nn.Linear(e, hidden), nn.Linear(e, hidden)
+        self.down = nn.Linear(hidden, e)
+    """, ""), title="biases",
             says="Your layers have biases. No linear layer of a Llama has one: `bias=False`."),
     Mistake(GATED, "shared", edit=("self.up = nn.Linear(e, hidden, bias=False)", "self.up = self.gate"),
             title="gate and up are one layer",
@@ -213,7 +216,11 @@ VARIANTS = [
     """), title="keys go into the cache before they are turned",
             says="Your outputs are right, and the keys in the cache are not turned, so that each step has to turn all "
                  "of them again. Turn the new ones, then append."),
-    Mistake(GROUPED, "biases", edit=("bias=False", "bias=True"), title="biases",
+    Mistake(GROUPED, "biases", instead=("""
+        d = e // h
+        self.to_queries, self.unify = nn.Linear(e, e), nn.Linear(e, e)
+        self.to_keys, self.to_values = nn.Linear(e, groups * d), nn.Linear(e, groups * d)
+    """, ""), title="biases",
             says="Your layers have biases. No linear layer of a Llama has one."),
     Mistake(GROUPED, "no-unify", edit=("return self.unify(merge_heads(weights @ v))",
                                        "return merge_heads(weights @ v)"),
