@@ -223,10 +223,9 @@ check(SwiGLU)
 depth, d = 32, 128                                    # Llama 3 8B, which has 32 heads
 lengths = [1024 * 2 ** k for k in range(8)]
 figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="compressed")
-sizes = {
-    f"{g} group{'s' * (g > 1)}": (lengths, [cache_bytes(depth, g, d, t) / 1e9 for t in lengths])
-    for g in (32, 8, 1)
-}
+sizes = {}
+for g, name in ((32, "32 groups"), (8, "8 groups"), (1, "1 group")):
+    sizes[name] = lengths, [cache_bytes(depth, g, d, t) / 1e9 for t in lengths]
 plots.curves(sizes, "positions", "size of the cache (GB)", log="xy", ax=ax,
              landmarks={"a laptop's 16 GB": 16})
 plt.show()
@@ -535,8 +534,8 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 
 # %% [markdown]
 # Left alone, a router comes to prefer a few experts. The one that is a little better gets more tokens, learns more, and
-# gets more tokens still; one that gets none learns nothing. So a **balance loss** is added ([Switch Transformers](https://arxiv.org/abs/2101.03961), Fedus et al.,
-# 2021, section 2.2):
+# gets more tokens still; one that gets none learns nothing. So a **balance loss** is added
+# ([Switch Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2):
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
@@ -656,8 +655,8 @@ steps = 10 if in_exam() else 200
 mixtures = {share: train_mixture(share, steps) for share in (0, 1)}
 for share, (loss, used) in mixtures.items():
     last = used[-20:].mean(dim=0)
-    print(f"{share} times the balance: the busiest expert has {last.max():.0%} of the choices, "
-          f"the least busy {last.min():.1%}; loss {loss:.2f}")
+    print(f"{share} times the balance: the busiest expert has {last.max():.0%} of the "
+          f"choices, the least busy {last.min():.1%}; loss {loss:.2f}")
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance loss the rows differ from beginning to end: some are dark, and two are blank at the end. With it the rows begin as different and soon have one and the same colour."}}
 figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.2), layout="compressed")
@@ -672,9 +671,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a larger
-# share of the choices, and an even share is one in eight. Above, two experts are dead at the end: parameters that are
-# stored and never used. Below, all eight work.
+# **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a
+# larger share of the choices, and an even share is one in eight. Above, two experts are dead at the end: parameters
+# that are stored and never used. Below, all eight work.
 #
 # </div>
 #
@@ -735,7 +734,8 @@ for name, sensible in (("one token makes sense", 1), ("twenty do", 20)):
     rules = {"top-p 0.9": keep_top_p(hot, 0.9), "min-p 0.1": keep_min_p(hot, 0.1)}
     for rule, kept in rules.items():
         nonsense = torch.softmax(kept, dim=-1)[sensible:].sum()
-        print(f"{name}, {rule}: {kept.isfinite().sum():>3} tokens kept, {nonsense:.0%} nonsense")
+        count = kept.isfinite().sum()
+        print(f"{name}, {rule}: {count:>3} tokens kept, {nonsense:.0%} nonsense")
 
 # %% [markdown]
 # The other change is in speed. **Speculative decoding** ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192)):
@@ -763,7 +763,8 @@ print(f"accepted: {accepted.sum():.0%}   result:", [round(x, 3) for x in result.
 # mechanism to be found: [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and
 # [Olsson et al., 2022](https://arxiv.org/abs/2209.11895). Two layers of attention, no feed-forward network, rotary
 # positions, 64 tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length,
-# and no probability). Nothing in the first half can be foretold. The second half can be known completely, and in one way only: by looking.
+# and no probability). Nothing in the first half can be foretold. The second half can be known completely, and in one
+# way only: by looking.
 #
 # An [induction head](../../site/glossary.md#induction-head) does that: at the second A of "A B … A" it looks at what
 # came after the first. Lesson 12 found such heads in the pocket GPT-2 and said that they need help:
@@ -1067,19 +1068,6 @@ for p in (32, 31, 24, 16):
 # and B.
 #
 # </details>
-#
-# **Further reading**
-#
-# - **[Touvron et al., *LLaMA*, 2023](https://arxiv.org/abs/2302.13971)**, section 2: four of the five changes, on a
-#   page.
-# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245): from many heads of keys to a few, without training
-#   anew.
-# - [Fedus et al., *Switch Transformers*, 2021](https://arxiv.org/abs/2101.03961), section 2: routing and balance.
-# - [Elhage et al., *A mathematical framework for transformer
-#   circuits*, 2021](https://transformer-circuits.pub/2021/framework/index.html): models without feed-forward networks,
-#   taken apart.
-# - [Olsson et al., *In-context learning and induction heads*, 2022](https://arxiv.org/abs/2209.11895): the same heads
-#   in large models.
 
 # %% [markdown]
 # ## The end of the course
@@ -1122,3 +1110,16 @@ for p in (32, 31, 24, 16):
 # - **Make it large.** [How to scale your model](https://jax-ml.github.io/scaling-book/), on chips and what limits them.
 # - **See what is different today.** [DeepSeek-V3](https://arxiv.org/abs/2412.19437): many small experts, and a cache of
 #   compressed keys. [Mamba](https://arxiv.org/abs/2312.00752): no attention at all.
+#
+# **Further reading**
+#
+# - **[Touvron et al., *LLaMA*, 2023](https://arxiv.org/abs/2302.13971)**, section 2.2: three of the five changes, in
+#   half a page.
+# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245): from many heads of keys to a few, without training
+#   anew.
+# - [Fedus et al., *Switch Transformers*, 2021](https://arxiv.org/abs/2101.03961), section 2: routing and balance.
+# - [Elhage et al., *A mathematical framework for transformer
+#   circuits*, 2021](https://transformer-circuits.pub/2021/framework/index.html): models without feed-forward networks,
+#   taken apart.
+# - [Olsson et al., *In-context learning and induction heads*, 2022](https://arxiv.org/abs/2209.11895): the same heads
+#   in large models.

@@ -80,7 +80,7 @@ def induction_circuit() -> Sheet:
     sheet.text(14, 206, "previous-token", SMALL, "start", soft=True)
     sheet.text(14, 221, "head", SMALL, "start", soft=True)
     sheet.text(104, 126, "key: after *A*", SMALL, "start", soft=True)
-    sheet.text(346, 122, "query: after *A*?", SMALL, "end", soft=True)
+    sheet.text(308, 138, "query: after *A*?", SMALL, "end", soft=True)
     sheet.text(150, 78, "induction head", SMALL, soft=True)
     sheet.text(14, 284, "tokens", SMALL, "start", soft=True)
     sheet.text(14, 140, "after layer 0", SMALL, "start", soft=True)
