@@ -17,6 +17,7 @@ from helpers.exercises.aspects import (
     input_left_alone,
     kind_of,
     parameters,
+    renamed,
     values,
 )
 from helpers.exercises.draw import Draw
@@ -54,12 +55,12 @@ NETWORK = built(6, 10)
 
 # ----------------------------------------------------------------------------------------- GroupedQueryAttention
 
-ATTENTION = built(16, 4, 2)  # e = 16 in 4 heads of width 4, 2 groups
+ATTENTION = built(24, 4, 2)  # e = 24 in 4 heads of width 6, 2 groups
 
 
 def by_groups(groups: int) -> Via:
     """The student's attention with so many groups."""
-    return built(16, 4, groups)
+    return built(24, 4, groups)
 
 
 def pieces_through(call: Callable, x: torch.Tensor, past: LayerCache, cuts: tuple[int, ...]) -> torch.Tensor:
@@ -80,14 +81,14 @@ def read_in_pieces(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         ("in pieces of 4, 1 and 1", 2, (4, 1, 1)),
         ("in pieces of 2 and 4, a batch of one", 1, (2, 4)),
     ):
-        told[said] = pieces_through(layer, draw.named(said).normal(b, 6, 16), LayerCache(9), cuts)
+        told[said] = pieces_through(layer, draw.named(said).normal(b, 6, 24), LayerCache(9), cuts)
     return told
 
 
 def held(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """What the cache holds after 5 positions: keys and values, (b, groups, s, d)."""
     layer, past = ATTENTION(answer, draw), LayerCache(8)
-    pieces_through(layer, draw.normal(2, 5, 16), past, (3, 2))
+    pieces_through(layer, draw.normal(2, 5, 24), past, (3, 2))
     if past.keys is None:
         raise Unmet("Your layer was given a cache and put nothing into it: past.append(k, v) does.")
     return {"keys": past.keys[:, :, : past.length], "values": past.values[:, :, : past.length]}
@@ -282,19 +283,19 @@ LESSON = Lesson(
             aspects=(
                 values(
                     1.5,
-                    drawn(2, 5, 16),
+                    drawn(2, 5, 24),
                     via=ATTENTION,
-                    also={"with a batch of one": drawn(1, 4, 16), "with one position": drawn(3, 1, 16)},
+                    also={"with a batch of one": drawn(1, 4, 24), "with one position": drawn(3, 1, 24)},
                     axes="b t e",
                     picture=True,
                 ),
-                values(0.5, drawn(2, 4, 16), name="a single group", via=by_groups(1), axes="b t e"),
-                values(0.5, drawn(2, 4, 16), name="as many groups as heads", via=by_groups(4), axes="b t e"),
+                values(0.5, drawn(2, 4, 24), name="a single group", via=by_groups(1), axes="b t e"),
+                values(0.5, drawn(2, 4, 24), name="as many groups as heads", via=by_groups(4), axes="b t e"),
                 Aspect("with a cache", 1, read_in_pieces, axes="b t e"),
                 Aspect("what the cache holds", 0.5, held, axes="b g s d"),
-                gradient(0.5, drawn(2, 4, 16), via=ATTENTION, weights=True),
+                gradient(0.5, drawn(2, 4, 24), via=ATTENTION, weights=True),
                 parameters(0.25, ATTENTION),
-                any_device(0.25, drawn(2, 4, 16), via=ATTENTION),
+                any_device(0.25, drawn(2, 4, 24), via=ATTENTION),
             ),
             forbidden={
                 "finished_block": "A finished block holds a finished attention; write yours here.",
@@ -313,6 +314,7 @@ LESSON = Lesson(
                         "of two heads, as wide as long": rows_of(2, 8, 16),
                         "of wide heads": rows_of(2, 10, 3),
                         "of heads of width 2": rows_of(3, 2, 4),
+                        "of a single column": rows_of(2, 6, 1),
                     },
                     axes="row e",
                     picture=True,
@@ -329,7 +331,7 @@ LESSON = Lesson(
             minutes=8,
             aspects=(
                 values(
-                    1,
+                    0.75,
                     ids_of(9, 2, 5),
                     name="logits",
                     via=MODEL,
@@ -347,8 +349,10 @@ LESSON = Lesson(
                 ),
                 Aspect("with a cache", 0.5, model_in_pieces, axes="b t n"),
                 Aspect("blocks of another kind", 0.25, of_other_blocks, axes="b t n"),
-                gradient(0.5, ids_of(9, 2, 4), via=MODEL, weights=True),
+                gradient(0.25, ids_of(9, 2, 4), via=MODEL, weights=True),
+                gradient(0.25, ids_of(7, 2, 4), name="gradient of a tied table", via=TIED_MODEL, weights=True),
                 parameters(0.25, MODEL),
+                renamed(parameters(0.25, TIED_MODEL), "parameters of a tied model"),
             ),
         ),
         Exercise(

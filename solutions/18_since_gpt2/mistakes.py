@@ -241,6 +241,8 @@ VARIANTS = [
                                                "k = k[:, :1].repeat_interleave(self.h, dim=1) "),
             title="the keys of one group for all",
             says="All your heads look through the keys of group 0."),
+    Equal(GROUPED, "q", "k", "keys are as wide as queries: of both the last axis is d"),
+    Equal(GROUPED, "q", "v", "values are as wide as queries: of both the last axis is d"),
     Same(GROUPED, "views", instead=("", """
         b, t, e = x.shape
         d, first = e // self.h, past.length if past is not None else 0
@@ -465,6 +467,11 @@ VARIANTS = [
     Mistake(ROUTE, "order", edit=("return weights, experts,", "return experts, weights,"),
             title="weights and experts exchanged",
             says="You return the experts first. The order is weights, experts, balance."),
+    Equal(ROUTE, "chances.mean(dim=0)", "chances.mean(dim=-2)", "of two axes the first"),
+    Equal(ROUTE, "weights.sum(dim=-1, keepdim=True)", "weights.sum(dim=1, keepdim=True)", "of two axes the last"),
+    Equal(ROUTE, "chances.topk(k, dim=-1)", "chances.topk(k, dim=1)", "of two axes the last"),
+    Equal(ROUTE, "torch.softmax(logits, dim=-1)", "torch.softmax(logits, dim=1)", "of two axes the last"),
+    Equal(ROUTE, "-1", "1", "of two axes the last"),
     Same(ROUTE, "softmax-after", instead="""
         top, experts = logits.topk(k, dim=-1)
         weights = top.softmax(dim=-1)
@@ -507,6 +514,8 @@ VARIANTS = [
     Mistake(MIN_P, "one-minus-p", edit=("least = p *", "least = (1 - p) *"), title="1 − p for p",
             says="Your floor is 1 − p times the largest probability. It is p times."),
     Equal(MIN_P, "chances < least", "chances <= least", "no probability is exactly p times another"),
+    Equal(MIN_P, "return logits.masked_fill(chances < least, -math.inf)",
+          "return logits.masked_fill(chances < least, -math.inf).detach()", "one draws without gradients"),
     Same(MIN_P, "in-logs", instead="""
         least = logits.amax(dim=-1, keepdim=True) + math.log(p)
         return torch.where(logits >= least, logits, -math.inf)
