@@ -183,6 +183,13 @@ def test_without_the_previous_token_head_the_loss_is_far_above_a_guess():
     assert LESSON.prediction("previous_head_out").truth == "C"
 
 
+def test_a_guess_costs_what_the_card_says_and_an_induction_head_of_24_looks_23_places_back():
+    assert f"{math.log(64):.2f}" == "4.16"
+    weights = torch.zeros(1, 1, 47, 47)
+    weights.diagonal(-23, -2, -1)[:] = 1
+    assert induction.induction_scores(weights, 24) == 1
+
+
 def test_the_induction_head_is_fed_through_its_keys():
     lines = printed(SOURCE, "withheld(copier, rows, head=0").splitlines()
     loss = {line.split(":")[0].split()[-1]: after(line, "loss") for line in lines}
@@ -259,6 +266,7 @@ def test_the_last_page_says_what_the_lessons_have_reached(name):
 
 def test_the_last_page_says_what_the_long_runs_have_reached():
     text = SOURCE.script.read_text(encoding="utf-8")
+    assert "on Wikipedia 1.66 |" in text and "| 16 | sparse attention | |" in text and "| 17 | training" in text
     assert f"on Wikipedia {recorded('enwik8')['result']['held_out_bits']:.2f} |" in text
     assert f"{recorded('multi30k')['result']['bleu']:.2f} BLEU" in text
     assert f"{recorded('pocket_gpt2')['result']['held_out_bits_per_byte']:.2f} bits per byte |" in text

@@ -24,7 +24,7 @@
 # |---|---|
 # | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, a router, min-p, and the switch that silences a head; one of them you mend |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 24 points, and three predictions |
+# | **It takes** | about 120 minutes: eight exercises, 24 points, and three predictions |
 # | **It computes** | for seconds in each cell, half a minute in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys and
@@ -506,7 +506,7 @@ print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5
 
 # %% [markdown]
 # That is a Llama. With a folder of the Hub's on your disk, `helpers.parts.llama.load(folder)` reads its `config.json`
-# and its weights in the same way, and refuses what it does not know, such as the stretched angles of Llama 3.1.
+# and its weights in the same way, and refuses what it does not know, such as the stretched angles of later Llamas.
 
 # %% [markdown]
 # ## More parameters than operations
@@ -542,7 +542,7 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 # $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
 # $P_i$ is its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the
 # balance is 1; if one does everything, it is N. The counts $f_i$ have no slope, so the gradient comes through $P_i$,
-# and presses most on whom most tokens chose.
+# and presses most on the experts that most tokens chose.
 
 # %% [markdown]
 # <div class="card">
@@ -559,7 +559,7 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 # </details>
 # <details><summary>Hint 2: the shares</summary>
 #
-# `torch.bincount(experts.flatten(), minlength=N)` counts, and `F.one_hot` does so too. By what are the counts divided
+# `torch.bincount(experts.flatten(), minlength=N)` counts, and `F.one_hot` does so too. What are the counts divided by,
 # so that they sum to 1? P is a mean over tokens of the whole softmax.
 #
 # </details>
@@ -830,7 +830,8 @@ plt.show()
 # </div>
 #
 # Neither head is of use without the other, which is why the beginning is slow. In large models the same happens early
-# in training, and shows as a bump in the loss (Olsson et al.). Here is where both look, in the first row:
+# in training, and shows as a bump in the loss ([Olsson et al.](https://arxiv.org/abs/2209.11895)). Here is where both
+# look, in the first row:
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left."}}
 with torch.no_grad():
@@ -948,7 +949,8 @@ for role in ("queries", "keys", "values"):
 # With one head a layer there was nothing to search. Four heads of width 16 learn the same task. Which of them feeds
 # which can be read from the **weights alone**, without a single text: a head of layer 0 writes by $W_{\mathrm{unify}}
 # W_v$ (its own columns and rows), a head of layer 1 reads by its rows of $W_q$, $W_k$ or $W_v$. How much of what one
-# writes the other reads is the **composition score** of Elhage et al.,
+# writes the other reads is the **composition score** of [Elhage et
+# al.](https://transformer-circuits.pub/2021/framework/index.html),
 #
 # $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
 # \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms).}$$
@@ -1042,8 +1044,8 @@ for p in (32, 31, 24, 16):
 # ## What you can do now
 #
 # You can name what has changed in open models since GPT-2, and write each change; read published weights in either
-# convention of rotary positions; say what a mixture of experts saves and what it needs; draw with a floor; and show of
-# a head what it does, by what it looks at, by what happens without it, and by which way it is fed.
+# convention of rotary positions; tell what a mixture of experts saves and what it needs; draw with a floor; and show
+# what a head does: where it looks, what happens without it, and which way it is fed.
 #
 # **Three questions to think about**
 #
