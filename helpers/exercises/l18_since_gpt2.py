@@ -323,7 +323,6 @@ LESSON = Lesson(
                 gradient(0.5, rows_of(2, 6, 5)),
                 any_device(0.5, rows_of(2, 6, 5)),
             ),
-            forbidden={"finished_halves": FINISHED},
         ),
         Exercise(
             "Llama",
@@ -368,7 +367,6 @@ LESSON = Lesson(
                 gradient(0.25, drawn(7, 5), name="gradient of the balance", via=returning("balance")),
                 gradient(0.25, drawn(7, 5), name="gradient of the weights", via=returning("weights")),
             ),
-            forbidden={"finished_route": FINISHED, "finished_balance": FINISHED},
             parts=("experts.route", "experts.balance_loss"),
         ),
         Exercise(
@@ -413,7 +411,6 @@ LESSON = Lesson(
                 input_left_alone(0.25, gathered(2, 3, 1)),
                 any_device(0.25, gathered(2, 3, 1)),
             ),
-            forbidden={"switching_off": FINISHED, "finished_without_head": FINISHED},
         ),
     ),
     predictions=(

@@ -51,7 +51,6 @@ from helpers.parts.induction import (
     train_to_copy, withheld,
 )
 from helpers.parts.llama import Config, cache_bytes, pairs_from_halves, rename_llama
-from helpers.parts.llama import Llama as finished_llama
 from helpers.parts.llama import LlamaBlock as finished_block
 from helpers.parts.llama import RMSNorm as finished_norm
 from helpers.parts.masks import causal_mask, masked_softmax

@@ -71,6 +71,8 @@ VARIANTS = [
         e = x.shape[-1]
         normed = wide * e ** 0.5 / (torch.linalg.vector_norm(wide, dim=-1, keepdim=True) ** 2 + e * self.eps).sqrt()
     """),
+    Shortcut(NORM, "torch-norm", instead="normed = F.rms_norm(wide, (x.shape[-1],), None, self.eps)"),
+    Shortcut(NORM, "finished-norm", instead="normed = finished_norm(x.shape[-1], self.eps).to(x.device)(wide)"),
     Equal(NORM, "self.weight * normed", "normed * self.weight", "a product"),
     # --------------------------------------------------------------------------------------------- SwiGLU
     # as in breakdown-minimind, issue 3
@@ -404,13 +406,6 @@ VARIANTS = [
         if self.tied:
             return torch.einsum("bte,ne->btn", x, self.tokens.weight)
         return self.to_logits(x)
-    """)),
-    Shortcut(MODEL, "finished-llama", instead=("", """
-        whole = finished_llama(Config(n=self.tokens.num_embeddings, e=self.tokens.embedding_dim, h=1, groups=1,
-                                      depth=1, hidden=1, tied=self.tied))
-        whole.tokens, whole.blocks, whole.norm = self.tokens, self.blocks, self.norm
-        whole.to_logits = None if self.tied else self.to_logits
-        return whole(ids, cache)
     """)),
     # ------------------------------------------------------------------------------------------------ route
     Mistake(ROUTE, "not-renormalised", edit=("    weights = weights / weights.sum(dim=-1, keepdim=True)\n", ""),
