@@ -151,9 +151,9 @@ def test_a_router_of_one_learns_nothing():
 
 def test_without_the_balance_two_experts_are_dead_and_with_it_all_work():
     alone, balanced = printed(SOURCE, "def train_mixture").splitlines()
-    assert after(alone, "least busy") == 0
-    assert after(balanced, "least busy") > 10
+    assert "2 have less than 1%" in alone and "0 have less than 1%" in balanced
     assert after(alone, "busiest expert has") > after(balanced, "busiest expert has") + 5
+    assert after(alone, "loss") > after(balanced, "loss")
 
 
 def test_min_p_keeps_what_makes_sense():
@@ -161,7 +161,7 @@ def test_min_p_keeps_what_makes_sense():
     found = [(int(a), int(b)) for a, b in re.findall(r"(\d+) tokens kept, (\d+)% nonsense", text)]
     (many, tail), (one, none), (most, other), (twenty, nothing) = found
     assert (one, none, twenty, nothing) == (1, 0, 20, 0)
-    assert many > 100 and tail > 10 and most > 100 and other > 10
+    assert many > 100 and tail > 10 and most > 100 and other > 3
 
 
 def test_speculation_gives_the_large_models_distribution():
@@ -208,7 +208,7 @@ def test_of_four_heads_no_single_one_is_missed_and_the_layer_is():
 
 
 def test_the_keys_read_the_heads_that_look_at_the_token_before():
-    scores = re.search(r"previous-token scores, layer 0: \[(.*)\]", printed(SOURCE, "four = AttentionOnly"))[1]
+    scores = re.search(r"previous-token scores, layer 0: (.*)", printed(SOURCE, "four = AttentionOnly"))[1]
     previous = torch.tensor([float(score) for score in re.findall(r"\d\.\d+", scores)])
     text = printed(SOURCE, "compositions(four)")
     losses = torch.tensor([float(loss) for loss in re.findall(r"loss (\d+\.\d+)", text)])

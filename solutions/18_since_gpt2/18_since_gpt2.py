@@ -651,28 +651,28 @@ def train_mixture(share, steps, N=8, e=16):
     return loss.item(), torch.stack(used)
 
 steps = 10 if in_exam() else 200
-mixtures = {share: train_mixture(share, steps) for share in (0, 1)}
-for share, (loss, used) in mixtures.items():
+mixtures = {"without the balance": train_mixture(0, steps),
+            "with the balance": train_mixture(1, steps)}
+for name, (loss, used) in mixtures.items():
     last = used[-20:].mean(dim=0)
-    print(f"{share} times the balance: the busiest expert has {last.max():.0%} of the "
-          f"choices, the least busy {last.min():.1%}; loss {loss:.2f}")
+    print(f"{name}: the busiest expert has {last.max():.0%} of the choices, "
+          f"{(last < 0.01).sum()} have less than 1%; loss {loss:.2f}")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance loss the rows differ from beginning to end: some are dark, and two are blank at the end. With it the rows begin as different and soon have one and the same colour."}}
-figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.2), layout="compressed")
-for ax, (share, (_, used)) in zip(axes, mixtures.items()):
-    groups = used.unflatten(0, (10, -1)).mean(dim=1) if len(used) % 10 == 0 else used
-    ends = [str((k + 1) * len(used) // 10) for k in range(len(groups))]
-    plots.heat(groups.T, title=f"{share} times the balance loss", columns=ends, ax=ax,
-               annotate=False, scale=0.4)
-    ax.set(xlabel="step" if share else "", ylabel="expert")
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance the rows differ from beginning to end: two are dark, and the last two are blank from early on. With it the rows begin as different and soon have one and the same colour."}}
+figure, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="compressed")
+for ax, (name, (_, used)) in zip(axes, mixtures.items()):
+    groups = used.unflatten(0, (10, -1)).mean(dim=1)
+    ends = [str((k + 1) * len(used) // 10) for k in range(10)]
+    plots.heat(groups.T, title=name, columns=ends, ax=ax, annotate=False, scale=0.4)
+    ax.set(xlabel="step", ylabel="expert" if ax is axes[0] else "")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a
-# larger share of the choices, and an even share is one in eight. Above, two experts are dead at the end: parameters
-# that are stored and never used. Below, all eight work.
+# larger share of the choices, and an even share is one in eight. Left, two experts are dead at the end: parameters
+# that are stored and never used. Right, all eight work.
 #
 # </div>
 #
@@ -832,7 +832,7 @@ plt.show()
 # in training, and shows as a bump in the loss ([Olsson et al.](https://arxiv.org/abs/2209.11895)). Here is where both
 # look, in the first row:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half no pattern."}}
 with torch.no_grad():
     _, weights = copier.run(rows[:1, :-1])
 figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.5), layout="compressed")
@@ -960,10 +960,10 @@ four = AttentionOnly(n=64, e=64, h=4, depth=2).to(device())
 learned, _ = learn(four)
 previous, induction = head_scores(four, rows)
 print(f"{len(learned)} steps")
-print("previous-token scores, layer 0:", [f"{score:.2f}" for score in previous])
-print("induction scores, layer 1:     ", [f"{score:.2f}" for score in induction])
+print("previous-token scores, layer 0:", *[f"{score:.2f}" for score in previous])
+print("induction scores, layer 1:     ", *[f"{score:.2f}" for score in induction])
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Three heat maps of 4 by 4, heads of layer 1 by heads of layer 0. Queries: no column stands out. Keys: two columns are darker than all else in every row, those of the two heads with the highest previous-token scores. Values: no column stands out."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Three heat maps of 4 by 4, heads of layer 1 by heads of layer 0. Queries and values: all cells are light. Keys: two columns, 1 and 3, are the darkest in every row; they are the heads with the highest previous-token scores."}}
 figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
 for ax, (role, scores) in zip(axes, compositions(four).items()):
     plots.heat(scores, title=role, ax=ax, scale=0.4)
