@@ -333,7 +333,7 @@ def rename_llama(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def published_llama(model: Llama) -> dict[str, torch.Tensor]:
-    """A model's tensors under the Hub's names, queries and keys for halves: what `transformers` reads."""
+    """A model's tensors (...) under the Hub's names, queries and keys for halves: what `transformers` reads."""
     told, config = {}, model.config
     for name, tensor in model.state_dict().items():
         block = re.fullmatch(r"blocks\.(\d+)\.(.+)\.weight", name)
@@ -352,7 +352,7 @@ def _turned(path, tensor, config, how):
 
 
 def from_published(published: dict[str, torch.Tensor], config: Config) -> Llama:
-    """A model with published weights, in evaluation mode, in 32 bits.
+    """A model with published weights, a dict from name to tensor (...), in evaluation mode, in 32 bits.
 
     ValueError where a tensor is missing, unexpected, of the wrong shape or not finite; the message names each.
     """

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -81,7 +82,7 @@ class Widening(nn.Module):
         return self.down(gpt2.gelu_tanh(self.widen(x)))
 
 
-def exchanged(model: nn.Module, kind: type[nn.Module], make) -> nn.Module:
+def exchanged(model: nn.Module, kind: type[nn.Module], make: Callable[[nn.Module], nn.Module]) -> nn.Module:
     """The model with each module of a kind exchanged for make(module)."""
     for name, module in list(model.named_modules()):
         if type(module) is kind:
