@@ -22,9 +22,6 @@ VARIANTS = [
             title="divided by one over the root",
             says="Twice the input gives four times the output. `rsqrt` is one over the root: to divide by it is to "
                  "multiply by the root."),
-    Mistake(NORM, "times-the-root", edit=("torch.rsqrt(square + self.eps)", "torch.sqrt(square + self.eps)"),
-            title="multiplied by the root",
-            says="You multiply by the root of the mean square. A norm divides by it."),
     Mistake(NORM, "no-root", edit=("wide * torch.rsqrt(square + self.eps)", "wide / (square + self.eps)"),
             title="the root is missing",
             says="You divide by the mean square itself: twice the input gives half the output. Divide by its root."),
@@ -33,10 +30,8 @@ VARIANTS = [
             title="ε outside of the root",
             says="You add ε to the root. It belongs under it, to the mean square, where it also keeps the slope finite "
                  "at 0."),
-    Mistake(NORM, "no-epsilon", edit=("torch.rsqrt(square + self.eps)", "torch.rsqrt(square + 1e-20)"),
-            title="no ε", says="Your norm has no ε: a vector near 0 is blown up to full size."),
-    Mistake(NORM, "fixed-epsilon", edit=("square + self.eps", "square + 1e-5"), title="ε is always 1e-5",
-            says="You use 1e-5 whatever ε was asked for. It is in `self.eps`."),
+    Mistake(NORM, "fixed-epsilon", edit=("square + self.eps", "square + 1e-5"), title="ε is not the one asked for",
+            says="Your norm does not use the ε that was asked for. It is in `self.eps`."),
     Mistake(NORM, "mean-subtracted", instead="""
         wide = wide - wide.mean(dim=-1, keepdim=True)
         normed = wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
@@ -172,11 +167,6 @@ VARIANTS = [
                                                "torch.arange(t, device=x.device)"),
             title="positions count from 0 again",
             says="Behind a cache your positions begin at 0 again. They go on from `past.length`."),
-    Mistake(GROUPED, "length-after-appending", edit=(
-        ("first, t = 0 if past is None else past.length, x.shape[1]", "first, t = 0, x.shape[1]"),
-        ("mask = causal_mask(first + t, x.device)[first:] ", "mask = causal_mask(k.shape[2], x.device)[-t:] ")),
-            title="positions count from 0, the mask does not",
-            says="Your mask knows that there is a past, and your positions do not: they begin at 0 with each call."),
     Mistake(GROUPED, "upper-left-mask", edit=("causal_mask(first + t, x.device)[first:]",
                                               "causal_mask(first + t, x.device)[:t]"),
             title="the mask is drawn from the left",
@@ -294,10 +284,6 @@ VARIANTS = [
             says="You go the other way, from halves to pairs. Row 1 of a head goes to place d/2, not to place 2."),
     Mistake(HALVES, "not-moved", instead="return weight.clone()", title="rows left where they were",
             says="Your rows stay where they were."),
-    Mistake(HALVES, "no-transpose", edit=("rows.transpose(1, 2).reshape(weight.shape)", "rows.reshape(weight.shape)"),
-            title="cut and joined, nothing moved",
-            says="You cut the rows up and join them as they were. Between the two, the axes of pair and place have to "
-                 "be exchanged."),
     Mistake(HALVES, "seconds-first", instead="""
         d = weight.shape[0] // h
         rows = weight.reshape(h, d // 2, 2, -1).flip(2)
@@ -311,12 +297,6 @@ VARIANTS = [
     """, title="columns moved and not rows",
             says="You sort the columns. A column belongs to a component of x, which is the same in both ways; the rows "
                  "make the components of queries and keys."),
-    Mistake(HALVES, "heads-moved", instead="""
-        d = weight.shape[0] // h
-        rows = weight.reshape(h, d // 2, 2, -1)
-        return rows.permute(2, 0, 1, 3).reshape(weight.shape)
-    """, title="all firsts, then all seconds",
-            says="First come the firsts of all heads, then the seconds of all. Each head keeps its own d rows."),
     Mistake(HALVES, "reversed", instead="""
         d = weight.shape[0] // h
         rows = weight.reshape(h, d, -1)
@@ -432,8 +412,6 @@ VARIANTS = [
             says="Your P is the mean over the tokens that chose the expert. It is the mean over all tokens."),
     Mistake(ROUTE, "without-n", edit=("N * (f * P).sum()", "(f * P).sum()"), title="N is missing",
             says="Your balance is N times too small: an even router gives 1/N."),
-    Mistake(ROUTE, "mean-for-sum", edit=("N * (f * P).sum()", "N * (f * P).mean()"), title="a mean for the sum",
-            says="You take the mean over the experts. It is a sum, times N."),
     Mistake(ROUTE, "first-choice-only", edit=("f = torch.bincount(experts.flatten(), minlength=N) / experts.numel()",
                                               "f = torch.bincount(experts[:, 0], minlength=N) / len(experts)"),
             title="first choices alone are counted",
