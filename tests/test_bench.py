@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.parts.sparse import local_mask
-from helpers.trials.parts_speed import checkpointing, duel, lessons, sparse
+from helpers.trials.parts_speed import checkpointing, duel, groups, lessons, sparse
 from helpers.trials.parts_speed.__main__ import memory_ratio, show
 from helpers.trials.parts_speed.duel import Job, Outcome
 
@@ -88,3 +88,14 @@ def test_checkpointing_is_measured_on_the_same_work_and_keeps_a_fraction(monkeyp
         torch.testing.assert_close(one, other)
     less, more = (checkpointing.peaks()[side] for side in checkpointing.SIDES)
     assert checkpointing.DEPTH * x.nbytes < less < more / 3
+
+
+def test_groups_write_a_token_a_step_and_begin_anew_each_round(tmp_path, monkeypatch):
+    monkeypatch.setattr(groups, "SIZES", {"n": 20, "e": 64, "h": 16, "depth": 2, "hidden": 32})
+    monkeypatch.setattr(groups, "READ", 12)
+    for side, count in groups.GROUPS.items():
+        work = groups.jobs(side, tmp_path)["write"]
+        assert work() == work() == groups.WRITE
+        cache = next(cell.cell_contents for cell in work.__closure__ if hasattr(cell.cell_contents, "layers"))
+        assert cache.layers[1].keys.shape == (1, count, 12 + groups.WRITE, 4)
+        assert cache.length == 12 + groups.WRITE

@@ -1,11 +1,14 @@
-"""What `transformers` computes with the pocket GPT-2: the numbers that lesson 12 holds a student's model against.
+"""What `transformers` computes: the numbers that lessons 12 and 18 hold a student's model against.
 
-    from helpers.data.reference import reference
+    from helpers.data.reference import llama_reference, reference
 
-    known = reference(folder)
+    known = reference(folder)               # lesson 12: the pocket GPT-2
     known.ids, known.stages
+    published = llama_reference()           # lesson 18: a small Llama, and its weights
+    published.weights, published.ids, published.logits
 
-`python -m helpers.training.gpt2_reference` writes the file; that command needs `transformers`, reading it does not.
+`python -m helpers.training.gpt2_reference` and `llama_reference` write the files; these commands need `transformers`,
+reading them does not.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import NamedTuple
 import torch
 
 FILE = Path(__file__).with_name("recorded") / "pocket_gpt2_reference.safetensors"
+LLAMA = FILE.with_name("llama_reference.safetensors")
 
 
 class Reference(NamedTuple):
@@ -55,3 +59,27 @@ def reference(folder: str | Path, path: str | Path = FILE) -> Reference:
     return Reference(
         ids, stages, about["text"], f"Recorded with transformers {about['transformers']}: {about['command']}"
     )
+
+
+class LlamaReference(NamedTuple):
+    """A small Llama with random weights, and what it makes of one text."""
+
+    sizes: dict[str, int | float]  # of its config, under our names
+    weights: dict[str, torch.Tensor]  # under the Hub's names
+    ids: torch.Tensor  # (1, t)
+    logits: torch.Tensor  # (1, t, n)
+    told: str  # by what it was computed, and how to compute it anew
+
+
+def llama_reference(path: str | Path = LLAMA) -> LlamaReference:
+    """The recorded Llama. LookupError when there is none."""
+    from safetensors import safe_open
+
+    if not Path(path).is_file():
+        raise LookupError("No Llama of `transformers` is recorded: `python -m helpers.training.llama_reference` does.")
+    with safe_open(path, framework="pt") as file:
+        about = json.loads(file.metadata()["about"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
+    ids, logits = tensors.pop("ids"), tensors.pop("logits")
+    told = f"Recorded with transformers {about['transformers']}: {about['command']}"
+    return LlamaReference(about["sizes"], tensors, ids, logits, told)

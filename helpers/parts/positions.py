@@ -64,12 +64,12 @@ def relative_bias(table: torch.Tensor, t: int) -> torch.Tensor:
     return table[distances + t_max - 1]
 
 
-def rotate(x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+def rotate(x: torch.Tensor, positions: torch.Tensor, base: float = 10000) -> torch.Tensor:
     """Turn every vector by its position, so that products of turned vectors depend on i − j alone.
 
     Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), sections 3.2.2 and 3.4.2. x:
     (..., t, d), queries or keys, such as (b, h, t, d). positions: (t,), integers. Returns (..., t, d), in x's own
-    precision: components 2j and 2j + 1 are turned together, by the angle p / 10000^(2j/d). Angles are computed in 32
+    precision: components 2j and 2j + 1 are turned together, by the angle p / base^(2j/d). Angles are computed in 32
     bits or more, for half precision cannot tell far positions apart. ValueError when d is odd, or
     there is not a position for each vector.
     """
@@ -80,17 +80,17 @@ def rotate(x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
             f"There are t = {x.shape[-2]} vectors, each of which needs a position, (t,), and the positions have the"
             f" shape {tuple(positions.shape)}."
         )
-    angles = _angles(positions, d, torch.promote_types(x.dtype, torch.float32))  # (t, d/2)
+    angles = _angles(positions, d, torch.promote_types(x.dtype, torch.float32), base)  # (t, d/2)
     cos, sin = angles.cos(), angles.sin()
     first, second = x[..., 0::2], x[..., 1::2]  # (..., t, d/2) each
     turned = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1)
     return turned.flatten(-2).to(x.dtype)  # (..., t, d/2, 2) -> (..., t, d)
 
 
-def _angles(positions, width, dtype):
-    """p / 10000^(2j/width) for every position p and every pair j. positions: (t,). Returns (t, width/2)."""
+def _angles(positions, width, dtype, base=10000):
+    """p / base^(2j/width) for every position p and every pair j. positions: (t,). Returns (t, width/2)."""
     pairs = torch.arange(0, width, 2, device=positions.device, dtype=dtype)  # the 2j
-    return positions.unsqueeze(1) / 10000 ** (pairs / width)
+    return positions.unsqueeze(1) / base ** (pairs / width)
 
 
 def _check_even(width):

@@ -22,6 +22,7 @@ from .models import (
 )
 from .recurrent import two_readers, vector_or_memory, waiting_steps
 from .remembering import segment_memory, shift_steps
+from .since import induction_circuit, llama_block
 from .sparse import band_chunks, tiles_arriving
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
     "gpt2_flow",
     "gpt_tasks",
     "heads_flow",
+    "induction_circuit",
+    "llama_block",
     "mask_flow",
     "merges_on_a_word",
     "mixed_step",

@@ -1,4 +1,4 @@
-"""python -m helpers.trials.parts_speed [--only lessons|sparse|checkpointing|gpt2] [--quick] [--threads N]"""
+"""python -m helpers.trials.parts_speed [--only lessons|groups|sparse|checkpointing|gpt2] [--quick] [--threads N]"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from helpers.training.common import cores, machine
-from helpers.trials.parts_speed import checkpointing, gpt2, lessons, sparse
+from helpers.trials.parts_speed import checkpointing, gpt2, groups, lessons, sparse
 from helpers.trials.parts_speed.duel import Job, Outcome, duel
 
 MEGABYTE = 1_000_000
@@ -18,14 +18,16 @@ MEGABYTE = 1_000_000
 def main() -> None:
     what = "The finished parts beside libraries that do the same, as ratios. Takes about 15 minutes on two cores."
     parser = argparse.ArgumentParser(description=what)
-    parser.add_argument("--only", choices=("lessons", "sparse", "checkpointing", "gpt2"), help="one of the tables")
+    tables = ("lessons", "groups", "sparse", "checkpointing", "gpt2")
+    parser.add_argument("--only", choices=tables, help="one of the tables")
     parser.add_argument("--quick", action="store_true", help="fewer tokens and rounds: a look, and no measurement")
     parser.add_argument("--threads", type=int, default=cores(), help="threads that PyTorch computes with (all cores)")
     chosen = parser.parse_args()
     print(f"{machine()}, {chosen.threads} threads\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        if chosen.only in (None, "lessons"):
-            show(lessons.SIDES, run(lessons, lessons.JOBS, folder, chosen))
+        for name, module in (("lessons", lessons), ("groups", groups)):
+            if chosen.only in (None, name):
+                show(module.SIDES, run(module, module.JOBS, folder, chosen))
         if chosen.only in (None, "sparse"):
             outcomes = run(sparse, [sparse.REST, *sparse.JOBS], folder, chosen)
             rest = outcomes.pop(sparse.REST.name)

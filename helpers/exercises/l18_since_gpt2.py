@@ -1,0 +1,454 @@
+"""Lesson 18: what has changed since GPT-2, and how a model can copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from helpers.exercises.aspects import (
+    Inputs,
+    Unmet,
+    Via,
+    any_device,
+    built,
+    fill,
+    gradient,
+    input_left_alone,
+    kind_of,
+    parameters,
+    renamed,
+    values,
+)
+from helpers.exercises.draw import Draw
+from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
+from helpers.parts.gpt2 import KeyValueCache, LayerCache
+from helpers.parts.llama import Config, LlamaBlock
+
+FINISHED = "The finished part is there for the exercises that build on this one; write it here."
+READY = "It is the very thing that this exercise asks for; write it here."
+
+
+def drawn(*shape: int, std: float = 1.0) -> Inputs:
+    """Normal numbers of that shape."""
+    return lambda draw: (draw.normal(*shape, std=std),)
+
+
+# ------------------------------------------------------------------------------------------------------ RMSNorm
+
+NORM = built(6)
+COARSE = 2e-3  # how far two right answers in float16 may be apart, which round in another order
+
+
+def in_half(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The student's norm on float16: ordinary numbers, and some whose squares float16 cannot hold."""
+    norm = NORM(answer, draw).half()
+    return {
+        said: norm(draw.named(said).normal(3, 4, 6, std=size).half())
+        for said, size in (("ordinary numbers", 2.0), ("large ones", 600.0))
+    }
+
+
+# ------------------------------------------------------------------------------------------------------- SwiGLU
+
+NETWORK = built(6, 10)
+
+# ----------------------------------------------------------------------------------------- GroupedQueryAttention
+
+ATTENTION = built(24, 4, 2)  # e = 24 in 4 heads of width 6, 2 groups
+
+
+def by_groups(groups: int) -> Via:
+    """The student's attention with so many groups."""
+    return built(24, 4, groups)
+
+
+def pieces_through(call: Callable, x: torch.Tensor, past: LayerCache, cuts: tuple[int, ...]) -> torch.Tensor:
+    """What comes out where x (b, t, e) is read in pieces with a cache: (b, t, e)."""
+    parts = []
+    for piece in x.split(cuts, dim=1):
+        found = call(piece, past)
+        if not isinstance(found, torch.Tensor):
+            raise Unmet(f"With a cache your layer has to return a tensor; it returns {kind_of(found)}.")
+        parts.append(found)
+    return torch.cat(parts, dim=1)
+
+
+def read_in_pieces(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The student's attention on 6 positions that come in pieces, with a cache."""
+    layer, told = ATTENTION(answer, draw), {}
+    for said, b, cuts in (
+        ("in pieces of 4, 1 and 1", 2, (4, 1, 1)),
+        ("in pieces of 2 and 4, a batch of one", 1, (2, 4)),
+    ):
+        told[said] = pieces_through(layer, draw.named(said).normal(b, 6, 24), LayerCache(9), cuts)
+    return told
+
+
+def held(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """What the cache holds after 5 positions: keys and values, (b, groups, s, d)."""
+    layer, past = ATTENTION(answer, draw), LayerCache(8)
+    pieces_through(layer, draw.normal(2, 5, 24), past, (3, 2))
+    if past.keys is None:
+        raise Unmet("Your layer was given a cache and put nothing into it: past.append(k, v) does.")
+    return {"keys": past.keys[:, :, : past.length], "values": past.values[:, :, : past.length]}
+
+
+# --------------------------------------------------------------------------------------------- halves_from_pairs
+
+
+def rows_of(h: int, d: int, e: int) -> Inputs:
+    """A projection's weight (h·d, e), and h."""
+    return lambda draw: (draw.normal(h * d, e), h)
+
+
+# -------------------------------------------------------------------------------------------------------- Llama
+
+APART = Config(n=9, e=12, h=2, groups=1, depth=2, hidden=10, epsilon=0.1)
+TIED = Config(n=7, e=8, h=2, groups=2, depth=1, hidden=6, epsilon=0.1, tied=True)
+MODEL, TIED_MODEL = built(APART, LlamaBlock), built(TIED, LlamaBlock)
+
+
+def ids_of(n: int, b: int, t: int) -> Inputs:
+    """Tokens (b, t) out of n."""
+    return lambda draw: (draw.integers(0, n, b, t),)
+
+
+def model_in_pieces(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The student's model on 6 tokens in pieces, with a cache."""
+    model, cache = MODEL(answer, draw).eval(), KeyValueCache(2, 7)
+    with torch.no_grad():
+        parts = [model(piece, cache) for piece in draw.integers(0, 9, 2, 6).split((3, 1, 2), dim=1)]
+    if not all(isinstance(part, torch.Tensor) for part in parts):
+        raise Unmet("Your model has to return logits alone, a tensor (b, t, n).")
+    if cache.length != 6:
+        raise Unmet("Your model was given a cache and did not hand each block its layer of it, cache.layers[i].")
+    return torch.cat(parts, dim=1)
+
+
+class OtherBlock(torch.nn.Module):
+    """A block that only multiplies each component: does the model use the kind of block that it was given?"""
+
+    def __init__(self, config: Config):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(config.e))
+
+    def forward(self, x: torch.Tensor, past: LayerCache | None = None) -> torch.Tensor:
+        return x * self.scale
+
+
+def of_other_blocks(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The student's model of blocks of another kind, on some tokens."""
+    model = fill(answer(APART, OtherBlock).to(draw.device), draw)
+    return model(draw.integers(0, 9, 2, 4))
+
+
+# -------------------------------------------------------------------------------------------------------- route
+
+BY_PLACE = ("weights", "experts", "balance")
+
+
+def routed(which: str, *sizes: tuple[int, int, int]) -> Probe:
+    """One of the three things that the student's function returns, for logits of these (tokens, N) and k."""
+
+    def probe(answer, draw):
+        told = {}
+        for tokens, count, k in sizes:
+            told[f"for {tokens} tokens, N = {count}, k = {k}"] = part_of(
+                answer(draw.normal(tokens, count, std=1.5), k), which
+            )
+        return told
+
+    return probe
+
+
+def part_of(found: object, which: str) -> torch.Tensor:
+    """Weights, experts or balance, from what `route` returned."""
+    if not isinstance(found, (tuple, list)) or len(found) != 3:
+        raise Unmet(f"Your function has to return weights, experts and balance; it returns {kind_of(found)}.")
+    part = found[BY_PLACE.index(which)]
+    if not isinstance(part, torch.Tensor):
+        raise Unmet(f"The {which} have to be a tensor, and yours are {kind_of(part)}.")
+    return part
+
+
+SIZES = ((9, 5, 2), (6, 4, 1), (7, 6, 3), (1, 4, 2))
+LONE = ((1, 5, 1), (4, 3, 3), (1, 1, 1))
+
+
+def returning(which: str) -> Via:
+    """The student's function, of which one part is looked at, with k = 2."""
+
+    def via(answer, draw):
+        return lambda logits: part_of(answer(logits, 2), which)
+
+    return via
+
+
+def uneven(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The balance of extreme cases: all alike, one for all, and two for all."""
+    size = 6
+    even = 30 * torch.eye(size).repeat(3, 1)
+    one = torch.full((8, size), -30.0)
+    one[:, 2] = 30
+    two = one.clone()
+    two[:, 4] = 30
+    cases = {"all used alike": (even, 1), "one does everything": (one, 1), "two do everything": (two, 2)}
+    return {said: part_of(answer(logits.to(draw.device), k), "balance") for said, (logits, k) in cases.items()}
+
+
+# --------------------------------------------------------------------------------------------------- keep_min_p
+
+
+def with_p(*shape: int, p: float) -> Inputs:
+    """Logits of a shape, and p."""
+    return lambda draw: (draw.normal(*shape, std=2.0), p)
+
+
+def of_any_size(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Logits that all lie far below 0, or far above: only their differences count."""
+    logits = draw.normal(3, 9, std=2.0)
+    return {f"shifted by {shift}": answer(logits + shift, 0.2) for shift in (-50.0, 40.0)}
+
+
+# ------------------------------------------------------------------------------------------------- without_head
+
+
+def gathered(b: int, h: int, head: int) -> Inputs:
+    """What heads have gathered, (b, h, 3, 4), and which is switched off."""
+    return lambda draw: (draw.normal(b, h, 3, 4), head)
+
+
+LESSON = Lesson(
+    "18_since_gpt2",
+    "Since GPT-2",
+    exercises=(
+        Exercise(
+            "RMSNorm",
+            stars=1,
+            minutes=6,
+            mend=True,
+            aspects=(
+                values(
+                    1.5,
+                    drawn(2, 3, 6, std=3.0),
+                    via=NORM,
+                    also={
+                        "with a batch of one": drawn(1, 4, 6),
+                        "with one position": drawn(2, 1, 6),
+                        "for a single vector": drawn(6, std=0.2),
+                    },
+                    axes="b t e",
+                    picture=True,
+                ),
+                values(
+                    0.5,
+                    drawn(2, 3, 6, std=0.5),
+                    name="another epsilon",
+                    via=built(6, eps=0.5),
+                    also={"and a vector of zeros": lambda draw: (torch.zeros(1, 2, 6, device=draw.device),)},
+                    axes="b t e",
+                ),
+                Aspect("half precision", 0.5, in_half, axes="b t e", rtol=COARSE, atol=COARSE, dtype=True),
+                gradient(0.5, drawn(2, 3, 6), via=NORM, weights=True),
+            ),
+            forbidden={"rms_norm": READY, "finished_norm": FINISHED},
+        ),
+        Exercise(
+            "SwiGLU",
+            stars=1,
+            minutes=5,
+            aspects=(
+                values(
+                    1,
+                    drawn(2, 3, 6),
+                    via=NETWORK,
+                    also={
+                        "with a batch of one": drawn(1, 2, 6),
+                        "with one position": drawn(3, 1, 6),
+                        "for large numbers": drawn(2, 2, 6, std=20.0),
+                    },
+                    axes="b t e",
+                    picture=True,
+                ),
+                gradient(0.5, drawn(2, 3, 6), via=NETWORK, weights=True),
+                parameters(0.5, NETWORK),
+            ),
+            parts=("llama.SwiGLU",),
+        ),
+        Exercise(
+            "GroupedQueryAttention",
+            stars=3,
+            minutes=15,
+            aspects=(
+                values(
+                    1.5,
+                    drawn(2, 5, 24),
+                    via=ATTENTION,
+                    also={"with a batch of one": drawn(1, 4, 24), "with one position": drawn(3, 1, 24)},
+                    axes="b t e",
+                    picture=True,
+                ),
+                values(0.5, drawn(2, 4, 24), name="a single group", via=by_groups(1), axes="b t e"),
+                values(0.5, drawn(2, 4, 24), name="as many groups as heads", via=by_groups(4), axes="b t e"),
+                Aspect("with a cache", 1, read_in_pieces, axes="b t e"),
+                Aspect("what the cache holds", 0.5, held, axes="b g s d"),
+                gradient(0.5, drawn(2, 4, 24), via=ATTENTION, weights=True),
+                parameters(0.25, ATTENTION),
+                any_device(0.25, drawn(2, 4, 24), via=ATTENTION),
+            ),
+            forbidden={
+                "finished_block": "A finished block holds a finished attention; write yours here.",
+                "MultiheadAttention": "It knows no groups, and this exercise is there to write them.",
+            },
+        ),
+        Exercise(
+            "halves_from_pairs",
+            stars=3,
+            minutes=9,
+            aspects=(
+                values(
+                    1.5,
+                    rows_of(3, 6, 5),
+                    also={
+                        "of two heads, as wide as long": rows_of(2, 8, 16),
+                        "of wide heads": rows_of(2, 10, 3),
+                        "of heads of width 2": rows_of(3, 2, 4),
+                        "of a single column": rows_of(2, 6, 1),
+                    },
+                    axes="row e",
+                    picture=True,
+                ),
+                values(0.5, rows_of(1, 6, 12), name="one head", also={"of width 10": rows_of(1, 10, 4)}, axes="row e"),
+                gradient(0.5, rows_of(2, 6, 5)),
+                any_device(0.5, rows_of(2, 6, 5)),
+            ),
+        ),
+        Exercise(
+            "Llama",
+            stars=2,
+            minutes=8,
+            aspects=(
+                values(
+                    0.75,
+                    ids_of(9, 2, 5),
+                    name="logits",
+                    via=MODEL,
+                    also={"with a batch of one": ids_of(9, 1, 4), "with one position": ids_of(9, 3, 1)},
+                    axes="b t n",
+                    picture=True,
+                ),
+                values(
+                    0.5,
+                    ids_of(7, 2, 4),
+                    name="a tied table",
+                    via=TIED_MODEL,
+                    also={"with a batch of one": ids_of(7, 1, 3)},
+                    axes="b t n",
+                ),
+                Aspect("with a cache", 0.5, model_in_pieces, axes="b t n"),
+                Aspect("blocks of another kind", 0.25, of_other_blocks, axes="b t n"),
+                gradient(0.25, ids_of(9, 2, 4), via=MODEL, weights=True),
+                gradient(0.25, ids_of(7, 2, 4), name="gradient of a tied table", via=TIED_MODEL, weights=True),
+                parameters(0.25, MODEL),
+                renamed(parameters(0.25, TIED_MODEL), "parameters of a tied model"),
+            ),
+        ),
+        Exercise(
+            "route",
+            stars=2,
+            minutes=10,
+            aspects=(
+                Aspect("weights", 1, routed("weights", *SIZES), axes="token k"),
+                Aspect("experts", 0.5, routed("experts", *SIZES), axes="token k", dtype=True),
+                Aspect("balance", 1, routed("balance", *SIZES)),
+                Aspect("even and uneven", 0.5, uneven),
+                Aspect("one token, or one expert", 0.5, routed("balance", *LONE)),
+                gradient(0.25, drawn(7, 5), name="gradient of the balance", via=returning("balance")),
+                gradient(0.25, drawn(7, 5), name="gradient of the weights", via=returning("weights")),
+            ),
+            parts=("experts.route", "experts.balance_loss"),
+        ),
+        Exercise(
+            "keep_min_p",
+            stars=1,
+            minutes=5,
+            aspects=(
+                values(
+                    1,
+                    with_p(4, 12, p=0.1),
+                    also={
+                        "with p = 0.4": with_p(3, 9, p=0.4),
+                        "with a batch of one": with_p(1, 8, p=0.15),
+                        "with two axes in front": with_p(2, 3, 7, p=0.2),
+                        "for a single row": with_p(9, p=0.3),
+                    },
+                    axes="row token",
+                ),
+                Aspect("logits of any size", 0.5, of_any_size, axes="row token"),
+                input_left_alone(0.25, with_p(4, 12, p=0.1)),
+                any_device(0.25, with_p(4, 12, p=0.1)),
+            ),
+        ),
+        Exercise(
+            "without_head",
+            stars=1,
+            minutes=4,
+            aspects=(
+                values(
+                    1,
+                    gathered(2, 3, 1),
+                    also={
+                        "the first of four": gathered(2, 4, 0),
+                        "the last of three, a batch of one": gathered(1, 3, 2),
+                        "of as many heads as texts": gathered(3, 3, 2),
+                        "the only one": gathered(2, 1, 0),
+                    },
+                    axes="b h t d",
+                    picture=True,
+                ),
+                gradient(0.5, gathered(2, 3, 1)),
+                input_left_alone(0.25, gathered(2, 3, 1)),
+                any_device(0.25, gathered(2, 3, 1)),
+            ),
+        ),
+    ),
+    predictions=(
+        Prediction(
+            "router_of_one",
+            truth="C",
+            says={
+                "A": "The expert's output does depend on which expert it is. But the choice is a comparison, which has"
+                " no slope, and the weight of the chosen is p/p.",
+                "B": "With k = 1 nothing is small about it: the weight is p/p = 1 whatever p is, and a constant has no"
+                " gradient at all.",
+                "C": "Renormalised over a single expert, its probability is divided by itself. The weight is 1 whatever"
+                " the router says, and nothing is left to learn from.",
+            },
+        ),
+        Prediction(
+            "previous_head_out",
+            truth="C",
+            says={
+                "A": "It is the head of the second layer that copies, and it still has all its weights. But what it"
+                " looks for was written into its keys by the first.",
+                "B": "That would be a model that no longer knows anything and says so. This one knows nothing and"
+                " does not notice: it copies as before, from another place.",
+                "C": "The second layer still looks somewhere, and copies what it finds with full confidence. A"
+                " confident wrong answer costs more than ln 64.",
+            },
+        ),
+        Prediction(
+            "best_head_out",
+            truth="A",
+            says={
+                "A": "The other heads of the layer do the same work, all from the same source in the first layer. To"
+                " remove one shows little about what the layer does.",
+                "B": "A quarter of the layer is gone, but not a quarter of the answer: the logits of the right token"
+                " are far enough ahead that three heads suffice.",
+                "C": "So it would be if this head alone copied. Its score says that it looks at the right place. It"
+                " does not say that no other head does.",
+            },
+        ),
+    ),
+)

@@ -1,0 +1,393 @@
+"""A Llama: GPT-2's successor by five small changes (lesson 18).
+
+H. Touvron et al., "LLaMA: open and efficient foundation language models" (2023), section 2.2, with the grouped queries
+of "Llama 2" (2023). The changes: RMSNorm (Zhang and Sennrich, 2019), SwiGLU (Shazeer, 2020), rotary positions in every
+layer (Su et al., 2021), grouped queries (Ainslie et al., 2023), and no biases.
+
+b batch, t positions (queries), s positions (keys and values), e width of the model, h heads of queries, g groups of
+keys and values, d = e/h width of one head, n size of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.course import stands_in
+
+from .gpt2 import KeyValueCache, LayerCache
+from .masks import causal_mask
+from .multi_head import merge_heads, require_heads, split_heads
+from .positions import rotate
+from .weight_files import read_weights
+
+##### Sizes
+
+
+@dataclass(frozen=True)
+class Config:
+    """How large a Llama is.
+
+    n: size of the vocabulary. e: width, divisible by h. h: heads of queries, divisible by groups. groups: heads of
+    keys and values. depth: how many blocks. hidden: width of the feed-forward networks. epsilon: of the norms. theta:
+    base of the rotary angles. tied: is the output layer the table of tokens? t_max: longest window.
+    """
+
+    n: int
+    e: int
+    h: int
+    groups: int
+    depth: int
+    hidden: int
+    epsilon: float = 1e-5
+    theta: float = 10000.0
+    tied: bool = False
+    t_max: int = 2048
+
+    def __post_init__(self):
+        for name in ("n", "e", "h", "groups", "depth", "hidden", "t_max"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise ValueError(f"{name} should be a whole number above 0, and is {value!r}.")
+        for name in ("epsilon", "theta"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+                raise ValueError(f"{name} should be a number above 0, and is {value!r}.")
+        require_heads(self.e, self.h)
+        if self.h % self.groups:
+            raise ValueError(f"h = {self.h} heads cannot be divided evenly among {self.groups} groups.")
+        if self.e // self.h % 2:
+            raise ValueError(f"Rotary positions turn pairs, and a head of width {self.e // self.h} is odd.")
+
+    @classmethod
+    def from_json(cls, path: str | Path) -> Config:
+        """Read a config.json as the Hub has it.
+
+        ValueError where it is damaged, or is not a Llama as this module builds it.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"A model needs config.json, and {path.parent} has none.")
+        if stranger := stands_in(path):
+            raise ValueError(f"config.json is damaged: it is {stranger}.")
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            raise ValueError(f"{path.name} is damaged: it is not JSON.") from None
+        if not isinstance(found, dict):
+            raise ValueError(f"{path.name} is damaged: it should be a table of settings.")
+        missing = [theirs for theirs in _SIZES.values() if theirs not in found]
+        if missing:
+            raise ValueError(f"{path.name} is damaged: it does not say {' nor '.join(missing)}.")
+        for setting, usual in _ONLY.items():
+            if found.get(setting, usual) != usual:
+                raise ValueError(
+                    f"{path.name} asks for {setting} = {found[setting]!r}, and this Llama knows only {usual!r}."
+                )
+        rotary = found.get("rope_parameters") or found.get("rope_scaling") or {}
+        kind = rotary.get("rope_type", rotary.get("type", "default")) if isinstance(rotary, dict) else rotary
+        if kind != "default":
+            raise ValueError(
+                f"{path.name} asks for rotary angles of the kind {kind!r}, and this Llama knows 'default'."
+            )
+        try:
+            config = cls(
+                **{ours: found[theirs] for ours, theirs in _SIZES.items()},
+                groups=found.get("num_key_value_heads") or found["num_attention_heads"],
+                epsilon=found.get("rms_norm_eps", 1e-6),
+                theta=rotary.get("rope_theta", found.get("rope_theta", 10000.0)),
+                tied=bool(found.get("tie_word_embeddings", False)),
+                t_max=found.get("max_position_embeddings", 2048),
+            )
+        except ValueError as problem:
+            raise ValueError(f"{path.name} is damaged: {problem}") from None
+        if found.get("head_dim") not in (None, config.e // config.h):
+            raise ValueError(f"{path.name} asks for heads of width {found['head_dim']}, and this Llama's are e/h wide.")
+        return config
+
+
+_SIZES = {
+    "n": "vocab_size",
+    "e": "hidden_size",
+    "h": "num_attention_heads",
+    "depth": "num_hidden_layers",
+    "hidden": "intermediate_size",
+}
+# What a config.json may say besides the sizes.
+_ONLY = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "pretraining_tp": 1}
+
+
+##### The model
+
+
+class RMSNorm(nn.Module):
+    """Divides each vector by the root of its mean square, and scales each component by a learned weight.
+
+    B. Zhang and R. Sennrich, "Root mean square layer normalization" (2019), section 3. The mean of squares is taken in
+    32 bits or more, whatever x comes in.
+    """
+
+    def __init__(self, e: int, eps: float = 1e-5):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(e))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: (..., e). Returns (..., e), in x's own precision."""
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        size = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)  # (..., 1)
+        return (wide * size * self.weight).to(x.dtype)
+
+
+class SwiGLU(nn.Module):
+    """A feed-forward network whose hidden layer is a product: down(silu(gate(x)) * up(x)), without biases.
+
+    N. Shazeer, "GLU variants improve transformer" (2020), section 2.
+    """
+
+    def __init__(self, e: int, hidden: int):
+        super().__init__()
+        self.gate = nn.Linear(e, hidden, bias=False)
+        self.up = nn.Linear(e, hidden, bias=False)
+        self.down = nn.Linear(hidden, e, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: (..., e). Returns (..., e)."""
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class GroupedQueryAttention(nn.Module):
+    """Causal self-attention with h heads of queries, and fewer heads of keys and values: `groups`.
+
+    J. Ainslie et al., "GQA" (2023), section 2.2. Head r of the queries looks through keys and values of the group
+    r // (h / groups). groups = h is multi-head attention, groups = 1 multi-query attention. Queries and keys are turned
+    by their positions; a cache holds the turned keys of the groups, before they are shared out.
+    """
+
+    def __init__(self, e: int, h: int, groups: int, theta: float = 10000.0):
+        super().__init__()
+        require_heads(e, h)
+        if h % groups:
+            raise ValueError(f"h = {h} heads cannot be divided evenly among {groups} groups.")
+        self.h, self.groups, self.theta = h, groups, theta
+        self.to_queries = nn.Linear(e, e, bias=False)
+        self.to_keys = nn.Linear(e, groups * (e // h), bias=False)
+        self.to_values = nn.Linear(e, groups * (e // h), bias=False)
+        self.unify = nn.Linear(e, e, bias=False)
+
+    def forward(self, x: torch.Tensor, past: LayerCache | None = None) -> torch.Tensor:
+        """x: (b, t, e). past: keys and values of earlier positions, to which those of x are added.
+
+        Returns (b, t, e).
+        """
+        start, t = 0 if past is None else past.length, x.shape[1]
+        positions = torch.arange(start, start + t, device=x.device)
+        q = self.turned(split_heads(self.to_queries(x), self.h), positions)  # (b, h, t, d)
+        k = self.turned(split_heads(self.to_keys(x), self.groups), positions)  # (b, g, t, d)
+        v = split_heads(self.to_values(x), self.groups)
+        if past is not None:
+            k, v = past.append(k, v)  # (b, g, s, d)
+        if t == 1 and start:  # sees everything: the heads of a group are queries of its own, and nothing is copied
+            heads = F.scaled_dot_product_attention(q.reshape(len(x), self.groups, -1, q.shape[-1]), k, v)
+            return self.unify(heads.reshape(x.shape))
+        k, v = (part.repeat_interleave(self.h // self.groups, dim=1) for part in (k, v))  # (b, h, s, d)
+        if past is None or start == 0:
+            heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            s = k.shape[2]
+            heads = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(s, x.device)[s - t :])
+        return self.unify(merge_heads(heads))
+
+    def turned(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Queries or keys (b, heads, t, d), turned by their positions (t,). Returns (b, heads, t, d)."""
+        return rotate(x, positions, self.theta)
+
+
+class LlamaBlock(nn.Module):
+    """Attention and a feed-forward network, each with a norm before it and a shortcut around both."""
+
+    def __init__(self, config: Config):
+        super().__init__()
+        self.norm1 = RMSNorm(config.e, config.epsilon)
+        self.attention = GroupedQueryAttention(config.e, config.h, config.groups, config.theta)
+        self.norm2 = RMSNorm(config.e, config.epsilon)
+        self.feed_forward = SwiGLU(config.e, config.hidden)
+
+    def forward(self, x: torch.Tensor, past: LayerCache | None = None) -> torch.Tensor:
+        """x: (b, t, e). past: as GroupedQueryAttention takes it. Returns (b, t, e)."""
+        x = x + self.attention(self.norm1(x), past)
+        return x + self.feed_forward(self.norm2(x))
+
+
+class Llama(nn.Module):
+    """Predicts, at every position, the next token. No positions are added to the tokens: attention turns by them.
+
+    block: what makes one block from the config. With config.tied there is no `to_logits`: the table of tokens serves
+    twice. Matrices start as N(0, 0.02), the norms' weights as 1.
+    """
+
+    def __init__(self, config: Config, block: type[nn.Module] = LlamaBlock):
+        super().__init__()
+        self.config, self.t_max = config, config.t_max
+        self.tokens = nn.Embedding(config.n, config.e)
+        self.blocks = nn.ModuleList([block(config) for _ in range(config.depth)])
+        self.norm = RMSNorm(config.e, config.epsilon)
+        self.to_logits = None if config.tied else nn.Linear(config.e, config.n, bias=False)
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=0.02)
+
+    def forward(self, ids: torch.Tensor, cache: KeyValueCache | None = None, last_only: bool = False) -> torch.Tensor:
+        """ids: (b, t), int64. cache: of the positions before these, to which these are added.
+
+        Returns logits (b, t, n): at position i those of token i + 1. With last_only those of the last position alone.
+        """
+        if cache is not None and len(cache.layers) != len(self.blocks):
+            raise ValueError(f"The cache is for {len(cache.layers)} blocks, and the model has {len(self.blocks)}.")
+        x = self.tokens(ids)
+        for i, block in enumerate(self.blocks):
+            x = block(x, None if cache is None else cache.layers[i])
+        x = self.norm(x[:, -1:] if last_only else x)
+        return F.linear(x, self.tokens.weight if self.to_logits is None else self.to_logits.weight)
+
+
+def cache_bytes(depth: int, groups: int, d: int, t: int, bytes_each: int = 2) -> int:
+    """The size of a cache for one text of t positions: a key and a value of width d for every group and block."""
+    return 2 * depth * groups * d * t * bytes_each
+
+
+def swiglu_width(e: int, multiple: int = 1) -> int:
+    """The hidden width with which SwiGLU has as many weights as a network of width 4e: 8e/3, up to a multiple."""
+    return multiple * math.ceil(8 * e / 3 / multiple)
+
+
+##### Published weights
+
+
+def halves_from_pairs(weight: torch.Tensor, h: int) -> torch.Tensor:
+    """The rows of a projection for the other convention of rotary positions, so that all scores stay as they are.
+
+    weight: (h·d, e), of queries or keys whose components 2j and 2j + 1 are turned together (lesson 6, and Meta's own
+    files). Returns (h·d, e): its rows in the order in which components j and j + d/2 are turned together, as in the
+    files of the Hub. For keys in groups, h is the number of groups.
+    """
+    d = _head_width(weight, h)
+    return weight.view(h, d // 2, 2, -1).transpose(1, 2).reshape(weight.shape)
+
+
+def pairs_from_halves(weight: torch.Tensor, h: int) -> torch.Tensor:
+    """The other way round: (h·d, e) as the Hub has it to (h·d, e) for `rotate`."""
+    d = _head_width(weight, h)
+    return weight.view(h, 2, d // 2, -1).transpose(1, 2).reshape(weight.shape)
+
+
+def _head_width(weight, h):
+    if weight.dim() != 2 or len(weight) % (2 * h):
+        raise ValueError(f"{tuple(weight.shape)} does not hold {h} heads of even width in its rows.")
+    return len(weight) // h
+
+
+_OF_MODEL = {
+    "model.embed_tokens.weight": "tokens.weight",
+    "model.norm.weight": "norm.weight",
+    "lm_head.weight": "to_logits.weight",
+}
+_OF_BLOCK = {
+    "input_layernorm": "norm1",
+    "self_attn.q_proj": "attention.to_queries",
+    "self_attn.k_proj": "attention.to_keys",
+    "self_attn.v_proj": "attention.to_values",
+    "self_attn.o_proj": "attention.unify",
+    "post_attention_layernorm": "norm2",
+    "mlp.gate_proj": "feed_forward.gate",
+    "mlp.up_proj": "feed_forward.up",
+    "mlp.down_proj": "feed_forward.down",
+}
+
+
+def rename_llama(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The published tensors under this module's names, each (...) as it is: queries and keys are still for halves.
+
+    published: as the Hub's files have them. Tables of rotary frequencies, which older files hold, are left out.
+    ValueError for names that a Llama does not have, all of them named.
+    """
+    renamed, strange = {}, []
+    for name, tensor in published.items():
+        block = re.fullmatch(r"model\.layers\.(0|[1-9][0-9]*)\.(.+)\.weight", name)
+        if name in _OF_MODEL:
+            renamed[_OF_MODEL[name]] = tensor
+        elif block and block[2] in _OF_BLOCK:
+            renamed[f"blocks.{block[1]}.{_OF_BLOCK[block[2]]}.weight"] = tensor
+        elif not name.endswith("rotary_emb.inv_freq"):
+            strange.append(name)
+    if strange:
+        raise ValueError("These are not a Llama's weights:\n" + "\n".join(f"  unexpected: {name}" for name in strange))
+    return renamed
+
+
+def published_llama(model: Llama) -> dict[str, torch.Tensor]:
+    """A model's tensors (...) under the Hub's names, queries and keys for halves: what `transformers` reads."""
+    told, config = {}, model.config
+    for name, tensor in model.state_dict().items():
+        block = re.fullmatch(r"blocks\.(\d+)\.(.+)\.weight", name)
+        if block:
+            path = next(theirs for theirs, ours in _OF_BLOCK.items() if ours == block[2])
+            told[f"model.layers.{block[1]}.{path}.weight"] = _turned(block[2], tensor, config, halves_from_pairs)
+        else:
+            told[next(theirs for theirs, ours in _OF_MODEL.items() if ours == name)] = tensor
+    return told
+
+
+def _turned(path, tensor, config, how):
+    """A projection's rows for another convention, where it is one of queries or keys."""
+    heads = {"attention.to_queries": config.h, "attention.to_keys": config.groups}.get(path)
+    return tensor if heads is None else how(tensor, heads)
+
+
+def from_published(published: dict[str, torch.Tensor], config: Config) -> Llama:
+    """A model with published weights, a dict from name to tensor (...), in evaluation mode, in 32 bits.
+
+    ValueError where a tensor is missing, unexpected, of the wrong shape or not finite; the message names each.
+    """
+    renamed = rename_llama(published)
+    with torch.device("meta"):
+        model = Llama(config)
+    expected = model.state_dict()
+    if config.tied:
+        renamed.pop("to_logits.weight", None)  # a copy of the table of tokens
+    problems = [f"  missing: {name} {tuple(tensor.shape)}" for name, tensor in expected.items() if name not in renamed]
+    for name, tensor in renamed.items():
+        if name not in expected:
+            problems.append(f"  unexpected: {name}")
+        elif tensor.shape != expected[name].shape:
+            problems.append(
+                f"  wrong shape: {name} is {tuple(tensor.shape)} and should be {tuple(expected[name].shape)}"
+            )
+        elif not tensor.is_floating_point() or not bool(tensor.isfinite().all()):
+            problems.append(f"  no weights: {name} holds NaN, infinity, or numbers of the type {tensor.dtype}")
+    if problems:
+        raise ValueError("The weights do not fit the model of config.json:\n" + "\n".join(problems))
+    weights = {
+        name: _turned(name.split(".", 2)[-1].removesuffix(".weight"), tensor.float(), config, pairs_from_halves)
+        for name, tensor in renamed.items()
+    }
+    model.load_state_dict({name: tensor.contiguous() for name, tensor in weights.items()}, assign=True)
+    return model.requires_grad_(True).eval()
+
+
+def load(folder: str | Path) -> Llama:
+    """A model from a folder as the Hub has it: config.json, and model.safetensors or pytorch_model.bin.
+
+    Nothing in a file is run. FileNotFoundError where a file is missing, ValueError where one is damaged.
+    """
+    folder = Path(folder)
+    config = Config.from_json(folder / "config.json")
+    published, _, _ = read_weights(folder)
+    return from_published(published, config)

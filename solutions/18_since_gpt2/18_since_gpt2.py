@@ -1,0 +1,1126 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 18 · Since GPT-2
+#
+# The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to open a model
+# of today? Less than one might think: five small things, most of them older than the models that made them known. This
+# lesson builds a Llama from them and holds it against the published code, adds what is not in every model, a
+# [mixture of experts](../../site/glossary.md#mixture-of-experts) and a way of sampling, and ends with what has not
+# changed: attention that looks back and copies. You train a model that does nothing else, and find out how it does it.
+#
+# | | |
+# |---|---|
+# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, a router, min-p, and the switch that silences a head; one of them you mend |
+# | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
+# | **It takes** | about 120 minutes: eight exercises, 24 points, and three predictions |
+# | **It computes** | for seconds in each cell, half a minute in all |
+#
+# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys and
+# values), e width, h heads, d = e/h, n vocabulary. New is g, the number of groups, which share keys and values. Parts
+# whose names begin with `finished_` are for the exercises that build on them.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots
+from helpers.data.reference import llama_reference
+from helpers.device import device
+from helpers.lesson import in_exam, start
+from helpers.parts.experts import MixtureOfExperts
+from helpers.parts.generator import keep_top_p
+from helpers.parts.gpt2 import KeyValueCache
+from helpers.parts.induction import (
+    AttentionOnly, compositions, copy_losses, induction_scores, previous_scores, said_twice,
+    train_to_copy, withheld,
+)
+from helpers.parts.llama import Config, cache_bytes, pairs_from_halves, rename_llama
+from helpers.parts.llama import LlamaBlock as finished_block
+from helpers.parts.llama import RMSNorm as finished_norm
+from helpers.parts.masks import causal_mask, masked_softmax
+from helpers.parts.multi_head import merge_heads, split_heads
+from helpers.parts.positions import rotate
+
+check = start("18_since_gpt2")
+
+# %% [markdown]
+# ## Five changes
+#
+# [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) is a GPT-2 with other parts in the same places, and
+# most open models since have followed it:
+
+# %% tags=["show"]
+plots.diagrams.llama_block()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Left the block of lesson 12, right a Llama's; what has changed is orange. Two norms, two layers,
+# two additions: the plan is the same. Nothing is added to x for its position any more, and no layer has a bias.
+#
+# </div>
+#
+# **The norm.** [Layer normalisation](../../site/glossary.md#layer-normalisation) subtracts the mean, divides by the
+# standard deviation, then scales and shifts. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) asked which
+# of that is needed, and kept the division: **RMSNorm**, for root mean square,
+#
+# $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
+#
+# No mean, no bias, one learned weight a component, γ. The function below is after one in a published training library
+# ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). Models with it could be trained, a
+# little.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `RMSNorm`** &nbsp; mend · ★☆☆ · 6 minutes · 3 points
+#
+# Mend it: whatever the size of x, the mean square of what comes out (before the weight) is 1, or a little less where ε
+# matters. It is computed in 32 bits, and comes back in the type of x. Change as little as you can.
+#
+# <details><summary>Hint 1: try two inputs</summary>
+#
+# In a cell of your own, give the norm x and 2x. What should happen to the output, and what does?
+#
+# </details>
+# <details><summary>Hint 2: read one name</summary>
+#
+# What does the r in `rsqrt` stand for?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "RMSNorm", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class RMSNorm(nn.Module):
+    """Divides each vector by the root of its mean square; a learned weight a component."""
+
+    def __init__(self, e, eps=1e-5):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(e))
+
+    def forward(self, x):
+        """x: (..., e). Returns (..., e), in the type of x."""
+        wide = x.float()                                     # squares overflow in 16 bits
+        square = wide.square().mean(dim=-1, keepdim=True)    # (..., 1)
+        ### BEGIN SOLUTION
+        normed = wide * torch.rsqrt(square + self.eps)
+        ### STUDENT GETS
+        # normed = wide / torch.rsqrt(square + self.eps)
+        ### END SOLUTION
+        return (self.weight * normed).to(x.dtype)
+
+# %% nbgrader={"grade": true, "grade_id": "check_RMSNorm", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(RMSNorm)
+
+# %% tags=["show", "nbval-check-output"]
+x = torch.randn(4, 64, generator=torch.Generator().manual_seed(0)) + 1
+norm, layer_norm = RMSNorm(64), nn.LayerNorm(64)
+print(f"mean square before {x.square().mean():.2f}, after {norm(x).square().mean():.2f}")
+print("twice the input, the same output:", torch.allclose(norm(2 * x), norm(x), atol=1e-4))
+centred = x - x.mean(dim=-1, keepdim=True)
+print("of x without its mean, LayerNorm's output:",
+      torch.allclose(norm(centred), layer_norm(x), atol=1e-4))
+
+# %% [markdown]
+# So RMSNorm is LayerNorm for vectors whose mean is 0 already. Its authors
+# [found it](https://arxiv.org/abs/1910.07467) as good on their tasks, and faster.
+#
+# **The network.** GPT-2 widens to 4e, applies GELU, and narrows. The **SwiGLU** of
+# [Shazeer, 2020](https://arxiv.org/abs/2002.05202) has two layers side by side at the entrance, and one opens and
+# closes the other:
+#
+# $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
+# \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
+#
+# σ is the sigmoid. Three matrices where there were two. To keep the count, the hidden layer shrinks to two thirds:
+# 3 · e · (8/3) e = 2 · e · 4e. Why it works better, the paper does not know: "We offer no explanation as to why these
+# architectures seem to work; we attribute their success, as all else, to divine benevolence."
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `SwiGLU`** &nbsp; ★☆☆ · 5 minutes · 2 points
+#
+# Write it, with three layers without biases: `gate` and `up` from e to `hidden`, `down` back.
+#
+# <details><summary>Hint 1: where silu ends</summary>
+#
+# `F.silu` is applied to the gate alone. A published program applied it to the product
+# (`silu(gate(x) * up(x))`), which is another function.
+#
+# </details>
+# <details><summary>Hint 2: the layers</summary>
+#
+# `nn.Linear(e, hidden, bias=False)`, twice, and `nn.Linear(hidden, e, bias=False)`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "SwiGLU", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class SwiGLU(nn.Module):
+    """A feed-forward network whose hidden layer is a product of two."""
+
+    def __init__(self, e, hidden):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.gate = nn.Linear(e, hidden, bias=False)
+        self.up = nn.Linear(e, hidden, bias=False)
+        self.down = nn.Linear(hidden, e, bias=False)
+        ### END SOLUTION
+
+    def forward(self, x):
+        """x: (..., e). Returns (..., e)."""
+        ### BEGIN SOLUTION
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_SwiGLU", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(SwiGLU)
+
+# %% [markdown]
+# **Positions.** [Rotary positions](../../site/glossary.md#rotary-positions) are those of
+# [lesson 6](../06_positions/06_positions.ipynb): in each layer, queries and keys are turned by their positions, and
+# values are not. Nothing is learned and nothing is added to x, so there is no table that ends at t_max.
+#
+# **No biases.** No linear layer has one, and neither has a norm. The table of tokens is the output layer too in small
+# models ([tied](../../site/glossary.md#tied-weights)); in large ones there are two.
+
+# %% [markdown]
+# ## Grouped queries
+#
+# The last change is about writing, not about learning. A
+# [key–value cache](../../site/glossary.md#key-value-cache) holds a key and a value for each position, head and block,
+# and each new token reads all of it: for long texts that, and no multiplication, is what one waits for.
+#
+# [Shazeer, 2019](https://arxiv.org/abs/1911.02150) let all heads of queries share a single head of keys and values
+# ([multi-query attention](../../site/glossary.md#multi-query-attention), lesson 4). That saves most, and costs
+# some quality. In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) g heads of
+# keys and values serve h heads of queries, h/g each. The cache of one text of t positions holds
+#
+# $$2 \cdot \mathrm{depth} \cdot g \cdot d \cdot t$$
+#
+# numbers: h/g times fewer than with a head of keys for each head of queries.
+
+# %% tags=["show"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 16 GB. With 32 groups it is crossed near 30,000 positions, with 8 groups near 120,000; with 1 group the line ends far below."}}
+depth, d = 32, 128                                    # Llama 3 8B, which has 32 heads
+lengths = [1024 * 2 ** k for k in range(8)]
+figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="compressed")
+sizes = {}
+for g, name in ((32, "32 groups"), (8, "8 groups"), (1, "1 group")):
+    sizes[name] = lengths, [cache_bytes(depth, g, d, t) / 1e9 for t in lengths]
+plots.curves(sizes, "positions", "size of the cache (GB)", log="xy", ax=ax,
+             landmarks={"a laptop's 16 GB": 16})
+plt.show()
+one = cache_bytes(depth, 8, d, 1)
+print(f"8 groups, 16 bits: {one:,} bytes a token, "
+      f"{one * 8192 / 2 ** 30:.0f} GiB at 8,192 tokens")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each line is a Llama of 32 blocks and heads of width 128, in 16 bits. A line four times lower
+# reaches the dotted line at four times the length. The weights, 16 GB by themselves, are not counted.
+#
+# </div>
+#
+# Query head r looks through the keys of group ⌊r·g/h⌋: with h = 4 and g = 2 the heads 0 and 1 share group 0. The
+# finished class `LayerCache` is that of lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns
+# those of all positions so far, (b, g, s, d); `past.length` is how many it held before. What goes into the cache are
+# the g groups, turned by their positions. They are copied for the heads only afterwards, for the products.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `GroupedQueryAttention`** &nbsp; ★★★ · 15 minutes · 5 points
+#
+# Causal attention with h heads of queries and `groups` of keys and values. Four layers without biases: `to_queries` and
+# `unify` from e to e, `to_keys` and `to_values` from e to groups·d. Queries and keys are turned with
+# `rotate(x, positions)`, positions counted on from what `past` holds.
+#
+# <details><summary>Hint 1: the order of things</summary>
+#
+# Project, cut into heads (`split_heads(x, h)` for queries, with `groups` for keys and values), turn queries and keys,
+# put keys and values into the cache if there is one, copy them for the heads, attend, `merge_heads`, `unify`.
+#
+# </details>
+# <details><summary>Hint 2: copies, and the mask</summary>
+#
+# `repeat_interleave` gives 0, 0, 1, 1, and `repeat` gives 0, 1, 0, 1. Of s positions the last t are queries:
+# `causal_mask(s, device)[s - t:]` are their rows, and `masked_softmax(scores, mask)` obeys them.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "GroupedQueryAttention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class GroupedQueryAttention(nn.Module):
+    """Causal self-attention in which several heads of queries share keys and values."""
+
+    def __init__(self, e, h, groups):
+        super().__init__()
+        self.h, self.groups = h, groups
+        ### BEGIN SOLUTION
+        d = e // h
+        self.to_queries = nn.Linear(e, e, bias=False)
+        self.to_keys = nn.Linear(e, groups * d, bias=False)
+        self.to_values = nn.Linear(e, groups * d, bias=False)
+        self.unify = nn.Linear(e, e, bias=False)
+        ### END SOLUTION
+
+    def forward(self, x, past=None):
+        """x: (b, t, e). past: a LayerCache of the positions before x, or None.
+
+        Returns (b, t, e).
+        """
+        ### BEGIN SOLUTION
+        first, t = 0 if past is None else past.length, x.shape[1]
+        positions = torch.arange(first, first + t, device=x.device)
+        q = rotate(split_heads(self.to_queries(x), self.h), positions)         # (b, h, t, d)
+        k = rotate(split_heads(self.to_keys(x), self.groups), positions)       # (b, g, t, d)
+        v = split_heads(self.to_values(x), self.groups)
+        if past is not None:
+            k, v = past.append(k, v)                                           # (b, g, s, d)
+        share = self.h // self.groups
+        k = k.repeat_interleave(share, dim=1)                                  # (b, h, s, d)
+        v = v.repeat_interleave(share, dim=1)
+        mask = causal_mask(first + t, x.device)[first:]                        # (t, s)
+        weights = masked_softmax(q @ k.mT / math.sqrt(q.shape[-1]), mask)
+        return self.unify(merge_heads(weights @ v))
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_GroupedQueryAttention", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
+check(GroupedQueryAttention)
+
+# %% [markdown]
+# The order of the copies is where published code has gone wrong more than once. The reference implementation in the
+# ONNX standard itself tiled the groups, 0, 1, 0, 1, where every model has 0, 0, 1, 1
+# ([pull request 7274](https://github.com/onnx/onnx/pull/7274)). And a cache that is filled *after* the copying saves
+# nothing: [lingua, issue 44](https://github.com/facebookresearch/lingua/issues/44), had room for all heads in it.
+
+# %% [markdown]
+# ## A whole Llama
+#
+# A `Config` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, and `tied`. A block is lesson 12's,
+# norm first, made of the parts above: `finished_block(config)`, called with x and a LayerCache or None.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `Llama`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# The whole model: `tokens`, an embedding; `blocks`, an `nn.ModuleList` with `depth` of `block(config)`; `norm`, a
+# `finished_norm` with the config's ε; and `to_logits`, linear without a bias, which a model with `config.tied` does not
+# have: there the table of tokens serves twice.
+#
+# <details><summary>Hint 1: what GPT-2 has and this has not</summary>
+#
+# No table of positions, and no position anywhere outside of attention. The norm after the last block is still there.
+#
+# </details>
+# <details><summary>Hint 2: the tied table, and the cache</summary>
+#
+# `F.linear(x, self.tokens.weight)` multiplies with the table. A `KeyValueCache` has one LayerCache a block:
+# `cache.layers[i]`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "Llama", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Llama(nn.Module):
+    """Predicts, at every position, the next token."""
+
+    def __init__(self, config, block=finished_block):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.tied = config.tied
+        self.tokens = nn.Embedding(config.n, config.e)
+        self.blocks = nn.ModuleList([block(config) for _ in range(config.depth)])
+        self.norm = finished_norm(config.e, config.epsilon)
+        if not config.tied:
+            self.to_logits = nn.Linear(config.e, config.n, bias=False)
+        ### END SOLUTION
+
+    def forward(self, ids, cache=None):
+        """ids: (b, t). cache: a KeyValueCache of the positions before these, or None.
+
+        Returns logits (b, t, n).
+        """
+        ### BEGIN SOLUTION
+        x = self.tokens(ids)
+        for i, block in enumerate(self.blocks):
+            x = block(x, None if cache is None else cache.layers[i])
+        x = self.norm(x)
+        return F.linear(x, self.tokens.weight) if self.tied else self.to_logits(x)
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_Llama", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(Llama)
+
+# %% [markdown]
+# On PyTorch's device `meta` tensors have shapes and no numbers, so the largest model can be built on any laptop, and
+# counted:
+
+# %% tags=["show", "nbval-check-output"]
+published_sizes = {
+    "Llama 2 7B": Config(n=32000, e=4096, h=32, groups=32, depth=32, hidden=11008),
+    "Mistral 7B": Config(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336),
+    "Llama 3 8B": Config(n=128256, e=4096, h=32, groups=8, depth=32, hidden=14336),
+}
+for name, config in published_sizes.items():
+    with torch.device("meta"):
+        count = sum(p.numel() for p in Llama(config).parameters())
+    print(f"{name}: {count:,} parameters")
+
+# %% [markdown]
+# These are the published counts ([Llama 2](https://arxiv.org/abs/2307.09288), [Mistral
+# 7B](https://arxiv.org/abs/2310.06825), [Llama 3](https://arxiv.org/abs/2407.21783)), to the last parameter. From the
+# first to the last, the vocabulary has grown fourfold and the groups have shrunk to a quarter.
+
+# %% [markdown]
+# ## Two ways of turning
+#
+# Published weights hold one trap. Lesson 6 turns the components 2j and 2j + 1 of a head together, as the paper
+# ([RoFormer](https://arxiv.org/abs/2104.09864)) and Meta's own files do. The files on the Hub, and `transformers`, turn
+# j and j + d/2:
+#
+# | | d = 6: turned together |
+# |---|---|
+# | pairs (lesson 6) | 0 and 1, 2 and 3, 4 and 5 |
+# | halves (the Hub) | 0 and 3, 1 and 4, 2 and 5 |
+#
+# A score is a sum over components, and a sum does not mind their order. So both are the same model, if the rows of
+# $W_q$ and $W_k$ are put in another order, **within each head**: what was first of pair j goes to place j, what was
+# second goes to j + d/2. Values are not turned, and stay. With rows in the wrong order nothing raises, every shape is
+# right, and the model talks nonsense.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `halves_from_pairs`** &nbsp; ★★★ · 9 minutes · 3 points
+#
+# From the rows of $W_q$ or $W_k$, written for pairs, to the same rows in the order for halves. For keys in groups, h is
+# the number of groups.
+#
+# <details><summary>Hint 1: one head of width 6</summary>
+#
+# The new order of its rows is 0, 2, 4, 1, 3, 5: first the firsts, then the seconds. Head 1 begins at row 6.
+#
+# </details>
+# <details><summary>Hint 2: name the parts of an axis</summary>
+#
+# Row number (head, j, which of the pair): `view(h, d // 2, 2, e)`. Which two axes have to change places, before it
+# becomes one axis again?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "halves_from_pairs", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def halves_from_pairs(weight, h):
+    """The rows of a projection in the order for the other way of turning.
+
+    weight: (h·d, e), for heads in which components 2j and 2j + 1 are turned together.
+    Returns (h·d, e), for heads in which j and j + d/2 are.
+    """
+    ### BEGIN SOLUTION
+    d = weight.shape[0] // h
+    rows = weight.reshape(h, d // 2, 2, -1)      # head, pair, which of the two, e
+    return rows.transpose(1, 2).reshape(weight.shape)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_halves_from_pairs", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(halves_from_pairs)
+
+# %% [markdown]
+# The script that turned Meta's files into those of the Hub has the same three calls in it, `view`, `transpose`,
+# `reshape`. To read a file of the Hub one goes back: `pairs_from_halves`, in the finished part.
+#
+# Now everything together. `transformers` is no part of this course, so what it computes was recorded: a small
+# `LlamaForCausalLM` with random weights, the weights under their published names, and its logits for 24 tokens. Your
+# model is made of your own parts:
+
+# %% tags=["show"]
+class Block(nn.Module):
+    """A block of your norm, your attention and your network."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.norm1 = RMSNorm(config.e, config.epsilon)
+        self.attention = GroupedQueryAttention(config.e, config.h, config.groups)
+        self.norm2 = RMSNorm(config.e, config.epsilon)
+        self.feed_forward = SwiGLU(config.e, config.hidden)
+
+    def forward(self, x, past=None):
+        x = x + self.attention(self.norm1(x), past)
+        return x + self.feed_forward(self.norm2(x))
+
+# %% tags=["show", "nbval-check-output"]
+known = llama_reference()
+for name in list(known.weights)[:6]:
+    print(f"{name:>46}  {tuple(known.weights[name].shape)}")
+print(known.told)
+
+# %% tags=["show", "nbval-check-output"]
+config = Config(**known.sizes)
+model = Llama(config, Block).to(device()).eval()
+weights = rename_llama(known.weights)      # this lesson's names, the tensors as they are
+ids, logits = known.ids.to(device()), known.logits.to(device())
+
+def largest_difference(weights):
+    model.load_state_dict(weights)
+    with torch.no_grad():
+        return (model(ids) - logits).abs().max().item()
+
+as_pairs = dict(weights)
+for name, tensor in weights.items():
+    if name.endswith("to_queries.weight"):
+        as_pairs[name] = pairs_from_halves(tensor, config.h)
+    if name.endswith("to_keys.weight"):
+        as_pairs[name] = pairs_from_halves(tensor, config.groups)
+
+print(f"rows as they are in the file: logits differ by {largest_difference(weights):.1f}")
+print("rows in pairs: logits equal to within 0.00001:", largest_difference(as_pairs) < 1e-5)
+name = "blocks.0.attention.to_queries.weight"
+print("there and back, the file's rows:",
+      torch.equal(halves_from_pairs(as_pairs[name], config.h), weights[name]))
+cache = KeyValueCache(config.depth, 24)
+with torch.no_grad():
+    pieces = torch.cat([model(part, cache) for part in ids.split([10, 1, 13], dim=1)], dim=1)
+print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5))
+
+# %% [markdown]
+# That is a Llama. With a folder of the Hub's on your disk, `helpers.parts.llama.load(folder)` reads its `config.json`
+# and its weights in the same way, and refuses what it does not know, such as the stretched angles of later Llamas.
+
+# %% [markdown]
+# ## More parameters than operations
+#
+# In all models so far each token uses each parameter. A **mixture of experts** has N feed-forward networks in the place
+# of one, and a **router** that gives each token k of them
+# ([Shazeer et al., 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N outputs; with p their
+# softmax,
+#
+# $$y = \sum_{i \in \text{top } k} w_i\, E_i(x), \qquad w_i = \frac{p_i}{\sum_{j \in \text{top } k} p_j} .$$
+#
+# The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024) is
+# Mistral 7B with N = 8 and k = 2 in each block:
+
+# %% tags=["show", "nbval-check-output"]
+e, hidden, depth, N = 4096, 14336, 32, 8
+with torch.device("meta"):
+    all_but_networks = sum(
+        p.numel() for name, p in Llama(published_sizes["Mistral 7B"]).named_parameters()
+        if "feed_forward" not in name
+    )
+for what, networks in (("in all", N), ("for any one token", 2)):
+    count = all_but_networks + depth * (networks * 3 * e * hidden + N * e)
+    print(f"{what}: {count:,} parameters")
+
+# %% [markdown]
+# Left alone, a router comes to prefer a few experts. The one that is a little better gets more tokens, learns more, and
+# gets more tokens still; one that gets none learns nothing. So a **balance loss** is added
+# ([Switch Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2):
+#
+# $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
+#
+# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
+# $P_i$ is its mean probability over **all** tokens, those that did not choose it too. If all are used alike, the
+# balance is 1; if one does everything, it is N. The counts $f_i$ have no slope, so the gradient comes through $P_i$,
+# and presses most on the experts that most tokens chose.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `route`** &nbsp; ★★☆ · 10 minutes · 4 points
+#
+# From the router's logits for some tokens: the weights of the k experts that each token uses, which they are (the most
+# probable first), and the balance.
+#
+# <details><summary>Hint 1: the weights</summary>
+#
+# `softmax`, then `topk(k, dim=-1)`, which returns values and places. The values of one token do not sum to 1 yet.
+#
+# </details>
+# <details><summary>Hint 2: the shares</summary>
+#
+# `torch.bincount(experts.flatten(), minlength=N)` counts, and `F.one_hot` does so too. What are the counts divided by,
+# so that they sum to 1? P is a mean over tokens of the whole softmax.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "route", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def route(logits, k):
+    """Which experts each token uses, how much of each, and how evenly all are used.
+
+    logits: (tokens, N). Returns weights (tokens, k), experts (tokens, k), int64, and
+    the balance, ().
+    """
+    ### BEGIN SOLUTION
+    N = logits.shape[-1]
+    chances = torch.softmax(logits, dim=-1)
+    weights, experts = chances.topk(k, dim=-1)
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    f = torch.bincount(experts.flatten(), minlength=N) / experts.numel()
+    P = chances.mean(dim=0)
+    return weights, experts, N * (f * P).sum()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_route", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(route)
+
+# %% [markdown]
+# Two published mistakes were in these few lines. One library took P over the chosen probabilities alone
+# ([maxtext, issue 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)). Another divided the counts by the
+# number of tokens and not of choices, so that a perfect balance costs k and not 1 (`transformers`, to this day;
+# [pull request 43775](https://github.com/huggingface/transformers/pull/43775)). The second is a matter of scale, the
+# first is not.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `router_of_one`** &nbsp; 1 minute · no points
+#
+# To save work somebody sets k = 1 and leaves everything else. How large is the gradient of the router's weights, from
+# the loss of the task alone?
+#
+# - **A.** As large as with k = 2: the output still depends on which expert was chosen.
+# - **B.** Smaller, for half as many experts work.
+# - **C.** 0, but for rounding.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "router_of_one", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+router_of_one = "C"
+### STUDENT GETS
+# router_of_one = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+for k in (2, 1):
+    torch.manual_seed(0)
+    mixture = MixtureOfExperts(16, 16, experts=8, k=k).to(device())
+    mixture(torch.randn(1, 64, 16).to(device())).square().mean().backward()
+    print(f"k = {k}: largest entry of the router's gradient "
+          f"{mixture.router.weight.grad.abs().max().item():.3g}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_router_of_one", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("router_of_one", router_of_one)
+
+# %% [markdown]
+# A library trained models so ([Megatron-LM, issue 894](https://github.com/NVIDIA/Megatron-LM/issues/894)): nothing
+# raised, and the loss was worse than it should have been. With k = 1 one takes $w_i = p_i$, not divided.
+#
+# Now the balance at work. Tokens are of eight kinds, each with a task of its own, and all have a part in common, as
+# vectors inside a large model have. Eight experts, k = 2; once with the task's loss alone, once with the balance added.
+
+# %% tags=["show"]
+def train_mixture(share, steps, N=8, e=16):
+    """Task loss at the end, and f of each expert at each step, (steps, N)."""
+    torch.manual_seed(2)
+    mixture = MixtureOfExperts(e, 16, N, k=2)
+    generator = torch.Generator().manual_seed(5)
+    tasks = torch.randn(N, e, e, generator=generator)
+    centres = torch.randn(N, e, generator=generator)
+    optimiser, used = torch.optim.Adam(mixture.parameters(), lr=0.01), []
+    for _ in range(steps):
+        kind = torch.randint(N, (256,), generator=generator)
+        x = 2 * centres[kind] + torch.randn(256, e, generator=generator)
+        y = torch.einsum("re,reo->ro", x, tasks[kind] / e ** 0.5)
+        loss = (mixture(x + 3) - y).square().mean()
+        _, experts, balance = route(mixture.logits, 2)
+        optimiser.zero_grad()
+        (loss + share * balance).backward()
+        optimiser.step()
+        used.append(torch.bincount(experts.flatten(), minlength=N) / experts.numel())
+    return loss.item(), torch.stack(used)
+
+steps = 10 if in_exam() else 200
+mixtures = {"without the balance": train_mixture(0, steps),
+            "with the balance": train_mixture(1, steps)}
+for name, (loss, used) in mixtures.items():
+    last = used[-20:].mean(dim=0)
+    print(f"{name}: the busiest expert has {last.max():.0%} of the choices, "
+          f"{(last < 0.01).sum()} have less than 1%; loss {loss:.2f}")
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance the rows differ from beginning to end: two are dark, and the last two are blank from early on. With it the rows begin as different and soon have one and the same colour."}}
+figure, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="compressed")
+for ax, (name, (_, used)) in zip(axes, mixtures.items()):
+    groups = used.unflatten(0, (10, -1)).mean(dim=1)
+    ends = [str((k + 1) * len(used) // 10) for k in range(10)]
+    plots.heat(groups.T, title=name, columns=ends, ax=ax, annotate=False, scale=0.4)
+    ax.set(xlabel="step", ylabel="expert" if ax is axes[0] else "")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a
+# larger share of the choices, and an even share is one in eight. Left, two experts are dead at the end: parameters
+# that are stored and never used. Right, all eight work.
+#
+# </div>
+#
+# ## Drawing tokens: min-p
+#
+# One change since [lesson 9](../09_character_generator/09_character_generator.ipynb) is in how one draws from a model,
+# whatever the model. [Top-p](../../site/glossary.md#top-p-sampling) keeps the most probable tokens up to a share of the
+# probability. With a high temperature that share takes in a long tail of nonsense. **Min-p sampling**
+# ([Nguyen et al., 2024](https://arxiv.org/abs/2407.01082)) sets a floor instead, and ties it to the model's confidence:
+#
+# $$\text{keep } i \quad\text{if}\quad p_i \ge p_{\text{base}} \cdot \max_j p_j .$$
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `keep_min_p`** &nbsp; ★☆☆ · 5 minutes · 2 points
+#
+# Logits in, logits out: those of tokens with less than p times the probability of the most probable become −∞, the
+# others stay as they are. (The temperature comes before: what is given has been divided by it.)
+#
+# <details><summary>Hint 1: logits are no probabilities</summary>
+#
+# Compare probabilities. Half the largest logit is not half the largest probability.
+#
+# </details>
+# <details><summary>Hint 2: the axis</summary>
+#
+# `amax(dim=-1, keepdim=True)` is the largest of each row; `masked_fill(condition, -math.inf)` makes a new tensor.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "keep_min_p", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def keep_min_p(logits, p):
+    """Only tokens that have at least p times the largest probability stay.
+
+    logits: (..., n). p: between 0 and 1. Returns (..., n), −∞ for all others.
+    """
+    ### BEGIN SOLUTION
+    chances = torch.softmax(logits, dim=-1)
+    least = p * chances.amax(dim=-1, keepdim=True)
+    return logits.masked_fill(chances < least, -math.inf)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_keep_min_p", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(keep_min_p)
+
+# %% [markdown]
+# Two made-up moments of a model with 1,000 tokens: in one a single token makes sense, in the other twenty do; the rest
+# is noise. At a temperature of 1.5, how many does each rule keep?
+
+# %% tags=["show", "nbval-check-output"]
+noise = torch.randn(1000, generator=torch.Generator().manual_seed(0))
+for name, sensible in (("one token makes sense", 1), ("twenty do", 20)):
+    logits = noise.clone()
+    logits[:sensible] = 9.0
+    hot = logits / 1.5
+    rules = {"top-p 0.9": keep_top_p(hot, 0.9), "min-p 0.1": keep_min_p(hot, 0.1)}
+    for rule, kept in rules.items():
+        nonsense = torch.softmax(kept, dim=-1)[sensible:].sum()
+        count = kept.isfinite().sum()
+        print(f"{name}, {rule}: {count:>3} tokens kept, {nonsense:.0%} nonsense")
+
+# %% [markdown]
+# The other change is in speed. **Speculative decoding** ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192)):
+# a small model writes a few tokens, and the large one reads them all in one pass, which costs it hardly more than a
+# single token. A token that the small model drew with probability q and to which the large one gives p is accepted with
+# the chance min(1, p/q). If it is not, one draws from what is left over, $(p - q)_+$, made to sum to 1. The result
+# has **exactly** the large model's distribution:
+
+# %% tags=["show", "nbval-check-output"]
+p = torch.tensor([0.5, 0.3, 0.2])      # the large model's
+q = torch.tensor([0.2, 0.7, 0.1])      # the small model's
+accepted = q * (p / q).clamp(max=1)    # min(p, q)
+left_over = (p - q).clamp(min=0)
+result = accepted + (1 - accepted.sum()) * left_over / left_over.sum()
+print(f"accepted: {accepted.sum():.0%}   result:", [round(x, 3) for x in result.tolist()])
+
+# %% [markdown]
+# It must be the very q that was drawn from: with top-p applied to the one and not to the other, the promise is gone
+# ([transformers, issue 47932](https://github.com/huggingface/transformers/issues/47932)).
+
+# %% [markdown]
+# ## How a model can copy
+#
+# What has not changed is attention. So the course ends inside of it, with the smallest model in which there is a
+# mechanism to be found: [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and
+# [Olsson et al., 2022](https://arxiv.org/abs/2209.11895). Two layers of attention, no feed-forward network, rotary
+# positions, 64 tokens. Its text is p different tokens in random order, **said twice** (from here on p is this length,
+# and no probability). Nothing in the first half can be foretold. The second half can be known completely, and in one
+# way only: by looking.
+#
+# An [induction head](../../site/glossary.md#induction-head) does that: at the second A of "A B … A" it looks at what
+# came after the first. Lesson 12 found such heads in the pocket GPT-2 and said that they need help:
+
+# %% tags=["show"]
+plots.diagrams.induction_circuit()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Upwards: tokens, vectors after layer 0, prediction. The head of layer 0 has told B that A came
+# before it. So the key of B can answer the query of the second A, and the head of layer 1 takes B's value.
+#
+# </div>
+#
+# That is a claim about a model that has not been trained yet. `train_to_copy` draws a fresh batch for each step, with p
+# between 16 and 32, and takes the loss on the second half alone; `said_twice` makes the rows, (b, 2p). For each head
+# two scores: the mean weight on the token before, and, in the second half, the mean weight on what came after the same
+# token (lesson 12's `induction_score`).
+
+# %% tags=["show"]
+def head_scores(model, rows):
+    """Previous-token scores of layer 0, and induction scores of layer 1, both (h,)."""
+    with torch.no_grad():
+        _, weights = model.run(rows[:, :-1])
+    return previous_scores(weights[0]), induction_scores(weights[1], rows.shape[1] // 2)
+
+def learn(model, limit=400, enough=0.1):
+    """Trains until the loss is small. Returns the losses, and scores now and then."""
+    losses, looks = [], []
+    for loss in train_to_copy(model, 5 if in_exam() else limit):
+        losses.append(loss)
+        if len(losses) % 5 == 0 or loss < enough:
+            best = [scores.max().item() for scores in head_scores(model, rows)]
+            looks.append((len(losses), *best))
+        if loss < enough:
+            break
+    return losses, looks
+
+rows = said_twice(64, 24, 64, torch.Generator().manual_seed(9)).to(device())
+torch.manual_seed(0)
+copier = AttentionOnly(n=64, e=64, h=1, depth=2).to(device())
+losses, looks = learn(copier)
+previous, induction = head_scores(copier, rows)
+print(f"{len(losses)} steps; previous-token score of layer 0: {previous[0]:.2f}, "
+      f"induction score of layer 1: {induction[0]:.2f}")
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels over the same steps. Above, the loss stays near log 64, about 4.2, for most of the training and then falls to almost 0 within a few dozen steps. Below, the induction score and the previous-token score are near 0 all that time and rise together in the same steps."}}
+figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.8), sharex=True, layout="compressed")
+plots.loss_curve(losses, landmarks={"a guess: log 64": math.log(64)}, xlabel="", ax=axes[0])
+steps = [look[0] for look in looks]
+series = {"previous token, layer 0": (steps, [look[1] for look in looks]),
+          "induction, layer 1": (steps, [look[2] for look in looks])}
+plots.curves(series, "step", "score", ax=axes[1])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above, the loss on the second half; below, one score of each layer's head. For a long time nothing
+# seems to happen. Then both heads come into being together, and the loss falls.
+#
+# </div>
+#
+# Neither head is of use without the other, which is why the beginning is slow. In large models the same happens early
+# in training, and shows as a bump in the loss ([Olsson et al.](https://arxiv.org/abs/2209.11895)). Here is where both
+# look, in the first row:
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half no pattern."}}
+with torch.no_grad():
+    _, weights = copier.run(rows[:1, :-1])
+figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.5), layout="compressed")
+for ax, looked, title in zip(axes, weights, ("layer 0", "layer 1")):
+    plots.heat(looked[0, 0], title=title, ax=ax, annotate=False, scale=1)
+    ticks = range(0, 47, 12)
+    ax.set_xticks(ticks, ticks)
+    ax.set_yticks(ticks, ticks)
+    ax.set(xlabel="looked at", ylabel="looks" if ax is axes[0] else "")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i is what position i looks at; dark is 1. Left, each position looks at the one before. Right,
+# each position of the second half, from 24 on, looks 23 places back: at what came after the same token.
+#
+# </div>
+#
+# ## Switching heads off
+#
+# A head that looks where the answer stands need not be what gives the answer. To know, take it out. Before `unify`, the
+# heads' outputs lie side by side, z with shape (b, h, t, d), and a head whose output is 0 adds nothing.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 8 · `without_head`** &nbsp; ★☆☆ · 4 minutes · 2 points
+#
+# What all heads have gathered, with zeros in the place of one head's. The tensor that was given stays as it is.
+#
+# <details><summary>Hint 1: which axis</summary>
+#
+# (b, h, t, d): the heads are axis 1.
+#
+# </details>
+# <details><summary>Hint 2: two ways</summary>
+#
+# A `clone` of which `[:, head]` is set to 0; or a product with a vector of ones and one 0, which needs two axes behind
+# it.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "without_head", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def without_head(z, head):
+    """The outputs of all heads, one of them silenced.
+
+    z: (b, h, t, d). head: which, counted from 0. Returns (b, h, t, d).
+    """
+    ### BEGIN SOLUTION
+    silenced = z.clone()
+    silenced[:, head] = 0
+    return silenced
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_without_head", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(without_head)
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `previous_head_out`** &nbsp; 1 minute · no points
+#
+# The head of layer 0 copies nothing; it looks one place back. Switch it off, and leave the induction head as it is. A
+# pure guess has a loss of log 64 = 4.16. What becomes of the loss on the second half?
+#
+# - **A.** It rises a little: the head that copies is still there.
+# - **B.** About 4.16: the model cannot know anything any more.
+# - **C.** Far above 4.16.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "previous_head_out", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+previous_head_out = "C"
+### STUDENT GETS
+# previous_head_out = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+def loss_without(model, *heads):
+    """Loss on the second half with some heads, (layer, head), switched off."""
+    def change(layer, z):
+        for number, head in heads:
+            z = without_head(z, head) if number == layer else z
+        return z
+    with torch.no_grad():
+        return copy_losses(model, rows, change).mean().item()
+
+print(f"all heads: {loss_without(copier):.2f}")
+print(f"without the induction head: {loss_without(copier, (1, 0)):.2f}")
+print(f"without the previous-token head: {loss_without(copier, (0, 0)):.2f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_previous_head_out", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("previous_head_out", previous_head_out)
+
+# %% [markdown]
+# **By which way** does layer 0 reach the induction head? It writes into the vectors, and layer 1 reads them three
+# times: for queries, for keys and for values. `withheld` takes the head's contribution away from one of the three and
+# leaves it to everything else:
+
+# %% tags=["show"]
+for role in ("queries", "keys", "values"):
+    loss, scores = withheld(copier, rows, head=0, role=role)
+    print(f"withheld from the {role:>7}: loss {loss:.2f}, induction score {scores[0]:.2f}")
+
+# %% [markdown]
+# By the keys, as the diagram claims: a key has to say what came before it. The query needs only its own token, and so
+# does the value.
+#
+# ## Four heads a layer
+#
+# With one head a layer there was nothing to search. Four heads of width 16 learn the same task. Which of them feeds
+# which can be read from the **weights alone**, without a single text: a head of layer 0 writes by $W_{\mathrm{unify}}
+# W_v$ (its own columns and rows), a head of layer 1 reads by its rows of $W_q$, $W_k$ or $W_v$. How much of what one
+# writes the other reads is the **composition score** of [Elhage et
+# al.](https://transformer-circuits.pub/2021/framework/index.html),
+#
+# $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
+# \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms).}$$
+
+# %% tags=["show"]
+torch.manual_seed(0)
+four = AttentionOnly(n=64, e=64, h=4, depth=2).to(device())
+learned, _ = learn(four)
+previous, induction = head_scores(four, rows)
+print(f"{len(learned)} steps")
+print("previous-token scores, layer 0:", *[f"{score:.2f}" for score in previous])
+print("induction scores, layer 1:     ", *[f"{score:.2f}" for score in induction])
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Three heat maps of 4 by 4, heads of layer 1 by heads of layer 0. Queries and values: all cells are light. Keys: two columns, 1 and 3, are the darkest in every row; they are the heads with the highest previous-token scores."}}
+figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
+for ax, (role, scores) in zip(axes, compositions(four).items()):
+    plots.heat(scores, title=role, ax=ax, scale=0.4)
+    ax.set(xlabel="head of layer 0", ylabel="head of layer 1" if ax is axes[0] else "")
+plt.show()
+for head in range(4):
+    loss, _ = withheld(four, rows, head, "keys")
+    print(f"head {head} of layer 0 withheld from the keys: loss {loss:.2f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row: a head of layer 1; column: a head of layer 0; darker: the one reads more of what the other
+# writes. Only the keys have dark columns, and they belong to the heads that look at the token before.
+#
+# </div>
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `best_head_out`** &nbsp; 1 minute · no points
+#
+# Now the head of layer 1 with the highest induction score is switched off. With one head a layer that cost more than 5
+# nats. And here?
+#
+# - **A.** Less than 1 nat.
+# - **B.** About a quarter of that, 1 to 2 nats: one head of four.
+# - **C.** As much as before: it is the best copier, and the answer is gone.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "best_head_out", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+best_head_out = "A"
+### STUDENT GETS
+# best_head_out = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["show"]
+best = induction.argmax().item()
+print(f"all heads: {loss_without(four):.2f}")
+print(f"without head {best} of layer 1: {loss_without(four, (1, best)):.2f}")
+print(f"without layer 1: {loss_without(four, *[(1, head) for head in range(4)]):.2f}")
+feeds = previous.argsort(descending=True)[:2].tolist()
+print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
+      f"{loss_without(four, *[(0, head) for head in feeds]):.2f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_best_head_out", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("best_head_out", best_head_out)
+
+# %% [markdown]
+# "Without it, nothing changes" does not mean "it does nothing": others may do the same. What all of them read is a
+# better place to cut.
+#
+# ## A clock
+#
+# A score is not a mechanism, either. Here is the same experiment, made carelessly: always p = 32, and **one** layer,
+# which cannot do it. (That is proved, for a layer of reasonable size:
+# [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
+
+# %% tags=["show"]
+torch.manual_seed(0)
+clock = AttentionOnly(n=64, e=64, h=1, depth=1).to(device())
+*_, last = train_to_copy(clock, 5 if in_exam() else 120, periods=(32, 32))
+print(f"after training with p = 32: loss {last:.3f}")
+for p in (32, 31, 24, 16):
+    others = said_twice(64, p, 64, torch.Generator().manual_seed(p)).to(device())
+    with torch.no_grad():
+        loss = copy_losses(clock, others).mean().item()
+        _, weights = clock.run(others[:, :-1])
+    score = induction_scores(weights[0], p)[0]
+    print(f"p = {p}: induction score {score:.2f}, loss {loss:.2f}")
+
+# %% [markdown]
+# At p = 32 its score is that of a perfect induction head. It has learned to look 31 places back, whatever stands
+# there: a clock. The period has to vary in training, or in the test, or the score means nothing.
+#
+# ## What you can do now
+#
+# You can name what has changed in open models since GPT-2, and write each change; read published weights in either
+# convention of rotary positions; tell what a mixture of experts saves and what it needs; draw with a floor; and show
+# what a head does: where it looks, what happens without it, and which way it is fed.
+#
+# **Three questions to think about**
+#
+# <details><summary>1. A cache with g groups is h/g times smaller. Why are the queries not grouped as well?</summary>
+#
+# Queries are not kept. They are used once, for the token at hand, and cost no memory; and with h of them each group is
+# asked h/g different questions.
+#
+# </details>
+# <details><summary>2. Mixtral has the parameters of a model of 47 billion and the work of one of 13. Which of the two
+# decides how much memory you need?</summary>
+#
+# The 47. Which experts a token will use is not known before, so all have to be there. In a batch, different tokens use
+# different experts, and soon all are read.
+#
+# </details>
+# <details><summary>3. In the copying model, could the first layer tell the queries, and not the keys, what is
+# needed?</summary>
+#
+# A query would have to know what came after its token the first time, which is what is asked. A head of layer 0 can
+# tell a position only about what lies before it; the position after the first A is the one that can know both A
+# and B.
+#
+# </details>
+
+# %% [markdown]
+# ## The end of the course
+#
+# Eighteen lessons ago there was a dot product. This is what you have built, and what it reached, as stored in each
+# lesson:
+#
+# | lesson | what you built | what it reached |
+# |---|---|---|
+# | [1](../01_dot_product_attention/01_dot_product_attention.ipynb) | attention as a weighted average | loops and matrices agree to 0.00001 |
+# | [2](../02_queries_keys_values/02_queries_keys_values.ipynb) | queries, keys and values | loss 0.01, against 1.33 with one matrix for both roles |
+# | [3](../03_scaling/03_scaling.ipynb) | the division by √d | at d = 1024 the weight spreads over 5.3 of 8 keys, not 1.0 |
+# | [4](../04_multi_head/04_multi_head.ipynb) | heads side by side | PyTorch's own to 0.00001; 1,049,088 parameters |
+# | [5](../05_masking/05_masking.ipynb) | masks, and a test for leaks | largest slope above the diagonal: 0.0 |
+# | [6](../06_positions/06_positions.ipynb) | four kinds of positions | found by hand: 1.00 at length 64 |
+# | [7](../07_transformer_block/07_transformer_block.ipynb) | the block | 7,085,568 parameters, by formula and by count |
+# | [8](../08_classifier/08_classifier.ipynb) | a classifier | 96.9% of unseen made-up reviews; of IMDb's, 85.9% |
+# | [9](../09_character_generator/09_character_generator.ipynb) | a generator of characters | 2.108 bits per byte; on Wikipedia 1.66 |
+# | [10](../10_encoder_decoder/10_encoder_decoder.ipynb) | a translator | 36.07 BLEU on Multi30k |
+# | [11](../11_tokens/11_tokens.ipynb) | byte-pair tokens | there and back, the same text |
+# | [12](../12_gpt2/12_gpt2.ipynb) | GPT-2, and its published weights | 124,439,808 parameters; the pocket model 1.09 bits per byte |
+# | [13](../13_before_transformers/13_before_transformers.ipynb) | recurrent networks with attention | lists of 5: 0.97 right, against 0.01 with one vector |
+# | [14](../14_bert/14_bert.ipynb) | BERT, and its published weights | 73.0% of hidden words, against 61.8% read from the left |
+# | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 0.103 bits a byte at equal steps; one pass for 13 |
+# | 16 | sparse attention | |
+# | 17 | training on a larger scale | |
+# | 18 | a Llama, and a model that copies | `transformers`' logits to 0.00001; the copier's circuit |
+#
+# Each row is a few lines of matrix products, and you have written them. What the course leaves out is what comes after:
+# models that are taught to answer, and models that are no transformers.
+#
+# **Where to go next**
+#
+# - **Train one.** [nanochat](https://github.com/karpathy/nanochat) goes from raw text to a model that one can talk to;
+#   [Stanford's CS336](https://stanford-cs336.github.io/) has you write all of it.
+# - **Teach it to answer.** [Ouyang et al., 2022](https://arxiv.org/abs/2203.02155), from human preferences, and
+#   [Rafailov et al., 2023](https://arxiv.org/abs/2305.18290), with less machinery.
+# - **Look inside.** [TransformerLens](https://github.com/TransformerLensOrg/TransformerLens) does to published models
+#   what this lesson did to a small one; [ARENA](https://www.arena.education/) has exercises.
+# - **Make it large.** [How to scale your model](https://jax-ml.github.io/scaling-book/), on chips and what limits them.
+# - **See what is different today.** [DeepSeek-V3](https://arxiv.org/abs/2412.19437): many small experts, and a cache of
+#   compressed keys. [Mamba](https://arxiv.org/abs/2312.00752): no attention at all.
+#
+# **Further reading**
+#
+# - **[Touvron et al., *LLaMA*, 2023](https://arxiv.org/abs/2302.13971)**, section 2.2: three of the five changes, in
+#   half a page.
+# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245): from many heads of keys to a few, without training
+#   anew.
+# - [Fedus et al., *Switch Transformers*, 2021](https://arxiv.org/abs/2101.03961), section 2: routing and balance.
+# - [Elhage et al., *A mathematical framework for transformer
+#   circuits*, 2021](https://transformer-circuits.pub/2021/framework/index.html): models without feed-forward networks,
+#   taken apart.
+# - [Olsson et al., *In-context learning and induction heads*, 2022](https://arxiv.org/abs/2209.11895): the same heads
+#   in large models.

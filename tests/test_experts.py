@@ -1,0 +1,116 @@
+"""The mixture of experts of lesson 18, beside the one of Mixtral in `transformers`."""
+
+import pytest
+import torch
+
+from helpers.parts import experts, llama
+
+transformers = pytest.importorskip("transformers")
+from transformers.models.mixtral import modeling_mixtral as mixtral  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(18)
+
+
+def block(e=12, hidden=20, count=6, k=2):
+    """Mixtral's block with random weights."""
+    config = transformers.MixtralConfig(
+        hidden_size=e, intermediate_size=hidden, num_local_experts=count, num_experts_per_tok=k
+    )
+    theirs = mixtral.MixtralSparseMoeBlock(config).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.normal_(0, 0.5)
+    return theirs
+
+
+@pytest.mark.parametrize("k", [1, 2, 6])
+def test_the_router_is_mixtrals(k):
+    theirs, x = block(k=k), torch.randn(9, 12)
+    logits, weights, chosen = theirs.gate(x)
+    ours, mine = experts.route(x @ theirs.gate.weight.T, k)
+    assert torch.equal(mine, chosen)
+    torch.testing.assert_close(ours, weights)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_mixture_is_mixtrals(k):
+    theirs = block(k=k)
+    ours = experts.MixtureOfExperts(12, 20, 6, k)
+    weights = {"router.weight": theirs.gate.weight}
+    for i in range(6):
+        gate, up = theirs.experts.gate_up_proj[i].chunk(2)
+        weights |= {f"experts.{i}.gate.weight": gate, f"experts.{i}.up.weight": up}
+        weights |= {f"experts.{i}.down.weight": theirs.experts.down_proj[i]}
+    ours.load_state_dict(weights)
+    x = torch.randn(2, 7, 12)
+    with torch.no_grad():
+        out = theirs(x)
+        out = out[0] if isinstance(out, tuple) else out
+        torch.testing.assert_close(ours(x), out, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_the_balance_loss_is_transformers_divided_by_k(k):
+    logits = torch.randn(50, 6)
+    theirs = mixtral.load_balancing_loss_func((logits,), 6, k)
+    torch.testing.assert_close(experts.balance_loss(logits, k), theirs / k)
+
+
+def test_even_use_costs_one_and_use_of_few_costs_as_much_as_could_work():
+    even = 50 * torch.eye(6).repeat(4, 1)
+    assert experts.balance_loss(even, 1).item() == pytest.approx(1)
+    one = torch.zeros(24, 6)
+    one[:, 2] = 50
+    assert experts.balance_loss(one, 1).item() == pytest.approx(6)
+    two = torch.full((24, 6), -50.0)
+    two[:, 1:3] = 50
+    assert experts.balance_loss(two, 2).item() == pytest.approx(3)
+
+
+def test_the_gradient_lowers_the_chance_of_what_is_used_too_much():
+    logits = torch.randn(40, 5)
+    logits[:, 3] += 2
+    logits.requires_grad_()
+    experts.balance_loss(logits, 1).backward()
+    assert logits.grad[:, 3].sum() > 0
+    assert logits.grad[:, [0, 1, 2, 4]].sum() < 0
+
+
+def test_a_single_expert_with_its_weight_renormalised_teaches_the_router_nothing():
+    mixture, x = experts.MixtureOfExperts(8, 12, 4, 1), torch.randn(1, 10, 8)
+    mixture(x).square().sum().backward()
+    assert mixture.router.weight.grad.abs().max() < 1e-6  # p/p, rounded
+    mixture = experts.MixtureOfExperts(8, 12, 4, 2)
+    mixture(x).square().sum().backward()
+    assert mixture.router.weight.grad.abs().max() > 1e-4
+
+
+def test_experts_that_no_token_uses_are_left_alone():
+    mixture = experts.MixtureOfExperts(8, 12, 4, 1)
+    with torch.no_grad():
+        mixture.router.weight.zero_()
+    mixture(torch.randn(1, 5, 8)).sum().backward()
+    used = [expert.gate.weight.grad is not None for expert in mixture.experts]
+    assert sum(used) == 1
+
+
+def test_more_experts_than_there_are_is_refused():
+    for k in (0, 7):
+        with pytest.raises(ValueError, match="1 to 6"):
+            experts.route(torch.randn(3, 6), k)
+        with pytest.raises(ValueError, match="1 to 6"):
+            experts.balance_loss(torch.randn(3, 6), k)
+
+
+def test_mixtrals_parameters_are_counted_and_those_that_work():
+    config = llama.Config(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336)
+    with torch.device("meta"):
+        plain = sum(p.numel() for p in llama.Llama(config).parameters())
+        mixture = experts.MixtureOfExperts(4096, 14336, 8, 2)
+    one = sum(p.numel() for p in mixture.experts[0].parameters())
+    router = mixture.router.weight.numel()
+    assert plain + config.depth * (7 * one + router) == 46_702_792_704
+    assert plain + config.depth * (1 * one + router) == 12_879_925_248

@@ -1,0 +1,168 @@
+"""The model that copies (lesson 18): what it computes, that it learns, and what its heads do."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from helpers.parts import induction
+from helpers.parts.positions import rotate
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(18)
+
+
+def test_its_layers_are_attention_as_pytorch_has_it():
+    model, ids = induction.AttentionOnly(11, 12, 3, 2), torch.randint(11, (2, 7))
+    x, positions = model.tokens(ids), torch.arange(7)
+    for layer in model.layers:
+        y = F.layer_norm(x, (12,))
+        q, k, v = (to(y).view(2, 7, 3, 4).transpose(1, 2) for to in (layer.to_queries, layer.to_keys, layer.to_values))
+        z = F.scaled_dot_product_attention(rotate(q, positions), rotate(k, positions), v, is_causal=True)
+        x = x + layer.unify(z.transpose(1, 2).reshape(2, 7, 12))
+    torch.testing.assert_close(model(ids), model.to_logits(F.layer_norm(x, (12,))))
+
+
+def test_weights_are_rows_of_one_and_a_change_reaches_what_follows():
+    model, ids = induction.AttentionOnly(11, 12, 3, 2), torch.randint(11, (2, 7))
+    logits, looked = model.run(ids)
+    assert [tuple(weights.shape) for weights in looked] == [(2, 3, 7, 7)] * 2
+    torch.testing.assert_close(looked[1].sum(dim=-1), torch.ones(2, 3, 7))
+    seen = []
+    changed, after = model.run(ids, lambda layer, z: (seen.append((layer, tuple(z.shape))), 0 * z)[1])
+    assert seen == [(0, (2, 3, 7, 4)), (1, (2, 3, 7, 4))]
+    assert torch.equal(after[0], looked[0])
+    assert not torch.allclose(after[1], looked[1])
+    torch.testing.assert_close(changed, model.to_logits(model.norm(model.tokens(ids))))
+
+
+def test_stretches_are_said_twice_and_no_token_comes_again_within_one():
+    rows = induction.said_twice(20, 9, 50, torch.Generator().manual_seed(0))
+    assert rows.shape == (50, 18)
+    assert torch.equal(rows[:, :9], rows[:, 9:])
+    assert all(len(set(row.tolist())) == 9 for row in rows)
+    assert set(rows.flatten().tolist()) == set(range(20))
+    with pytest.raises(ValueError, match="21 different"):
+        induction.said_twice(20, 21, 1)
+
+
+def test_the_loss_is_that_of_what_can_be_copied():
+    rows = induction.said_twice(10, 4, 3)
+
+    def copier(ids, change):  # knows what stands p − 1 = 3 places back
+        told = torch.zeros(*ids.shape, 10)
+        told[:, 4:] = 50.0 * F.one_hot(rows[:, 1:4], 10)
+        return told
+
+    losses = induction.copy_losses(copier, rows)
+    assert losses.shape == (3, 3)
+    assert losses.max() < 1e-6
+    even = induction.copy_losses(lambda ids, change: torch.zeros(*ids.shape, 10), rows)
+    assert even.mean().item() == pytest.approx(math.log(10))
+
+
+def test_scores_of_heads_whose_looks_are_known():
+    p = 5
+    weights = torch.zeros(2, 3, 2 * p - 1, 2 * p - 1)
+    for i in range(2 * p - 1):
+        weights[:, 0, i, i - p + 1 if i >= p else 0] = 1  # induction
+        weights[:, 1, i, max(0, i - 1)] = 1  # the token before
+        weights[:, 2, i, : i + 1] = 1 / (i + 1)
+    found = induction.induction_scores(weights, p)
+    even = sum(1 / (i + 1) for i in range(p, 2 * p - 1)) / (p - 1)
+    torch.testing.assert_close(found, torch.tensor([1.0, 0.0, even]))
+    assert induction.previous_scores(weights)[1] == 1
+    with pytest.raises(ValueError, match="read as 11"):
+        induction.induction_scores(weights, 6)
+
+
+def test_a_head_that_is_switched_off_adds_nothing():
+    z = torch.randn(2, 3, 5, 4)
+    kept, copy = induction.without_head(z, 1), z.clone()
+    assert torch.equal(z, copy)
+    assert kept[:, 1].abs().max() == 0
+    assert torch.equal(kept[:, [0, 2]], z[:, [0, 2]])
+    change = induction.switching_off((0, 1), (0, 2), (1, 0))
+    assert change(0, z)[:, 1:].abs().max() == 0
+    assert torch.equal(change(1, z)[:, 1:], z[:, 1:])
+    assert torch.equal(change(2, z), z)
+
+
+def test_what_a_head_writes_is_its_share_of_the_layer():
+    layer, z = induction.AttentionLayer(12, 3), torch.randn(2, 3, 5, 4)
+    total = sum(layer.written(z, head) for head in range(3))
+    torch.testing.assert_close(total, layer.unify(z.transpose(1, 2).reshape(2, 5, 12)))
+
+
+@torch.no_grad()
+def test_withheld_from_all_three_roles_is_switched_off_for_the_second_layer():
+    model, rows = induction.AttentionOnly(20, 12, 1, 2), induction.said_twice(20, 6, 4)
+    with torch.no_grad():
+        model.layers[0].to_values.weight.zero_()  # a head that writes nothing: withholding it changes nothing
+    loss, scores = model_loss(model, rows)
+    for role in induction.ROLES:
+        found, looked = induction.withheld(model, rows, 0, role)
+        torch.testing.assert_close(found, loss)
+        torch.testing.assert_close(looked, scores)
+
+
+def model_loss(model, rows):
+    """The loss of the copy, and the second layer's induction scores, with nothing withheld."""
+    p = rows.shape[1] // 2
+    _, looked = model.run(rows[:, :-1])
+    return induction.copy_losses(model, rows).mean(), induction.induction_scores(looked[1], p)
+
+
+def test_composition_is_full_where_one_reads_what_the_other_writes_and_none_where_they_are_apart():
+    one, other = torch.eye(6)[:1], torch.eye(6)[1:2]
+    assert induction.composition(one, one.T @ other) == pytest.approx(1)
+    assert induction.composition(other, one.T @ other) == 0
+
+
+@pytest.mark.parametrize("seed", [4, 9])  # of ten that were tried an ordinary one, and the slowest
+def test_two_layers_learn_to_copy_by_an_induction_head_that_the_first_layer_feeds(seed):
+    torch.manual_seed(seed)
+    model, losses = induction.AttentionOnly(64, 64, 1, 2), []
+    for loss in induction.train_to_copy(model, 400, seed=seed):
+        losses.append(loss)
+        if loss < 0.1:
+            break
+    assert len(losses) < 400
+    assert losses[0] == pytest.approx(math.log(64), abs=0.5)
+    rows = induction.said_twice(64, 24, 32, torch.Generator().manual_seed(99))
+    with torch.no_grad():
+        loss, scores = model_loss(model, rows)
+        _, looked = model.run(rows[:, :-1])
+        off = induction.copy_losses(model, rows, induction.switching_off((1, 0))).mean()
+        first_off = induction.copy_losses(model, rows, induction.switching_off((0, 0))).mean()
+        by_keys, deaf = induction.withheld(model, rows, 0, "keys")
+    assert loss < 0.3
+    assert scores[0] > 0.9
+    assert induction.previous_scores(looked[0])[0] > 0.5
+    assert off > 4.5
+    assert first_off > math.log(64)
+    assert by_keys > 4
+    assert deaf[0] < 0.2
+
+
+def test_with_a_fixed_period_one_layer_learns_a_clock():
+    torch.manual_seed(0)
+    model = induction.AttentionOnly(64, 64, 1, 1)
+    *_, last = induction.train_to_copy(model, 120, periods=(32, 32))
+    rows = {p: induction.said_twice(64, p, 32, torch.Generator().manual_seed(p)) for p in (32, 24)}
+    with torch.no_grad():
+        _, looked = model.run(rows[32][:, :-1])
+        elsewhere = induction.copy_losses(model, rows[24]).mean()
+    assert last < 0.2
+    assert induction.induction_scores(looked[0], 32)[0] > 0.9
+    assert elsewhere > math.log(64)
+
+
+def test_one_layer_does_not_learn_it_when_the_period_varies():
+    torch.manual_seed(0)
+    model = induction.AttentionOnly(64, 64, 1, 1)
+    *_, last = induction.train_to_copy(model, 120)
+    assert last > 3

@@ -1,0 +1,272 @@
+"""Lesson 18: its solutions are the finished parts, its stored outputs say what its prose says."""
+
+import json
+import math
+import re
+
+import pytest
+import torch
+from stored import printed
+
+from helpers.authoring.lesson_source import Answers, sources
+from helpers.data.recorded import recorded
+from helpers.data.reference import llama_reference
+from helpers.exercises import load_lesson
+from helpers.parts import experts, induction, llama
+from helpers.parts.gpt2 import KeyValueCache
+
+SOURCE = sources(["18_since_gpt2"])[0]
+LESSON = load_lesson("18_since_gpt2")
+ANSWERS = Answers(SOURCE)
+
+
+def with_weights_of(ours, theirs):
+    """Ours, with random weights, and theirs with the same; both in evaluation mode."""
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    ours.load_state_dict(theirs.state_dict())
+    return ours.eval(), theirs.eval()
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(18)
+
+
+# ------------------------------------------------------------------------------- the lesson's solutions and the parts
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_lessons_norm_is_that_of_the_part(dtype):
+    ours, theirs = with_weights_of(ANSWERS.make("RMSNorm")(12, 0.1), llama.RMSNorm(12, 0.1))
+    x = 3 * torch.randn(2, 5, 12)
+    found = ours(x.to(dtype))
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), theirs(x).float(), rtol=1e-2, atol=1e-2)
+
+
+def test_the_lessons_network_and_attention_are_those_of_the_parts():
+    ours, theirs = with_weights_of(ANSWERS.make("SwiGLU")(12, 20), llama.SwiGLU(12, 20))
+    x = torch.randn(2, 7, 24)
+    torch.testing.assert_close(ours(x[..., :12]), theirs(x[..., :12]))
+    for groups in (1, 2, 6):
+        ours, theirs = with_weights_of(
+            ANSWERS.make("GroupedQueryAttention")(24, 6, groups), llama.GroupedQueryAttention(24, 6, groups)
+        )
+        torch.testing.assert_close(ours(x), theirs(x))
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_lessons_model_is_that_of_the_part(tied):
+    config = llama.Config(n=19, e=24, h=6, groups=3, depth=2, hidden=20, tied=tied)
+    ours, theirs = with_weights_of(ANSWERS.make("Llama")(config), llama.Llama(config))
+    ids, cache = torch.randint(19, (2, 9)), KeyValueCache(2, 9)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(ids), theirs(ids))
+        parts = torch.cat([ours(part, cache) for part in ids.split((4, 1, 4), dim=1)], dim=1)
+        torch.testing.assert_close(parts, theirs(ids))
+
+
+def test_the_lessons_functions_are_those_of_the_parts():
+    weight = torch.randn(24, 10)
+    assert torch.equal(ANSWERS.make("halves_from_pairs")(weight, 3), llama.halves_from_pairs(weight, 3))
+    logits = torch.randn(30, 7)
+    for k in (1, 2, 7):
+        weights, chosen, balance = ANSWERS.make("route")(logits, k)
+        theirs = experts.route(logits, k)
+        torch.testing.assert_close(weights, theirs[0])
+        assert torch.equal(chosen, theirs[1])
+        torch.testing.assert_close(balance, experts.balance_loss(logits, k))
+    z = torch.randn(2, 3, 5, 4)
+    assert torch.equal(ANSWERS.make("without_head")(z, 1), induction.without_head(z, 1))
+
+
+@pytest.mark.parametrize("p", [0.05, 0.1, 0.5])
+def test_the_lessons_min_p_is_transformers(p):
+    from transformers import MinPLogitsWarper
+
+    logits = 3 * torch.randn(20, 50)
+    theirs = MinPLogitsWarper(min_p=p)(None, logits.clone())
+    assert torch.equal(ANSWERS.make("keep_min_p")(logits, p), theirs)
+
+
+def test_the_recorded_llama_is_what_transformers_computes():
+    pytest.importorskip("transformers")
+    from helpers.training.llama_reference import of_transformers
+
+    known = llama_reference()
+    theirs = of_transformers()
+    theirs.load_state_dict(known.weights)
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(known.ids).logits, known.logits, rtol=1e-5, atol=1e-5)
+        ours = llama.from_published(known.weights, llama.Config(**known.sizes))
+        torch.testing.assert_close(ours(known.ids), known.logits, rtol=1e-5, atol=1e-5)
+
+
+def test_no_recorded_llama_is_said_so(tmp_path):
+    with pytest.raises(LookupError, match="llama_reference"):
+        llama_reference(tmp_path / "none.safetensors")
+
+
+# ------------------------------------------------------------------------------------- what the stored outputs say
+
+
+def after(text, label):
+    """The number that stands behind a label."""
+    return float(re.search(re.escape(label) + r"\D*?(-?\d+(?:\.\d+)?(?:e-?\d+)?)", text)[1])
+
+
+def test_a_norm_of_twice_the_input_is_the_same_and_that_of_centred_vectors_is_layer_norm():
+    text = printed(SOURCE, "norm(2 * x)")
+    assert "after 1.00" in text and text.count("True") == 2
+
+
+def test_a_token_of_llama_3_takes_128_kib_in_the_cache_and_its_lines_cross_where_the_picture_says():
+    assert "131,072 bytes a token, 1 GiB" in printed(SOURCE, "plots.curves(sizes")
+    for groups, crossing in ((32, 30_000), (8, 120_000)):
+        assert 16e9 / llama.cache_bytes(32, groups, 128, 1) == pytest.approx(crossing, rel=0.05)
+    assert llama.cache_bytes(32, 1, 128, 1024 * 2**7) < 16e9 / 4
+
+
+def test_published_counts():
+    text = printed(SOURCE, "published_sizes = {")
+    assert all(count in text for count in ("6,738,415,616", "7,241,732,096", "8,030,261,248"))
+    text = printed(SOURCE, "all_but_networks = sum")
+    assert "46,702,792,704" in text and "12,879,925,248" in text
+
+
+def test_the_students_llama_is_transformers_only_with_rows_in_pairs():
+    text = printed(SOURCE, "def largest_difference")
+    assert after(text, "logits differ by") > 0.1
+    assert text.count("True") == 3 and "False" not in text
+
+
+def test_a_router_of_one_learns_nothing():
+    text = printed(SOURCE, "router's gradient")
+    assert after(text, "k = 2: largest entry of the router's gradient") > 1e-4
+    assert after(text, "k = 1: largest entry of the router's gradient") < 1e-6
+    assert LESSON.prediction("router_of_one").truth == "C"
+
+
+def test_without_the_balance_two_experts_are_dead_and_with_it_all_work():
+    alone, balanced = printed(SOURCE, "def train_mixture").splitlines()
+    assert "2 have less than 1%" in alone and "0 have less than 1%" in balanced
+    assert after(alone, "busiest expert has") > after(balanced, "busiest expert has") + 5
+    assert after(alone, "loss") > after(balanced, "loss")
+
+
+def test_min_p_keeps_what_makes_sense():
+    text = printed(SOURCE, "keep_top_p(hot, 0.9)")
+    found = [(int(a), int(b)) for a, b in re.findall(r"(\d+) tokens kept, (\d+)% nonsense", text)]
+    (many, tail), (one, none), (most, other), (twenty, nothing) = found
+    assert (one, none, twenty, nothing) == (1, 0, 20, 0)
+    assert many > 100 and tail > 10 and most > 100 and other > 3
+
+
+def test_speculation_gives_the_large_models_distribution():
+    assert "accepted: 60%   result: [0.5, 0.3, 0.2]" in printed(SOURCE, "left_over = ")
+
+
+def test_the_copier_has_a_previous_token_head_and_an_induction_head():
+    text = printed(SOURCE, "copier = AttentionOnly")
+    assert 100 < after(text, "") < 400
+    assert after(text, "previous-token score of layer 0:") > 0.6
+    assert after(text, "induction score of layer 1:") > 0.9
+
+
+def test_without_the_previous_token_head_the_loss_is_far_above_a_guess():
+    text = printed(SOURCE, "loss_without(copier, (0, 0))")
+    assert after(text, "all heads:") < 0.2
+    assert after(text, "without the induction head:") > 5
+    assert after(text, "without the previous-token head:") > 2 * math.log(64)
+    assert LESSON.prediction("previous_head_out").truth == "C"
+
+
+def test_a_guess_costs_what_the_card_says_and_an_induction_head_of_24_looks_23_places_back():
+    assert f"{math.log(64):.2f}" == "4.16"
+    weights = torch.zeros(1, 1, 47, 47)
+    weights.diagonal(-23, -2, -1)[:] = 1
+    assert induction.induction_scores(weights, 24) == 1
+
+
+def test_the_induction_head_is_fed_through_its_keys():
+    lines = printed(SOURCE, "withheld(copier, rows, head=0").splitlines()
+    loss = {line.split(":")[0].split()[-1]: after(line, "loss") for line in lines}
+    score = {line.split(":")[0].split()[-1]: after(line, "score") for line in lines}
+    assert loss["keys"] > 4 > 0.5 > max(loss["queries"], loss["values"])
+    assert score["keys"] < 0.2 < 0.8 < min(score["queries"], score["values"])
+
+
+def test_of_four_heads_no_single_one_is_missed_and_the_layer_is():
+    text = printed(SOURCE, "best = induction.argmax()")
+    assert after(text, "without layer 1:") > math.log(64) > 1
+    lines = text.splitlines()
+    assert after(lines[1], "of layer 1:") < 1
+    assert after(lines[3], "of layer 0:") > after(lines[1], "of layer 1:") + 1
+    assert LESSON.prediction("best_head_out").truth == "A"
+
+
+def test_the_keys_read_the_heads_that_look_at_the_token_before():
+    scores = re.search(r"previous-token scores, layer 0: (.*)", printed(SOURCE, "four = AttentionOnly"))[1]
+    previous = torch.tensor([float(score) for score in re.findall(r"\d\.\d+", scores)])
+    text = printed(SOURCE, "compositions(four)")
+    losses = torch.tensor([float(loss) for loss in re.findall(r"loss (\d+\.\d+)", text)])
+    assert set(previous.topk(2).indices.tolist()) == set(losses.topk(2).indices.tolist())
+
+
+def test_one_layer_with_a_fixed_period_is_a_clock():
+    text = printed(SOURCE, "clock = AttentionOnly")
+    assert after(text, "p = 32: induction score") > 0.95
+    for p in (31, 24, 16):
+        assert after(text.split(f"p = {p}:")[1], "loss") > math.log(64)
+
+
+# -------------------------------------------------------------------------------------------- the end of the course
+
+# What the last page says of each lesson, and the words of that lesson's stored outputs that it is taken from.
+REACHED = {
+    "01_dot_product_attention": [("0.00001", "fast and slow agree to within 0.00001: True")],
+    "02_queries_keys_values": [
+        ("0.01", "last loss with w_q and w_k: 0.01"),
+        ("1.33", "last loss with one matrix for both: 1.33"),
+    ],
+    "03_scaling": [("1.0", "d = 1024: spread over 1.0 of 8 keys, scaled over 5.3"), ("5.3", "scaled over 5.3")],
+    "04_multi_head": [("1,049,088", "narrow: 1,049,088 parameters")],
+    "05_masking": [("0.0", "your layer: largest slope above the diagonal 0.0, outputs changed there 0")],
+    "06_positions": [("1.00", "by hand: 1.00 at length 64")],
+    "07_transformer_block": [("7,085,568", "7,085,568 by formula, 7,085,568 by count")],
+    "08_classifier": [("96.9%", "unseen reviews: 96.9% right"), ("85.9%", "85.9% of the test reviews")],
+    "09_character_generator": [("2.108", "held out, after 1400 steps: 2.108 bits per byte")],
+    "10_encoder_decoder": [("36.07", "BLEU:      36.07")],
+    "11_tokens": [("there and back", "there and back, the same text: True")],
+    "12_gpt2": [("124,439,808", "124,439,808 by formula"), ("1.09", "1.09 bits per byte")],
+    "13_before_transformers": [
+        ("0.97", "lists of 5: 0.01 right with one vector, 0.97 with attention"),
+        ("0.01", "lists of 5: 0.01 right with one vector"),
+    ],
+    "14_bert": [("73.0%", "73.0% right"), ("61.8%", "61.8% right")],
+    "15_transformer_xl": [
+        ("0.103", "at equal steps, each as it was trained: 0.103 bits a byte"),
+        ("13", "13 times as dear as one pass"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_the_last_page_says_what_the_lessons_have_reached(name):
+    (lesson,) = sources([name])
+    row = re.search(rf"\| \[{int(name[:2])}\]\(.*", SOURCE.script.read_text(encoding="utf-8"))[0]
+    stored = json.loads(lesson.notebook.read_text(encoding="utf-8"))
+    told = "".join("".join(output.get("text", "")) for cell in stored["cells"] for output in cell.get("outputs", ()))
+    for said, taken_from in REACHED[name]:
+        assert said in row
+        assert taken_from in told
+
+
+def test_the_last_page_says_what_the_long_runs_have_reached():
+    text = SOURCE.script.read_text(encoding="utf-8")
+    assert "on Wikipedia 1.66 |" in text and "| 16 | sparse attention | |" in text and "| 17 | training" in text
+    assert f"on Wikipedia {recorded('enwik8')['result']['held_out_bits']:.2f} |" in text
+    assert f"{recorded('multi30k')['result']['bleu']:.2f} BLEU" in text
+    assert f"{recorded('pocket_gpt2')['result']['held_out_bits_per_byte']:.2f} bits per byte |" in text

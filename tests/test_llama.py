@@ -1,0 +1,258 @@
+"""The Llama of lesson 18: its parts beside PyTorch's, and the whole beside LlamaForCausalLM."""
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.parts import llama
+from helpers.parts.gpt2 import KeyValueCache, LayerCache, generate_cached
+from helpers.parts.positions import rotate
+
+transformers = pytest.importorskip("transformers")
+CONFIGS = {
+    "groups": llama.Config(n=37, e=24, h=6, groups=2, depth=2, hidden=40),
+    "one group": llama.Config(n=29, e=32, h=4, groups=1, depth=3, hidden=24, theta=500.0, epsilon=1e-3),
+    "as many groups as heads": llama.Config(n=50, e=16, h=2, groups=2, depth=1, hidden=64, tied=True),
+    "tied, in groups": llama.Config(n=41, e=48, h=8, groups=4, depth=2, hidden=30, tied=True, epsilon=1e-6),
+}
+
+
+def theirs_of(config, **more):
+    """LlamaForCausalLM of the same sizes, with random weights, the norms' too."""
+    settings = transformers.LlamaConfig(
+        vocab_size=config.n,
+        hidden_size=config.e,
+        intermediate_size=config.hidden,
+        num_hidden_layers=config.depth,
+        num_attention_heads=config.h,
+        num_key_value_heads=config.groups,
+        rms_norm_eps=config.epsilon,
+        rope_parameters={"rope_type": "default", "rope_theta": config.theta},
+        tie_word_embeddings=config.tied,
+        attn_implementation="eager",
+        **more,
+    )
+    model = transformers.LlamaForCausalLM(settings).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return model
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(18)
+
+
+# ---------------------------------------------------------------------------------------------------- the small parts
+
+
+@pytest.mark.parametrize("eps", [1e-5, 0.3])
+def test_the_norm_is_pytorchs(eps):
+    ours, theirs = llama.RMSNorm(12, eps), nn.RMSNorm(12, eps=eps)
+    with torch.no_grad():
+        ours.weight.copy_(theirs.weight.normal_())
+    x = 3 * torch.randn(2, 5, 12)
+    torch.testing.assert_close(ours(x), theirs(x))
+
+
+def test_the_norm_measures_in_32_bits_and_answers_in_the_precision_of_its_input():
+    x = torch.full((1, 8), 300.0, dtype=torch.float16)  # 300² is more than float16 can hold
+    out = llama.RMSNorm(8).half()(x)
+    assert out.dtype == torch.float16
+    torch.testing.assert_close(out, torch.ones_like(x))
+
+
+def test_the_gated_network_is_transformers_own():
+    from transformers.models.llama.modeling_llama import LlamaMLP
+
+    theirs = LlamaMLP(transformers.LlamaConfig(hidden_size=12, intermediate_size=20, num_attention_heads=2))
+    ours = llama.SwiGLU(12, 20)
+    ours.load_state_dict({name.replace("_proj", ""): tensor for name, tensor in theirs.state_dict().items()})
+    x = torch.randn(2, 5, 12)
+    torch.testing.assert_close(ours(x), theirs(x))
+
+
+def test_a_swiglu_of_its_width_has_as_many_weights_as_a_network_of_four_times_the_width():
+    assert llama.swiglu_width(768) == 2048
+    assert 3 * 768 * llama.swiglu_width(768) == 2 * 768 * 4 * 768
+    assert llama.swiglu_width(4096, multiple=256) == 11008  # Llama 2 7B's
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
+def test_grouped_queries_are_pytorchs_own(groups):
+    layer, x = llama.GroupedQueryAttention(24, 6, groups), torch.randn(2, 7, 24)
+    positions = torch.arange(7)
+    q = rotate(layer.to_queries(x).view(2, 7, 6, 4).transpose(1, 2), positions)
+    k = rotate(layer.to_keys(x).view(2, 7, groups, 4).transpose(1, 2), positions)
+    v = layer.to_values(x).view(2, 7, groups, 4).transpose(1, 2)
+    heads = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    torch.testing.assert_close(layer(x), layer.unify(heads.transpose(1, 2).reshape(2, 7, 24)))
+
+
+def test_heads_that_do_not_fit_into_groups_are_refused():
+    with pytest.raises(ValueError, match="4 groups"):
+        llama.GroupedQueryAttention(24, 6, 4)
+    with pytest.raises(ValueError, match="odd"):
+        llama.Config(n=8, e=9, h=3, groups=1, depth=1, hidden=8)
+
+
+@pytest.mark.parametrize("cuts", [(3, 4), (1, 1, 1, 4), (7,), (6, 1)])
+def test_a_cache_changes_nothing_and_holds_the_groups_alone(cuts):
+    layer, x, past = llama.GroupedQueryAttention(24, 6, 2), torch.randn(2, 7, 24), LayerCache(9)
+    parts = torch.cat([layer(part, past) for part in x.split(cuts, dim=1)], dim=1)
+    torch.testing.assert_close(parts, layer(x))
+    assert past.keys.shape == past.values.shape == (2, 2, 9, 4)
+
+
+def test_the_size_of_a_cache_is_that_of_what_it_holds():
+    config = CONFIGS["groups"]
+    model, cache = llama.Llama(config).eval(), KeyValueCache(config.depth, 11)
+    with torch.no_grad():
+        model(torch.randint(config.n, (1, 11)), cache)
+    held = sum(part.numel() * part.element_size() for layer in cache.layers for part in (layer.keys, layer.values))
+    assert llama.cache_bytes(config.depth, config.groups, config.e // config.h, 11, bytes_each=4) == held
+
+
+# -------------------------------------------------------------------------------------------- the two ways of turning
+
+
+def scores_by_loops(q, k, partner):
+    """Scores of rotary positions from the definition: pairs of components as complex numbers, (t, t)."""
+    t, d = q.shape
+    scores = torch.zeros(t, t, dtype=torch.float64)
+    for i in range(t):
+        for j in range(t):
+            for c in range(d // 2):
+                one, other = partner(c, d)
+                angle = torch.tensor((j - i) / 10000 ** (2 * c / d), dtype=torch.float64)
+                turned = torch.polar(torch.tensor(1.0, dtype=torch.float64), angle)
+                key = torch.complex(k[j, one].double(), k[j, other].double())
+                query = torch.complex(q[i, one].double(), -q[i, other].double())
+                scores[i, j] += (query * key * turned).real
+    return scores
+
+
+def test_rows_in_the_other_order_give_the_same_scores_in_the_other_convention():
+    x, queries, keys = torch.randn(5, 12), torch.randn(12, 12), torch.randn(12, 12)
+    for r in range(2):
+        rows = slice(6 * r, 6 * r + 6)
+        pairs = scores_by_loops((x @ queries.T)[:, rows], (x @ keys.T)[:, rows], lambda c, d: (2 * c, 2 * c + 1))
+        q, k = (x @ llama.halves_from_pairs(weight, 2).T for weight in (queries, keys))
+        halves = scores_by_loops(q[:, rows], k[:, rows], lambda c, d: (c, c + d // 2))
+        torch.testing.assert_close(pairs, halves)
+        turned = [rotate((x @ weight.T)[:, rows], torch.arange(5)) for weight in (queries, keys)]
+        torch.testing.assert_close((turned[0] @ turned[1].T).double(), pairs, rtol=1e-4, atol=1e-4)
+
+
+def test_the_two_orders_undo_each_other():
+    weight = torch.randn(24, 10)
+    assert torch.equal(llama.pairs_from_halves(llama.halves_from_pairs(weight, 3), 3), weight)
+    with pytest.raises(ValueError, match="even width"):
+        llama.halves_from_pairs(torch.randn(9, 4), 3)
+
+
+def test_the_order_is_that_of_the_script_that_converted_metas_files():
+    weight = torch.randn(24, 10)
+    theirs = weight.view(3, 24 // 3 // 2, 2, 10).transpose(1, 2).reshape(24, 10)  # permute() in convert_llama_weights
+    assert torch.equal(llama.halves_from_pairs(weight, 3), theirs)
+
+
+# ---------------------------------------------------------------------------------------------------------- the whole
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_its_logits_are_those_of_transformers(name):
+    config = CONFIGS[name]
+    theirs = theirs_of(config)
+    ours = llama.from_published(theirs.state_dict(), config)
+    ids = torch.randint(config.n, (2, 19))
+    with torch.no_grad():
+        torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=1e-5, atol=1e-5)
+    assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in theirs.parameters())
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_folder_that_transformers_wrote_is_read(name, tmp_path):
+    config = CONFIGS[name]
+    theirs = theirs_of(config)
+    theirs.save_pretrained(tmp_path)
+    ours = llama.load(tmp_path)
+    assert ours.config == config
+    ids = torch.randint(config.n, (1, 8))
+    with torch.no_grad():
+        torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_transformers_reads_what_we_publish(name):
+    config = CONFIGS[name]
+    theirs, ours = theirs_of(config), llama.Llama(config).eval()
+    missing, unexpected = theirs.load_state_dict(llama.published_llama(ours), strict=False)
+    assert unexpected == []
+    assert missing == (["lm_head.weight"] if config.tied else [])
+    ids = torch.randint(config.n, (2, 9))
+    with torch.no_grad():
+        torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=1e-5, atol=1e-5)
+
+
+def test_the_cache_writes_what_the_model_writes_without_it():
+    config = CONFIGS["groups"]
+    model, ids = llama.Llama(config).eval(), torch.randint(config.n, (2, 5))
+    written = generate_cached(model, ids, 6, temperature=0)
+    whole = torch.cat([ids, written], dim=1)
+    with torch.no_grad():
+        assert torch.equal(model(whole[:, :-1])[:, 4:].argmax(dim=-1), written)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda w: w.pop("model.norm.weight"), "missing: norm.weight"),
+        (lambda w: w.update({"model.layers.0.self_attn.q_proj.bias": torch.zeros(24)}), "unexpected"),
+        (lambda w: w.update({"model.layers.7.input_layernorm.weight": torch.ones(24)}), "unexpected: blocks.7"),
+        (lambda w: w.update({"model.norm.weight": torch.ones(9)}), "wrong shape: norm.weight"),
+        (lambda w: w.update({"model.norm.weight": torch.full((24,), torch.nan)}), "NaN"),
+    ],
+)
+def test_weights_that_do_not_fit_are_told_by_name(change, said):
+    config = CONFIGS["groups"]
+    published = theirs_of(config).state_dict()
+    change(published)
+    with pytest.raises(ValueError, match=said):
+        llama.from_published(published, config)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"model_type": "gpt2"}, "model_type"),
+        ({"attention_bias": True}, "attention_bias"),
+        ({"hidden_act": "gelu"}, "hidden_act"),
+        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0}}, "llama3"),
+        ({"head_dim": 100}, "width 100"),
+        ({"num_key_value_heads": 5}, "5 groups"),
+        ({"hidden_size": "wide"}, "whole number"),
+    ],
+)
+def test_a_config_of_another_model_is_refused(change, said, tmp_path):
+    theirs_of(CONFIGS["groups"]).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match=said):
+        llama.load(tmp_path)
+
+
+def test_the_sizes_that_were_published_have_the_parameters_that_were_published():
+    sizes = {
+        6_738_415_616: llama.Config(n=32000, e=4096, h=32, groups=32, depth=32, hidden=11008),
+        8_030_261_248: llama.Config(n=128256, e=4096, h=32, groups=8, depth=32, hidden=14336, theta=500000.0),
+        7_241_732_096: llama.Config(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336),
+    }
+    for count, config in sizes.items():
+        with torch.device("meta"):
+            model = llama.Llama(config)
+        assert sum(p.numel() for p in model.parameters()) == count
