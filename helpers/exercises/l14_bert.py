@@ -646,7 +646,13 @@ LESSON = Lesson(
                     also={"with a batch of one": asked_at(0.5, b=1, t=8), "for one position": asked_at(1, b=1, t=1)},
                     accepts="number",
                 ),
-                values(0.5, nothing_asked(2, 4), name="nothing asked", also={"for one position": nothing_asked(1, 1)}),
+                values(
+                    0.5,
+                    nothing_asked(2, 4),
+                    name="nothing asked",
+                    also={"for one position": nothing_asked(1, 1)},
+                    side=True,  # a 0 that is always returned is right here
+                ),
                 gradient(0.5, asked_at(0.4), also={"where nothing is asked": nothing_asked(2, 3)}),
                 any_device(0.5, asked_at(0.4)),
             ),
