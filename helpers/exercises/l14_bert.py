@@ -254,8 +254,8 @@ def drawn_apart(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 def ids_afterwards(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The caller's ids and special tokens after the call."""
-    ids, special = (tensor[:7, :9].clone() for tensor in a_large_batch(draw))
-    for seed in range(3):  # in so few tokens one call alone might change nothing
+    ids, special = (tensor[:20, :30].clone() for tensor in a_large_batch(draw))
+    for seed in range(3):  # one token in seventy becomes another one: so many have to be there
         answer(ids, special, MASK_ID, N, torch.Generator(ids.device).manual_seed(seed))
     return {"ids": ids, "special": special}
 
