@@ -86,4 +86,5 @@ def test_on_ten_fresh_seeds_every_variant_is_judged_as_meant_and_worth_the_same(
             if isinstance(variant, (Mistake, Same)):
                 worth.setdefault(f"{variant.exercise}/{variant.slug}", set()).add(verdict.points)
     assert wrong == []
-    assert {name for name, points in worth.items() if len(points) > 1} == BY_CHANCE.get(source.name, set())
+    varying = {name for name, points in worth.items() if len(points) > 1}
+    assert varying <= BY_CHANCE.get(source.name, set())
