@@ -405,4 +405,50 @@ class Conv1D(nn.Module):
         flat = x.flatten(end_dim=-2)
         return torch.addmm(self.bias, flat, self.weight).unflatten(0, x.shape[:-1])
 """),
+    of("13", "read_backwards", "indices in a list", """
+def read_backwards(x, lengths):
+    rows = []
+    for row, n in zip(x, lengths.tolist()):
+        order = [*range(n)][::-1] + [*range(n, len(row))]
+        rows.append(row[order])
+    return torch.stack(rows)
+"""),
+    of("13", "sentence_vector", "take_along_dim", """
+def sentence_vector(outputs, lengths):
+    ahead, back = torch.tensor_split(outputs, 2, dim=2)
+    where = (lengths.long() - 1).view(-1, 1, 1)
+    return torch.hstack((torch.take_along_dim(ahead, where, dim=1).squeeze(1), back[:, 0]))
+"""),
+    of("14", "wordpiece", "calls itself", """
+def wordpiece(word, vocabulary, limit=100):
+    def cut(rest, mark):
+        if not rest:
+            return []
+        sizes = [k for k in range(len(rest), 0, -1) if mark + rest[:k] in vocabulary][:1]
+        if not sizes:
+            return None
+        following = cut(rest[sizes[0]:], "##")
+        return None if following is None else [mark + rest[:sizes[0]], *following]
+
+    return (cut(word, "") if len(word) <= limit else None) or ["[UNK]"]
+"""),
+    of("14", "masked_loss", "weights of one and nought", """
+def masked_loss(logits, targets):
+    asked = torch.ne(targets, -100)
+    picked = logits.log_softmax(-1).gather(-1, targets.clamp_min(0)[..., None]).squeeze(-1)
+    return -(picked * asked).sum() / max(1, int(asked.sum()))
+"""),
+    of("15", "reach", "counted, not computed", """
+def reach(t, m, depth):
+    oldest = 0
+    for _ in range(depth):
+        oldest = oldest // t * t - m
+    return t - 1 - oldest
+"""),
+    of("15", "segments", "reshape and unbind", """
+def segments(data, b, t):
+    k = (data.numel() - 1) // (b * t)
+    both = [part.reshape(b, k, t).unbind(1) for part in (data[: b * k * t], data[1 : 1 + b * k * t])]
+    return tuple(torch.stack(parts).to(torch.int64) for parts in both)
+"""),
 )  # fmt: skip

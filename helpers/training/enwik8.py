@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.data.datasets import generator_text
+from helpers.data.datasets import Taken, generator_text
 from helpers.device import device
 from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
@@ -82,6 +82,17 @@ def entropy(counts: Counter) -> float:
     return -sum(count / total * math.log2(count / total) for count in counts.values())
 
 
+def told_of(text: bytes, cut: int, taken: Taken) -> dict[str, str | int]:
+    """What a record says of its text, whose first `cut` bytes are trained on."""
+    return {
+        "name": taken.line.split(":")[1].split(", from")[0].strip(),
+        "sha256": hashlib.sha256(text).hexdigest(),
+        "bytes": len(text),
+        "training_bytes": cut,
+        "held_out_bytes": len(text) - cut,
+    }
+
+
 def main() -> None:
     """The whole run: data, training, test, samples, record."""
     chosen = arguments()
@@ -111,13 +122,7 @@ def main() -> None:
     t = MODEL["t_max"]
     record = Record(
         "enwik8",
-        {
-            "name": taken.line.split(":")[1].split(", from")[0].strip(),
-            "sha256": hashlib.sha256(text).hexdigest(),
-            "bytes": len(text),
-            "training_bytes": cut,
-            "held_out_bytes": len(text) - cut,
-        },
+        told_of(text, cut, taken),
         settings,
     )
     loop.train(

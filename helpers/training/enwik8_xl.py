@@ -6,7 +6,6 @@ memory of the segment before and relative positions in the place of learned ones
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 
 import torch
@@ -19,8 +18,8 @@ from helpers.parts.generator import bits_per_byte
 from helpers.parts.transformer_xl import TransformerXL, segments, streaming_bits
 from helpers.training import loop
 from helpers.training.common import Optimiser, Record, arguments, initialise, precision
+from helpers.training.enwik8 import HELD_OUT, told_of
 
-HELD_OUT = 1 / 20
 MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4}
 T, M = 128, 128
 BATCH, RATE, EMBEDDING_RATE, WARMUP, STEPS = 24, 1e-2, 4e-3, 60, 3900
@@ -81,13 +80,7 @@ def main() -> None:
     precision()
     record = Record(
         "enwik8_xl",
-        {
-            "name": taken.line.split(":")[1].split(", from")[0].strip(),
-            "sha256": hashlib.sha256(text).hexdigest(),
-            "bytes": len(text),
-            "training_bytes": cut,
-            "held_out_bytes": len(text) - cut,
-        },
+        told_of(text, cut, taken),
         settings,
     )
     loop.train(

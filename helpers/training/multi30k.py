@@ -9,13 +9,13 @@ published. Less than half an hour on two cores.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from tqdm.auto import tqdm
 
-from helpers.data.datasets import translation_pairs
+from helpers.data.datasets import Taken, translation_pairs
 from helpers.device import device
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.encoder_decoder import EncoderDecoder, beam_search, greedy_decode, smoothed_loss
@@ -110,6 +110,24 @@ def by_beams(model: EncoderDecoder, translator: Translator, texts: list[str]) ->
     return found
 
 
+def told_of(
+    train: Sequence[tuple[str, str]],
+    validation: Sequence[tuple[str, str]],
+    test: Sequence[tuple[str, str]],
+    taken: Taken,
+) -> dict[str, str | int]:
+    """What a record says of its sentences."""
+    everything = "\n".join(text for part in (train, validation, test) for pair in part for text in pair)
+    return {
+        "name": taken.line.split(":")[1].split(",")[0].strip(),
+        "sha256": hashlib.sha256(everything.encode()).hexdigest(),
+        "of": "all sentences, English before German, joined by line feeds",
+        "trained_on": len(train),
+        "looked_at": len(validation),
+        "tested_on": len(test),
+    }
+
+
 def main() -> None:
     """The whole run: data, training, test, samples, record."""
     import sacrebleu
@@ -140,19 +158,9 @@ def main() -> None:
         "beam_width": WIDTH,
         "length_penalty": LENGTH_PENALTY,
     }
-    digest = hashlib.sha256(
-        "\n".join(text for part in (train, validation, test) for pair in part for text in pair).encode()
-    ).hexdigest()
     record = Record(
         "multi30k",
-        {
-            "name": taken.line.split(":")[1].split(",")[0].strip(),
-            "sha256": digest,
-            "of": "all sentences, English before German, joined by line feeds",
-            "trained_on": len(train),
-            "looked_at": len(validation),
-            "tested_on": len(test),
-        },
+        told_of(train, validation, test, taken),
         settings,
     )
     loop.train(

@@ -8,7 +8,6 @@ source's length.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 
 import torch
@@ -20,7 +19,7 @@ from helpers.parts.evaluating import evaluating
 from helpers.parts.recurrent import RecurrentTranslator
 from helpers.training import loop
 from helpers.training.common import Record, arguments, up_and_down
-from helpers.training.multi30k import PAIRS, Translator, batches
+from helpers.training.multi30k import PAIRS, Translator, batches, told_of
 
 KINDS = {"one vector": True, "attention": False}
 WIDTH, DROPOUT, EPOCHS, RATE, WARMUP = 256, 0.3, 4, 2e-3, 100
@@ -112,19 +111,9 @@ def main() -> None:
         "optimiser": "Adam, gradients cut at a norm of 1",
         "schedule": "half a cosine to 0",
     }
-    digest = hashlib.sha256(
-        "\n".join(text for part in (train, validation, test) for pair in part for text in pair).encode()
-    ).hexdigest()
     record = Record(
         "multi30k_recurrent",
-        {
-            "name": taken.line.split(":")[1].split(",")[0].strip(),
-            "sha256": digest,
-            "of": "all sentences, English before German, joined by line feeds",
-            "trained_on": len(train),
-            "looked_at": len(validation),
-            "tested_on": len(test),
-        },
+        told_of(train, validation, test, taken),
         settings,
     )
     english, german = ([pair[k] for pair in test] for k in (0, 1))

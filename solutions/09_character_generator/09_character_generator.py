@@ -346,8 +346,8 @@ print("outputs that a later byte changes:", changed)
 # - **[AdamW](../../site/glossary.md#adamw)** (lesson 8): Adam divides each weight's step by a running estimate of the
 #   size of its gradient, so that every weight moves at about the same pace. The W is weight decay: at each step every
 #   weight also shrinks by a small share of itself.
-# - **Small embeddings.** The tables of bytes and positions start at a tenth of what PyTorch draws. As drawn, they are
-#   so large beside what a block adds that many more steps pass before the blocks matter.
+# - **Small embeddings.** The tables of bytes and positions start at a tenth of what PyTorch draws. As drawn, the same
+#   number of steps brings the model less far.
 # - **A learning rate that climbs** for 50 steps, because Adam's first estimates rest on very few gradients. Then it
 #   falls along half a cosine, because large steps would keep the weights from settling.
 # - **[Gradient clipping](../../site/glossary.md#gradient-clipping)** at a norm of 1: when all gradients together, as

@@ -844,7 +844,7 @@ known = {int(i) for ids_of, _ in few for i in ids_of.flatten()}
 tests = [tagged(text) for text in test_texts[:200]]
 
 def tune(model, rate, epochs, frozen=False):
-    """Train a new layer, the model with it unless frozen; shares that are found and taken."""
+    """Train a new layer, the model too unless frozen; shares that are found and taken."""
     torch.manual_seed(0)
     layer = nn.Linear(config.e, 2)
     learn = [{"params": layer.parameters(), "lr": 1e-2}]

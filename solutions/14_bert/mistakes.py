@@ -79,7 +79,8 @@ VARIANTS = [
                  "nowhere else: such a word is unknown."),
     Mistake(PIECES, "mark-left-out", edit=("pieces.append(mark + word[start:end])", "pieces.append(word[start:end])"),
             title="pieces returned without ##",
-            says="You find the right pieces, and return those inside a word without ##. The mark belongs to the piece."),
+            says="You find the right pieces, and return those inside a word without ##. The mark belongs "
+                 "to the piece."),
     Mistake(PIECES, "shortest", edit=("range(len(word), start, -1)", "range(start + 1, len(word) + 1)"),
             title="the shortest piece",
             says="You take the shortest piece that fits. Try the longest first."),
@@ -105,7 +106,8 @@ VARIANTS = [
                  "goes back: the word is unknown."),
     Mistake(PIECES, "no-limit", edit=('    if len(word) > limit:\n        return ["[UNK]"]\n', ""),
             title="no limit", says="Words of more than `limit` characters are to be [UNK], whatever they hold."),
-    Mistake(PIECES, "limit-one-less", edit=("len(word) > limit", "len(word) >= limit"), title="the limit is one too low",
+    Mistake(PIECES, "limit-one-less", edit=("len(word) > limit", "len(word) >= limit"),
+            title="the limit is one too low",
             says="A word of exactly `limit` characters is still cut. Only longer ones are unknown."),
     Mistake(PIECES, "limit-fixed", edit=("len(word) > limit", "len(word) > 100"), title="always 100 characters",
             says="You compare with 100, whatever `limit` is."),
@@ -142,7 +144,8 @@ VARIANTS = [
         if len(word) > limit:
             return unknown
         while start != len(word):
-            fits = [p for k in range(start + 1, len(word) + 1) if (p := "##" * bool(start) + word[start:k]) in vocabulary]
+            fits = [p for k in range(start + 1, len(word) + 1)
+                    if (p := "##" * bool(start) + word[start:k]) in vocabulary]
             if not fits:
                 return unknown
             pieces.append(max(fits, key=len))
@@ -275,7 +278,8 @@ VARIANTS = [
         inputs = ids.masked_fill(chosen & (chance() < 0.8), mask_id)
         inputs = torch.where(chosen & (chance() < 0.1), drawn, inputs)
     """, title="random tokens over [MASK]",
-            says="Your random tokens are drawn apart from [MASK] and written over it: 72 % [MASK], 10 % random and 18 % "
+            says="Your random tokens are drawn apart from [MASK] and written over it: 72 % [MASK], 10 % random "
+                 "and 18 % "
                  "kept. Each chosen token has *one* fate."),
     Mistake(CORRUPT, "all-masked", instead="inputs = ids.masked_fill(chosen, mask_id)", title="all become [MASK]",
             says="All chosen tokens become [MASK]. Two in ten keep the look of an ordinary word."),
@@ -301,7 +305,8 @@ VARIANTS = [
             says="The same numbers decide who is chosen and what becomes of them: all that is below 0.15 is below 0.8 "
                  "too. Draw once more for the fate."),
     Mistake(CORRUPT, "same-for-every-row", edit=("    fate = chance()\n",
-                                                "    fate = chance()[:1].expand(ids.shape)\n    chosen = chosen[:1] & ~special\n"
+                                                "    fate = chance()[:1].expand(ids.shape)\n"
+                                                "    chosen = chosen[:1] & ~special\n"
                                                 "    targets = ids.masked_fill(~chosen, -100)\n"),
             title="the same places in every row",
             says="You choose places once and use them for every text. Each token has its own chance."),
@@ -315,7 +320,8 @@ VARIANTS = [
             title="what stays is not asked for",
             says="Tokens that stay as they are have −100 for a target in yours. They are asked for as well: otherwise "
                  "an ordinary word would never be in question."),
-    Mistake(CORRUPT, "asked-everywhere", edit=("    fate = chance()\n", "    fate = chance()\n    targets = ids.clone()\n"),
+    Mistake(CORRUPT, "asked-everywhere", edit=("    fate = chance()\n",
+                                               "    fate = chance()\n    targets = ids.clone()\n"),
             title="everything is asked for",
             says="Your targets hold an id at every position. Only chosen tokens are asked for; all others have −100."),
     Equal(CORRUPT, "inputs.masked_fill(chosen & (fate < 0.8), mask_id)",
@@ -350,7 +356,8 @@ VARIANTS = [
         total = F.cross_entropy(logits.flatten(0, 1), targets.flatten().clamp(min=0), reduction="sum", ignore_index=0)
         return total / (targets > 0).sum().clamp(min=1)
     """, title="0 taken for nothing asked",
-            says="You leave out the target 0, which is a class like any other. (A published BERT did so, for words and for "
+            says="You leave out the target 0, which is a class like any other. (A published BERT did so, "
+                 "for words and for "
                  "\"does it follow?\" alike, and never learned what 0 meant.)"),
     Mistake(LOSS, "sum", edit=(" / (targets != -100).sum().clamp(min=1)", ""), title="the sum, not the mean",
             says="You return the sum over what is asked. The mean is wanted."),
@@ -494,7 +501,8 @@ VARIANTS = [
             title="a layer made anew in forward",
             says="You make the pooler inside `forward`: new random weights at every call, which nothing trains and "
                  "nothing loads. (A much-read tutorial makes all its projections so.)"),
-    Mistake(MODEL, "no-blocks", edit=("            x = block(x, seen)", "            pass"), title="the blocks are not used",
+    Mistake(MODEL, "no-blocks", edit=("            x = block(x, seen)", "            pass"),
+            title="the blocks are not used",
             says="The vectors never go through your blocks."),
     Mistake(MODEL, "order-of-results", edit=("return x, torch.tanh(self.pooler(x[:, 0]))",
                                             "return torch.tanh(self.pooler(x[:, 0])), x"),
@@ -556,10 +564,12 @@ VARIANTS = [
     Mistake(RENAME, "pooler-left-out", edit=('name.startswith("cls.")', 'name.startswith(("cls.", "pooler."))'),
             title="the pooler left out",
             says="The pooler is part of the model, and is missing in your dict."),
-    Mistake(RENAME, "segments-left-out", edit=('name.startswith("cls.")', 'name.startswith("cls.") or "token_type" in name'),
+    Mistake(RENAME, "segments-left-out", edit=('name.startswith("cls.")',
+                                               'name.startswith("cls.") or "token_type" in name'),
             title="segments left out",
             says="The table of segments is missing in your dict. Row 0 is added to every text."),
-    Mistake(RENAME, "short-names-first", edit=("in OURS.items():", "in sorted(OURS.items(), key=lambda pair: len(pair[0])):"),
+    Mistake(RENAME, "short-names-first", edit=("in OURS.items():",
+                                               "in sorted(OURS.items(), key=lambda pair: len(pair[0])):"),
             title="short names replaced first",
             says="You replace short names before the long ones that end in them: output.dense is the end of "
                  "attention.output.dense. Keep the order of OURS."),
@@ -677,7 +687,8 @@ VARIANTS = [
     Mistake(LOW, "twice-after-merge", edit=("y if self.merged else y + ", "y + "),
             title="the step twice after merging",
             says="After merge() your forward adds the step once more, though it is in the weight already."),
-    Mistake(LOW, "merged-twice", edit=("        if not self.merged:\n            self.linear.weight += self.scale * self.B @ "
+    Mistake(LOW, "merged-twice", edit=("        if not self.merged:\n"
+                                       "            self.linear.weight += self.scale * self.B @ "
                                       "self.A\n            self.merged = True\n        return",
                                       "        self.linear.weight += self.scale * self.B @ self.A\n"
                                       "        self.merged = True\n        return"),
@@ -696,7 +707,8 @@ VARIANTS = [
             title="nothing is merged",
             says="Your merge() returns the layer as it was given, without the step in it."),
     Mistake(LOW, "merged-without-bias", edit=("        return self.linear\n",
-                                             "        plain = nn.Linear(self.linear.in_features, self.linear.out_features, "
+                                             "        plain = nn.Linear(self.linear.in_features, "
+                                             "self.linear.out_features, "
                                              "bias=False)\n        plain.weight.copy_(self.linear.weight)\n"
                                              "        return plain\n"),
             title="the bias lost in merging",
@@ -704,13 +716,15 @@ VARIANTS = [
     Mistake(LOW, "unmerge-nothing", edit=("            self.linear.weight -= self.scale * self.B @ self.A\n", ""),
             title="nothing is taken back",
             says="Your unmerge() notes that the step is out, and leaves it in the weight."),
-    Mistake(LOW, "unmerge-always", edit=("        if self.merged:\n            self.linear.weight -= self.scale * self.B @ "
+    Mistake(LOW, "unmerge-always", edit=("        if self.merged:\n"
+                                         "            self.linear.weight -= self.scale * self.B @ "
                                         "self.A\n            self.merged = False",
                                         "        self.linear.weight -= self.scale * self.B @ self.A\n"
                                         "        self.merged = False"),
             title="taken back though it was not in there",
             says="Your unmerge() subtracts the step even where it was never merged."),
-    Mistake(LOW, "unmerge-not-noted", edit=("            self.merged = False\n", ""), title="the unmerging is not noted",
+    Mistake(LOW, "unmerge-not-noted", edit=("            self.merged = False\n", ""),
+            title="the unmerging is not noted",
             says="After unmerge() your layer still takes itself for merged, and leaves the step out of forward."),
     Mistake(LOW, "unmerge-no-scale", edit=("self.linear.weight -= self.scale * self.B @ self.A",
                                           "self.linear.weight -= self.B @ self.A"),
@@ -741,7 +755,8 @@ VARIANTS = [
     """, "pass")),
     Same(LOW, "the-weight-at-once", edit=("return y if self.merged else y + " + STEP,
                                          "if self.merged:\n            return y\n"
-                                         "        return F.linear(x, self.linear.weight + self.scale * self.B @ self.A, "
+                                         "        return F.linear(x, self.linear.weight + "
+                                         "self.scale * self.B @ self.A, "
                                          "self.linear.bias)")),
     Shortcut(LOW, "finished-part", instead=("", "return finished_bert.LowRank.forward(self, x)", "", "")),
 ]

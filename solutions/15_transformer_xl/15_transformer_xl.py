@@ -1025,8 +1025,8 @@ print(f"$ {run['command']}\non: {run['machine']}\n")
 for name, one in {"lesson 9": before, "with a memory": run}.items():
     s = one["settings"]
     read = s["steps"] * s["batch"] * s.get("t", s.get("t_max"))
-    print(f"{name:>13}: {s['parameters']:,} parameters, {read / 1e6:.1f} million bytes read, "
-          f"{one['processor_seconds'] / 60:.0f} minutes of processor time")
+    print(f"{name:>13}: {s['parameters']:,} parameters, {read / 1e6:.1f} million bytes "
+          f"read, {one['processor_seconds'] / 60:.0f} minutes of processor time")
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the length of the memory at evaluation, from 0 to 512. The curve falls steeply from 2.04 at 0 to 1.74 at 64, and then slowly to 1.71. Two dashed lines mark lesson 9: 1.75 side by side, 1.66 overlapping. The curve ends between them."}}
 by_memory = {m: run["result"][f"held_out_bits_m_{m}"] for m in (0, 64, 128, 256, 512)}
@@ -1039,7 +1039,8 @@ plt.gca().set_xticks(list(by_memory))
 plt.show()
 print(f"{run['data']['held_out_bytes']:,} held-out bytes")
 print("; ".join(f"m = {m}: {bits:.3f}" for m, bits in by_memory.items()))
-print(f"lesson 9: {apart:.3f} in windows side by side, {sliding:.3f} in windows that overlap")
+print(f"lesson 9: {apart:.3f} in windows side by side, "
+      f"{sliding:.3f} in windows that overlap")
 
 # %% [markdown]
 # <div class="figure-caption">
