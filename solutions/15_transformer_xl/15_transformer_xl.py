@@ -1111,3 +1111,5 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # - [Yang et al., *XLNet*, 2019](https://arxiv.org/abs/1906.08237), section 2.4: what was taken over.
 # - [Rae et al., *Compressive transformers for long-range sequence modelling*, 2019](https://arxiv.org/abs/1911.05507):
 #   what falls out of the memory is squeezed and kept.
+#
+# **Next:** [lesson 16, *Not every position needs to see every other*](../16_sparse_attention/16_sparse_attention.ipynb)

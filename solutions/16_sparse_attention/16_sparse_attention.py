@@ -1104,3 +1104,5 @@ for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels
 # - [Rabe and Staats, *Self-attention does not need O(n²) memory*, 2021](https://arxiv.org/abs/2112.05682): the same
 #   without a kernel, in a few lines.
 # - [Beltagy et al., *Longformer*, 2020](https://arxiv.org/abs/2004.05150), section 3: windows and global tokens.
+#
+# **Next:** [lesson 17, *Going big*](../17_going_big/17_going_big.ipynb)

@@ -1200,3 +1200,5 @@ print(f"Besiroglu et al.: {best_ratio(482.01, 0.3478, 2085.43, 0.3658):.0f}")
 # - [Kaplan et al., *Scaling laws for neural language models*, 2020](https://arxiv.org/abs/2001.08361), and [Hoffmann et
 #   al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556).
 # - [Chowdhery et al., *PaLM*, 2022](https://arxiv.org/abs/2204.02311), appendix B: counting operations and utilisation.
+#
+# **Next:** [lesson 18, *Since GPT-2*](../18_since_gpt2/18_since_gpt2.ipynb)

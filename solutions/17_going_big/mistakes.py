@@ -368,8 +368,8 @@ VARIANTS = [
     Mistake(MEAN, "as-if-sums", edit=("sum(count * g for count, g in zip(counts, of_all)) / total",
                                       "sum(of_all) / total"),
             title="means taken for sums",
-            says="You add the workers' gradients up and divide by all tokens, as if they were sums. Each is a mean over "
-                 "its own tokens."),
+            says="You add the workers' gradients up and divide by all tokens, as if they were sums. Each is a mean "
+                 "over its own tokens."),
     Mistake(MEAN, "by-worker", edit=("zip(*gradients)", "gradients"), title="averaged over parameters",
             says="You go through the workers and average over the parameters of each. It is the other way round."),
     Mistake(MEAN, "in-place", edit=("        result.append(sum(count * g for count, g in zip(counts, of_all)) / total)",
@@ -405,7 +405,8 @@ VARIANTS = [
                                          "torch.tensor(sizes, dtype=torch.float64)"),
                                         ("torch.tensor(losses, dtype=torch.float64).log()",
                                          "torch.tensor(losses, dtype=torch.float64)"),
-                                        ("math.exp(y.mean() - slope * x.mean())", "(y.mean() - slope * x.mean()).item()")),
+                                        ("math.exp(y.mean() - slope * x.mean())",
+                                         "(y.mean() - slope * x.mean()).item()")),
             title="a line without logarithms",
             says="You fit a straight line to the numbers themselves. A power law is a line in the logarithms of both."),
     Mistake(LAW, "sign", edit=("-slope.item()", "slope.item()"), title="the slope with its sign",
