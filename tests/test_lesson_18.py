@@ -237,7 +237,7 @@ REACHED = {
     "06_positions": [("1.00", "by hand: 1.00 at length 64")],
     "07_transformer_block": [("7,085,568", "7,085,568 by formula, 7,085,568 by count")],
     "08_classifier": [("96.9%", "unseen reviews: 96.9% right"), ("85.9%", "85.9% of the test reviews")],
-    "09_character_generator": [("2.108", "held out, after 1400 steps: 2.108 bits per byte")],
+    "09_character_generator": [("2.229", "held out, after 800 steps: 2.229 bits per byte")],
     "10_encoder_decoder": [("36.07", "BLEU:      36.07")],
     "11_tokens": [("there and back", "there and back, the same text: True")],
     "12_gpt2": [("124,439,808", "124,439,808 by formula"), ("1.09", "1.09 bits per byte")],
@@ -249,6 +249,15 @@ REACHED = {
     "15_transformer_xl": [
         ("0.103", "at equal steps, each as it was trained: 0.103 bits a byte"),
         ("13", "13 times as dear as one pass"),
+    ],
+    "16_sparse_attention": [
+        ("32,896", "fixed: blocks, then columns: 32,896 of 32,896 pairs"),
+        ("0.0000002", "tiles and SDPA differ by at most 2e-07"),
+    ],
+    "17_going_big": [
+        ("4.2 MB", "checkpointed:   4.2 MB between the passes"),
+        ("50.6", "everything kept:  50.6 MB between the passes"),
+        ("2.438, predicted as 2.425", "predicted 2.425, measured 2.438 nats a byte"),
     ],
 }
 
@@ -266,7 +275,6 @@ def test_the_last_page_says_what_the_lessons_have_reached(name):
 
 def test_the_last_page_says_what_the_long_runs_have_reached():
     text = SOURCE.script.read_text(encoding="utf-8")
-    assert "on Wikipedia 1.66 |" in text and "| 16 | sparse attention | |" in text and "| 17 | training" in text
     assert f"on Wikipedia {recorded('enwik8')['result']['held_out_bits']:.2f} |" in text
     assert f"{recorded('multi30k')['result']['bleu']:.2f} BLEU" in text
     assert f"{recorded('pocket_gpt2')['result']['held_out_bits_per_byte']:.2f} bits per byte |" in text

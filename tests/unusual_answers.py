@@ -451,4 +451,60 @@ def segments(data, b, t):
     both = [part.reshape(b, k, t).unbind(1) for part in (data[: b * k * t], data[1 : 1 + b * k * t])]
     return tuple(torch.stack(parts).to(torch.int64) for parts in both)
 """),
+    of("16", "local_mask", "a triangle less a triangle", """
+def local_mask(t, w, device=None):
+    everything = torch.ones(t, t, dtype=torch.bool, device=device)
+    return everything.tril().logical_xor(everything.tril(diagonal=-w))
+"""),
+    of("16", "fixed_masks", "nested lists", """
+def fixed_masks(t, l, c=1, device=None):
+    own = [[j <= i and j // l == i // l for j in range(t)] for i in range(t)]
+    last = [[j <= i and l - j % l <= c for j in range(t)] for i in range(t)]
+    return torch.tensor([own, last], dtype=torch.bool, device=device)
+"""),
+    of("16", "tiled_attention", "one number a row, logaddexp", """
+def tiled_attention(q, k, v, tile, causal=True):
+    t, s = q.size(-2), k.size(-2)
+    rows = torch.arange(s - t, s, device=q.device).unsqueeze(1)
+    out, seen = torch.zeros_like(q), torch.full_like(q[..., :1], float("-inf"))
+    for number, (keys, values) in enumerate(zip(k.split(tile, -2), v.split(tile, -2))):
+        scores = torch.einsum("...td,...sd->...ts", q, keys) * q.size(-1) ** -0.5
+        if causal:
+            columns = torch.arange(keys.size(-2), device=q.device) + number * tile
+            scores = torch.where(columns <= rows, scores, float("-inf"))
+        now = torch.logaddexp(seen, scores.logsumexp(-1, keepdim=True))
+        anchor = torch.where(torch.isinf(now), 0.0, now)
+        out = out * (seen - anchor).exp() + (scores - anchor).exp() @ values
+        seen = now
+    return out
+"""),
+    of("17", "averaged", "tensordot", """
+def averaged(gradients, counts):
+    shares = torch.tensor(counts, dtype=torch.float64)
+    shares = shares / shares.sum()
+    return [torch.tensordot(shares.to(of_all[0]), torch.stack(of_all), dims=1) for of_all in zip(*gradients)]
+"""),
+    of("17", "fit_power_law", "least squares by PyTorch", """
+def fit_power_law(sizes, losses):
+    sizes, losses = (torch.as_tensor(given, dtype=torch.double) for given in (sizes, losses))
+    table = torch.column_stack([torch.ones_like(sizes), -sizes.log()])
+    height, alpha = torch.linalg.lstsq(table, losses.log().unsqueeze(1)).solution.squeeze(1)
+    return height.exp().item(), alpha.item()
+"""),
+    of("18", "route", "sorted, then softmax of the best", """
+def route(logits, k):
+    experts = logits.argsort(dim=1, descending=True)[:, :k]
+    weights = logits.gather(1, experts).softmax(dim=1)
+    used = F.one_hot(experts, logits.shape[1]).to(logits.dtype).mean(dim=(0, 1))
+    return weights, experts, torch.dot(used, logits.softmax(dim=1).mean(dim=0)) * logits.shape[1]
+"""),
+    of("18", "keep_min_p", "in logarithms", """
+def keep_min_p(logits, p):
+    behind = logits.max(dim=-1, keepdim=True).values - logits
+    return torch.where(behind <= -torch.tensor(float(p)).log().to(logits), logits, float("-inf"))
+"""),
+    of("18", "without_head", "a comprehension over heads", """
+def without_head(z, head):
+    return torch.stack([of_one * 0 if h == head else of_one for h, of_one in enumerate(z.unbind(1))], dim=1)
+"""),
 )  # fmt: skip
