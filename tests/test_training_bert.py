@@ -62,7 +62,9 @@ def test_few_labels_are_learned_in_each_way(folder, tokenizer, monkeypatch):
     order = torch.randperm(16, generator=torch.Generator().manual_seed(0)).tolist()
     texts, labels = [TEXTS[k] for k in order], LABELS[order]
     (row,) = imdb_bert.with_few_labels(folder, tokenizer, texts, labels, texts, labels, few={16: 30})
-    assert row["labels"] == 16 and row["all"] == row["low rank"] == row["frozen"]["accuracy"] == 1
+    assert (
+        row["labels"] == 16 and row["all"] == row["low rank"] == row["frozen"]["accuracy"] == row["bag of words"] == 1
+    )
 
 
 def test_a_probe_finds_what_is_there_and_nothing_where_nothing_is():

@@ -21,31 +21,33 @@ from helpers.training.common import Optimiser, Record, arguments, initialise, pr
 from helpers.training.enwik8 import HELD_OUT, told_of
 
 MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4}
-T, M = 128, 128
+T, M, GROUPS = 128, 128, 8
 BATCH, RATE, EMBEDDING_RATE, WARMUP, STEPS = 24, 1e-2, 4e-3, 60, 3900
 MEMORIES = (0, 64, 128, 256, 512)  # that the trained model is evaluated with
 
-Batch = tuple[torch.Tensor, torch.Tensor, bool]
+Batch = tuple[torch.Tensor, torch.Tensor, int, bool]
 
 
-def one_pass(data: torch.Tensor, batch: int, t: int) -> Iterator[Batch]:
-    """A text as streams, from their beginning to their end: inputs and targets (b, t), and whether this is the first.
+def one_pass(data: torch.Tensor, batch: int, t: int, groups: int = 1) -> Iterator[Batch]:
+    """A text as streams, from their beginning to their end: inputs and targets (b, t), whose, and whether the first.
 
-    data: (length,), integers. The first batch of a pass follows on nothing: what was remembered has to be forgotten.
+    data: (length,), integers. There are groups · b streams, and each group of b has its turn before any goes on, so
+    that one step is not about the same pages as the step before it. Every batch comes with the number of its group,
+    and with True where it follows on nothing: what was remembered for the group has to be forgotten.
     """
-    for place, (inputs, targets) in enumerate(zip(*segments(data, batch, t), strict=True)):
-        yield inputs, targets, place == 0
+    for place, (inputs, targets) in enumerate(zip(*segments(data, groups * batch, t), strict=True)):
+        for group in range(groups):
+            yield inputs[group::groups], targets[group::groups], group, place == 0
 
 
 def remembering_loss(model: nn.Module, m: int) -> Callable[[Batch], torch.Tensor]:
-    """A function from a batch of `one_pass` to its loss, (), in nats, that carries the memory along by itself."""
-    memory: list[torch.Tensor] | None = None
+    """A function from a batch of `one_pass` to its loss, (), in nats, that carries each group's memory along."""
+    memories: dict[int, list[torch.Tensor]] = {}
 
     def loss_of(batch: Batch) -> torch.Tensor:
-        nonlocal memory
-        inputs, targets, first = batch
+        inputs, targets, group, first = batch
         with precision():
-            logits, memory = model(inputs.to(device()), None if first else memory, m)
+            logits, memories[group] = model(inputs.to(device()), None if first else memories[group], m)
         return F.cross_entropy(logits.float().flatten(0, 1), targets.to(device()).flatten())
 
     return loss_of
@@ -69,6 +71,7 @@ def main() -> None:
         "m": M,
         "parameters": sum(p.numel() for p in model.parameters()),
         "batch": BATCH,
+        "groups": GROUPS,
         "steps": steps,
         "rate": RATE,
         "embedding_rate": EMBEDDING_RATE,
@@ -84,7 +87,7 @@ def main() -> None:
         settings,
     )
     loop.train(
-        loop.again_and_again(lambda: one_pass(train, BATCH, T)),
+        loop.again_and_again(lambda: one_pass(train, BATCH, T, GROUPS)),
         remembering_loss(model, M),
         optimiser,
         record,

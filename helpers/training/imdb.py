@@ -117,11 +117,23 @@ def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: tor
         )
 
 
+def told_of(texts: list[str], test_texts: list[str], trained_on: int, looked_at: int) -> dict:
+    """What a record says of its data: both parts whole, and of the training part how much was learned from."""
+    return {
+        "name": "IMDb",
+        "sha256": hashlib.sha256("\n".join([*texts, *test_texts]).encode()).hexdigest(),
+        "of": "all texts, training part first, joined by line feeds",
+        "trained_on": trained_on,
+        "looked_at": looked_at,
+        "tested_on": len(test_texts),
+    }
+
+
 def main() -> None:
     """The whole run: data, training, test, samples, record."""
     chosen = arguments()
     torch.manual_seed(0)
-    (texts, given), (test_texts, test_given), taken = classifier_reviews(places=("folder", "kept", "hub"))
+    (texts, given), (test_texts, test_given), _ = classifier_reviews(places=("folder", "kept", "hub"))
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)).tolist()
     apart = order[: len(order) // 10]
     kept = order[len(order) // 10 :]
@@ -153,19 +165,7 @@ def main() -> None:
         "optimiser": "Muon, AdamW for embeddings and output",
         "schedule": "half a cosine to 0",
     }
-    digest = hashlib.sha256("\n".join([*texts, *test_texts]).encode()).hexdigest()
-    record = Record(
-        "imdb",
-        {
-            "name": taken.line.split(":")[1].split(",")[0].strip(),
-            "sha256": digest,
-            "of": "all texts, training part first, joined by line feeds",
-            "trained_on": len(train),
-            "looked_at": len(held),
-            "tested_on": len(test),
-        },
-        settings,
-    )
+    record = Record("imdb", told_of(texts, test_texts, len(train), len(held)), settings)
     loop.train(
         loop.again_and_again(lambda: batches(train, train_labels, pad, generator)),
         lambda batch: loss_of(model, *batch, vocabulary[UNKNOWN]),

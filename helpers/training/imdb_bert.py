@@ -2,13 +2,13 @@
 
 all-MiniLM-L6-v2 with one new layer on the mean of its vectors, all weights but those of the lower blocks trained for
 one pass; about 25 minutes on two cores. Then the same with few labels, in three ways: all of it trained, only steps of
-low rank, and frozen, where the block whose vectors are read is chosen on a part of the training data. Needs the model
-(`make data ARGS=minilm`) and IMDb (`make data ARGS=imdb`). Nothing is chosen by the test part.
+low rank, and frozen, where the block whose vectors are read is chosen on a part of the training data; beside them a
+bag of the same pieces. Needs the model (`make data ARGS=minilm`) and IMDb (`make data ARGS=imdb`). Nothing is chosen by
+the test part.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +26,7 @@ from helpers.parts.evaluating import evaluating
 from helpers.parts.words import pad_rows
 from helpers.training import loop
 from helpers.training.common import Record, arguments, precision
+from helpers.training.imdb import bag_of_words, told_of
 from helpers.training.minilm import probed
 
 LENGTH, HEAD = 256, 64  # pieces of a review: so many of its beginning, and the rest from its end
@@ -185,13 +186,14 @@ def with_few_labels(
     truth: torch.Tensor,
     few: Mapping[int, int] = FEW,
 ) -> list[dict]:
-    """For each number of labels: all weights trained, steps of low rank, and frozen, on the same reviews."""
+    """For each number of labels: all weights trained, steps of low rank, frozen, and a bag of the same pieces."""
     pad, table = tokenizer.pad, []
     test, encoder = as_rows(test_texts, tokenizer, FEW_LENGTH), bert.load(folder).to(device())
     tested = features(encoder, test, pad)
     for count, passes in few.items():
         rows, y = as_rows(texts[:count], tokenizer, FEW_LENGTH), labels[:count]
-        row = {"labels": count, "frozen": frozen(features(encoder, rows, pad), y, tested, truth)}
+        row = {"labels": count, "bag of words": bag_of_words(rows, y, test, truth, len(tokenizer.pieces_by_id))}
+        row |= {"frozen": frozen(features(encoder, rows, pad), y, tested, truth)}
         row |= {way: tuned(folder, way, rows, y, test, truth, pad, passes) for way in ("low rank", "all")}
         print(row, flush=True)
         table.append(row)
@@ -233,16 +235,7 @@ def main() -> None:
         "optimiser": "AdamW",
         "schedule": "up for a tenth of the steps, then straight down to 0",
     }
-    digest = hashlib.sha256("\n".join([*texts, *test_texts]).encode()).hexdigest()
-    data = {
-        "name": "IMDb",
-        "sha256": digest,
-        "of": "all texts, training part first, joined by line feeds",
-        "trained_on": len(train),
-        "looked_at": len(held),
-        "tested_on": len(test_texts),
-    }
-    record = Record("imdb_bert", data, settings)
+    record = Record("imdb_bert", told_of(texts, test_texts, len(train), len(held)), settings)
     loop.train(
         loop.again_and_again(lambda: batches(train, labels[kept], pad, generator)),
         lambda batch: loss_of(model, *batch),
