@@ -383,17 +383,20 @@ for kind in (torch.float32, torch.bfloat16):
 # %% [markdown]
 # So **products** may be in half precision, where most of the time goes. **Sums over many numbers, softmax, the loss and
 # the master weights** stay in 32 bits ([Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). PyTorch's
-# `autocast` decides by a list of operations:
+# `autocast` decides by a list of operations, one for each kind of device. This is a processor's:
 
 # %% tags=["show", "nbval-check-output"]
 a = torch.randn(4, 4)
 with torch.autocast("cpu", torch.bfloat16):
-    product, total = a @ a, (a @ a).sum()
-    print("product:", product.dtype, "| softmax:", torch.softmax(product.float(), -1).dtype,
+    product = a @ a
+    print("product:", product.dtype, "| softmax:", torch.softmax(product, -1).dtype,
           "| weights:", a.dtype)
     print("loss:", F.cross_entropy(product, torch.arange(4)).dtype)
 
 # %% [markdown]
+# A processor's list leaves softmax as it comes. A GPU's has softmax, sums and norms among what is done in 32 bits
+# ([PyTorch's lists](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
+#
 # ## A loss scale
 #
 # bfloat16 needs no more than that. float16 has one more problem: gradients are small, and below 6e-8 there is nothing.
