@@ -171,6 +171,20 @@ def attended(
     return inputs
 
 
+def lifted(t: int, *more: object) -> Inputs:
+    """As `attended`, but every second query finds all keys far better than it should, and the others far worse.
+
+    The softmax depends on the differences between scores, and these stay small: no key takes all the weight.
+    """
+
+    def inputs(draw):
+        q, k, v = (draw.normal(2, 3, t, 4) for _ in range(3))
+        q[..., ::2, 0], q[..., 1::2, 0], k[..., 0] = 30.0, -30.0, 10.0
+        return q, k, v, *more
+
+    return inputs
+
+
 # ---------------------------------------------------------------------------------------------------------- merge
 
 
@@ -453,7 +467,7 @@ LESSON = Lesson(
                     0.5,
                     attended(9, 2, size=70.0),
                     name="large scores",
-                    also={"larger": attended(8, 3, size=150.0)},
+                    also={"larger": attended(8, 3, size=150.0), "far from 0, and close together": lifted(7, 3)},
                     axes="b h t d",
                     missed=ONE_TILE,
                 ),

@@ -207,7 +207,7 @@ def with_p(*shape: int, p: float) -> Inputs:
 
 def of_any_size(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Logits that all lie far below 0, or far above: only their differences count."""
-    logits = draw.normal(3, 9, std=2.0)
+    logits = draw.normal(12, 9, std=2.0)
     return {f"shifted by {shift}": answer(logits + shift, 0.2) for shift in (-50.0, 40.0)}
 
 
@@ -236,7 +236,7 @@ LESSON = Lesson(
                     also={
                         "with a batch of one": drawn(1, 4, 6),
                         "with one position": drawn(2, 1, 6),
-                        "for a single vector": drawn(6, std=0.2),
+                        "for a single vector, of small numbers": drawn(6, std=0.01),
                     },
                     axes="b t e",
                     picture=True,
@@ -376,7 +376,7 @@ LESSON = Lesson(
             aspects=(
                 values(
                     1,
-                    with_p(4, 12, p=0.1),
+                    with_p(9, 12, p=0.1),
                     also={
                         "with p = 0.4": with_p(3, 9, p=0.4),
                         "with a batch of one": with_p(1, 8, p=0.15),
@@ -386,8 +386,8 @@ LESSON = Lesson(
                     axes="row token",
                 ),
                 Aspect("logits of any size", 0.5, of_any_size, axes="row token"),
-                input_left_alone(0.25, with_p(4, 12, p=0.1)),
-                any_device(0.25, with_p(4, 12, p=0.1)),
+                input_left_alone(0.25, with_p(9, 12, p=0.1)),
+                any_device(0.25, with_p(9, 12, p=0.1)),
             ),
         ),
         Exercise(

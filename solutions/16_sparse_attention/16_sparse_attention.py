@@ -568,17 +568,12 @@ plots.diagrams.band_chunks()
 # <details><summary>Hint 1: make it fit</summary>
 #
 # `F.pad(x, (0, 0, before, after))` puts zeros before and after along the positions. Queries need some after, to fill
-# the last chunk; keys and values need besides one chunk of w **before**, the one that chunk 0 lacks. At the end cut the
-# result back to t.
-#
-# </details>
-# <details><summary>Hint 2: overlapping chunks</summary>
-#
+# the last chunk; keys and values need besides one chunk of w **before**, the one that chunk 0 lacks. Then
 # `x.unfold(2, 2 * w, w)` cuts axis 2 into stretches of 2w which begin w apart: (b, h, chunks, d, 2w), the stretch
-# **last**. So keys come transposed already, and values need `.mT`.
+# **last**. So keys come transposed already, and values need `.mT`. At the end cut the result back to t.
 #
 # </details>
-# <details><summary>Hint 3: which of the 2w</summary>
+# <details><summary>Hint 2: which of the 2w</summary>
 #
 # Query number a of a chunk stands at place w + a among its 2w keys: the window is that of exercise 1. In chunk 0 the
 # first w keys are padding and have to be masked: a mask (chunks, w, 2w).

@@ -68,7 +68,6 @@ VARIANTS = [
     """),
     Shortcut(NORM, "torch-norm", instead="normed = F.rms_norm(wide, (x.shape[-1],), None, self.eps)"),
     Shortcut(NORM, "finished-norm", instead="normed = finished_norm(x.shape[-1], self.eps).to(x.device)(wide)"),
-    Equal(NORM, "self.weight * normed", "normed * self.weight", "a product"),
     # --------------------------------------------------------------------------------------------- SwiGLU
     # as in breakdown-minimind, issue 3
     Mistake(GATED, "silu-over-the-product", edit=("F.silu(self.gate(x)) * self.up(x)",
@@ -86,6 +85,13 @@ VARIANTS = [
             says="Your gate has GELU, which makes it a GEGLU. Here it is silu."),
     Mistake(GATED, "relu", edit=("F.silu(self.gate(x))", "F.relu(self.gate(x))"), title="ReLU for silu",
             says="Your gate has ReLU. Here it is silu, which is smooth."),
+    Mistake(GATED, "softmax", edit=("F.silu(self.gate(x))", "torch.softmax(self.gate(x), dim=-1)"),
+            title="softmax for silu",
+            says="Your gate is a softmax, so the components share one. silu acts on each component by itself."),
+    Mistake(GATED, "silu-at-the-end", edit=("self.down(F.silu(self.gate(x)) * self.up(x))",
+                                            "F.silu(self.down(self.gate(x) * self.up(x)))"),
+            title="silu after the last layer",
+            says="You apply silu to what comes out. It belongs to the gate, before the product."),
     Mistake(GATED, "no-product", edit=("F.silu(self.gate(x)) * self.up(x)", "F.silu(self.gate(x)) + self.up(x)"),
             title="a sum for the product",
             says="You add the gate and the other layer. They are multiplied, component by component."),
@@ -175,6 +181,12 @@ VARIANTS = [
     Mistake(GROUPED, "no-mask", edit=("masked_softmax(q @ k.mT / math.sqrt(q.shape[-1]), mask)",
                                       "torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)"),
             title="no mask", says="Your positions see the future: the mask is missing."),
+    Mistake(GROUPED, "softmax-over-queries", edit=(
+        "masked_softmax(q @ k.mT / math.sqrt(q.shape[-1]), mask)",
+        "torch.softmax((q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~mask, -1e9), dim=-2)"),
+            title="softmax over the queries",
+            says="Your softmax runs down the columns, over the queries. Each query shares its weight among the keys: "
+                 "the last axis."),
     Mistake(GROUPED, "no-scale", edit=(" / math.sqrt(q.shape[-1])", ""), title="not divided by √d",
             says="Your scores are not divided by √d."),
     Mistake(GROUPED, "root-of-e", edit=("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])"),
@@ -361,6 +373,11 @@ VARIANTS = [
             title="the norm before the blocks",
             says="Your norm stands before the first block. It comes after the last: the blocks normalise first, so "
                  "nothing has normalised what leaves them."),
+    Mistake(MODEL, "probabilities", edit=("return F.linear(x, self.tokens.weight) if self.tied else self.to_logits(x)",
+                                          "return torch.softmax(F.linear(x, self.tokens.weight) if self.tied\n"
+                                          "                             else self.to_logits(x), dim=-1)"),
+            title="probabilities for logits",
+            says="Your model returns probabilities. Logits are asked for: no softmax at the end."),
     Mistake(MODEL, "a-bias", edit=("nn.Linear(config.e, config.n, bias=False)", "nn.Linear(config.e, config.n)"),
             title="an output layer with a bias", says="Your output layer has a bias. No layer of a Llama has one."),
     Same(MODEL, "torch-norm", instead=("""
