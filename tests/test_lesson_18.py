@@ -275,6 +275,7 @@ def test_the_last_page_says_what_the_lessons_have_reached(name):
 
 def test_the_last_page_says_what_the_long_runs_have_reached():
     text = SOURCE.script.read_text(encoding="utf-8")
+    assert "on Wikipedia 1.66 |" in text
     assert f"on Wikipedia {recorded('enwik8')['result']['held_out_bits']:.2f} |" in text
     assert f"{recorded('multi30k')['result']['bleu']:.2f} BLEU" in text
     assert f"{recorded('pocket_gpt2')['result']['held_out_bits_per_byte']:.2f} bits per byte |" in text
