@@ -174,7 +174,7 @@ check(local_mask)
 # - **Strided**: $A^{(1)}_i = \{\max(0, i-l), \ldots, i\}$, what is near, and
 #   $A^{(2)}_i = \{j : (i - j) \bmod l = 0\}$, every l-th position back from i.
 # - **Fixed**: $A^{(1)}_i = \{j : \lfloor j/l \rfloor = \lfloor i/l \rfloor\}$, the block of l positions that i stands
-#   in, and $A^{(2)}_i = \{j : j \bmod l \in \{l-c, \ldots, l-1\}\}$, the last c columns of every block. These are to
+#   in, and $A^{(2)}_i = \{j : j \bmod l \in [l-c,\, l)\}$, the last c columns of every block. These are to
 #   sum a block up for everyone who comes later.
 #
 # Mind the paper's bounds: from i − l to i there are l + 1 positions.
