@@ -157,11 +157,13 @@ def test_the_recorded_run_says_what_the_lesson_says():
     assert all(run["settings"][name] == before["settings"][name] for name in ("n", "e", "h", "depth"))
     assert run["processor_seconds"] < 60 * 60, "half an hour on two cores"
     by_memory = [run["result"][f"held_out_bits_m_{m}"] for m in (0, 64, 128, 256, 512)]
-    assert by_memory == sorted(by_memory, reverse=True)
     apart, sliding = (before["result"][key] for key in ("held_out_bits_without_overlap", "held_out_bits"))
-    assert by_memory[0] > apart + 0.2 and apart > by_memory[1] and by_memory[-1] > sliding
-    assert by_memory[2] - by_memory[-1] < 0.02, "a longer memory helps a little"
-    assert [round(bits, 2) for bits in (by_memory[0], by_memory[1], by_memory[-1])] == [2.04, 1.74, 1.71]
+    none, half, trained, twice, four_times = by_memory
+    assert trained <= 1.66, "at most 1.70 in one pass was the aim"
+    assert none > apart + 0.15 and half > sliding > trained > twice and four_times > twice
+    assert [round(bits, 2) for bits in (none, half, twice, four_times)] == [1.95, 1.67, 1.62, 1.64]
+    settings = run["settings"]
+    assert settings["batch"] * settings["groups"] == 192 and settings["t"] + settings["m"] - 1 == 255
 
 
 def test_a_pass_begins_without_a_memory_and_goes_on_with_one():

@@ -2,6 +2,8 @@
 
 The bytes, the held-out part, the width and the depth of lesson 9's recorded model (`helpers.training.enwik8`), with a
 memory of the segment before and relative positions in the place of learned ones. Half an hour on two cores is meant.
+Streams in eight groups take turns: with one group, so that each step went on where the last one ended, as many steps
+came to 1.720 bits with a memory of 128, and not to 1.639.
 """
 
 from __future__ import annotations
