@@ -178,6 +178,27 @@ def test_one_head_looks_at_the_token_before_by_position_alone():
     assert len(long) == 299 and sum(long[:127]) / 127 < 0.5 < sum(long[127:]) / len(long[127:])
 
 
+def test_the_recorded_fine_tuning_says_what_the_lesson_says():
+    run, trained = recorded("imdb_bert"), recorded("imdb")
+    assert run["data"]["sha256"] == trained["data"]["sha256"], "the same reviews"
+    assert run["processor_seconds"] < 2 * 60 * 60, "an hour on two cores"
+    counted, own, tuned = (
+        trained["result"]["bag_of_words_accuracy"],
+        trained["result"]["test_accuracy"],
+        run["result"]["test_accuracy"],
+    )
+    assert round(100 * (tuned - counted)) == 3, "right more often by three points"
+    assert own < counted < tuned and tuned > 0.9
+
+    few = {row["labels"]: row for row in run["result"]["few_labels"]}
+    assert list(few) == [100, 1_000, 5_000]
+    gains = [row["all"] - row["bag of words"] for row in few.values()]
+    assert gains == sorted(gains, reverse=True), "worth most where labels are few"
+    assert few[1_000]["all"] > few[5_000]["bag of words"]
+    assert all(abs(row["frozen"]["accuracy"] - row["bag of words"]) < 0.021 for row in few.values())
+    assert all(0 <= row["all"] - row["low rank"] < 0.022 for row in few.values()), "steps of rank 8 come near"
+
+
 # --------------------------------------------------------------------------------------------------- the checks
 
 

@@ -373,12 +373,13 @@ LESSON = Lesson(
             minutes=12,
             aspects=(
                 values(
-                    2,
+                    2.5,
                     attended(12, 4),
                     also={
                         "with a batch of one": attended(9, 3, b=1, d=2),
                         "with one head": attended(10, 5, h=1),
                         "with a window of one": attended(4, 1),
+                        "with one position": attended(1, 3),
                     },
                     axes="b h t d",
                 ),
@@ -389,7 +390,6 @@ LESSON = Lesson(
                     also={"by one too many": attended(13, 4), "with a window longer than the text": attended(5, 8)},
                     axes="b h t d",
                 ),
-                values(0.5, attended(1, 3), name="one position", axes="b h t d"),
                 Aspect("no tensor with t² entries", 1.5, no_square(8), side=True),
                 gradient(0.5, attended(7, 3)),
                 any_device(0.5, attended(7, 3)),

@@ -88,9 +88,11 @@ def read_in_pieces(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 def held(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """What the cache holds after 5 positions: keys and values, (b, groups, s, d)."""
     layer, past = ATTENTION(answer, draw), LayerCache(8)
-    pieces_through(layer, draw.normal(2, 5, 24), past, (3, 2))
+    found = pieces_through(layer, draw.normal(2, 5, 24), past, (3, 2))
     if past.keys is None:
         raise Unmet("Your layer was given a cache and put nothing into it: past.append(k, v) does.")
+    if torch.equal(found, found[:, :1].expand_as(found)) or not found.isfinite().any():
+        raise Unmet("Your layer fills the cache and computes nothing from it: its output does not depend on the input.")
     return {"keys": past.keys[:, :, : past.length], "values": past.values[:, :, : past.length]}
 
 

@@ -192,7 +192,8 @@ def with_few_labels(
     tested = features(encoder, test, pad)
     for count, passes in few.items():
         rows, y = as_rows(texts[:count], tokenizer, FEW_LENGTH), labels[:count]
-        row = {"labels": count, "bag of words": bag_of_words(rows, y, test, truth, len(tokenizer.pieces_by_id))}
+        counted = round(bag_of_words(rows, y, test, truth, len(tokenizer.pieces_by_id)), 4)
+        row = {"labels": count, "bag of words": counted}
         row |= {"frozen": frozen(features(encoder, rows, pad), y, tested, truth)}
         row |= {way: tuned(folder, way, rows, y, test, truth, pad, passes) for way in ("low rank", "all")}
         print(row, flush=True)

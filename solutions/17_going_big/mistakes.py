@@ -143,7 +143,7 @@ VARIANTS = [
             title="every parameter is taken to have a gradient",
             says="Your code fails on a parameter whose `.grad` is None, such as one of a layer that was not used. Pass "
                  "it over."),
-    Mistake(STEP, "no-step", edit=("    optimiser.step()\n", ""), title="no step at all",
+    Mistake(STEP, "no-step", idle=True, edit=("    optimiser.step()\n", ""), title="no step at all",
             says="The gradients are prepared and no step is made with them."),
     Same(STEP, "by-hand", instead="""
         some = [p.grad for p in parameters if p.grad is not None]

@@ -294,7 +294,7 @@ VARIANTS = [
         return weight.reshape(h, 2, d // 2, -1).transpose(1, 2).reshape(weight.shape)
     """, title="from halves to pairs",
             says="You go the other way, from halves to pairs. Row 1 of a head goes to place d/2, not to place 2."),
-    Mistake(HALVES, "not-moved", instead="return weight.clone()", title="rows left where they were",
+    Mistake(HALVES, "not-moved", idle=True, instead="return weight.clone()", title="rows left where they were",
             says="Your rows stay where they were."),
     Mistake(HALVES, "seconds-first", instead="""
         d = weight.shape[0] // h
