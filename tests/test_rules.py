@@ -94,6 +94,17 @@ def test_a_class_of_which_one_method_was_written_is_begun_and_no_stub():
     assert not holds_stub(begun, "EncoderDecoder", text)
 
 
+def test_a_function_that_hands_on_to_an_unwritten_class_is_unwritten_and_to_one_that_is_begun_is_begun():
+    text = sources_of(released("17_going_big"))["checkpointed"]
+    begun = text.replace('raise NotImplementedError("write this")', "return block(x)", 1)
+    assert (stubs(text, "checkpointed")[0], stubs(begun, "checkpointed")[0]) == (2, 0)
+    assert holds_stub(text, "checkpointed") and not holds_stub(begun, "checkpointed", text)
+    base = (
+        "class Base:\n    def go(self):\n        raise NotImplementedError\n\n    def name(self):\n        return 1\n"
+    )
+    assert stubs(base + "def f(x):\n    return Base().name()\n", "f")[0] == 0
+
+
 # ------------------------------------------------------------------------------- a submission, judged without a kernel
 
 

@@ -189,19 +189,25 @@ def stubs(source: str, name: str) -> tuple[int, int]:
 
     A stub is a function that can only say that it is not written: whatever its arguments are, it comes to ``raise
     NotImplementedError``. Of several definitions in the cell the last counts; a stub
-    that something in the same cell replaces later is none.
+    that something in the same cell replaces later is none. A function that is written, and hands on to a class of the
+    cell in which nothing is, is as unwritten as that.
     """
     tree = parsed(source)
     if tree is None:
         return 0, 0
-    last = None
-    for node in tree.body:
-        if name in _bound_by(node):
-            last = node
+    defined = {bound: node for node in tree.body for bound in _bound_by(node)}
+    last = defined.get(name)
     if not isinstance(last, (*_FUNCTIONS, ast.ClassDef)):
         return 0, 0
     functions = list(_functions_of(last))
-    return sum(_comes_to_stub(f.body) for f in functions), len(functions)
+    left = sum(_comes_to_stub(f.body) for f in functions)
+    if not left and isinstance(last, _FUNCTIONS):
+        read = {node.id for node in ast.walk(last) if isinstance(node, ast.Name)}
+        classes = [defined[other] for other in read & defined.keys() if isinstance(defined[other], ast.ClassDef)]
+        inner = [function for each in classes for function in _functions_of(each)]
+        if inner and all(_comes_to_stub(function.body) for function in inner):
+            return len(inner), len(inner)
+    return left, len(functions)
 
 
 def holds_stub(source: str, name: str, released: str = "") -> bool:
