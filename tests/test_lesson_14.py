@@ -192,6 +192,7 @@ def test_the_recorded_fine_tuning_says_what_the_lesson_says():
 
     few = {row["labels"]: row for row in run["result"]["few_labels"]}
     assert list(few) == [100, 1_000, 5_000]
+    assert (run["settings"]["few"]["length"], run["settings"]["few"]["tested_on"]) == (128, 2000)
     gains = [row["all"] - row["bag of words"] for row in few.values()]
     assert gains == sorted(gains, reverse=True), "worth most where labels are few"
     assert few[1_000]["all"] > few[5_000]["bag of words"]
