@@ -1054,8 +1054,8 @@ print(f"all-MiniLM-L6-v2 with r = 8: {steps:,} weights,"
 # %% tags=["show", "hide-input"]
 run, trained = recorded("imdb_bert"), recorded("imdb")["result"]
 s, result = run["settings"], run["result"]
-print(f"$ {run['command']}\non: {run['machine']}, {run['processor_seconds'] / 60:.0f} minutes of "
-      "processor time")
+print(f"$ {run['command']}\non: {run['machine']}, "
+      f"{run['processor_seconds'] / 60:.0f} minutes of processor time")
 print(f"{run['data']['trained_on']:,} labels, {s['length']} pieces of each review, "
       f"{s['trained']:,} of {s['parameters']:,} weights trained\n")
 print(f"lesson 8's transformer, from random weights: {trained['test_accuracy']:.1%}")
@@ -1066,11 +1066,12 @@ print(f"           published encoder, trained on: {result['test_accuracy']:.1%}"
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: from 78 over 86 to 88.5. Steps of rank 8 run one to two points below. Frozen, its best stage, and the bag of pieces lie close together, far below: from about 70 over 79 to 83."}}
 few = result["few_labels"]
 counts = [row["labels"] for row in few]
-plots.curves({"all weights": (counts, [100 * row["all"] for row in few]),
-              "steps of rank 8": (counts, [100 * row["low rank"] for row in few]),
-              "frozen, its best stage": (counts, [100 * row["frozen"]["accuracy"] for row in few]),
-              "bag of pieces": (counts, [100 * row["bag of words"] for row in few])},
-             "labelled reviews", "right (%)", log="x")
+right = {"all weights": [row["all"] for row in few],
+         "steps of rank 8": [row["low rank"] for row in few],
+         "frozen, its best stage": [row["frozen"]["accuracy"] for row in few],
+         "bag of pieces": [row["bag of words"] for row in few]}
+curves = {way: (counts, [100 * share for share in found]) for way, found in right.items()}
+plots.curves(curves, "labelled reviews", "right (%)", log="x")
 plt.gca().set_xticks(counts, [f"{count:,}" for count in counts])
 plt.gca().minorticks_off()
 plt.show()
