@@ -201,12 +201,9 @@ def stubs(source: str, name: str) -> tuple[int, int]:
         return 0, 0
     functions = list(_functions_of(last))
     left = sum(_comes_to_stub(f.body) for f in functions)
-    if not left and isinstance(last, _FUNCTIONS):
-        read = {node.id for node in ast.walk(last) if isinstance(node, ast.Name)}
-        classes = [defined[other] for other in read & defined.keys() if isinstance(defined[other], ast.ClassDef)]
-        inner = [function for each in classes for function in _functions_of(each)]
-        if inner and all(_comes_to_stub(function.body) for function in inner):
-            return len(inner), len(inner)
+    inner = [] if left or isinstance(last, ast.ClassDef) else _handed_on_to(last, defined)
+    if inner and all(_comes_to_stub(f.body) for f in inner):
+        return len(inner), len(inner)
     return left, len(functions)
 
 
@@ -245,6 +242,13 @@ def _functions_of(node: ast.stmt) -> Iterator[ast.FunctionDef]:
         for name in _bound_by(inner):
             methods[name] = inner
     yield from (inner for inner in methods.values() if isinstance(inner, _FUNCTIONS))
+
+
+def _handed_on_to(function: ast.FunctionDef, defined: Mapping[str, ast.stmt]) -> list[ast.FunctionDef]:
+    """The methods of those classes of the cell that the function reads by name."""
+    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    classes = [node for name, node in defined.items() if name in read and isinstance(node, ast.ClassDef)]
+    return [method for each in classes for method in _functions_of(each)]
 
 
 def _comes_to_stub(body: list[ast.stmt]) -> bool:
