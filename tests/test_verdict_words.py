@@ -122,6 +122,12 @@ def test_of_ids_the_first_wrong_one_is_shown_for_none_is_nearer_than_another():
     assert "The first that is wrong is at [b=0, t=1]: yours is 50256, the target 6. 2 of 6 are right." in said
 
 
+def test_two_infinities_that_are_alike_are_not_where_numbers_differ_most():
+    target = torch.tensor([[float("-inf"), 1.0, 2.0, 0.5], [4.0, 5.0, float("-inf"), 3.0]])
+    yours = torch.tensor([[float("-inf"), 1.5, 7.0, 0.4], [4.2, 5.3, float("-inf"), 3.1]])
+    assert "They differ most at [0, 2]: yours is 7, the target 2. 2 of 8 are right." in said_of(target, yours)
+
+
 def test_an_axis_of_length_one_that_got_lost_is_called_so():
     assert "An axis of length one is missing." in said_of(ROWS[None], ROWS, axes="b t s")
 

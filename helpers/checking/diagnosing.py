@@ -239,6 +239,7 @@ def _largest_difference(target, mine, goal, axes, aspect) -> str:
     if target.is_floating_point():
         apart = (mine - goal).abs()
         apart[~torch.isfinite(apart)] = float("inf")
+        apart[near] = 0  # two equal infinities, whose difference is NaN, are no difference
         place, which = torch.unravel_index(apart.argmax(), goal.shape), "They differ most at"
     else:  # among ids, 7 is no nearer to 8 than to 2
         place, which = (~near).nonzero()[0], "The first that is wrong is at"
