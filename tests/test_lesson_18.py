@@ -4,6 +4,7 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
 import torch
 from stored import printed
@@ -279,3 +280,73 @@ def test_the_last_page_says_what_the_long_runs_have_reached():
     assert f"on Wikipedia {recorded('enwik8')['result']['held_out_bits']:.2f} |" in text
     assert f"{recorded('multi30k')['result']['bleu']:.2f} BLEU" in text
     assert f"{recorded('pocket_gpt2')['result']['held_out_bits_per_byte']:.2f} bits per byte |" in text
+    assert "the pocket Llama 1.16 bits per byte;" in text
+    assert f"the pocket Llama {recorded('pocket_llama')['result']['held_out_bits_per_byte']:.2f} bits per byte;" in text
+
+
+# ---------------------------------------------------------------------------------------------------- the long run
+
+
+def at(curve, tokens, column):
+    """A recorded curve's value after so many tokens, on the line between two of its points."""
+    return float(np.interp(tokens, [row["tokens"] for row in curve], [row[column] for row in curve]))
+
+
+def test_the_recorded_runs_are_of_the_same_text_size_and_steps():
+    run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
+    same = ("sha256", "training_tokens", "held_out_tokens", "held_out_bytes")
+    assert all(run["data"][name] == before["data"][name] for name in same)
+    settings = (
+        "n",
+        "t_max",
+        "e",
+        "h",
+        "depth",
+        "batch",
+        "steps",
+        "tokens",
+        "rate",
+        "embedding_rate",
+        "warmup",
+        "decay",
+    )
+    assert all(run["settings"][name] == before["settings"][name] for name in settings)
+    assert run["settings"]["parameters"] == pytest.approx(before["settings"]["parameters"], rel=0.005)
+    assert run["settings"]["h"] / run["settings"]["groups"] == 3, "the cache is a third"
+    assert run["processor_seconds"] < 2 * 60 * 60, "an hour on two cores"
+
+
+def test_the_recorded_runs_say_what_the_lesson_says():
+    run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
+    behind = run["result"]["held_out_bits_per_byte"] - before["result"]["held_out_bits_per_byte"]
+    assert round(behind, 2) == 0.08
+    apart = {
+        k: at(run["curve"], k * 1e6, "held_out_bits") - at(before["curve"], k * 1e6, "held_out_bits")
+        for k in range(1, 15)
+    }
+    assert abs(apart[1]) < 0.02 and abs(apart[2]) < 0.02, "equal at first"
+    assert max(apart.values()) == max(apart[5], apart[6]) > 0.15 > apart[14] > 0, "and the gap closes a little"
+    falls = {}
+    for name, one in (("llama", run), ("gpt2", before)):
+        losses = [at(one["curve"], k * 1e5, "training_nats") for k in range(10, 140)]
+        falls[name] = min(range(len(losses) - 8), key=lambda k, line=losses: line[k + 8] - line[k])
+    assert falls["llama"] > falls["gpt2"] + 10, "a million tokens later"
+    scores = {row["step"]: (row["tokens"], row["induction"], row["held_out_bits"]) for row in before["curve"]}
+    (early, low, bits), (late, high, _) = scores[780], scores[1170]
+    assert (round(low, 2), round(high, 2), round(bits, 2)) == (0.04, 0.89, 1.59)
+    assert round((late - early) / 1e6, 1) == 1.6
+    heads, older = run["result"]["heads"], before["result"]["heads"]
+    assert all(heads[kind] > older[kind]["weight"] for kind in ("previous_token", "induction_random"))
+
+
+def test_short_trainings_say_what_the_lesson_says():
+    taken_back = recorded("pocket_llama")["result"]["taken_back"]
+    bits = {what: one["held_out_bits"] for what, one in taken_back.items()}
+    change = {what: value - bits["nothing"] for what, value in bits.items()}
+    rotary = change.pop("rotary for learned positions")
+    assert rotary > 0.05 and all(abs(value) < 0.02 for value in change.values())
+    assert min(bits.values()) > 1.59, "before it copies"
+    seconds = {what: one["processor_seconds"] for what, one in taken_back.items()}
+    whole, old = seconds.pop("nothing"), seconds.pop("all of them: GPT-2")
+    assert whole - seconds.pop("rotary for learned positions") > 0.75 * (whole - old)
+    assert all(abs(one - whole) < 0.05 * whole for one in seconds.values())

@@ -59,3 +59,20 @@ def test_a_short_training_learns_and_says_what_it_reached(what, monkeypatch):
     told = pocket_llama.short_run(what, 25, text, text, 50, 1.0)
     assert set(told) == {"parameters", "seconds", "processor_seconds", "held_out_bits"}
     assert told["held_out_bits"] < 4.5  # log2 of 50 is 5.6
+
+
+def test_attention_weights_are_those_that_the_model_computes_with():
+    torch.manual_seed(0)
+    model, ids = pocket_llama.fresh_model(N).eval(), torch.randint(N, (2, 9))
+    weights = pocket_llama.attention_weights(model, ids)
+    attention, inside = model.blocks[0].attention, model.blocks[0].norm1(model.tokens(ids))
+    values = attention.to_values(inside).view(2, 9, 2, 32).transpose(1, 2).repeat_interleave(3, dim=1)  # (b, h, t, d)
+    looked = (weights[0] @ values).transpose(1, 2).reshape(2, 9, 192)
+    torch.testing.assert_close(attention.unify(looked), attention(inside))
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(4, 2, 6, 9))
+
+
+def test_the_best_scores_are_shares():
+    torch.manual_seed(0)
+    scores = pocket_llama.best_scores(pocket_llama.fresh_model(N).eval(), torch.randint(N, (600,)), N)
+    assert all(0 < score < 0.2 for score in scores.values()), "nothing was learned"

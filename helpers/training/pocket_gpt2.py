@@ -442,13 +442,18 @@ def strongest(scores: torch.Tensor) -> tuple[int, int]:
     return divmod(int(scores.argmax()), scores.shape[1])
 
 
+def texts_for_heads(held_ids: torch.Tensor, n: int, t: int, w: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """What heads are judged on: windows of held-out tokens, (count, t), and rows of random ones, (count, w)."""
+    rows = held_ids[torch.linspace(0, len(held_ids) - t - 1, count).long()[:, None] + torch.arange(t)]
+    return rows, torch.randint(n - 1, (count, w), generator=torch.Generator().manual_seed(7))
+
+
 def heads(model: gpt2.GPT2, held_ids: torch.Tensor) -> dict:
     """What the heads do: every score of every head, the strongest of each kind, and the losses without some."""
     config, w, count = model.config, 64, 32
     t = config.t_max
-    rows = held_ids[torch.linspace(0, len(held_ids) - t - 1, count).long()[:, None] + torch.arange(t)]
-    chance = torch.Generator().manual_seed(7)
-    random, real = torch.randint(config.n - 1, (count, w), generator=chance), rows[:, :w]
+    rows, random = texts_for_heads(held_ids, config.n, t, w, count)
+    real = rows[:, :w]
     on_text = torch.cat([model.attention_weights(part) for part in rows.split(8)], dim=1)
     scores = {
         "previous_token": gpt2.previous_score(on_text).mean(dim=1),

@@ -27,6 +27,8 @@ from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.generator import bits_per_byte
 from helpers.parts.llama import Config, GroupedQueryAttention, Llama, RMSNorm
+from helpers.parts.masks import causal_mask, masked_softmax
+from helpers.parts.multi_head import split_heads
 from helpers.training import pocket_gpt2
 from helpers.training.common import Optimiser, Record, arguments, precision
 
@@ -143,6 +145,33 @@ def held_out_bits(model: nn.Module, held_out: torch.Tensor, per_byte: float, cou
     return bits_per_byte(nats * per_byte)
 
 
+@torch.no_grad()
+def attention_weights(model: Llama, ids: torch.Tensor) -> torch.Tensor:
+    """Who looks at whom in every block and head. ids: (b, t). Returns (depth, b, h, t, t)."""
+    x, weights, t = model.tokens(ids), [], ids.shape[1]
+    positions, mask = torch.arange(t, device=ids.device), causal_mask(t, ids.device)
+    for block in model.blocks:
+        attention, inside = block.attention, block.norm1(x)
+        q = attention.turned(split_heads(attention.to_queries(inside), attention.h), positions)  # (b, h, t, d)
+        k = attention.turned(split_heads(attention.to_keys(inside), attention.groups), positions)
+        k = k.repeat_interleave(attention.h // attention.groups, dim=1)
+        weights.append(masked_softmax(q @ k.mT / math.sqrt(q.shape[-1]), mask))
+        x = block(x)
+    return torch.stack(weights)
+
+
+def best_scores(model: Llama, held_ids: torch.Tensor, n: int) -> dict[str, float]:
+    """Of all heads the best at the token before, and the best at copying, as `pocket_gpt2.heads` measures them."""
+    w = 64
+    rows, random = pocket_gpt2.texts_for_heads(held_ids, n, MODEL["t_max"], w, count=32)
+    on_text = torch.cat([attention_weights(model, part) for part in rows.split(8)], dim=1)
+    on_random = attention_weights(model, pocket_gpt2.twice(random))
+    return {
+        "previous_token": round(gpt2.previous_score(on_text).mean(dim=1).max().item(), 4),
+        "induction_random": round(gpt2.induction_score(on_random, w).mean(dim=1).max().item(), 4),
+    }
+
+
 def short_run(
     taken_back: str, steps: int, train_ids: torch.Tensor, held_ids: torch.Tensor, n: int, per_byte: float
 ) -> dict:
@@ -239,6 +268,7 @@ def main() -> None:
         "held_out_nats": round(nats, 4),
         "held_out_bits_per_byte": round(bits_per_byte(nats * per_byte), 4),
         "context": "as the pocket GPT-2's record says",
+        "heads": best_scores(model, held_ids, n),
         "taken_back": {
             what: short_run(what, 3 if chosen.attempt else short, train_ids, held_ids, n, per_byte)
             for what in TAKEN_BACK

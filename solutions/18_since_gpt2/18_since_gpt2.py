@@ -40,6 +40,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots
+from helpers.data.recorded import recorded
 from helpers.data.reference import llama_reference
 from helpers.device import device
 from helpers.lesson import in_exam, start
@@ -506,6 +507,100 @@ print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5
 # %% [markdown]
 # That is a Llama. With a folder of the Hub's on your disk, `helpers.parts.llama.load(folder)` reads its `config.json`
 # and its weights in the same way, and refuses what it does not know, such as the stretched angles of later Llamas.
+
+# %% [markdown]
+# ## The pocket model, with these parts
+#
+# This section is reading: a run that was made once and **recorded**. It is the training of [lesson
+# 12's](../12_gpt2/12_gpt2.ipynb) pocket GPT-2, with its text, its tokens, its batches and its rates. Only the model is
+# another: a Llama of the same size, with two groups for its six heads. Which of the two needs fewer bits?
+
+# %% tags=["show", "hide-input"]
+run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
+both = {"GPT-2": before, "Llama": run}
+print(f"$ {run['command']}\non: {run['machine']}\n")
+for name, one in both.items():
+    s = one["settings"]
+    print(f"{name}: {s['parameters']:,} parameters, {s['tokens'] / 1e6:.1f} million tokens, "
+          f"{one['processor_seconds'] / 60:.0f} minutes of processor time, "
+          f"{one['result']['held_out_bits_per_byte']:.3f} bits per byte")
+times_as_long = run["processor_seconds"] / before["processor_seconds"]
+print(f"a step of the Llama takes {times_as_long:.2f} times as long")
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels of held-out bits per byte, of GPT-2 and of the Llama. Left, against tokens: the two curves lie upon each other at first; then GPT-2's falls below and stays there, and the gap closes a little towards the end. Right, against minutes: the same, with the Llama's curve stretched to the right."}}
+def along(what, measure):
+    """{name: (x, y)}: one column of both recorded curves against another."""
+    scale = {"tokens": 1e6, "seconds": 60}[what]
+    return {name: ([row[what] / scale for row in one["curve"]],
+                   [row[measure] for row in one["curve"]]) for name, one in both.items()}
+
+figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.2), sharey=True, layout="compressed")
+labels = {"tokens": "million tokens", "seconds": "minutes"}
+for ax, (what, label) in zip(axes, labels.items()):
+    plots.curves(along(what, "held_out_bits"), label, "held-out bits per byte", ax=ax)
+axes[1].set_ylabel("")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded, on a sample of held-out windows. Left, both models after as many tokens; right, after as
+# much time.
+#
+# </div>
+#
+# The older model wins. The two are equal over the first two million tokens; then GPT-2 pulls away, and at the end the
+# Llama needs 0.08 bits more. Per minute it is further behind. Is something wrong? The parts are those whose logits you
+# have compared with `transformers`. Look at the loss of training:
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Training loss against tokens, of GPT-2 and of the Llama. Both fall slowly, then once very steeply, then slowly again. The steep fall of the Llama comes later."}}
+plots.curves(along("tokens", "training_nats"), labels["tokens"],
+             "training loss, nats a token")
+plt.show()
+for row in before["curve"]:
+    if row["step"] in (780, 1170):
+        print(f"GPT-2 after {row['tokens'] / 1e6:.1f} million tokens: "
+              f"best induction score {row['induction']:.2f}")
+for name, one in both.items():
+    heads = one["result"]["heads"]
+    best = [heads[kind] if name == "Llama" else heads[kind]["weight"]
+            for kind in ("previous_token", "induction_random")]
+    print(f"{name} at the end: token before {best[0]:.2f}, induction {best[1]:.2f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The recorded loss of training, in which some windows have a stretch that comes again.
+#
+# </div>
+#
+# The models part where the older one falls, and lesson 12's record says what happens there: within 1.6 million tokens
+# its induction score goes from 0.04 to 0.89. It learns to copy, which the end of this lesson takes apart. The Llama
+# falls too, and later.
+#
+# In the end its heads copy better than the older model's, but they have had less time to be of use. Lesson 12's
+# settings may explain the delay. They were chosen for its model, whose table of positions starts as small sinusoids:
+# the token before can be seen from the first step. The Llama had the same settings, and no such table.
+#
+# What each change does alone shows in short trainings. Each of these has one change taken back, with a hidden width
+# that keeps the size:
+
+# %% tags=["show", "hide-input"]
+short = run["result"]["taken_back"]
+print(f"after {run['settings']['short_steps']} steps, held-out bits per byte:")
+for what, one in short.items():
+    change = one["held_out_bits"] - short["nothing"]["held_out_bits"]
+    print(f"{what:>34} taken back: {one['held_out_bits']:.3f} ({change:+.3f}), "
+          f"{one['processor_seconds']:.0f} s")
+
+# %% [markdown]
+# These trainings are too short for copying: GPT-2 had come to 1.59 bits when its score was still 0.04. Rotary positions
+# are worth the most, and what remains is within 0.02 bits, from one seed each. They also cost the most: turning queries
+# and keys is what makes a step of the Llama longer.
+#
+# So the five changes are no recipe that wins at every size and with any settings. Their authors measured them in models
+# many times as large. And grouped queries were never meant to lower a loss: they make the cache smaller, here to a
+# third, and it is good news that they cost so little.
 
 # %% [markdown]
 # ## More parameters than operations
@@ -1095,7 +1190,7 @@ for p in (32, 31, 24, 16):
 # | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 0.103 bits a byte at equal steps; one pass for 14 |
 # | [16](../16_sparse_attention/16_sparse_attention.ipynb) | sparse patterns, and a softmax in tiles | two sparse layers connect all 32,896 pairs; tiles to 0.0000002 |
 # | [17](../17_going_big/17_going_big.ipynb) | training on a larger scale | activations 4.2 MB instead of 50.6; a loss of 2.438, predicted as 2.425 |
-# | 18 | a Llama, and a model that copies | `transformers`' logits to 0.00001; the copier's circuit |
+# | 18 | a Llama, and a model that copies | `transformers`' logits to 0.00001; the pocket Llama 1.16 bits per byte; the copier's circuit |
 #
 # Each row is a few lines of matrix products, and you have written them. What the course leaves out is what comes after:
 # models that are taught to answer, and models that are no transformers.
