@@ -17,11 +17,13 @@ from dataclasses import replace
 from IPython import get_ipython
 from IPython.display import display
 
+from helpers import results
 from helpers.checking import answers, panel, predicting
 from helpers.checking.alike import digest_of
 from helpers.checking.desk import Runs, TookTooLong, at_most, patience
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, load_key, shipped_path
-from helpers.checking.verdicts import AS_GIVEN, NOT_STARTED, RIGHT, Verdict, judge, no_answer
+from helpers.checking.syntax import digest_of_tree
+from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer
 from helpers.course import EXAM_SEED, VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
 
@@ -103,6 +105,7 @@ class Check:
             emit(run_in_exam(exercise, written, seed))
             return
         verdict = self._verdict(exercise, written)
+        self._keep(verdict)
         display(Panel(verdict))
         calm = verdict.state in (NOT_STARTED, AS_GIVEN) and not os.environ.get(VALIDATING)
         if verdict.state != RIGHT and not calm:
@@ -144,6 +147,17 @@ class Check:
             verdict = no_answer(exercise, _too_long(self.seconds, late))
         failure = self._runs.failure(exercise.name) if self._runs else ""
         return replace(verdict, note=STALE.format(answers.harmless(failure)[:200])) if failure else verdict
+
+    def _keep(self, verdict: Verdict) -> None:
+        """For the start page, in a notebook. What an exam's check says is not known here, and never comes this way."""
+        if self._runs is None:
+            return
+        state = verdict.state
+        if state not in (RIGHT, NOT_STARTED, AS_GIVEN, NO_ANSWER):
+            state = results.WRONG
+        answer = digest_of_tree(self._runs.source(verdict.exercise))
+        points = (verdict.points, verdict.out_of)
+        results.keep(results.Result(self.lesson.name, verdict.exercise, *points, state, answer))
 
     def _shipped_key(self) -> AnswerKey:
         if self._key is None:

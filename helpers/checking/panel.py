@@ -6,13 +6,15 @@ import re
 import textwrap
 from html import escape
 
+from helpers import look
 from helpers.checking.pictures import matrix_svg
 from helpers.checking.predicting import MADE, NOT_YET, Predicted, listed
 from helpers.checking.verdicts import AS_GIVEN, LOOK, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, AspectVerdict, Verdict
 
-COLOURS = {RIGHT: "#00876c", NOT_STARTED: "#7a8290", AS_GIVEN: "#7a8290", NO_ANSWER: "#7a8290", LOOK: "#7a8290"}
-ATTENTION = "#c8500a"
-SURPRISED = "#2b7a9b"  # a prediction that is not borne out is no fault
+CALM = look.COLOURS["calm"][0]
+COLOURS = {RIGHT: look.COLOURS["right"][0], NOT_STARTED: CALM, AS_GIVEN: CALM, NO_ANSWER: CALM, LOOK: CALM}
+ATTENTION = look.COLOURS["wrong"][0]
+SURPRISED = look.COLOURS["surprised"][0]  # a prediction that is not borne out is no fault
 
 HEADLINES = {
     RIGHT: "all of it is right",
@@ -23,9 +25,12 @@ HEADLINES = {
     LOOK: "for your instructor to look at",
 }
 
-STYLE = """<style>
-.verdict{font:14px/1.5 system-ui,sans-serif;max-width:46rem;margin:.4rem 0;padding:.55rem .9rem .6rem;
-border:1px solid rgba(128,134,145,.45);border-left:5px solid var(--verdict);border-radius:6px;text-align:left}
+STYLE = (
+    f"""<style>
+.verdict{{font:14px/1.5 {look.LETTERS_IN_CELLS};max-width:46rem;margin:.4rem 0;padding:.55rem .9rem .6rem;
+border:1px solid {look.EDGE};border-left:5px solid var(--verdict);border-radius:{look.CORNER};text-align:left}}
+"""
+    + """\
 .verdict p{margin:.3rem 0 0}.verdict .head{display:flex;gap:.7rem;flex-wrap:wrap;align-items:baseline;margin:0}
 .verdict .name{font:600 14px ui-monospace,monospace;padding:0;border:0;background:none;color:inherit}
 .verdict .points{margin-left:auto;font-variant-numeric:tabular-nums;white-space:nowrap}
@@ -39,6 +44,7 @@ grid-template-columns:1.4em minmax(7.5em,max-content) 1fr;column-gap:.4em;margin
 .verdict pre{font-size:12px;margin:.3rem 0 0;white-space:pre-wrap;background:none;border:0;padding:0;\
 color:inherit;overflow:auto}
 </style>"""
+)
 
 
 def as_html(verdict: Verdict) -> str:

@@ -20,6 +20,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from helpers import look
 from helpers.checking.panel import STYLE, number
 from helpers.course import write_whole
 from helpers.grading.harmless import harmless
@@ -41,6 +42,17 @@ def write(path: Path, text: str) -> None:
 
 
 @cache
+def _look() -> dict[str, Markup]:
+    """The course's colours and letters, as CSS."""
+    return {
+        "light": Markup(look.variables()),
+        "dark": Markup(look.variables(dark=True)),
+        "letters": Markup(look.LETTERS),
+        "code_letters": Markup(look.CODE_LETTERS),
+        "corner": Markup(look.CORNER),
+    }
+
+
 def _templates() -> Environment:
     templates = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -51,7 +63,7 @@ def _templates() -> Environment:
         finalize=_finalize,
     )
     templates.globals.update(
-        policy=Markup(POLICY), verdict_style=Markup(_rules(STYLE)), code_style=Markup(_code_style())
+        policy=Markup(POLICY), verdict_style=Markup(_rules(STYLE)), code_style=Markup(_code_style()), look=_look()
     )
     templates.filters.update(number=number, code=code, marked=marked, panel=panel, lasting=lasting, moment=moment)
     return templates

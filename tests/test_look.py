@@ -1,0 +1,38 @@
+"""The site, the panels, the start page, feedback and report look like one thing."""
+
+import re
+
+import pytest
+from test_diagrams import contrast
+
+from helpers import look
+from helpers.checking.panel import STYLE
+from helpers.course import ROOT
+from helpers.desk import start_page
+from helpers.grading.tell import pages
+
+DRESSED = [
+    ROOT / "site" / "conf.py",
+    ROOT / "helpers" / "checking" / "panel.py",
+    ROOT / "helpers" / "desk" / "start_page.py",
+    *sorted((ROOT / "helpers" / "grading" / "tell" / "templates").iterdir()),
+]
+
+
+@pytest.mark.parametrize("file", DRESSED, ids=lambda file: file.name)
+def test_colours_stand_in_one_place(file):
+    assert re.findall(r"#[0-9a-fA-F]{6}\b", file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("ground", ["paper", "panel"])
+@pytest.mark.parametrize("words", ["ink", "quiet", "muted", "accent", "visited"])
+def test_words_stand_out_from_their_ground(words, ground, dark):
+    assert contrast(look.COLOURS[words][dark], look.COLOURS[ground][dark]) >= 4.5
+
+
+def test_pages_and_panels_take_their_colours_from_there():
+    page = pages._templates().get_template("page.css.j2").render()
+    assert look.variables() in page and look.variables(dark=True) in page
+    assert f"border-radius:{look.CORNER}" in STYLE and f"border-radius:{look.CORNER}" in start_page.STYLE
+    assert look.COLOURS["right"][0] in start_page.STYLE
