@@ -1,6 +1,6 @@
 """Numbers in a lesson's prose that nothing holds: neither computed beside them, nor cited, nor asserted.
 
-A number in prose is held where
+The words for those who do not see a picture are prose too. A number in prose is held where
 - the stored output of a cell near by prints it, to the prose's own digits (a share also as per cent);
 - it stands in the lesson's code, or in a formula or a code span of the same paragraph;
 - its paragraph cites a source, by a link;
@@ -38,7 +38,7 @@ CARD = re.compile(r"^\*\*(?:Exercise|Prediction)\b.*$|^.*\*\*It takes\*\*.*$|^#+
 
 
 def unheld_numbers(source: Source) -> list[str]:
-    """The numbers in that lesson's prose that nothing holds, each with the words around it."""
+    """The numbers in that lesson's prose and alternative texts that nothing holds, each with the words around it."""
     written = source.cells_as_written()
     shown = {cell.id: printed(cell) for cell in _executed(source)}
     outputs = [(place, shown[cell.id]) for place, cell in enumerate(written) if shown.get(cell.id)]
@@ -47,16 +47,20 @@ def unheld_numbers(source: Source) -> list[str]:
     asserted = numbers_of([tests.read_text(encoding="utf-8")] if tests.is_file() else [])
     found = []
     for place, cell in enumerate(written):
-        if cell.cell_type != "markdown":
-            continue
-        before = [text for at, text in outputs if at < place][-NEAR:]
+        text = cell.source if cell.cell_type == "markdown" else alternative_text(cell)
+        before = [text for at, text in outputs if at <= place][-NEAR:]
         after = [text for at, text in outputs if at > place][:NEAR]
         printed_near = numbers_of(before + after)
-        for paragraph in FENCE.sub("", cell.source).split("\n\n"):
+        for paragraph in FENCE.sub("", text).split("\n\n"):
             if not CITED.search(paragraph):
                 known = code | asserted | numbers_of(QUIET.findall(paragraph))
                 found += [around for number, around in claims(paragraph) if not is_held(number, known, printed_near)]
     return found
+
+
+def alternative_text(cell: nbformat.NotebookNode) -> str:
+    """What a cell says of its picture to those who do not see it."""
+    return cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
 
 
 def claims(paragraph: str) -> list[tuple[str, str]]:

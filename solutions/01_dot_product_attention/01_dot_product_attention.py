@@ -158,7 +158,7 @@ for step in range(20 if in_exam() else 300):
 
 print(f"mean squared error: {losses[0]:.2f} at the start, {losses[-1]:.2f} at the end")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Scatter plot of 24 films by their two learned factors. Romances lie on one side, action films on the other; light films and serious ones separate across that direction."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Scatter plot of the films by their two learned factors. Romances lie on one side, action films on the other; light films and serious ones separate across that direction."}}
 predictions = (users @ films.T).detach().cpu()
 _, spread, directions = torch.linalg.svd(predictions, full_matrices=False)
 plots.plane(directions[:2].T * spread[:2] / len(users) ** 0.5, known.names,

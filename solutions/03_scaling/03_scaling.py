@@ -491,7 +491,7 @@ check(softmax_backward)
 # Alammar's two scores again, 112 and 96, joined by a third of 108, with and without scaling. Each row of the identity
 # is one $g$; your function turns it into a row of J. Autograd, which knows nothing of our formula, has to agree.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to 0.24, and the entries beside it are negative."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to about a quarter, and the entries beside it are negative."}}
 z = torch.tensor([112.0, 96.0, 108.0], device=device())
 softmax = torch.nn.Softmax(dim=-1)
 each_weight = torch.eye(3, device=device())    # g asks for one weight at a time
@@ -613,7 +613,7 @@ for d in widths:
         entropies[name].append(attention_entropy(weights).mean().item())
         gradients[name].append(largest_gradient(scores))    # (b, t)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two log-log plots against width from 1 to 4096. Scaled, entropy stays at about 2.4 nats and the largest gradient at about 0.2. Not scaled, both fall: from width 16 on entropy, and from width 64 on the gradient, go down along straight lines, to about 0.05 and 0.03."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Two log-log plots against width. Scaled, entropy stays between 2 and 3 nats and the largest gradient at about 0.2. Not scaled, both fall: from width 16 on entropy, and from width 64 on the gradient, go down along straight lines, to about 0.05 and 0.03."}}
 def against_width(values, label, ticks, ax):
     lines = {name: (widths, line) for name, line in values.items()}
     start = 0.75 * values["not scaled"][3]
@@ -674,7 +674,7 @@ def learn(d, scores_of, rate=0.3, steps=200):
 
 plain_scores = lambda q, k: q @ k.mT
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and width 1024 is flat near 1.9. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 to about 0.4."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and width 1024 is flat. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 stays above them."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3), sharey=True)
 both = {"not scaled": plain_scores, "scaled": scaled_scores}
 for ax, (name, scores_of) in zip(axes, both.items()):

@@ -467,7 +467,7 @@ def train(attention, h, seed=1, steps=300):
     line = ", ".join(f"{role} {share:.0%}" for role, share in zip(ROLES, right.tolist()))
     return reader, losses, line
 
-# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. The runs with one head level off at losses between 0.1 and 1. The runs with three heads all fall to 0.03 or less."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. The runs with one head level off at losses between 0.1 and 1. The runs with three heads all fall far below."}}
 runs = {h: [train(MultiHeadAttention, h, seed) for seed in (1, 2, 3)] for h in (1, 3)}
 
 _, ax = plt.subplots()

@@ -160,7 +160,7 @@ loss_without_mask = "C"
 # loss_without_mask = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, about 2.08, the best that an honest guess can do. The curve starts there and falls far below it within a few dozen steps, to about 0.2."}}
+# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, the best that an honest guess can do. The curve starts there and falls far below it within a few dozen steps, to about 0.2."}}
 class AllSeeing(nn.Module):
     """Self-attention with one head and no mask: every position looks at every other."""
 

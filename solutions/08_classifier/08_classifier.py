@@ -694,7 +694,7 @@ except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
           "run this cell again to go on.")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the reviews put aside: for a few hundred steps it stays near the landmark bag of words, 58 per cent, then climbs steeply beyond 90 and slowly to nearly 100 per cent."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the reviews put aside: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to nearly 100 per cent."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
 plots.loss_curve(losses, landmarks={"log 2": math.log(2)}, smooth=min(25, len(losses) or 1),
                  title="loss on training batches", ax=axes[0])
@@ -850,7 +850,7 @@ def shaken(text, exchanges, chance):
         words[i], words[j] = words[j], words[i]
     return " ".join(words)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to about six tenths, and the mean probability of the right verdict, a little below it. Dashed lines mark chance at one half and the bag of words at 0.58."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to about six tenths, and the mean probability of the right verdict, a little below it. Dashed lines mark chance at one half and, a little above it, the bag of words."}}
 chance, truth = random.Random(0), torch.tensor(test.labels)
 exchanges = [0, 1, 2, 4, 8, 16, 32]
 right, sure = [], []

@@ -413,7 +413,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts near 6, falls under order 0 (4.5) within some thirty steps and under order 1 (3.5) within a hundred and fifty, passes gzip (2.5) and ends near 1.9. The held-out curve follows it from above and ends near 2.2, above xz (2.0)."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts near 6, falls under order 0 within some thirty steps and under order 1 (3.5) within a hundred and fifty, passes gzip (2.5) and ends a little under xz. The held-out curve follows it from above and ends near 2.2, above xz (2.0)."}}
 def learning_curve(series, landmarks, steps):
     ax = plt.subplots(figsize=(6, 4.4))[1]
     plots.curves(series, "step", "bits per byte", landmarks=landmarks, ax=ax)
@@ -741,7 +741,7 @@ check.prediction("greedy_text", greedy_text)
 #
 # What did each byte of a held-out passage cost, when the model saw the 64 bytes before it?
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of 56 characters, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
 passage = held_out[1000:1000 + t + 448]
 surprise = window_bits(model, passage, t, 1)[:, -1]    # each window's last byte
 plots.surprise(bytes(passage[t:].tolist()), surprise)

@@ -1063,7 +1063,7 @@ print(f"                      counted words, linear: {trained['bag_of_words_accu
 print(f"           published encoder, trained on: {result['test_accuracy']:.1%}"
       f" of {run['data']['tested_on']:,} reviews")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: from 78 over 86 to 88.5. Steps of rank 8 run one to two points below. Frozen, its best stage, and the bag of pieces lie close together, far below: from about 70 over 79 to 83."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: from 78 over 86 to 88.5. Steps of rank 8 run one to two points below. Frozen, its best stage, and the bag of pieces lie close together, far below."}}
 few = result["few_labels"]
 counts = [row["labels"] for row in few]
 right = {"all weights": [row["all"] for row in few],

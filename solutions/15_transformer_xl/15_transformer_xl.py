@@ -831,7 +831,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {done} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling from 3.7 to about 2.3. Left against steps: the two curves lie almost upon each other, and at the last point the one with memory is below. Right against processor seconds: the curve with memory is stretched to the right and lies above the other all the way."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling over the training. Left against steps: the two curves lie almost upon each other, and at the last point the one with memory is below. Right against processor seconds: the curve with memory is stretched to the right and lies above the other all the way."}}
 if done < 60:
     print("The curves have their first point after 60 steps: go on with the training above.")
 else:
@@ -921,7 +921,7 @@ check.prediction("memory_unpractised", memory_unpractised)
 #
 # Where does the gain lie? Average over the streams at each position of the segment:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the segment, on a logarithmic axis from 0 to 63. Without memory both models start far above the rest at the first byte and fall steeply over the first eight. With memory the curve is nearly flat. Beyond position 16 all curves lie close together."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the segment, on a logarithmic axis. Without memory both models start far above the rest at the first byte and fall steeply over the first eight. With memory the curve is nearly flat. Beyond position 16 all curves lie close together."}}
 @torch.no_grad()
 def position_bits(model, data, t, m):
     """Bits at each position of the segment, averaged over segments in 16 streams: (t,)."""

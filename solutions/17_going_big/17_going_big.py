@@ -304,7 +304,7 @@ print(", ".join(f"{name} {total:.1f} GB" for name, total in totals.items()))
 # **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Eight bits of exponent are as many as float32 has, so
 # bfloat16 reaches as far; float16 is finer, and ends early at both ends.
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels. Left: ticks for all numbers between 0.99 and 1.01 that a type can hold: bfloat16 has 4 of them, float16 about thirty, float32 so many that they are a solid bar. Right: bars on a logarithmic axis from the smallest to the largest number: float16 reaches from 6e-8 to 65,504, bfloat16 and float32 both from about 1e-40 or below to 3e38."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels. Left: ticks for all numbers between 0.99 and 1.01 that a type can hold: bfloat16 has 4 of them, float16 about thirty, float32 so many that they are a solid bar. Right: bars on a logarithmic axis from the smallest to the largest number: float16 reaches from 6e-8 to 65,504, bfloat16 and float32 both across a range many times as long."}}
 figure, (near_one, reach) = plt.subplots(1, 2, figsize=(6.6, 2.6))
 types = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 for place, (name, kind) in enumerate(types.items()):
@@ -1098,7 +1098,7 @@ print(f"predicted {predicted:.3f}, measured {measured:.3f} nats a byte: "
 print(f"the third model's loss, as if more size bought nothing: "
       f"off by {min(losses.values()) / measured - 1:.1%}")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points fall from about 2.6 nats at 6,000 parameters to about 2.5 at 31,000, nearly on a straight dashed line. At 70,000 parameters the predicted point, on the line, and the measured one lie close together."}}
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points fall nearly on a straight dashed line. At more than twice the parameters of the third, the predicted point, on the line, and the measured one lie close together."}}
 ax = plt.subplots(figsize=(6, 3.4))[1]
 line = [4000, 110_000]
 ax.plot(line, [a * size**-alpha for size in line], color="#555555", linewidth=1.2,
