@@ -10,6 +10,8 @@ LESSON :=
 NAME   :=
 FROM   :=
 ANSWER :=
+URL    :=
+TO     :=
 TITLE  :=
 SAYS   :=
 ARGS   :=
@@ -56,12 +58,12 @@ $(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help env lab data update test quick lint site build check read mutants new-lesson release exam-key name-mistake \
+.PHONY: help env lab panels data update test quick lint site build check read mutants new-lesson release students-repository home exam-key name-mistake \
         assignment demo-class collect grade bench bench-grading compare-attacks look accept refuse feedback report export \
-        restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .name .from .answer
+        restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .panels-lesson .name .from .to .answer
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
 
 ##### The environment
 
@@ -109,25 +111,15 @@ $(STAMP): $(PY)
 	    echo "network, or set PIP_INDEX_URL to the package index of your school; then make again."; \
 	    exit 1; \
 	}
-# JupyterLab would otherwise ask each student, once, whether to fetch news.
-	@$(PY) -m jupyterlab.labextensions disable --level=sys_prefix '@jupyterlab/apputils-extension:announcements' \
-	    >/dev/null 2>&1 || true
 	@touch "$@"
 
 ##### Students
 
-# Without a screen there is no browser to open: JupyterLab then prints the address.
-SCREEN = test "`uname`" != Linux || test -n "$$DISPLAY$$WAYLAND_DISPLAY$$BROWSER"
-OPEN   = $(or $(LESSON),$(FIRST))
+lab: .lab-lesson env ## Open JupyterLab at the start page, or at LESSON=NN_topic (ARGS="..." go to JupyterLab)
+	@exec $(PY) -m helpers lab $(LESSON) -- $(ARGS)
 
-lab: .lab-lesson env ## Open JupyterLab at lesson 1, or at LESSON=NN_topic (ARGS="..." go to JupyterLab)
-	@set --; \
-	test "`id -u`" != 0 || set -- "$$@" --allow-root; \
-	$(SCREEN) || set -- "$$@" --no-browser; \
-	PATH="$(BIN):$$PATH" exec $(PY) -m jupyterlab "$$@" \
-	    --ServerApp.root_dir="$(CURDIR)" \
-	    --LabApp.default_url="/lab/tree/notebooks/$(OPEN)/$(OPEN).ipynb" \
-	    --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $(ARGS)
+panels: .panels-lesson env ## Run a lesson of yours from the top, and print what each check says: LESSON=NN_topic
+	@$(PY) -m helpers panels $(LESSON)
 
 # ./data stands aside from the code: `make clean` and `make distclean` leave it, for it can be half a gigabyte.
 data: env ## Fetch the real data and GPT-2 for use offline, into $COURSE_DATA or ./data (ARGS="imdb ...": those only)
@@ -175,8 +167,14 @@ mutants: .full env ## Judge small changes of a lesson's solution: LESSON=NN_topi
 new-lesson: .full .name env ## Start a lesson from the pattern: NAME=NN_topic
 	$(PY) -m helpers.authoring new $(NAME)
 
-release: .full env ## Make the students' zip, into dist/
-	$(PY) -m helpers.authoring release
+release: .full env ## Make the students' zip, into dist/ (ARGS=--with-solutions: not for a class that is graded)
+	$(PY) -m helpers.authoring release $(ARGS)
+
+students-repository: .full .to env ## Commit the release into the repository that hubs pull from: TO=../students
+	$(PY) -m helpers.authoring students-repository "$(TO)"
+
+home: .full env ## Say where the course is published: URL=https://github.com/you/your-course (or URL= for nowhere)
+	$(PY) -m helpers.authoring home "$(URL)"
 
 exam-key: .full .lesson env ## Make an exam's answer key: LESSON=NN_topic
 	$(PY) -m helpers.authoring exam-key $(LESSON) $(ARGS)
@@ -232,12 +230,13 @@ lock: .full $(PY) ## Pin the dependencies anew in constraints.txt (ARGS=--upgrad
 # own CUDA libraries, and names of builds (+cpu) belong to one machine.
 	@$(PY) -m uv --version >/dev/null 2>&1 || $(PY) -m pip install uv
 	@cp constraints.txt constraints.tmp
-	@$(PY) -m uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --all-extras \
+	@$(PY) -m uv pip compile --no-config --quiet --universal --fork-strategy fewest --python-version 3.11 --all-extras \
 	    --no-annotate --no-header $(ARGS) pyproject.toml --output-file constraints.tmp
 	@{ sed '/^[^#]/,$$d' constraints.txt; \
 	   sed -E -e "/^(cuda|nvidia|triton)|== 'emscripten'/d" -e 's/[ +;].*//' constraints.tmp; } > constraints.new
 	@rm constraints.tmp
 	@mv constraints.new constraints.txt
+	@$(PY) -m helpers.authoring.pins
 
 clean: ## Remove what commands left behind; environments, marks and exam keys stay
 	rm -rf build dist site/_build .pytest_cache *.egg-info
@@ -260,11 +259,17 @@ NO_SUCH = { echo "There is no lesson called $(1). The lessons:"; ls $(2); exit 1
 	@test -z "$(LESSON)" || test -d "solutions/$(LESSON)" || $(call NO_SUCH,$(LESSON),solutions)
 
 .lab-lesson:
-	@test -f "notebooks/$(OPEN)/$(OPEN).ipynb" || $(call NO_SUCH,$(OPEN),notebooks)
+	@test -z "$(LESSON)" || test -f "notebooks/$(LESSON)/$(LESSON).ipynb" || $(call NO_SUCH,$(LESSON),notebooks)
+
+.panels-lesson: .lab-lesson
+	@test -n "$(LESSON)" || { echo "Say which lesson: make panels LESSON=$(FIRST)"; exit 1; }
 
 .from:
 	@test -n "$(FROM)" || { echo "Say where the submissions are: make collect LESSON=$(LESSON) FROM=class.zip"; exit 1; }
 	@test -e "$(FROM)" || { echo "There is no file $(FROM)."; exit 1; }
+
+.to:
+	@test -n "$(TO)" || { echo "Say where that repository is, or is to be: make students-repository TO=../students"; exit 1; }
 
 # Sentences hold apostrophes: they go by the environment, past the shell's quotes.
 export TITLE SAYS

@@ -8,12 +8,24 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-HELPERS = ROOT / "helpers"
+HELPERS = Path(__file__).resolve().parent
+
+
+def _root() -> Path:
+    """The course's folder: where helpers/ lies, or, where it was installed by `pip install .`, around this folder."""
+    if not (HELPERS.parent / "notebooks").is_dir():
+        with suppress(OSError):  # this folder may be gone
+            for folder in (Path.cwd(), *Path.cwd().parents):
+                if (folder / "notebooks").is_dir() and (folder / "helpers" / "course.py").is_file():
+                    return folder
+    return HELPERS.parent
+
+
+ROOT = _root()
 SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
 EXERCISES = HELPERS / "exercises"  # one module a lesson, called l<lesson>.py
@@ -25,6 +37,8 @@ INSTRUCTORS_ROOMS = ("authoring", "grading", "trials")
 # What lessons of the first edition have become. Hand-ins and copies of that edition are still about.
 FIRST_EDITION = {"11_gpt2": ("11_tokens", "12_gpt2")}
 
+TRIES = 5  # different answers, after which a student may see a solution where their copy holds any
+
 SHIPPED_SEED = "desk"  # what inputs are drawn from at a student's desk; the keys that students get are made for it
 STUB = "write this"  # the message of the NotImplementedError in a released notebook
 SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs
@@ -34,6 +48,7 @@ EXAM_SEED = "COURSE_EXAM_SEED"
 DEVICE = "COURSE_DEVICE"  # overrides the choice of `helpers.device`
 VALIDATING = "NBGRADER_VALIDATING"
 EXPERIMENTS_FOLDER = "COURSE_EXPERIMENTS"  # where tries at open experiments are kept, if not in experiments/
+PROGRESS_FILE = "COURSE_PROGRESS"  # where results of checks are kept, if not in progress.jsonl; "" keeps none
 
 
 @dataclass(frozen=True)

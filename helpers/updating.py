@@ -35,12 +35,16 @@ from pathlib import Path, PurePosixPath
 from helpers.course import FIRST_EDITION, ROOT, STUB, write_whole
 
 RELEASE = ".release.json"  # in a student's copy: which release it is, and how its files and cells were
+START_PAGE = "start.ipynb"  # whoever opens the course writes it anew
 UNFINISHED = ".update"  # what is unpacked before anything is replaced; gone when the update is done
 PLAN = "plan.json"
 BACKUPS = "backups"  # for other files than notebooks that somebody had changed
 MUST_HOLD = ("Makefile", "pyproject.toml", "constraints.txt", "helpers/course.py", "helpers/lesson.py")
 # What belongs to the person who works here, whatever a zip says
-NEVER_TOUCHED = (".git", ".venv", "data", "submitted", "exam", "gradebook.db", "experiments", BACKUPS, UNFINISHED)
+NEVER_TOUCHED = (
+    *(".git", ".venv", "data", "submitted", "exam", "gradebook.db", "experiments", "progress.jsonl"),
+    *(BACKUPS, UNFINISHED),
+)
 LARGEST = 256 << 20  # bytes, unpacked: a release has some 20 MB
 
 
@@ -292,6 +296,8 @@ def _prepare(files: Mapping[str, bytes], course: Path) -> Plan:
     for name, data in files.items():
         _require_room_for(name, course)
         was = _bytes(course / name)
+        if name == START_PAGE and was is not None:
+            continue
         if was == data:
             data = _with_earlier_answers(name, data, old, course, plan) if is_lesson(name) else data
         elif is_lesson(name):
@@ -626,16 +632,17 @@ def _lesson_driver(course: Path):
             write_whole(path, before)
 
 
-def merge_files(base: Path, ours: Path, theirs: Path, releases: str) -> int:
+def merge_files(base: Path, ours: Path, theirs: Path, releases: str | None) -> int:
     """git's question about a notebook; the answer goes to `ours`. releases: the blobs of the notebooks that come in.
 
-    What comes in is `theirs` while git merges, and `ours` once it brings back what was not committed.
+    What comes in is `theirs` while git merges, and `ours` once it brings back what was not committed. Without releases
+    it is `theirs`: so does nbgitpuller ask, which commits everything first (see hub/gitconfig).
     """
     before, left, right = (read_notebook(path.read_bytes()) for path in (base, ours, theirs))
     if before is None or left is None or right is None:
         return 1
     data = theirs.read_bytes()
-    coming = hashlib.sha1(f"blob {len(data)}\0".encode() + data).hexdigest() in releases
+    coming = releases is None or hashlib.sha1(f"blob {len(data)}\0".encode() + data).hexdigest() in releases
     mine, release = (left, right) if coming else (right, left)
     write_whole(ours, write_notebook(merge(mine, release, cell_digests(before)).notebook))
     return 0
@@ -660,10 +667,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--course", type=Path, default=ROOT, help=argparse.SUPPRESS)
     parser.add_argument("--finish", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--releases", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--incoming", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--merge", nargs=3, type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.merge:
-        return merge_files(*asked.merge, asked.releases.read_text(encoding="utf-8"))
+        return merge_files(*asked.merge, None if asked.incoming else asked.releases.read_text(encoding="utf-8"))
     try:
         says = finish(asked.course) if asked.finish else _update(asked.zip, asked.course)
     except CannotUpdate as problem:

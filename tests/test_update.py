@@ -268,6 +268,14 @@ def test_odd_metadata_stops_no_update(repository, mine, tmp_path, odd):
     assert ANSWER in sources(mine)
 
 
+def test_the_start_page_that_somebody_has_stays(repository, mine, tmp_path):
+    (mine / "start.ipynb").write_text("with my notes")
+    repository.write("README.md", b"new\n")
+    says = update_from(repository.released(tmp_path), mine)
+    assert (mine / "start.ipynb").read_text() == "with my notes" and (mine / "README.md").read_bytes() == b"new\n"
+    assert not any("start.ipynb" in line for line in says)
+
+
 # ------------------------------------------------------------------------------------------- interrupted
 
 

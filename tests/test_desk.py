@@ -1,0 +1,409 @@
+"""What stands around the lessons at a student's desk: results, the start page, stubs, solutions, JupyterLab."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from helpers import results
+from helpers.authoring import pins
+from helpers.checking import panel
+from helpers.checking.verdicts import RIGHT
+from helpers.desk import revealing, start_page, stubs
+from helpers.desk.lab import lab_command, lab_environment
+from helpers.desk.lessons import Exercise, Lesson, lessons
+from helpers.results import Result
+
+ROOT = Path(__file__).parents[1]
+LESSONS = ("01_dot_product_attention", "02_queries_keys_values")
+FIRST = LESSONS[0]
+ANSWER = "def raw_weights(x):\n    return x    # mine"
+
+
+def course(folder, *, stubs_kept=True):
+    """A student's copy of two lessons, with no torch in what it runs."""
+    for name in ("__init__.py", "__main__.py", "course.py", "look.py", "notebooks.py", "results.py", "updating.py"):
+        (folder / "helpers").mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "helpers" / name, folder / "helpers")
+    shutil.copytree(ROOT / "helpers/desk", folder / "helpers/desk", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "site").mkdir()
+    shutil.copy(ROOT / "site/lessons.toml", folder / "site")
+    kept = {}
+    for lesson in LESSONS:
+        shutil.copytree(ROOT / "notebooks" / lesson, folder / "notebooks" / lesson)
+        kept[f"notebooks/{lesson}/{lesson}.ipynb"] = stubs.stubs_of(notebook(folder, lesson))
+    if stubs_kept:
+        (folder / ".release.json").write_text(json.dumps({"date": "2026-01-01", "files": {}, "stubs": kept}))
+    return folder
+
+
+@pytest.fixture
+def mine(tmp_path):
+    return course(tmp_path / "My course")
+
+
+def notebook(folder, lesson=FIRST):
+    return json.loads((folder / "notebooks" / lesson / f"{lesson}.ipynb").read_text())
+
+
+def cell_of(folder, name, lesson=FIRST):
+    cells = (cell for cell in notebook(folder, lesson)["cells"] if grade_id(cell) == name)
+    return next(cells, None)
+
+
+def grade_id(cell):
+    return cell["metadata"].get("nbgrader", {}).get("grade_id")
+
+
+def change(folder, work, lesson=FIRST):
+    read = notebook(folder, lesson)
+    work(read)
+    (folder / "notebooks" / lesson / f"{lesson}.ipynb").write_text(json.dumps(read))
+
+
+def answer(folder, text=ANSWER, name="raw_weights"):
+    def write(read):
+        next(cell for cell in read["cells"] if grade_id(cell) == name)["source"] = text.splitlines(keepends=True)
+
+    change(folder, write)
+
+
+def call(folder, *words, **variables):
+    """python -m helpers, in a copy."""
+    around = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "COURSE_PROGRESS")}
+    return subprocess.run(
+        [sys.executable, "-m", "helpers", *words],
+        cwd=folder,
+        env={**around, "HOME": str(folder), **variables},
+        capture_output=True,
+        text=True,
+    )
+
+
+def tried(folder, *answers, exercise="raw_weights", state="wrong", points=1.0):
+    with open(folder / results.NAME, "a") as file:
+        for text in answers:
+            file.write(
+                json.dumps(vars(Result(FIRST, exercise, points, 3.0, state, text, "2026-01-01T12:00:00"))) + "\n"
+            )
+
+
+# Results
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.jsonl"))
+    monkeypatch.chdir(tmp_path)
+    for name in ("COURSE_EXAM_SEED", "NBGRADER_VALIDATING"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "progress.jsonl"
+
+
+ONE = Result("03_scaling", "entropy", 1.5, 3.0, "wrong", "a1", "2026-03-02T12:00:00")
+
+
+def test_what_a_check_said_is_read_again(kept):
+    assert results.keep(ONE) and results.keep(Result(**{**vars(ONE), "at": ""}))
+    assert results.kept()[0] == ONE
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", results.kept()[1].at)
+
+
+@pytest.mark.parametrize("name", ["COURSE_EXAM_SEED", "NBGRADER_VALIDATING"])
+def test_a_graded_or_validated_run_writes_nothing(kept, monkeypatch, name):
+    monkeypatch.setenv(name, "1")
+    assert not results.keep(ONE) and not kept.exists()
+
+
+def test_a_solved_lesson_that_an_author_runs_is_nobodys_progress(kept, monkeypatch):
+    monkeypatch.chdir(ROOT / "solutions" / FIRST)
+    assert not results.keep(ONE) and not kept.exists()
+
+
+def test_an_empty_setting_keeps_nothing(monkeypatch):
+    monkeypatch.setenv("COURSE_PROGRESS", "")
+    assert results.file() is None and not results.keep(ONE) and results.kept() == []
+
+
+def test_a_file_that_cannot_be_written_stops_no_check(kept, monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "none" / "here.jsonl"))
+    assert not results.keep(ONE) and results.kept() == []
+
+
+def test_damaged_lines_are_passed_over_and_damage_none_after_them(kept):
+    kept.write_bytes(b'[]\nnull\n{"lesson": 3}\n\xff\xfe\n{"lesson": "03_scaling", "exer')
+    assert results.kept() == []
+    assert results.keep(ONE) and results.kept() == [ONE]
+
+
+def test_the_last_word_on_an_exercise_counts_and_tries_count_once():
+    def result(state, text):
+        return Result("l", "e", 3.0 if state == "right" else 1.0, 3.0, state, text)
+
+    told = [result("wrong", "a"), result("wrong", "b"), result("wrong", "a"), result("not attempted", "c")]
+    assert results.wrong_tries(told, "l", "e") == 2 and not results.was_solved(told, "l", "e")
+    told += [result("right", "d"), result("wrong", "")]
+    assert results.wrong_tries(told, "l", "e") == 2 and results.was_solved(told, "l", "e")
+    assert results.latest(told)["l", "e"].state == "wrong"
+
+
+def test_a_check_in_a_notebook_keeps_its_verdict_and_one_outside_keeps_none(kept):
+    from helpers.checking.check import Check
+    from helpers.checking.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, Verdict
+    from helpers.exercises import load_lesson
+
+    class Runs:
+        def source(self, name):
+            return "def raw_weights(x):\n    return x    # a comment"
+
+    verdicts = [Verdict("raw_weights", state, 1.0, 3.0) for state in (NOT_ALLOWED, AS_GIVEN, RIGHT)]
+    check = Check(load_lesson(FIRST), Runs())
+    for verdict in verdicts:
+        check._keep(verdict)
+    assert [one.state for one in results.kept()] == ["wrong", AS_GIVEN, "right"]
+    assert {(one.lesson, one.points, one.out_of) for one in results.kept()} == {(FIRST, 1.0, 3.0)}
+    assert len({one.answer for one in results.kept()}) == 1
+    Check(load_lesson(FIRST))._keep(verdicts[0])
+    assert len(results.kept()) == 3
+
+
+# The lessons, and the page
+
+
+def test_lessons_are_read_as_their_modules_declare_them():
+    """By the notebooks alone: what the exercises' own modules say is in tests/test_desk_and_exam.py's world."""
+    course = lessons()
+    assert [lesson.name for lesson in course] == sorted(p.name for p in (ROOT / "notebooks").iterdir() if p.is_dir())
+    for lesson in course:
+        assert lesson.exercises and 30 <= lesson.minutes <= 120 and lesson.title
+        assert all(0 < number < lesson.number for number in lesson.needs)
+        assert lesson.needs or lesson.number == 1
+        head = "".join(notebook(ROOT, lesson.name)["cells"][0]["source"])
+        assert re.search(rf"\b{lesson.points:g} points", head), lesson.name
+
+
+def made_up():
+    def lesson(number, *names):
+        return Lesson(f"0{number}_l", f"L{number}", "", "P", 60, (), tuple(Exercise(name, 2.0) for name in names))
+
+    return [lesson(1, "a", "b", "c"), lesson(2, "d"), lesson(3, "e")]
+
+
+def said(lesson, exercise, points, state="wrong"):
+    return Result(lesson, exercise, points, 2.0, state, exercise)
+
+
+def test_the_page_says_where_somebody_stopped_and_what_comes_next():
+    course = made_up()
+    now = start_page.standing(course, [])
+    assert now.stopped is None and now.following is course[0]
+    assert "Begin with" in start_page.page_as_html(course, now)
+
+    now = start_page.standing(course, [said("01_l", "b", 2, "right")])
+    assert now.stopped == (course[0], "c") and now.following is course[1] and now.points["01_l"] == 2
+    now = start_page.standing(course, [said("01_l", "b", 1), said("02_l", "d", 2, "right"), said("01_l", "b", 0.5)])
+    assert now.stopped == (course[0], "b") and now.points == {"01_l": 0.5, "02_l": 2, "03_l": 0}
+    assert now.following is course[2]
+    everything = [said(f"0{1 + (k > 2) + (k > 3)}_l", name, 2, "right") for k, name in enumerate("abcde")]
+    now = start_page.standing(course, everything)
+    assert now.stopped == (course[2], "") and now.following is None
+    assert "10 of 10 points" in start_page.page_as_text(course, now)
+
+
+def test_results_that_fit_no_exercise_earn_nothing():
+    course = made_up()
+    odd = [said("09_x", "a", 2), said("01_l", "gone", 2), Result("01_l", "a", 1e9, 2, "right"), said("01_l", "b", -5)]
+    assert start_page.standing(course, odd).points == {"01_l": 2, "02_l": 0, "03_l": 0}
+
+
+class Links(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.addresses = [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.addresses += [value for name, value in attrs if name == "href"]
+
+
+def test_the_page_is_plain_html_with_links_to_every_lesson_and_no_script():
+    course = lessons()
+    page = Links(start_page.page_as_html(course, start_page.standing(course, [])))
+    assert not {"script", "iframe", "img", "link", "object", "button", "form"} & set(page.tags)
+    assert set(page.addresses) == {f"notebooks/{one.name}/{one.name}.ipynb" for one in course}
+    assert all((ROOT / address).is_file() for address in page.addresses)
+
+
+def test_the_page_has_the_colours_of_the_panel():
+    assert panel.COLOURS[RIGHT] == start_page.DONE and start_page.BEGUN == panel.ATTENTION
+
+
+def test_the_start_notebook_shows_the_page_and_keeps_cells_that_somebody_added(mine):
+    tried(mine, "x", state="right", points=3.0)
+    assert call(mine, "start").returncode == 0
+    written = json.loads((mine / "start.ipynb").read_text())
+    (cell,) = written["cells"]
+    assert "You stopped at" in cell["outputs"][0]["data"]["text/html"]
+    written["cells"].append({"cell_type": "markdown", "id": "mine", "metadata": {}, "source": ["my notes"]})
+    (mine / "start.ipynb").write_text(json.dumps(written))
+    assert call(mine, "start").returncode == 0
+    again = json.loads((mine / "start.ipynb").read_text())["cells"]
+    assert [one["id"] for one in again] == [start_page.CELL, "mine"]
+    printed = call(mine, "points").stdout
+    assert "3 of 38 points" in printed and "lesson 1, Dot-product attention" in printed
+
+
+# JupyterLab
+
+
+def test_lab_opens_the_start_page_or_a_lesson_and_finds_this_copys_helpers(tmp_path):
+    command = lab_command("start.ipynb", ["--port=1"])
+    assert command[1:3] == ["-m", "jupyterlab"] and command[-1] == "--port=1"
+    assert "--LabApp.default_url=/lab/tree/start.ipynb" in command and f"--ServerApp.root_dir={ROOT}" in command
+    around = lab_environment({"PATH": "/usr/bin", "PYTHONPATH": "/else"})
+    assert around["PYTHONPATH"].split(os.pathsep) == [str(ROOT), "/else"]
+    assert around["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
+
+
+def test_lab_names_the_lessons_when_there_is_none_of_that_name(mine):
+    done = call(mine, "lab", "99")
+    assert done.returncode == 1 and "no lesson called 99" in done.stderr and FIRST in done.stderr
+
+
+def test_outside_of_the_course_the_commands_say_where_to_go(mine, tmp_path):
+    shutil.rmtree(mine / "notebooks")
+    done = call(mine, "points")
+    assert done.returncode == 1 and "not the course's folder" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_installed_course_works_in_the_folder_around_it(mine, tmp_path):
+    """`pip install .` puts helpers elsewhere; the lessons, and what a student writes, are where they were."""
+    elsewhere = tmp_path / "site-packages"
+    shutil.copytree(mine / "helpers", elsewhere / "helpers")
+    code = "from helpers.course import ROOT; print(ROOT)"
+    inside = mine / "notebooks" / FIRST
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        cwd=inside,
+        env={**os.environ, "PYTHONPATH": str(elsewhere)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == str(mine), done.stderr
+
+
+# Stubs
+
+
+def test_a_stub_comes_back_and_the_answer_is_kept(mine):
+    given = cell_of(mine, "raw_weights")["source"]
+    answer(mine)
+    others = [cell for cell in notebook(mine)["cells"] if grade_id(cell) != "raw_weights"]
+    done = call(mine, "stub", "raw_weights")
+    assert done.returncode == 0, done.stderr
+    assert cell_of(mine, "raw_weights")["source"] == given
+    assert [cell for cell in notebook(mine)["cells"] if grade_id(cell) != "raw_weights"] == others
+    (aside,) = (mine / "backups/answers" / FIRST).iterdir()
+    assert aside.read_text() == ANSWER + "\n" and aside.name in done.stdout
+    assert "is as it was given" in call(mine, "stub", "raw_weights").stdout
+    assert len(list((mine / "backups/answers" / FIRST).iterdir())) == 1
+
+
+def test_a_cell_that_was_deleted_stands_above_its_check_again(mine):
+    change(mine, lambda read: read["cells"].remove(next(c for c in read["cells"] if grade_id(c) == "raw_weights")))
+    assert "was gone" in call(mine, "stub", "raw_weights").stdout
+    ids = [grade_id(cell) for cell in notebook(mine)["cells"]]
+    assert ids.index("raw_weights") + 1 == ids.index("check_raw_weights")
+
+
+def test_a_name_that_is_nearly_right_is_offered(mine):
+    done = call(mine, "stub", "raw_weight")
+    assert done.returncode == 1 and "Did you mean raw_weights" in done.stderr
+    assert "no lesson called 77" in call(mine, "stub", "raw_weights", "--lesson", "77").stderr
+
+
+def test_a_checkout_finds_the_stub_in_what_git_keeps_although_the_answer_was_committed(tmp_path):
+    mine = course(tmp_path / "checkout", stubs_kept=False)
+    given = cell_of(mine, "raw_weights")["source"]
+    as_committed(mine, "as given")
+    answer(mine)
+    as_committed(mine, "my answer")
+    assert call(mine, "stub", "raw_weights").returncode == 0
+    assert cell_of(mine, "raw_weights")["source"] == given
+
+
+def as_committed(folder, message):
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", message]):
+        subprocess.run(["git", "-C", folder, *command], check=True)
+
+
+def test_a_copy_that_does_not_know_the_stub_says_so_and_changes_nothing(tmp_path):
+    mine = course(tmp_path / "copy", stubs_kept=False)
+    answer(mine)
+    before = notebook(mine)
+    done = call(mine, "stub", "raw_weights", GIT_CEILING_DIRECTORIES=str(tmp_path))
+    assert done.returncode == 1 and "does not know" in done.stderr and notebook(mine) == before
+
+
+# Solutions
+
+SOLVED = {FIRST: {"raw_weights": "def raw_weights(x):\n    return x @ x.mT"}}
+
+
+def test_a_copy_without_solutions_has_none_to_show(mine):
+    tried(mine, "x", state="right", points=3.0)
+    done = call(mine, "solution", "raw_weights")
+    assert done.returncode == 1 and "holds no solutions" in done.stderr and "mT" not in done.stdout
+
+
+def test_a_solution_is_shown_after_it_was_solved_or_after_five_different_answers(mine):
+    (mine / revealing.PACKED).write_bytes(revealing.pack(SOLVED))
+    assert b"mT" not in (mine / revealing.PACKED).read_bytes()
+    tried(mine, "a", "b", "c", "d", "a", "b")
+    done = call(mine, "solution", "raw_weights")
+    assert done.returncode == 1 and "4 different answers" in done.stderr and "mT" not in done.stdout
+    tried(mine, "e")
+    assert call(mine, "solution", "raw_weights").stdout.strip() == SOLVED[FIRST]["raw_weights"]
+    (mine / results.NAME).unlink()
+    tried(mine, "a", state="right", points=3.0)
+    assert "mT" in call(mine, "solution", "raw_weights").stdout
+
+
+def test_no_graded_run_is_shown_a_solution(mine):
+    (mine / revealing.PACKED).write_bytes(revealing.pack(SOLVED))
+    tried(mine, "a", state="right", points=3.0)
+    done = call(mine, "solution", "raw_weights", COURSE_EXAM_SEED="1")
+    assert done.returncode == 1 and "mT" not in done.stdout
+
+
+def test_the_solutions_of_a_solved_lesson_come_without_their_marks():
+    read = json.loads((ROOT / "solutions" / FIRST / f"{FIRST}.ipynb").read_text())
+    texts = revealing.solutions_in(read)
+    assert "raw_weights" in texts and not any("###" in text or "NotImplementedError" in text for text in texts.values())
+
+
+# uv
+
+
+def test_uv_is_given_the_pins_of_constraints():
+    project, constraints = ((ROOT / name).read_text() for name in ("pyproject.toml", "constraints.txt"))
+    assert tomllib.loads(project)["tool"]["uv"]["constraint-dependencies"] == pins.pins(constraints)
+    assert pins.with_pins(project, constraints) == project
+    changed = constraints.replace("zipp==", "zipp==9")
+    assert pins.with_pins(pins.with_pins(project, changed), constraints) == project
+
+
+def test_a_reader_who_has_seen_enough_is_no_error():
+    command = f"{shlex.quote(sys.executable)} -m helpers points | head -1"
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert "points" in done.stdout and done.stderr == ""

@@ -1,0 +1,396 @@
+"""Ways into the course: a lesson opened alone, Binder, Codespaces, hubs, and the address that all of them go by."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+from helpers.authoring import front, home
+from helpers.authoring.bundle import fill_students_repository, make_bundle
+from helpers.desk import alone
+from helpers.desk.lessons import lessons
+
+ROOT = Path(__file__).parents[1]
+FIRST = "01_dot_product_attention"
+ADDRESS = "https://github.com/you/your-course"
+
+
+def released(lesson=FIRST):
+    return nbformat.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb", as_version=4)
+
+
+def setup_of(notebook):
+    return next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == "setup")
+
+
+# A lesson opened alone
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """The students' zip on this machine's own loopback; .asked counts who fetched it."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("The zip is made of what is committed, and this folder is no git checkout.")
+    data = make_bundle(tmp_path_factory.mktemp("dist")).read_bytes()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self):
+            server.asked += 1
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *words):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    server.asked = 0
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+
+
+RUNS = """
+import sys
+sys.path.append({packages!r})
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+for cell in {cells!r}:
+    assert shell.run_cell(cell, store_history=True).success, cell
+"""
+
+
+def run_alone(folder, cells, archive):
+    """Run cells where Python has the packages, and nothing of the course."""
+    code = RUNS.format(packages=sysconfig.get_paths()["purelib"], cells=cells)
+    around = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "COURSE_PROGRESS")}
+    around |= {"COURSE_ARCHIVE": f"http://127.0.0.1:{archive.server_port}/course.zip", "HOME": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-S", "-P", "-c", code], cwd=folder, env=around, capture_output=True, text=True
+    )
+
+
+@pytest.mark.slow
+def test_the_first_cell_of_a_lesson_alone_fetches_the_course_once_and_its_checks_work(tmp_path, archive):
+    from conftest import solved
+
+    setup = setup_of(released()).source
+    setup = setup if home.home() else home.able_to_stand_alone(setup, ADDRESS, home.version())
+    cells = [setup, solved(FIRST)["raw_weights"], "check(raw_weights)"]
+    done = run_alone(tmp_path, cells, archive)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Lesson 1:" in done.stdout and "raw_weights: all of it is right" in done.stdout
+    course = tmp_path / home.BUNDLE
+    assert (course / "progress.jsonl").is_file() and not (course / "solutions").exists()
+
+    again = run_alone(tmp_path, [setup], archive)
+    assert again.returncode == 0 and archive.asked == 1, again.stderr
+
+
+def test_nothing_is_fetched_where_the_course_is_there_and_other_errors_are_not_hidden():
+    cell = home.able_to_stand_alone("import torch\nfrom helpers import plots\n", ADDRESS, "1.2.3")
+    tree = ast.parse(cell)
+    attempt, *own = tree.body
+    assert isinstance(attempt, ast.Try) and len(own) == 2
+    assert [ast.unparse(line) for line in attempt.body] == ["import helpers.lesson"]
+    (handler,) = attempt.handlers
+    assert handler.type.id == "ModuleNotFoundError" and "raise" in ast.unparse(handler.body[0])
+    assert f"{ADDRESS}/releases/download/v1.2.3/{home.BUNDLE}-1.2.3.zip" in cell
+    assert max(map(len, cell.splitlines())) <= 160
+
+
+def test_without_an_address_a_first_cell_stays_as_it_is():
+    assert home.able_to_stand_alone("import torch", "", "1.2.3") == "import torch"
+
+
+def test_every_students_notebook_begins_by_the_one_rule():
+    begins = home.able_to_stand_alone("", home.home(), home.version())
+    for path in sorted((ROOT / "notebooks").glob("*/*.ipynb")):
+        setup = setup_of(nbformat.read(path, as_version=4)).source
+        assert setup.startswith(begins) and ("COURSE_ARCHIVE" in setup) == bool(begins), path.name
+
+
+def test_a_grader_prepares_the_same_imports_with_the_fetching_cell(tmp_path):
+    from helpers.grading.execute.zygote import imports_of
+
+    plain, fetching = released(), released()
+    setup = setup_of(fetching)
+    setup.source = home.able_to_stand_alone(setup.source, ADDRESS, "1.2.3")
+    for name, notebook in (("plain", plain), ("fetching", fetching)):
+        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+    assert imports_of(tmp_path / "fetching.ipynb") == imports_of(tmp_path / "plain.ipynb") != ""
+
+
+def test_only_what_is_missing_is_installed_and_what_is_there_keeps_its_version(monkeypatch, capsys):
+    there = {"torch": "2.9.0+cu126", "numpy": "2.0.0", "matplotlib": "3.10.0", "tqdm": "4.0", "nbformat": "5.0"}
+    asked = []
+
+    def install(wanted, constraints):
+        asked.append((wanted, constraints.read_text().splitlines()))
+        return True
+
+    monkeypatch.setattr(alone, "_installed", lambda: there)
+    monkeypatch.setenv("PYTHONPATH", "")
+    alone.complete(install)
+    ((wanted, constraints),) = asked
+    assert "safetensors" in {line.partition("==")[0] for line in wanted} and all("==" in line for line in wanted)
+    assert not {line.partition("==")[0] for line in wanted} & {*there, "jupyterlab", "nbgrader", "ipykernel"}
+    assert "numpy==2.0.0" in constraints and "torch==2.9.0+cu126" in constraints
+    assert os.environ["PYTHONPATH"] == str(ROOT) and "Installing what is missing" in capsys.readouterr().out
+
+
+def test_where_all_is_there_nothing_is_installed_and_another_pytorch_is_named(monkeypatch, capsys):
+    there = dict.fromkeys(alone._needed(), "1.0") | {"torch": "2.9.0+cu126"}
+    monkeypatch.setattr(alone, "_installed", lambda: there)
+    monkeypatch.setenv("PYTHONPATH", "")
+    alone.complete(lambda *given: pytest.fail("nothing is missing"))
+    assert "PyTorch here is 2.9.0+cu126" in capsys.readouterr().out
+
+
+def test_packages_that_cannot_be_installed_are_named(monkeypatch):
+    monkeypatch.setattr(alone, "_installed", dict)
+    with pytest.raises(alone.CannotComplete, match="torch=="):
+        alone.complete(lambda *given: False)
+
+
+# The address
+
+
+@pytest.fixture
+def course(tmp_path):
+    for name in home.FILES:
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def texts(course):
+    return {name: (course / name).read_text() for name in home.FILES}
+
+
+def test_one_command_gives_the_course_an_address_and_takes_it_back(course):
+    home.set_home("", course)
+    before = texts(course)
+    for written in (ADDRESS, f"{ADDRESS}/", f" {ADDRESS}.git"):
+        assert home.set_home(written, course) == ADDRESS
+        assert home.home(course) == ADDRESS
+    assert yaml.safe_load((course / "CITATION.cff").read_text())["repository-code"] == ADDRESS
+    readme = (course / "README.md").read_text()
+    assert "colab.research.google.com/github/you/your-course/blob/v" in readme and "mybinder.org" in readme
+    home.set_home("", course)
+    assert texts(course) == before and home.home(course) == ""
+
+
+def test_what_is_no_address_changes_nothing(course):
+    before = texts(course)
+    for wrong in ("you/your-course", "http://github.com/you/x", "https://example.org/a/b", "https://github.com/you"):
+        with pytest.raises(home.BadAddress, match="no address"):
+            home.set_home(wrong, course)
+    assert texts(course) == before
+
+
+# Binder and Codespaces
+
+
+def test_binder_installs_the_pinned_course_and_writes_the_start_page():
+    lines = (ROOT / ".binder/requirements.txt").read_text().split("\n")
+    assert "-c ../constraints.txt" in lines and "-e ." in lines
+    major, minor = re.fullmatch(r"python-(\d)\.(\d+)\n", (ROOT / ".binder/runtime.txt").read_text()).groups()
+    assert (3, 11) <= (int(major), int(minor)) <= (3, 14)
+    for name in ("postBuild", "start"):
+        path = ROOT / ".binder" / name
+        assert os.access(path, os.X_OK) and path.read_text().startswith("#!/usr/bin/env bash\n")
+        assert subprocess.run(["bash", "-n", path]).returncode == 0
+    assert "python -m helpers start" in (ROOT / ".binder/postBuild").read_text()
+
+
+def test_binder_starts_what_it_is_told_with_the_course_on_the_path(tmp_path):
+    around = {"PATH": os.environ["PATH"], "CPU_LIMIT": "2.0"}
+    command = [ROOT / ".binder/start", "sh", "-c", 'echo "$PYTHONPATH|$OMP_NUM_THREADS"']
+    for more, threads in (({}, "2"), ({"CPU_LIMIT": ""}, "1"), ({"CPU_LIMIT": "0.5"}, "1")):
+        done = subprocess.run(command, cwd=tmp_path, env=around | more, capture_output=True, text=True)
+        assert done.stdout == f"{tmp_path}|{threads}\n", done.stderr
+
+
+def test_codespaces_sets_up_the_pinned_course_in_the_folder_that_make_uses():
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
+    made = container["onCreateCommand"]
+    assert "-m venv .venv" in made and "-c constraints.txt -e ." in made and made.endswith("-m helpers start")
+    settings = container["customizations"]["vscode"]["settings"]
+    assert settings["python.defaultInterpreterPath"].endswith("/.venv/bin/python")
+
+
+# Hubs
+
+
+def git(folder, *command, **variables):
+    who = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org"}
+    who |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in who.items()}
+    around = {**os.environ, **who, "HOME": str(folder), **variables}
+    done = subprocess.run(["git", "-C", folder, *command], env=around, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def write_into(path, **texts):
+    """Write into cells of a notebook, by their ids."""
+    read = nbformat.read(path, as_version=4)
+    for cell in read.cells:
+        cell.source = texts.get(cell.id, cell.source)
+    nbformat.write(read, path)
+
+
+def test_a_pull_on_a_hub_keeps_answers_and_brings_the_new_text(tmp_path):
+    """The commands are nbgitpuller's: it commits what a student has changed, fetches, and merges with -Xours."""
+    school, student = tmp_path / "school", tmp_path / "student"
+    name = f"notebooks/{FIRST}/{FIRST}.ipynb"
+    (school / name).parent.mkdir(parents=True)
+    shutil.copy(ROOT / name, school / name)
+    git(school, "init", "-q", "-b", "main")
+    git(school, "add", "-A")
+    git(school, "commit", "-qm", "Release 1")
+    git(tmp_path, "clone", "-q", school, student)
+
+    answer = "def raw_weights(x):\n    return x @ x.mT    # mine"
+    write_into(student / name, raw_weights=answer)
+    prose = next(cell.id for cell in released().cells if cell.cell_type == "markdown")
+    given = next(cell.source for cell in released().cells if cell.id == "raw_weights")
+    write_into(school / name, **{prose: "# Another head", "raw_weights": given + "\n    # a word more"})
+    git(school, "commit", "-qam", "Release 2")
+
+    attributes, config = tmp_path / "attributes", tmp_path / "config"
+    shutil.copy(ROOT / "hub/gitattributes", attributes)
+    text = (ROOT / "hub/gitconfig").read_text()
+    for of_the_image, here in (
+        ("/etc/gitattributes-course", attributes),
+        ("/opt/course", ROOT),
+        ("python3", sys.executable),
+    ):
+        assert of_the_image in text
+        text = text.replace(of_the_image, str(here))
+    config.write_text(text)
+    git(student, "commit", "-qam", "Automatic commit by nbgitpuller", GIT_CONFIG_SYSTEM=str(config))
+    git(student, "fetch", "-q")
+    git(student, "merge", "-q", "-Xours", "origin/main", GIT_CONFIG_SYSTEM=str(config))
+    merged = nbformat.read(student / name, as_version=4)
+    nbformat.validate(merged)
+    sources = [cell.source for cell in merged.cells]
+    assert answer in sources and "# Another head" in sources
+
+
+def test_the_students_repository_goes_on_from_release_to_release(tmp_path, monkeypatch):
+    if not (ROOT / ".git").exists():
+        pytest.skip("A release is made of what is committed, and this folder is no git checkout.")
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "A")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "a@example.org")
+    students = tmp_path / "students"
+    assert "Push it" in fill_students_repository(students)
+    names = git(students, "ls-files").split("\n")
+    assert f"notebooks/{FIRST}/{FIRST}.ipynb" in names and "start.ipynb" in names
+    assert not any(name.startswith(("solutions/", "tests/", "helpers/grading/")) for name in names)
+    assert "already" in fill_students_repository(students)
+    (students / "gone.py").write_text("of an earlier release")
+    git(students, "add", "gone.py")
+    with pytest.raises(SystemExit, match="not committed"):
+        fill_students_repository(students)
+    git(students, "commit", "-qm", "an earlier release")
+    fill_students_repository(students)
+    assert not (students / "gone.py").exists() and git(students, "rev-list", "--count", "HEAD").strip() == "3"
+    with pytest.raises(SystemExit, match="holds the solutions"):
+        fill_students_repository(ROOT)
+
+
+def test_the_image_for_students_is_made_of_the_release_and_of_nothing_else():
+    stages = re.split(r"^FROM ", (ROOT / "hub/Dockerfile").read_text(), flags=re.MULTILINE)[1:]
+    by_name = {re.match(r"\S+ AS (\w+)", stage)[1]: stage for stage in stages}
+    assert set(by_name) == {"base", "desk", "grading"}
+    copied = [line.split()[1] for line in by_name["desk"].splitlines() if line.startswith("COPY")]
+    assert copied[0].startswith(f"dist/{home.BUNDLE}-") and all(name.startswith("hub/") for name in copied[1:])
+    assert all((ROOT / name).is_file() for name in copied[1:])
+    assert "USER student" in by_name["desk"] and "COPY" not in by_name["base"]
+    assert "bubblewrap" in by_name["base"]
+    assert "COPY . /opt/course" in by_name["grading"]
+
+
+def test_no_image_holds_a_class_or_its_exam():
+    ignored = set((ROOT / "hub/Dockerfile.dockerignore").read_text().split("\n"))
+    section = (ROOT / ".gitignore").read_text().split("# A class")[1]
+    secret = {line.strip("/") for line in section.split("\n")[1:] if line and not line.startswith("#")}
+    assert {"exam", "submitted", "roster*.csv"} <= secret and secret - {".nbgrader.log"} <= ignored
+
+
+def test_the_hubs_settings_are_python_that_names_the_image_and_opens_the_start_page():
+    class Settings:
+        def __getattr__(self, name):
+            self.__dict__[name] = Settings()
+            return self.__dict__[name]
+
+    settings = Settings()
+    exec(compile((ROOT / "hub/jupyterhub_config.py").read_text(), "config", "exec"), {"get_config": lambda: settings})
+    assert settings.DockerSpawner.image == "course:desk"
+    assert settings.Spawner.default_url.endswith("urlpath=lab/tree/course/start.ipynb")
+    assert settings.Spawner.environment["PYTHONPATH"] == "/srv/student/course"
+
+
+def test_a_release_is_tagged_by_the_version_that_the_project_declares():
+    flow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    assert flow[True]["push"]["tags"] == ["v*"]
+    steps = "\n".join(step.get("run", "") for job in flow["jobs"].values() for step in job["steps"])
+    assert "make release" in steps and "gh release create" in steps and "home.version()" in steps
+
+
+def test_the_zip_is_read_by_update_and_holds_the_start_page(tmp_path):
+    if not (ROOT / ".git").exists():
+        pytest.skip("The zip is made of what is committed, and this folder is no git checkout.")
+    with zipfile.ZipFile(make_bundle(tmp_path)) as opened:
+        start = json.loads(opened.read(f"{home.BUNDLE}/start.ipynb"))
+        about = json.loads(opened.read(f"{home.BUNDLE}/.release.json"))
+    (cell,) = start["cells"]
+    assert cell["outputs"] == [] and "start_page()" in cell["source"]
+    assert about["version"] == home.version()
+    assert "raw_weights" in about["stubs"][f"notebooks/{FIRST}/{FIRST}.ipynb"]
+
+
+# The README
+
+
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_readmes_table_of_lessons_is_that_of_the_notebooks():
+    assert front.with_table(README, lessons()) == README, "make build, or python -m helpers.authoring.front"
+    assert f"| {sum(len(one.exercises) for one in lessons())} exercises in notebooks |" in README
+
+
+def test_every_command_of_the_readme_and_the_guides_is_there():
+    pages = [README, *((ROOT / "site" / f"{name}.md").read_text() for name in ("hubs", "instructors", "authors"))]
+    targets = set(re.findall(r"^([a-z][a-z-]*):(?!=)", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    commands = set(
+        re.findall(r'(?:add_parser\(|^        \()"([\w-]+)"', (ROOT / "helpers/__main__.py").read_text(), re.M)
+    )
+    for text in pages:
+        code = "\n".join(re.findall(r"`([^`\n]+)`", text) + re.findall(r"^    (\S.*)$", text, re.MULTILINE))
+        code += "\n" + "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+        assert set(re.findall(r"\bmake ([a-z-]+)", code)) <= targets
+        assert set(re.findall(r"python -m helpers ([a-z]\w*)", code)) <= commands
+    assert {"lab", "stub", "panels"} <= commands
+
+
+def test_the_readme_names_the_version_and_every_file_that_it_links_to_is_there():
+    assert f"version {home.version()}" in README
+    for address in re.findall(r"\]\(([^)#]+)\)|src=\"([^\"]+)\"", README):
+        name = "".join(address)
+        assert name.startswith("https://") or (ROOT / name).exists(), name
