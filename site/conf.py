@@ -4,12 +4,15 @@
 """
 
 import importlib.util
+import re
 from html import escape
 from pathlib import Path
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.util.fileutil import copy_asset
+
+from helpers import look
 
 project = "From the dot product to GPT-2"
 language = "en"
@@ -35,33 +38,33 @@ pygments_dark_style = "github-dark"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
-html_css_files = ["course.css", "drawn.css"]
+html_css_files = ["course.css", "pages.css", "drawn.css"]
 html_js_files = ["course.js"]
+
+
+def furo_colours(theme):
+    """The course's colours under the names that furo has for them. theme: 0 for light, 1 for dark."""
+    colour = {name: pair[theme] for name, pair in look.COLOURS.items()}
+    return {
+        "font-stack": look.LETTERS,
+        "font-stack--monospace": look.CODE_LETTERS,
+        "color-brand-primary": colour["accent"],
+        "color-brand-content": colour["accent"],
+        "color-brand-visited": colour["visited"],
+        "color-foreground-primary": colour["ink"],
+        "color-foreground-secondary": colour["quiet"],
+        "color-foreground-muted": colour["muted"],
+        "color-background-primary": colour["paper"],
+        "color-background-secondary": colour["panel"],
+        "color-background-hover": colour["touched"],
+        "color-background-hover--transparent": f"{colour['touched']}00",
+        "color-background-border": colour["rule"],
+    }
+
+
 html_theme_options = {
-    "light_css_variables": {
-        "color-brand-primary": "#1d5f7a",
-        "color-brand-content": "#1d5f7a",
-        "color-brand-visited": "#5b4b8a",
-        "color-foreground-primary": "#1f2328",
-        "color-background-primary": "#fdfdfb",
-        "color-background-secondary": "#f5f6f3",
-        "color-background-hover": "#eceee9",
-        "color-background-hover--transparent": "#eceee900",
-        "color-background-border": "#e0e3dc",
-    },
-    "dark_css_variables": {
-        "color-brand-primary": "#7cc4dd",
-        "color-brand-content": "#7cc4dd",
-        "color-brand-visited": "#b9a8e8",
-        "color-foreground-primary": "#dcdfe2",
-        "color-foreground-secondary": "#a4abb2",
-        "color-foreground-muted": "#8f979e",
-        "color-background-primary": "#15181b",
-        "color-background-secondary": "#1b1f23",
-        "color-background-hover": "#23282d",
-        "color-background-hover--transparent": "#23282d00",
-        "color-background-border": "#2f363c",
-    },
+    "light_css_variables": furo_colours(0),
+    "dark_css_variables": furo_colours(1),
 }
 html_sidebars = {
     "**": [
@@ -101,6 +104,17 @@ def name_images(app, doctree):
             image["alt"] = text
 
 
+def add_players(app, pagename, templatename, context, doctree):
+    """Give a page that holds a player its style sheets and scripts: players.css, and all files of the player's name."""
+    held = set(re.findall(r'data-player="([\w-]+)"', context.get("body") or ""))
+    static = Path(app.srcdir, "_static")
+    for pattern in ["players/players", *(f"players/{name}" for name in sorted(held))] if held else []:
+        for path in sorted(static.glob(f"{pattern}*.css")):
+            app.add_css_file(path.relative_to(static).as_posix())
+        for path in sorted(static.glob(f"{pattern}*.js")):  # "pocket-model.js" comes before "pocket.js"
+            app.add_js_file(path.relative_to(static).as_posix(), loading_method="defer")
+
+
 def open_fold(writer, node):
     """A folded cell whose label is what a screen reader says too (myst-nb's own says "Toggle hidden content")."""
     show, hide = escape(node["prompt_show"]), escape(node["prompt_hide"])
@@ -116,9 +130,18 @@ def close_fold(writer, node):
     writer.body.append("</details>\n")
 
 
+def scripts_of_search(app, pagename, templatename, context, doctree):
+    """What search looks through first is large: only the page that searches loads it."""
+    if pagename == "search":
+        app.add_js_file("subjects.js")
+        app.add_js_file("finder.js")
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.connect("html-page-context", scripts_of_search)
     app.add_node(HideCodeCellNode, override=True, html=(open_fold, close_fold))
     app.connect("doctree-read", name_images)
+    app.connect("html-page-context", add_players)
     app.connect("build-finished", copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,6 +14,7 @@ import nbformat
 import needs
 import pytest
 import torch
+from browsing import a_browser
 
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 from helpers.exercises import load_lesson
@@ -24,6 +25,7 @@ FIRST = "01_dot_product_attention"
 
 # Tests share a machine; how long a check waits is a test of its own
 os.environ.setdefault("COURSE_CHECK_SECONDS", "600")
+os.environ.setdefault("COURSE_PROGRESS", "")  # what checks say in tests is not what somebody has reached
 if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they start: they share the cores already
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
@@ -39,7 +41,7 @@ def pytest_configure(config):
 # Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
 SLOW_FILES = (
     "any_folder autograde bare_machine batch bench check data_hub defusing desk_and_exam gpt2 gradebook "
-    "harmless_pages hostile keys lateness lessons name_mistake pocket_gpt2 preflight regrade reports "
+    "harmless_pages hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 preflight regrade reports "
     "rules sandbox seeds site training unusual_answers update"
 ).split()
 
@@ -60,6 +62,13 @@ def nothing_runs_on_into_the_next_test():
     for thread in threading.enumerate():
         if thread.name.startswith(WORKERS):
             thread.join(60)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A browser that looks at pages; where there is none, pages are read as files only."""
+    with a_browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
 
 
 # ------------------------------------------------------------------------------------ what a machine lacks

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import base64
-import functools
-import http.server
-import json
+import dataclasses
+import gzip
+import importlib.resources
 import re
 import shutil
 import struct
-import subprocess
-import threading
-import time
-import urllib.request
 import zlib
 from pathlib import Path
 
 import nbformat
 import pytest
+from browsing import serving
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from needs import chromium, require
 
+from helpers.authoring.catalogue import anchor
 from helpers.authoring.site import (
     ROOT,
     Page,
@@ -32,6 +29,7 @@ from helpers.authoring.site import (
     read_plan,
     without_dead_lessons,
 )
+from helpers.exercises import lesson_names, load_lesson
 from helpers.plots.diagrams import heads_flow
 
 needs_browser = pytest.mark.needs("chromium")
@@ -142,6 +140,7 @@ def site(tmp_path_factory) -> Path:
         if notebook.stem == notebook.parent.name:
             (solutions / notebook.stem).mkdir()
             shutil.copy(notebook, solutions / notebook.stem)
+            shutil.copy(notebook.parent / "mistakes.py", solutions / notebook.stem)
     output = tmp_path_factory.mktemp("site") / "html"
     assert build(output, solutions=solutions) == 0
     return output
@@ -190,7 +189,7 @@ def test_marks_and_messages_for_other_eyes_are_gone(site):
     for gone in ("c2VjcmV0", "noise", "0/100", "hidden_from_readers", "&lt;Figure&gt;"):
         assert gone not in sample
     assert 'class="verdict"' in sample
-    assert '<div class="card">' in sample
+    assert re.search(r'<div class="card"( id="[^"]*")?>', sample)
 
 
 def test_pictures_have_their_own_words(site, sample):
@@ -262,6 +261,77 @@ def test_no_page_names_a_place_on_this_machine(site):
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert str(ROOT) not in text and "/tmp/" not in text, page
+
+
+def transferred(site: Path, page: str) -> int:
+    """Bytes that a page needs when text is sent gzipped: itself, and what it names in its tags."""
+    seen = {site / page}
+    for address in Page((site / page).read_text(encoding="utf-8")).loaded:
+        file = (site / page).parent / address.partition("?")[0]
+        if file.is_file():
+            seen.add(file.resolve())
+    return sum(
+        len(gzip.compress(file.read_bytes()))
+        if file.suffix in (".html", ".css", ".js", ".svg")
+        else file.stat().st_size
+        for file in seen
+    )
+
+
+def test_pages_are_light(site):
+    assert transferred(site, "index.html") < 600_000
+    for page in lesson_pages(site):
+        assert transferred(site, f"lessons/{page.name}") < 1_500_000 - 300_000, page  # the rest: fonts of formulas
+
+
+def test_every_page_says_what_it_is(site):
+    for page in [site / "index.html", *lesson_pages(site)]:
+        if page.stem == SAMPLE:
+            continue
+        text = page.read_text(encoding="utf-8")
+        assert re.search(r'<meta name="description" content="[^"]{30,}">', text), page
+        assert '<meta property="og:title"' in text and "about.html" in text, page
+
+
+def test_a_lesson_has_one_name_everywhere(site):
+    for part in read_plan(ROOT / "site" / "lessons.toml", ROOT / "nothing"):
+        for lesson in part.lessons:
+            page = site / "lessons" / f"{lesson.name}.html"
+            if page.exists():
+                assert f"<h1>{lesson.number} · {lesson.title}<" in page.read_text(encoding="utf-8")
+    named = dict(re.findall(r"lesson (\d+), <em>([^<]+)</em>", "".join(p.read_text() for p in lesson_pages(site))))
+    titles = {
+        str(entry.number): entry.title for p in read_plan(ROOT / "site" / "lessons.toml", ROOT) for entry in p.lessons
+    }
+    assert named and named.items() <= titles.items()
+
+
+def test_lists_lead_to_every_exercise_and_show_no_solution(site):
+    exercises = (site / "exercises.html").read_text(encoding="utf-8")
+    mistakes = (site / "mistakes.html").read_text(encoding="utf-8")
+    for name in lesson_names():
+        for exercise in load_lesson(name):
+            assert f'href="lessons/{name}.html#{anchor(exercise.name)}"' in exercises, exercise.name
+            assert f'href="lessons/{name}.html#{anchor(exercise.name)}"' in mistakes, exercise.name
+    assert "softmax over the columns" in mistakes
+    assert "<pre" not in mistakes
+
+
+def test_the_map_has_every_lesson_below_what_it_builds_on(site):
+    text = (site / "index.html").read_text(encoding="utf-8").partition('<ol class="map"')[2].partition("</ol>")[0]
+    rows = {int(n): int(row) for row, n in re.findall(r"grid-row:(\d+);.*?<strong>(\d+) · ", text)}
+    before = {
+        int(n): words for n, words in re.findall(r"<strong>(\d+) · (?:(?!</a>).)*?builds on ([\d, ]+)</span>", text)
+    }
+    assert set(rows) >= set(range(1, 19)) and rows[1] == 1 and len(before) >= 17
+    for number, words in before.items():
+        assert all(rows[int(other)] < rows[number] for other in words.split(", "))
+
+
+def test_the_panel_of_the_first_page_names_the_mistake(site):
+    text = (site / "index.html").read_text(encoding="utf-8")
+    shown = text.partition('class="panel-shown"')[2].partition("</figure>")[0]
+    assert 'class="verdict"' in shown and "softmax over the columns" in shown
 
 
 # --- the builder's own sentences -------------------------------------------------------------------------------------
@@ -343,136 +413,11 @@ def test_lessons_outside_the_plan_come_last(tmp_path):
 # --- what a browser makes of it --------------------------------------------------------------------------------------
 
 
-class Browser:
-    """Headless Chromium, spoken to over its devtools protocol; notes what pages ask for and complain about."""
-
-    def __init__(self, chromium: str, profile: Path) -> None:
-        import websocket  # comes with jupyter_server
-
-        # An address that is not this machine's cannot even be looked up.
-        self.process = subprocess.Popen(
-            [
-                chromium,
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--disable-dev-shm-usage",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--remote-debugging-port=0",
-                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-                f"--user-data-dir={profile}",
-                "about:blank",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        port = self._port(profile / "DevToolsActivePort")
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
-            target = next(entry for entry in json.load(answer) if entry["type"] == "page")
-        self.socket = websocket.create_connection(target["webSocketDebuggerUrl"], timeout=30, suppress_origin=True)
-        self.count = 0
-        self.events: list[dict] = []
-        for domain in ("Page", "Network", "Runtime", "Log"):
-            self.call(f"{domain}.enable")
-
-    @staticmethod
-    def _port(file: Path) -> str:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            if file.exists() and (text := file.read_text()).strip():
-                return text.split()[0]
-            time.sleep(0.05)
-        raise TimeoutError("Chromium did not start within 30 seconds.")
-
-    def call(self, method: str, **parameters) -> dict:
-        self.count += 1
-        self.socket.send(json.dumps({"id": self.count, "method": method, "params": parameters}))
-        while True:
-            message = json.loads(self.socket.recv())
-            if message.get("id") == self.count:
-                assert "error" not in message, message
-                return message["result"]
-            self.events.append(message)
-
-    def evaluate(self, script: str):
-        result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in result, result
-        return result["result"].get("value")
-
-    def open(self, address: str, *, width: int = 1280, scheme: str = "light") -> None:
-        """Load a page to the end, formulas included."""
-        self.events.clear()
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 500
-        )
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.call("Page.navigate", url=address)
-        self.evaluate(
-            "(async () => { if (document.readyState !== 'complete') await new Promise(r => addEventListener('load',"
-            " r)); await window.MathJax?.startup?.promise; await document.fonts.ready; })()"
-        )
-
-    def wait_for(self, condition: str) -> None:
-        deadline = time.monotonic() + 10
-        while not self.evaluate(condition):
-            assert time.monotonic() < deadline, f"waited in vain for {condition}"
-            time.sleep(0.05)
-
-    def requests(self) -> list[str]:
-        return [
-            event["params"]["request"]["url"]
-            for event in self.events
-            if event.get("method") == "Network.requestWillBeSent"
-        ]
-
-    def complaints(self) -> list[str]:
-        found = []
-        for event in self.events:
-            method, params = event.get("method"), event.get("params", {})
-            if (
-                method in ("Runtime.exceptionThrown", "Network.loadingFailed")
-                or (method == "Runtime.consoleAPICalled" and params["type"] == "error")
-                or (method == "Log.entryAdded" and params["entry"]["level"] == "error")
-                or (method == "Network.responseReceived" and params["response"]["status"] >= 400)
-            ):
-                found.append(json.dumps(params)[:400])
-        return found
-
-    def close(self) -> None:
-        self.socket.close()
-        self.process.terminate()
-        self.process.wait(timeout=10)
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args) -> None:
-        pass
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    """A browser that looks at pages; where it is missing they are read as files only."""
-    require("chromium")
-    try:
-        browser = Browser(chromium(), tmp_path_factory.mktemp("profile"))
-    except TimeoutError:
-        require("chromium", "it is installed, but does not start here")
-    yield browser
-    browser.close()
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address(site):
     """Where the site is served on this machine."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with serving(site) as address:
+        yield address
 
 
 CUT_OFF = """[...document.querySelectorAll(
@@ -484,16 +429,151 @@ CUT_OFF = """[...document.querySelectorAll(
 }).map(thing => thing.outerHTML.slice(0, 80))"""
 
 
-def readable(site: Path) -> list[str]:
-    return ["index.html", "notation.html", *(f"lessons/{page.name}" for page in lesson_pages(site))]
+WIDTHS = (390, 768, 1024, 1280)
+TOO_WIDE = """["html", ".main", ".content"].map(name => document.querySelector(name)).filter(
+    box => box && (box.scrollWidth > box.clientWidth + 1 || box.getBoundingClientRect().right > innerWidth + 1)
+).map(box => `${box.tagName}.${box.className} is ${box.scrollWidth} px wide, and has ${box.clientWidth}`)"""
+CODE_THAT_SCROLLS = """[...document.querySelectorAll("article pre")].filter(
+    block => block.scrollWidth > block.clientWidth + 1).map(block => block.textContent.slice(0, 60))"""
+UNFOLD = "document.querySelectorAll('article details').forEach(fold => fold.open = true)"
+# What axe-core finds for readers with a screen reader or a keyboard. Its rule on colour, which takes most of its time,
+# is for pages of each kind alone: one style sheet colours them all.
+AXE = """axe.run(document, {resultTypes: ["violations"], rules: {"color-contrast": {enabled: false}}}).then(found =>
+    found.violations.filter(v =>
+        ["serious", "critical"].includes(v.impact) || ["landmark-unique", "empty-table-header"].includes(v.id))
+    .map(v => `${v.id}: ${v.nodes.length} times, first ${v.nodes[0].html.slice(0, 120)}`))"""
+
+
+COLOURED = ("index", "players/index", "players/pocket", "exercises", "runs", "lessons/01_dot_product_attention", "hubs")
+CONTRAST = """axe.run(document, {resultTypes: ["violations"], runOnly: ["color-contrast"]}).then(found =>
+    found.violations.flatMap(v => v.nodes.map(node => node.html.slice(0, 120) + ": " + node.any[0].message)))"""
+
+
+def every_page(site: Path) -> list[str]:
+    return sorted(
+        path.relative_to(site).as_posix()
+        for path in site.rglob("*.html")
+        if "_static" not in path.relative_to(site).parts
+    )
+
+
+@dataclasses.dataclass
+class Visit:
+    """What a page was seen to do, loaded once and shown at every width in both themes."""
+
+    complaints: list[str]
+    requests: list[str]
+    unseen: list[str]
+    scrolling_code: list[str]
+    axe: list[str]
+
+
+@pytest.fixture(scope="session")
+def judge() -> str:
+    """axe-core, as a script."""
+    return (importlib.resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def visits(site, address, browser, judge) -> dict[str, Visit]:
+    """Every page of the site, with all that is folded unfolded."""
+    seen = {}
+    for page in every_page(site):
+        browser.open(address + page)
+        complaints, requests = browser.complaints(), browser.requests()
+        browser.evaluate(UNFOLD)
+        unseen, scrolling = [], []
+        for width in WIDTHS:
+            for scheme in ("light", "dark"):
+                browser.show(width=width, scheme=scheme)
+                found = [*browser.evaluate(TOO_WIDE), *browser.evaluate(CUT_OFF)]
+                unseen += [f"{width} px, {scheme}: {thing}" for thing in found]
+            scrolling += [f"{width} px: {code}" for code in browser.evaluate(CODE_THAT_SCROLLS)]
+        browser.show(width=390, scheme="light")
+        browser.evaluate("reachWhatScrolls()")
+        browser.evaluate(judge + ";0")
+        seen[page] = Visit(complaints, requests, unseen, scrolling, browser.evaluate(AXE))
+    return seen
 
 
 @needs_browser
-def test_pages_are_quiet_and_stay_at_home(site, address, browser):
-    for page in readable(site):
-        browser.open(address + page)
-        assert browser.complaints() == [], page
-        assert [url for url in browser.requests() if not url.startswith((address, "data:", "blob:"))] == [], page
+def test_pages_are_quiet_and_stay_at_home(address, visits):
+    for page, visit in visits.items():
+        assert visit.complaints == [], page
+        assert [url for url in visit.requests if not url.startswith((address, "data:", "blob:"))] == [], page
+
+
+@needs_browser
+def test_no_page_is_wider_than_its_window(visits):
+    assert {page: visit.unseen for page, visit in visits.items() if visit.unseen} == {}
+
+
+@needs_browser
+def test_code_fits_or_is_wrapped_at_every_width(visits):
+    assert {page: visit.scrolling_code for page, visit in visits.items() if visit.scrolling_code} == {}
+
+
+@needs_browser
+def test_axe_finds_nothing(visits):
+    assert {page: visit.axe for page, visit in visits.items() if visit.axe} == {}
+
+
+@needs_browser
+@pytest.mark.parametrize("page", COLOURED)
+def test_words_stand_out_from_their_ground(address, browser, judge, page):
+    browser.open(f"{address}{page}.html")
+    browser.evaluate(UNFOLD)
+    browser.evaluate(judge + ";0")
+    for scheme in ("light", "dark"):
+        browser.show(width=1280, scheme=scheme)
+        assert browser.evaluate(CONTRAST) == [], scheme
+
+
+@needs_browser
+def test_content_is_whole_beside_the_menu(address, browser):
+    browser.open(f"{address}lessons/{SAMPLE}.html", width=1012)
+    for width in range(1009, 1076, 3):
+        browser.show(width=width, scheme="light")
+        assert browser.evaluate(TOO_WIDE) == [], width
+
+
+@needs_browser
+def test_print_shows_solutions_and_no_controls(address, browser):
+    browser.open(f"{address}lessons/{SAMPLE}.html")
+    folded = "document.querySelector('details.solution pre').checkVisibility()"
+    shown = "[...document.querySelectorAll('.skip-to-content, .theme-toggle, button.copy')].filter("
+    shown += "control => control.checkVisibility())"
+    assert browser.evaluate(folded) is False
+    browser.call("Emulation.setEmulatedMedia", media="print", features=[])
+    assert browser.evaluate(folded) is True
+    assert browser.evaluate(f"{shown}.length") == 0
+    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+
+
+@needs_browser
+def test_code_can_be_copied_with_one_press(address, browser):
+    browser.open(f"{address}lessons/{SAMPLE}.html")
+    browser.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
+    browser.evaluate("document.querySelector('.cell_input .highlight > button.copy').click()")
+    browser.wait_for("document.querySelector('button.copy').textContent === 'Copied'")
+    assert browser.evaluate("window.copied").startswith('def twice(x):\n    """x -> 2 x."""\n    return x + x\n')
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("rotary", "lessons/06_positions.html"),
+        ("positions", "lessons/06_positions.html"),
+        ("queries keys values", "lessons/02_queries_keys_values.html"),
+        ("multi-head attention", "lessons/04_multi_head.html"),
+        ("softmax over the columns", "lessons/01_dot_product_attention.html#exercise-row-softmax"),
+    ],
+)
+def test_search_finds_the_lesson_whose_subject_it_is(address, browser, words, page):
+    browser.open(f"{address}search.html?q={words.replace(' ', '+')}")
+    browser.wait_for("document.querySelector('#found-first a') !== null")
+    assert browser.evaluate("document.querySelector('#found-first a').href") == f"{address}{page}"
 
 
 @needs_browser
@@ -505,15 +585,20 @@ def test_formulas_are_set(address, browser):
 
 
 @needs_browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_never_scrolls_sideways(site, address, browser, scheme):
-    for page in readable(site):
-        browser.open(address + page, width=390, scheme=scheme)
-        browser.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
-        for box in ("document.documentElement", "document.querySelector('.content')"):
-            wide, room = browser.evaluate(f"[{box}.scrollWidth, {box}.clientWidth]")
-            assert wide <= room, f"{page}: {box} is {wide} px wide, and has {room}"
-        assert browser.evaluate(CUT_OFF) == [], f"{page}: no way to scroll to the end of these"
+def test_formulas_are_set_without_scripts_too(address, browser):
+    shown = "[...document.querySelectorAll('noscript math')].map(formula => formula.getBoundingClientRect().width)"
+    tex = "[...document.querySelectorAll('.math.notranslate')].filter(formula => formula.offsetWidth).length"
+    browser.open(f"{address}lessons/{SAMPLE}.html")
+    assert browser.evaluate(shown) == []
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.call("Page.navigate", url=f"{address}lessons/{SAMPLE}.html")
+        browser.wait_for("document.readyState === 'complete' && document.querySelector('noscript math') !== null")
+        widths = browser.evaluate(shown)
+        assert len(widths) == 3 and min(widths) > 5
+        assert browser.evaluate(tex) == 0
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
 @needs_browser

@@ -1,4 +1,4 @@
-"""``python -m helpers.authoring build|check|read|mutants|exam-key|name-mistake|new|release|site``."""
+"""``python -m helpers.authoring COMMAND``: build, check, read, release and others; ``--help`` lists them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from helpers.authoring.building import BrokenLesson, build
+from helpers.authoring.front import write_front
 from helpers.authoring.inspecting import fresh_seeds, inspect, inspect_course, misjudged, to_come
 from helpers.authoring.keys import BrokenReference
 from helpers.authoring.lesson_source import sources
@@ -41,8 +42,13 @@ def main() -> int:
     naming.add_argument("--title", required=True, help="a few words that name it")
     naming.add_argument("--says", required=True, help="what to look at, without giving the line away")
     naming.add_argument("--yes", action="store_true", help="do not ask")
-    commands.add_parser("release", help="make the students' bundle, a zip in dist/")
+    release = commands.add_parser("release", help="make the students' bundle, a zip in dist/")
+    release.add_argument("--with-solutions", action="store_true", help="to be seen after solving, or after some tries")
     commands.add_parser("site", help="render the lessons for readers")
+    students = commands.add_parser("students-repository", help="commit the release into the repository that hubs pull")
+    students.add_argument("folder", type=Path)
+    place = commands.add_parser("home", help="say where the course is published, and make the students' notebooks anew")
+    place.add_argument("address", help='the repository\'s: https://github.com/you/your-course, or "" for none')
     arguments = parser.parse_args()
     try:
         return globals()[f"_{arguments.command.replace('-', '_')}"](arguments)
@@ -55,6 +61,7 @@ def _build(arguments) -> int:
     for source in sources(arguments.lessons):
         print(f"Building {source.name} ...", flush=True)
         build(source)
+    write_front()
     return 0
 
 
@@ -134,11 +141,38 @@ def _new(arguments) -> int:
 def _release(arguments) -> int:
     from helpers.authoring.bundle import last_commit, make_bundle, uncommitted
 
-    path, commit, left_out = make_bundle(), last_commit(), uncommitted()
+    path = make_bundle(with_solutions=arguments.with_solutions)
+    commit, left_out = last_commit(), uncommitted()
     print(f"Made {path} of commit {commit.short}, {commit.date:%Y-%m-%d}")
+    if arguments.with_solutions:
+        print("It holds the solutions, and somebody who looks for them finds them: not for a class that is graded.")
     if left_out:
         print("Not in it, for they are not committed:")
         print("\n".join(f"    {line}" for line in left_out))
+    return 0
+
+
+def _students_repository(arguments) -> int:
+    from helpers.authoring.bundle import fill_students_repository
+
+    print(fill_students_repository(arguments.folder))
+    return 0
+
+
+def _home(arguments) -> int:
+    from helpers.authoring.building import release
+    from helpers.authoring.home import BadAddress, set_home
+    from helpers.course import NOTEBOOKS
+
+    try:
+        address = set_home(arguments.address)
+    except BadAddress as problem:
+        print(f"{problem}\nNothing was changed.", file=sys.stderr)
+        return 1
+    for source in sources([]):
+        print(f"Releasing {source.name} ...", flush=True)
+        release(source, NOTEBOOKS)
+    print(f"The course's home is {address or 'nowhere'}. Look at `git diff`, commit, and tag the version.")
     return 0
 
 

@@ -17,7 +17,7 @@ from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source, on_the_cpu
 from helpers.authoring.mutation import with_guesses
 from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
-from helpers.course import EXPERIMENTS_FOLDER
+from helpers.course import EXPERIMENTS_FOLDER, PROGRESS_FILE
 
 # A kernel on this machine's own loopback need not warn that it is not encrypted
 QUIET = ["--IPKernelApp.log_level=ERROR", "--HistoryManager.hist_file=:memory:"]
@@ -59,7 +59,7 @@ def execute(source: Source) -> nbformat.NotebookNode:
     )
     with on_the_cpu(), tempfile.TemporaryDirectory() as scratch:
         try:
-            client.execute(env={**os.environ, "OMP_NUM_THREADS": "1", EXPERIMENTS_FOLDER: scratch})
+            client.execute(env={**os.environ, "OMP_NUM_THREADS": "1", EXPERIMENTS_FOLDER: scratch, PROGRESS_FILE: ""})
         except CellExecutionError as problem:
             raise BrokenLesson(f"{source.name} does not run as solved.\n{problem}") from None
     notebook.metadata["language_info"] = {"name": "python"}

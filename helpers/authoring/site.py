@@ -2,7 +2,9 @@
 
     python -m helpers.authoring.site            # into site/_build/html
 
-A lesson's page is its notebook from solutions/, with the solutions folded. Nothing is executed here. The build
+A lesson's page is its notebook from solutions/, with the solutions folded; no lesson is executed here. The first page's
+picture and panel are (landing.py). Lists are made from the lessons (catalogue.py, listing.py), lines that draw are
+folded (folding.py), and each page that Sphinx has made is finished (finishing.py). The build
 fails, and names the cell, when a picture has no alternative text; and when a page would load anything from another host
 or links to a page that does not exist.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import re
 import shutil
 import sys
@@ -26,11 +29,18 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 from sphinx.cmd.build import build_main
 
+from helpers.authoring import by_hand, catalogue, finishing, landing, listing, players, recorded_runs
+from helpers.authoring.folding import without_drawing
+from helpers.authoring.home import home, in_binder, in_colab
+from helpers.authoring.linking import glossary
 from helpers.course import ROOT
 from helpers.notebooks import as_released, as_solved, defines, grade_id
 from helpers.plots.diagrams import COLOURS
 
 LISTED_HERE = "<!-- the lessons are listed here -->"
+PICTURE_HERE, PANEL_HERE, MAP_HERE = "<!-- the picture -->", "<!-- the panel -->", "<!-- the map -->"
+NUMBERED_TITLE = re.compile(r"^# (\d+) · (.+)$", re.MULTILINE)
+NAMED_LESSON = re.compile(r"\[lesson (\d+), \*[^*\]]+\*\]\(")
 
 # What of an output a page shows: the first of these that it has. Progress bars and the messages of an exam's check
 # are for other eyes, so an output with none of these is left out.
@@ -56,7 +66,7 @@ MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\(")
 HTML_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 HTML_ALT = re.compile(r"""\balt\s*=\s*(?:"\s*[^"\s]|'\s*[^'\s])""", re.IGNORECASE)
 # JupyterLab needs it; here it would defeat dark mode
-CARD_STYLE = re.compile(r"""(<div class="card")\s+style="[^"]*\"""")
+CARD_STYLE = re.compile(r"""(<div class="card"(?: id="[^"]*")?)\s+style="[^"]*\"""")
 SOLUTION_MARK = re.compile(r"^[ \t]*### (?:BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
 CSS_ADDRESS = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
 
@@ -103,13 +113,14 @@ def build(
     try:
         refuse_to_replace_anything_else(output)
         shutil.rmtree(work, ignore_errors=True)
-        stage(work / "source", site=site, solutions=solutions)
+        parts = stage(work / "source", site=site, solutions=solutions)
         run_sphinx(work / "source", work / "html", work / "doctrees")
+        finishing.finish(work / "html", descriptions(parts), settings(site)["address"])
         raise_if(page_problems(work / "html"))
         if output.exists():
             shutil.rmtree(output)
         (work / "html").rename(output)
-    except SiteError as error:
+    except (SiteError, by_hand.NotAMap, finishing.NotSet) as error:
         print(f"The site was not built.\n{error}", file=sys.stderr)
         return 1
     finally:
@@ -129,6 +140,23 @@ def raise_if(problems: list[str]) -> None:
         raise SiteError("\n".join(f"- {problem}" for problem in problems))
 
 
+def settings(site: Path) -> dict[str, str]:
+    """Where the repository (see `make home`) and the site (site/settings.toml) are published, "" while they are not."""
+    found = {"repository": home(), "branch": "main", "address": ""}
+    file = site / "settings.toml"
+    return found | (tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {})
+
+
+def descriptions(parts: list[Part]) -> dict[str, str]:
+    """What to say of each lesson's page where a link to it is shown, by the page's path."""
+    return {
+        f"lessons/{lesson.name}.html": f"Lesson {lesson.number} of the course. {lesson.title}: {lesson.line}"
+        for part in parts
+        for lesson in part.lessons
+        if lesson.line
+    }
+
+
 # --- staging: what Sphinx reads --------------------------------------------------------------------------------------
 
 
@@ -145,23 +173,139 @@ def stage(source: Path, *, site: Path, solutions: Path) -> list[Part]:
             shutil.copytree(site / folder, source / folder)
     (source / "_static").mkdir(exist_ok=True)
     (source / "_static" / "drawn.css").write_text(drawn_colours(), encoding="utf-8")
+    entries = [
+        catalogue.entry(lesson.name, lesson.title, lesson.line, part.title, lesson.notebook)
+        for part in parts
+        for lesson in part.lessons
+        if lesson.notebook
+    ]
+    notebooks = {lesson.name: nbformat.read(lesson.notebook, as_version=4) for lesson in ready}
+    made = made_pages(source, entries, notebooks)
+    for name, text in made.items():
+        (source / f"{name}.md").write_text(text, encoding="utf-8")
     for page in sorted(site.glob("*.md")):
         text = without_dead_lessons(pages_for_site(page.read_text(encoding="utf-8")), known)
         if page.name == "index.md":
-            others = sorted(
-                (p.stem for p in site.glob("*.md") if p.name != "index.md"),
-                key=lambda n: (n != "notation", n != "glossary", n),
-            )
-            text = text.replace(LISTED_HERE, landing_list(parts)) + toctrees(parts, others)
+            written = {p.stem for p in site.glob("*.md")} - {"index"}
+            playing = sorted(f"players/{p.stem}" for p in (site / "players").glob("*.md"))
+            by_hand.write_page(site, source, lambda page: without_dead_lessons(page, known))
+            text = first_page(text, parts, entries) + toctrees(parts, sorted(written | made.keys()), playing)
         (source / page.name).write_text(text, encoding="utf-8")
 
     problems: list[str] = []
-    for lesson in ready:
-        notebook = nbformat.read(lesson.notebook, as_version=4)
+    players.stage(site, source, lambda page: without_dead_lessons(page, known))
+    found = settings(site)
+    for lesson, entry in zip(ready, entries, strict=True):
+        notebook = notebooks[lesson.name]
+        name_and_ways(notebook, entry, entries, source / "_static" / "notebooks", found)
         problems += for_readers(notebook, lesson.name, known)
+        problems += by_hand.put_in(notebook, lesson.name)
+        try:
+            players.put_into(notebook, lesson.name)
+        except players.NoPlace as problem:
+            problems.append(str(problem))
         nbformat.write(notebook, source / "lessons" / f"{lesson.name}.ipynb")
     raise_if(problems)
     return parts
+
+
+def made_pages(
+    source: Path, entries: list[catalogue.Entry], notebooks: dict[str, nbformat.NotebookNode]
+) -> dict[str, str]:
+    """The pages that list what the course holds, as MyST by their names; their files go to `source`/_static."""
+    static = source / "_static"
+    terms = [(term.name, term.anchor, term.lesson) for term in glossary()]
+    found = json.dumps(listing.subjects(entries, terms), ensure_ascii=False, separators=(",", ":"))
+    (static / "subjects.js").write_text(f"window.SUBJECTS = {found};\n", encoding="utf-8")
+    code = {
+        name: "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+        for name, notebook in notebooks.items()
+    }
+    return {
+        "exercises": listing.exercises(entries),
+        "mistakes": listing.mistakes(entries),
+        "figures": listing.gallery(entries, figure_files(static / "figures", notebooks)),
+        "runs": recorded_runs.page(ROOT / "helpers" / "data" / "recorded", entries, code),
+        "implementations": listing.implementations(
+            entries, {name: listing.reports_of(notebook) for name, notebook in notebooks.items()}
+        ),
+    }
+
+
+def figure_files(
+    folder: Path, notebooks: dict[str, nbformat.NotebookNode]
+) -> dict[str, list[tuple[listing.Figure, str]]]:
+    """Write each figure of the lessons to a file of its own; returns them with the files' paths from the first page."""
+    folder.mkdir()
+    light = {name: pair[0] for name, pair in COLOURS.items()}
+    found: dict[str, list[tuple[listing.Figure, str]]] = {}
+    for name, notebook in notebooks.items():
+        for number, figure in enumerate(listing.figures_of(notebook), start=1):
+            ending, data = listing.picture_file(figure, light)
+            file = folder / f"{name}-{number}.{ending}"
+            file.write_bytes(data)
+            found.setdefault(name, []).append((figure, f"_static/figures/{file.name}"))
+    return found
+
+
+def first_page(text: str, parts: list[Part], entries: list[catalogue.Entry]) -> str:
+    """The landing page, with what is made for it."""
+    facts = {entry.number: f"{entry.minutes} min, {len(entry.cards)} exercises" for entry in entries if entry.minutes}
+    for mark, put in (
+        (PICTURE_HERE, landing.cover),
+        (PANEL_HERE, landing.panel_shown),
+        (MAP_HERE, lambda: landing.the_map(entries)),
+        (LISTED_HERE, lambda: landing_list(parts, facts)),
+    ):
+        if mark in text:
+            text = text.replace(mark, put())
+    return text
+
+
+def name_and_ways(
+    notebook: nbformat.NotebookNode,
+    entry: catalogue.Entry,
+    entries: list[catalogue.Entry],
+    downloads: Path,
+    settings: dict[str, str],
+) -> None:
+    """Give a lesson the name that it has everywhere, its own heading under it, and the ways to its notebook."""
+    titles = {other.number: other.title for other in entries}
+
+    def named(match: re.Match[str]) -> str:
+        number = int(match[1])
+        return f"[lesson {number}, *{titles[number]}*](" if number in titles else match[0]
+
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = catalogue.with_anchors(NAMED_LESSON.sub(named, cell.source))
+    first = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
+    if first is None:
+        return
+    file = ROOT / "notebooks" / entry.name / f"{entry.name}.ipynb"
+    if file.exists():
+        downloads.mkdir(exist_ok=True)
+        shutil.copy(file, downloads)
+    under = ways(entry.name, settings, download=file.exists())
+
+    def titled(match: re.Match[str]) -> str:
+        subtitle = "" if match[2] == entry.title else f'\n\n<p class="subtitle">{escape(match[2])}</p>'
+        return f"# {match[1]} · {entry.title}{subtitle}\n\n{under}\n"
+
+    first.source = NUMBERED_TITLE.sub(titled, first.source, count=1)
+
+
+def ways(name: str, settings: dict[str, str], *, download: bool) -> str:
+    """The ways to a lesson's notebook, as HTML: to take it away, to open it elsewhere, to see its source."""
+    links = [f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'] if download else []
+    if settings["repository"]:
+        repository, branch = settings["repository"].rstrip("/"), settings["branch"]
+        links += [
+            f'<a href="{in_colab(repository, branch, name)}">Open in Colab</a>',
+            f'<a href="{in_binder(repository, branch, name)}">Open in Binder</a>',
+            f'<a href="{repository}/blob/{branch}/solutions/{name}/{name}.py">Source</a>',
+        ]
+    return f'<ul class="ways">{"".join(f"<li>{link}</li>" for link in links)}</ul>' if links else ""
 
 
 def drawn_colours() -> str:
@@ -204,25 +348,39 @@ def first_heading(notebook: Path) -> str:
     raise SiteError(f"{notebook} has no heading of the first level (# Title).")
 
 
-def landing_list(parts: list[Part]) -> str:
-    """The lessons for the landing page, as MyST."""
+def landing_list(parts: list[Part], facts: dict[int, str] | None = None) -> str:
+    """The lessons for the landing page, as MyST. facts: what to say of a lesson beside its line, by its number."""
+    facts = facts or {}
     lines = []
     for numeral, part in zip(("I", "II", "III", "IV", "V")[: len(parts)], parts, strict=True):
-        lines += [f"## {numeral} · {part.title}", "", part.line, "", ":::{container} lessons", ""]
+        lines += [f"### {numeral} · {part.title}", "", part.line, "", ":::{container} lessons", ""]
         for lesson in part.lessons:
             if lesson.notebook:
                 title = f"[{lesson.title}](lessons/{lesson.name}.ipynb)"
             else:
                 title = f"[{lesson.title}]{{.to-come}} [to come]{{.badge}}"
-            lines += [f"{lesson.number}. **{title}** \\", f"   {lesson.line}".rstrip(), ""]
+            lines += [
+                f"{lesson.number}. **{title}** \\",
+                f"   {lesson.line} {facts.get(lesson.number, '')}".rstrip(),
+                "",
+            ]
         lines += [":::", ""]
     return "\n".join(lines)
 
 
-def toctrees(parts: list[Part], others: list[str]) -> str:
-    """What the sidebar lists: the lessons that exist, by part, and then the other pages."""
+TEACH = ("instructors", "instructors-attacks", "authors")
+REFERENCE = ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "implementations", "about")
+
+
+def toctrees(parts: list[Part], others: list[str], playing: list[str] | None = None) -> str:
+    """What the sidebar lists: the lessons that exist, by part, what can be played with, and then the other pages."""
     groups = [(part.title, [f"lessons/{lesson.name}" for lesson in part.lessons if lesson.notebook]) for part in parts]
-    groups.append(("Reference", others))
+    rest = [name for name in others if name not in TEACH + REFERENCE]
+    groups += [
+        ("Play", playing or []),
+        ("Reference", [name for name in REFERENCE if name in others] + rest),
+        ("Teach", [name for name in TEACH if name in others]),
+    ]
     return "".join(
         "\n" + "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```"]) + "\n"
         for caption, pages in groups
@@ -243,7 +401,7 @@ def for_readers(notebook: nbformat.NotebookNode, name: str, known: set[str]) -> 
             cell.source = CARD_STYLE.sub(r"\1", cell.source)
             missing = images_without_words(cell.source)
         elif cell.cell_type == "code":
-            kept[-1:] = [*to_mend(cell), cell]
+            kept[-1:] = [*to_mend(cell), *without_drawing(cell)]
             fold(cell)
             missing = choose_outputs(cell)
         else:
@@ -292,7 +450,7 @@ def without_dead_lessons(markdown: str, known: set[str]) -> str:
     """Keep the words of a link to a lesson that is still to come, and drop the link."""
 
     def keep(match: re.Match[str]) -> str:
-        lesson = re.fullmatch(r"(?:lessons/)?(\d\d_\w+)\.ipynb(?:#.*)?", match[2])
+        lesson = re.fullmatch(r"(?:(?:\.\./)?lessons/)?(\d\d_\w+)\.ipynb(?:#.*)?", match[2])
         return match[1] if lesson and lesson[1] not in known else match[0]
 
     return MARKDOWN_LINK.sub(keep, markdown)

@@ -1,14 +1,80 @@
-/* Search results show a few words around each hit. Formulas would stand there as raw TeX: leave out those on lines of
-   their own, and take the marks off those within a sentence. */
-document.addEventListener("DOMContentLoaded", () => {
-  if (typeof Search === "undefined") return;
-  const wholeText = Search.htmlToText;
-  Search.htmlToText = (html, anchor) => {
-    const page = new DOMParser().parseFromString(html, "text/html");
-    page.querySelectorAll("div.math").forEach((formula) => (formula.textContent = " "));
-    page.querySelectorAll("span.math").forEach((formula) => {
-      formula.textContent = formula.textContent.replace(/\\[()]/g, "").replace(/\\[ ,;:!]/g, " ").replace(/[{}\\]/g, "");
+/* What a page does beside being read: copy its code, unfold for print, let the keyboard reach what scrolls. Search is in
+   finder.js. Without scripts all of it is missing and nothing else is. */
+
+const whenReady = (work) =>
+  document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", work) : work();
+
+/* --- copy --- */
+
+/* Where a page is opened from a disk there may be no clipboard to write to: then the browser's own command. */
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = text;
+    field.setAttribute("readonly", "");
+    field.style.cssText = "position:fixed;top:0;opacity:0";
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  }
+}
+
+function addCopyButtons() {
+  document.querySelectorAll("article div[class*='highlight-']:not(.output) > .highlight").forEach((block) => {
+    const button = document.createElement("button");
+    button.className = "copy";
+    button.type = "button";
+    button.textContent = "Copy";
+    button.setAttribute("aria-label", "Copy this code");
+    button.addEventListener("click", async () => {
+      const done = await copyText(block.querySelector("pre").textContent.replace(/\n+$/, "\n"));
+      button.textContent = done ? "Copied" : "Select and copy";
+      setTimeout(() => (button.textContent = "Copy"), 1600);
     });
-    return wholeText(page.documentElement.outerHTML, anchor);
-  };
+    block.append(button);
+  });
+}
+
+/* --- print --- */
+
+let openedForPrint = [];
+
+function unfoldForPrint() {
+  openedForPrint = [...document.querySelectorAll("article details:not([open])")];
+  openedForPrint.forEach((fold) => (fold.open = true));
+}
+
+function foldAgain() {
+  openedForPrint.forEach((fold) => (fold.open = false));
+  openedForPrint = [];
+}
+
+/* --- keyboard --- */
+
+const MAY_SCROLL = ".table-wrapper, div.math, mjx-container, pre, .cell_output > div, .output.text_html, .toc-scroll";
+
+/* A browser need not let the keyboard into a box that scrolls and holds no link; a tab stop does. */
+function reachWhatScrolls() {
+  document.querySelectorAll(MAY_SCROLL).forEach((box) => {
+    const scrolls =
+      (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1) &&
+      ["auto", "scroll"].some((kind) => [getComputedStyle(box).overflowX, getComputedStyle(box).overflowY].includes(kind));
+    if (scrolls) box.tabIndex = 0;
+    else if (box.getAttribute("tabindex") === "0" && box.tagName !== "MJX-CONTAINER") box.removeAttribute("tabindex");
+  });
+}
+
+whenReady(() => {
+  addCopyButtons();
+  addEventListener("beforeprint", unfoldForPrint);
+  addEventListener("afterprint", foldAgain);
+  reachWhatScrolls();
+  addEventListener("resize", reachWhatScrolls);
+  addEventListener("load", () => (window.MathJax?.startup?.promise ?? Promise.resolve()).then(reachWhatScrolls));
+  document.addEventListener("toggle", reachWhatScrolls, true);
 });

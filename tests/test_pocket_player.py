@@ -1,0 +1,593 @@
+"""The pocket GPT-2 in the page: its numbers against PyTorch's, and the player driven in a browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+
+import nbformat
+import pytest
+import torch
+import torch.nn.functional as F
+from browsing import PATIENCE, serving
+
+from helpers.authoring import players, pocket
+from helpers.authoring.site import Page, build, page_problems
+from helpers.course import ROOT
+from helpers.data.sources import is_held_out, stdlib_sources
+from helpers.parts import gpt2
+from helpers.parts.generator import apply_temperature, keep_top_k, keep_top_p
+
+needs_browser = pytest.mark.needs("chromium")
+
+PLAYERS = ROOT / "site" / "_static" / "players"
+AWKWARD = [
+    "",
+    " ",
+    "  if  not x :pass\n\n\n",
+    "don't we'll I'M 's\u2019s",
+    "naïve café ÅÄÖ ß",
+    "日本語のテキスト",
+    "😀👩‍👩‍👧 🇩🇪",
+    "x\u0085y\u00a0z\u2028\u3000\ufeffq\x1c",
+    "١٢٣ ½ Ⅷ 12345",
+    "\t\tdef\r\n\r\n",
+    "\x00\x01\x7f",
+    "<|endoftext|>",
+    "a" * 300 + " " * 70,
+    "e\u0301 \u0938\u094d\u0924\u0947",
+]
+CODE = (
+    "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.y = y\n\n    def __repr__(self):\n"
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return pocket.pocket()
+
+
+@pytest.fixture(scope="module")
+def held_out(model):
+    """Windows of modules that the model did not learn from, (8, 256)."""
+    texts = [text for name, text in stdlib_sources().items() if is_held_out(name)]
+    starts = [model[1].encode(text[:1536])[:256] for text in texts[:14]]
+    return torch.tensor([ids for ids in starts if len(ids) == 256][:8])
+
+
+# --- the numbers -----------------------------------------------------------------------------------------------------
+
+READ = """async (precision) => {
+  const about = await (await fetch(`${precision}/model.json`)).json();
+  const data = await (await fetch(`${precision}/weights.bin`)).arrayBuffer();
+  return { about, model: new PocketModel(about, data), tokenizer: new PocketTokenizer(about.tokens, about.merges) };
+}"""
+
+
+@pytest.fixture(scope="module")
+def bench(model, browser, tmp_path_factory):
+    """The browser at an empty page with the two scripts, and the weights in both precisions, as `loaded`."""
+    folder = tmp_path_factory.mktemp("bench")
+    for precision in ("int8", "float32"):
+        pocket.export(folder / precision, *model, precision)
+    for script in ("pocket-tokens.js", "pocket-model.js"):
+        shutil.copy(PLAYERS / script, folder)
+    (folder / "index.html").write_text(
+        '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">'
+        '<script src="pocket-tokens.js"></script><script src="pocket-model.js"></script>'
+    )
+    with serving(folder) as address:
+        browser.open(address)
+        browser.evaluate(
+            f"(async () => {{ const read = {READ};"
+            " window.int8 = await read('int8'); window.float32 = await read('float32');"
+            " window.reader = (which, ids, off) => { const one = new PocketReader(which.model, new Set(off));"
+            " ids.forEach((id) => one.read(id)); return one; }; })()"
+        )
+        yield browser
+
+
+@needs_browser
+def test_its_tokens_are_the_courses_own_on_awkward_strings(bench, model):
+    tokenizer = model[1]
+    texts = [*AWKWARD, CODE]
+    found = bench.evaluate(f"{json.dumps(texts)}.map((text) => int8.tokenizer.encode(text))")
+    assert found == [tokenizer.encode(text) for text in texts]
+    assert bench.evaluate(f"{json.dumps(found)}.map((ids) => int8.tokenizer.decode(ids))") == texts
+    assert tokenizer.decode([200, 300, 130]) == bench.evaluate("int8.tokenizer.decode([200, 300, 130])")
+
+
+@needs_browser
+def test_half_a_surrogate_pair_becomes_the_sign_for_no_character(bench, model):
+    assert bench.evaluate(r"int8.tokenizer.encode('a\ud83d!')") == model[1].encode("a\ufffd!")
+
+
+@needs_browser
+def test_its_logits_are_pytorchs(bench, model, held_out):
+    ids = held_out[:1, :160]
+    script = f"reader(float32, {ids[0].tolist()}).scored.map((row) => Array.from(row))"
+    found = torch.tensor(bench.evaluate(script))
+    with torch.no_grad():
+        expected = model[0](ids)[0]
+    apart = (found - expected).abs().max().item()
+    print(f"largest difference of the logits: {apart:.2g}")
+    assert apart < 1e-4
+
+
+@needs_browser
+def test_its_int8_weights_are_those_that_the_exporter_says(bench, model, held_out):
+    ids = held_out[:1, :64]
+    found = torch.tensor(
+        bench.evaluate(f"reader(int8, {ids[0].tolist()}).scored.map((row) => Array.from(row))"),
+    )
+    with torch.no_grad():
+        assert (found - pocket.rounded(model[0])(ids)[0]).abs().max() < 1e-4
+
+
+@needs_browser
+def test_int8_costs_less_than_a_hundredth_of_a_nat_on_held_out_text(bench, model, held_out):
+    def loss(some):
+        with torch.no_grad():
+            return F.cross_entropy(some(held_out[:, :-1]).transpose(1, 2), held_out[:, 1:], reduction="none")
+
+    exact, with_int8 = loss(model[0]), loss(pocket.rounded(model[0]))
+    print(f"held-out loss: {exact.mean():.4f} nats with float32, {with_int8.mean():.4f} with int8")
+    assert abs(with_int8.mean() - exact.mean()) < 0.01
+    in_the_page = bench.evaluate(f"reader(int8, {held_out[0].tolist()}).loss()")
+    assert in_the_page == pytest.approx(with_int8[0].mean().item(), abs=1e-4)
+
+
+@needs_browser
+def test_what_is_kept_is_what_would_be_computed_anew(bench, held_out):
+    ids = held_out[1, :40].tolist()
+    other = [*ids[:25], 5, 6, 7]
+    anew, kept = bench.evaluate(
+        f"(() => {{ const anew = reader(int8, {other}), kept = reader(int8, {ids}); kept.keep(25);"
+        f" {other[25:]}.forEach((id) => kept.read(id));"
+        " return [anew, kept].map((one) => [Array.from(one.logits), one.losses.slice(1), one.attention[9].map((row) =>"
+        " Array.from(row))]); })()"
+    )
+    assert anew == kept
+
+
+@needs_browser
+def test_attention_and_what_a_head_does_are_those_of_the_lesson(bench, model, held_out):
+    ids, off = held_out[2:3, :48], [(0, 1), (2, 4)]
+    h = model[0].config.h
+    looked, logits = bench.evaluate(
+        f"(() => {{ const one = reader(float32, {ids[0].tolist()}, {[block * h + head for block, head in off]});"
+        f" return [reader(float32, {ids[0].tolist()}).attention.map((rows) => Array.from(rows[47])),"
+        " Array.from(one.logits)]; })()"
+    )
+    weights = model[0].attention_weights(ids)[:, 0, :, -1].flatten(0, 1)
+    torch.testing.assert_close(torch.tensor(looked), weights, rtol=0, atol=1e-5)
+    with torch.no_grad(), gpt2.switched_off(model[0], *off):
+        torch.testing.assert_close(torch.tensor(logits), model[0](ids)[0, -1], rtol=0, atol=1e-4)
+
+
+@needs_browser
+@pytest.mark.parametrize(("temperature", "k", "p"), [(1, 2048, 1), (0.7, 20, 1), (1.3, 2048, 0.8), (0.5, 5, 0.6)])
+def test_chances_are_those_of_lesson_9(bench, model, held_out, temperature, k, p):
+    with torch.no_grad():
+        logits = model[0](held_out[:1, :30])[:, -1]
+    expected = keep_top_p(keep_top_k(apply_temperature(logits, temperature), k), p).softmax(dim=-1)[0]
+    script = f"Array.from(PocketSampling.chances(new Float32Array({logits[0].tolist()}), {temperature}, {k}, {p}))"
+    found = torch.tensor(bench.evaluate(script), dtype=torch.float32)  # JSON has 0 and 1 as integers
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+
+
+@needs_browser
+def test_temperature_0_takes_the_most_probable_and_a_draw_follows_the_chances(bench):
+    assert bench.evaluate("Array.from(PocketSampling.chances(new Float32Array([1, 3, 2]), 0))") == [0, 1, 0]
+    draws = "[0, 0.24, 0.26, 0.99, 1].map((r) => PocketSampling.draw([0, 0.25, 0, 0.75, 0], r))"
+    assert bench.evaluate(draws) == [1, 1, 3, 3, 3]
+
+
+def test_the_heads_that_the_page_names_are_the_strongest(model):
+    found = pocket.scores(model[0])
+    for kind in pocket.KINDS:
+        scores = torch.tensor(found[kind])
+        assert scores.shape == (model[0].config.depth, model[0].config.h)
+        assert scores.max() > 10 / pocket.STRETCH
+
+
+# --- the pages -------------------------------------------------------------------------------------------------------
+
+LESSON = "12_gpt2"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The pages of the site, with lesson 12 alone."""
+    solutions = tmp_path_factory.mktemp("solutions")
+    shutil.copytree(ROOT / "solutions" / LESSON, solutions / LESSON)
+    output = tmp_path_factory.mktemp("site") / "html"
+    assert build(output, solutions=solutions) == 0
+    return output
+
+
+PLAYER_PAGES = ("players/pocket.html", f"lessons/{LESSON}.html")
+
+
+@pytest.mark.parametrize("page", PLAYER_PAGES)
+def test_a_page_with_the_player_has_its_picture_and_its_scripts(site, page):
+    text = (site / page).read_text(encoding="utf-8")
+    assert text.count('data-player="pocket"') == 1
+    still = text.split('class="still"')[1].split("</figure>")[0]
+    assert "<title" in still and "induction head" in still.lower()
+    loaded = [address.split("?")[0].rpartition("/")[2] for address in Page(text).loaded]
+    assert [name for name in loaded if "pocket" in name or "players" in name] == [
+        "players.css",
+        "pocket.css",
+        "pocket-model.js",
+        "pocket-tokens.js",
+        "pocket.js",
+    ]
+
+
+def test_other_pages_load_nothing_of_it(site):
+    assert "pocket.js" not in (site / "index.html").read_text(encoding="utf-8")
+    assert "pocket.js" not in (site / "notation.html").read_text(encoding="utf-8")
+
+
+def test_what_it_loads_lies_on_the_site_and_no_link_is_dead(site):
+    about = json.loads((site / "_static/players/pocket/model.json").read_text(encoding="utf-8"))
+    assert (site / "_static/players/pocket/weights.bin").stat().st_size == about["bytes"] < 2_500_000
+    assert page_problems(site) == []
+
+
+def test_the_picture_says_what_the_model_says(model):
+    words = players.PLAYERS["pocket"].still()
+    rounded = pocket.rounded(model[0])
+    ids = torch.tensor([model[1].encode("paint width left line\npaint width left")])
+    with torch.no_grad():
+        chance, best = rounded(ids)[0, -1].softmax(dim=-1).max(dim=-1)
+    assert f"{model[1].token(int(best))} {100 * chance:.0f} %" in words
+
+
+def test_a_lesson_without_the_heading_stops_the_build():
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Title")])
+    with pytest.raises(players.NoPlace, match="## The real one"):
+        players.put_into(notebook, LESSON)
+    players.put_into(notebook, "01_dot_product_attention")
+    assert len(notebook.cells) == 1
+
+
+# --- the player, by mouse, keys and touch ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    with serving(site) as address:
+        yield address
+
+
+READY = "document.querySelector('.live')?.dataset.state === 'ready'"
+CENTRE = """(selector) => { const one = document.querySelector(selector);
+    one.scrollIntoView({ block: 'center', behavior: 'instant' });
+    const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }"""
+SHIFTS = """new Promise((done) => { let sum = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach((e) => {
+        if (!e.hadRecentInput && e.startTime > clicked) sum += e.value; }))
+        .observe({ type: 'layout-shift', buffered: true });
+    setTimeout(() => done(sum), 200); })"""
+
+
+class Hand:
+    """What a person does to a page."""
+
+    def __init__(self, browser):
+        self.browser = browser
+
+    def centre(self, selector):
+        return self.browser.evaluate(f"({CENTRE})({json.dumps(selector)})")
+
+    def mouse(self, selector, click=True):
+        x, y = self.centre(selector)
+        self.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        for kind in ("mousePressed", "mouseReleased") if click else ():
+            self.browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def tap(self, selector):
+        x, y = self.centre(selector)
+        self.browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        self.browser.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    def key(self, name, text=""):
+        code = {"Enter": 13, "Tab": 9, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}[name]
+        about = {"key": name, "code": "Space" if name == " " else name, "windowsVirtualKeyCode": code}
+        self.browser.call("Input.dispatchKeyEvent", type="keyDown", **about, **({"text": text} if text else {}))
+        self.browser.call("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    def write(self, text):
+        """Replace the text by another, as a paste does."""
+        self.browser.evaluate("document.querySelector('.live textarea').select()")
+        self.browser.evaluate("document.querySelector('.live textarea').focus()")
+        self.browser.call("Input.insertText", text=text)
+        self.browser.wait_for(READY)
+
+    def text(self, selector):
+        return self.browser.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def texts(self, selector):
+        return self.browser.evaluate(
+            f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)"
+        )
+
+    def loss(self):
+        return float(self.browser.evaluate("document.querySelector('.told').dataset.loss"))
+
+
+@pytest.fixture
+def hand(browser):
+    yield Hand(browser)
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+
+
+def opened(hand, address, page=PLAYER_PAGES[0], **how):
+    hand.browser.open(address + page, **how)
+    hand.mouse(".opener button")
+    hand.browser.wait_for(READY)
+
+
+BUTTON = ".live .text .row:nth-of-type(2) button:nth-of-type({})"
+STEP, GENERATE, BACK, CLEAR = (BUTTON.format(k) for k in (1, 2, 3, 4))
+
+
+def loss_of(some, ids):
+    with torch.no_grad():
+        return F.cross_entropy(some(ids[:, :-1])[0], ids[0, 1:]).item()
+
+
+@needs_browser
+@pytest.mark.parametrize("page", PLAYER_PAGES)
+def test_nothing_is_loaded_before_a_click_and_nothing_moves_after_it(hand, address, page):
+    hand.browser.open(address + page)
+    assert not [url for url in hand.browser.requests() if "/pocket/" in url]
+    hand.browser.evaluate("window.clicked = performance.now()")
+    hand.mouse(".opener button")
+    hand.browser.wait_for(READY)
+    assert [url.rpartition("/")[2] for url in hand.browser.requests() if "/pocket/" in url] == [
+        "model.json",
+        "weights.bin",
+    ]
+    assert hand.browser.evaluate(SHIFTS) < 0.001
+    assert hand.browser.complaints() == []
+    assert hand.browser.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+@needs_browser
+def test_by_mouse(hand, address, model):
+    tokenizer, rounded = model[1], pocket.rounded(model[0])
+    opened(hand, address)
+    hand.write(CODE)
+    ids = tokenizer.encode(CODE)
+    chips = hand.texts(".chips button")
+    assert len(chips) == len(ids) and chips[0] == "class"
+    assert hand.loss() == pytest.approx(loss_of(rounded, torch.tensor([ids])), abs=1e-3)
+    # the bars are the model's, and one that is pressed is taken
+    with torch.no_grad():
+        chances, best = rounded(torch.tensor([ids]))[0, -1].softmax(dim=-1).topk(2)
+    shown = hand.texts(".bars .number")
+    assert shown[0].startswith(f"{100 * chances[0]:.0f}"[:2])
+    hand.mouse(".bars li:nth-child(2) button")
+    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.chips button').length === {len(ids) + 1}")
+    text = hand.browser.evaluate("document.querySelector('.live textarea').value")
+    assert text == tokenizer.decode([*ids, int(best[1])])
+    # one more token is one more position in the cache, and no more
+    assert f"computed 1, and took {len(ids)}" in hand.text(".memory .quiet")
+    # a token under the pointer shows what it looks at
+    hand.mouse(".chips button[data-at='7']", click=False)
+    assert "(7) looks at" in hand.text(".readout")
+    hand.mouse(".map canvas", click=False)
+    assert " takes " in hand.text(".readout")
+    hand.mouse(BACK)
+    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.chips button').length === {len(ids)}")
+    hand.mouse(CLEAR)
+    hand.browser.wait_for("document.querySelectorAll('.chips button').length === 0")
+    assert "Type something" in hand.text(".told")
+    assert hand.browser.complaints() == []
+
+
+@needs_browser
+def test_by_keys(hand, address, model):
+    tokenizer, rounded, h = model[1], pocket.rounded(model[0]), model[0].config.h
+    hand.browser.open(address + PLAYER_PAGES[0])
+    hand.browser.evaluate("document.querySelector('.opener button').focus()")
+    hand.key("Enter", "\r")
+    hand.browser.wait_for(READY)
+    focused = "document.activeElement.{}"
+    assert hand.browser.evaluate(focused.format("className")) == "live scripted"
+    # the induction head is chosen, and its weights go where the text came from
+    assert (
+        hand.browser.evaluate("document.querySelector('[data-kind=induction]').getAttribute('aria-pressed')") == "true"
+    )
+    # one moves among the heads with the arrow keys
+    hand.browser.evaluate("document.querySelector('.heads [tabindex=\"0\"]').focus()")
+    before = hand.text(".heads [aria-checked=true]")
+    hand.key("ArrowRight")
+    block, head = (int(part) for part in hand.text(".heads [aria-checked=true]").split("·"))
+    assert hand.text(".heads [aria-checked=true]") != before
+    assert hand.browser.evaluate(focused.format("textContent")) == f"{block}·{head}"
+    # and switches one off: the loss is that of PyTorch's model without it
+    ids = torch.tensor([tokenizer.encode(hand.browser.evaluate("document.querySelector('.live textarea').value"))])
+    whole = hand.loss()
+    hand.browser.evaluate("document.querySelector('.choose .row:not(.presets) button').focus()")
+    hand.key(" ", " ")
+    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.heads .off').length === 1")
+    with gpt2.switched_off(rounded, (block, head)):
+        expected = loss_of(rounded, ids)
+    assert hand.loss() == pytest.approx(expected, abs=1e-3) and hand.loss() != whole
+    assert f"with all heads {whole:.2f}" in hand.text(".told")
+    # among the tokens too
+    hand.browser.evaluate("document.querySelector('.chips [tabindex=\"0\"]').focus()")
+    last = int(hand.browser.evaluate(focused.format("dataset.at")))
+    hand.key("ArrowLeft")
+    assert int(hand.browser.evaluate(focused.format("dataset.at"))) == last - 1
+    assert f"({last - 1})" in hand.text(".readout").split("looks")[0]
+    # and among the cells of the matrix
+    hand.browser.evaluate("document.querySelector('.map canvas').focus()")
+    hand.key("ArrowUp")
+    hand.key("ArrowLeft")
+    assert f"({last - 2}) takes" in hand.text(".readout")
+    # temperature 0, a step: the most probable token, whatever the chance
+    sliders = "document.querySelectorAll('.settings input')"
+    hand.browser.evaluate(f"{sliders}[0].focus()")
+    for _ in range(20):
+        hand.key("ArrowLeft")
+    assert hand.texts(".settings output")[0].startswith("0")
+    with torch.no_grad(), gpt2.switched_off(rounded, (block, head)):
+        best = int(rounded(ids)[0, -1].argmax())
+    hand.browser.evaluate(f"document.querySelector({json.dumps(STEP)}).focus()")
+    hand.key("Enter", "\r")
+    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.chips button').length === {ids.shape[1] + 1}")
+    text = hand.browser.evaluate("document.querySelector('.live textarea').value")
+    assert text == tokenizer.decode([*ids[0].tolist(), best])
+    assert h == hand.browser.evaluate("getComputedStyle(document.querySelector('.heads')).gridTemplateColumns").count(
+        "px"
+    )
+    assert hand.browser.complaints() == []
+
+
+@needs_browser
+def test_by_touch_on_a_phone(hand, address):
+    hand.browser.open(address + PLAYER_PAGES[1], width=390)
+    hand.browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    hand.tap(".opener button")
+    hand.browser.wait_for(READY)
+    count = hand.browser.evaluate("document.querySelectorAll('.chips button').length")
+    hand.tap(".bars li:first-child button")
+    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.chips button').length === {count + 1}")
+    hand.tap(".chips button[data-at='3']")
+    hand.browser.wait_for("document.querySelector('.chips [aria-pressed=true]')?.dataset.at === '3'")
+    hand.tap("[data-kind='previous token']")
+    hand.browser.wait_for(
+        "document.querySelector(`[data-kind='previous token']`).getAttribute('aria-pressed') === 'true'"
+    )
+    hand.tap(".map canvas")
+    hand.browser.wait_for("document.querySelector('.readout').textContent.includes(' takes ')")
+    hand.tap(".choose .row:not(.presets) button:nth-of-type(2)")
+    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.heads .off').length > 3")
+    assert hand.browser.evaluate("document.documentElement.scrollWidth") <= 390
+    assert hand.browser.complaints() == []
+
+
+@needs_browser
+def test_the_heads_that_are_named_look_where_they_should_and_matter(hand, address):
+    opened(hand, address)
+    chance = "Number.parseInt(document.querySelector('.bars .number').textContent)"
+    before = hand.browser.evaluate(chance), hand.loss()
+    assert hand.texts(".bars code")[0] == "·line"
+    assert "line" in hand.text(".readout").split("looks at")[1].split(",")[0]
+    hand.mouse(".choose .row:not(.presets) button:nth-of-type(2)")  # all induction heads
+    hand.browser.wait_for(f"{READY} && document.querySelectorAll('.heads .off').length > 3")
+    best = hand.texts(".bars code")
+    after = hand.browser.evaluate(chance) if best[0] == "·line" else 0, hand.loss()
+    assert after[0] < before[0] and after[1] > before[1]
+
+
+@needs_browser
+def test_it_writes_until_it_is_stopped_and_a_left_page_is_quiet(hand, address):
+    opened(hand, address)
+    count = "document.querySelectorAll('.chips button').length"
+    hand.write("import os\n\n\ndef ")
+    first = hand.browser.evaluate(count)
+    hand.mouse(GENERATE)
+    hand.browser.wait_for(f"{count} > {first + 2} || document.querySelector('.told').textContent.includes('ended')")
+    hand.browser.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
+    assert hand.text(GENERATE) == "Generate"
+    hand.browser.wait_for(READY)
+    stopped = hand.browser.evaluate(count)
+    hand.browser.evaluate("new Promise((done) => setTimeout(done, 300))")
+    assert hand.browser.evaluate(count) == stopped
+    assert hand.browser.complaints() == []
+
+
+@needs_browser
+def test_a_text_that_is_longer_than_the_window_is_cut_and_says_so(hand, address, model):
+    opened(hand, address)
+    hand.write("x = 1\n" * 100)
+    assert hand.browser.evaluate("document.querySelectorAll('.chips button').length") == model[0].t_max
+    longer = len(model[1].encode("x = 1\n" * 100)) - model[0].t_max
+    assert f"the text is {longer} tokens longer" in hand.text(".told")
+    assert hand.browser.evaluate(f"document.querySelector({json.dumps(STEP)}).disabled")
+
+
+@needs_browser
+@pytest.mark.parametrize("file", ["model.json", "weights.bin"])
+def test_weights_that_are_missing_or_cut_off_are_said_and_can_be_tried_again(hand, address, site, file):
+    path = site / "_static" / "players" / "pocket" / file
+    whole = path.read_bytes()
+    try:
+        path.unlink()
+        hand.browser.open(address + PLAYER_PAGES[0])
+        hand.browser.call("Network.setCacheDisabled", cacheDisabled=True)
+        hand.mouse(".opener button")
+        hand.browser.wait_for("document.querySelector('.live .error') !== null")
+        assert f"{file} could not be loaded" in hand.text(".live .error") and "404" in hand.text(".live .error")
+        path.write_bytes(whole[:-1000])
+        hand.mouse(".live .state button")
+        hand.browser.wait_for("/no JSON|bytes came/.test(document.querySelector('.live [role=status]').textContent)")
+    finally:
+        path.write_bytes(whole)
+    hand.mouse(".live .state button")
+    hand.browser.wait_for(READY)
+    assert hand.browser.evaluate("document.querySelector('.live .error')") is None
+
+
+def is_laid_out(browser, selector):
+    """Whether something has a place on the page: asked without a script."""
+    try:
+        root = browser.call("DOM.getDocument")["root"]["nodeId"]
+        node = browser.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        return node != 0 and bool(browser.call("DOM.getBoxModel", nodeId=node))
+    except AssertionError:  # "Could not compute box model."
+        return False
+
+
+@needs_browser
+def test_without_scripts_there_is_the_picture_and_no_dead_button(browser, address):
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.call("Page.navigate", url=address + PLAYER_PAGES[1])
+        deadline = time.monotonic() + PATIENCE
+        while not is_laid_out(browser, ".player .still svg"):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert not is_laid_out(browser, ".player .opener button")
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+@needs_browser
+def test_on_paper_there_is_the_picture_and_no_control(hand, address):
+    opened(hand, address)
+    shown = "getComputedStyle(document.querySelector('{}')).display !== 'none'"
+    assert not hand.browser.evaluate(shown.format(".player .still"))
+    hand.browser.call("Emulation.setEmulatedMedia", media="print")
+    assert hand.browser.evaluate(shown.format(".player .still"))
+    assert not hand.browser.evaluate(shown.format(".player .live"))
+
+
+@needs_browser
+def test_opened_as_a_file_it_says_what_to_do(hand, site):
+    hand.browser.open(f"{site.as_uri()}/{PLAYER_PAGES[0]}")
+    hand.mouse(".opener button")
+    hand.browser.wait_for("document.querySelector('.live .error') !== null")
+    assert "python -m http.server" in hand.text(".live .error")
+
+
+@needs_browser
+def test_it_follows_the_theme(hand, address):
+    for scheme in ("light", "dark"):
+        opened(hand, address, scheme=scheme)
+        ink, paper = hand.browser.evaluate(
+            "[getComputedStyle(document.querySelector('.live')).color,"
+            " getComputedStyle(document.querySelector('.player')).backgroundColor]"
+            ".map((colour) => Math.max(...colour.match(/\\d+/g).slice(0, 3).map(Number)))"
+        )
+        assert (ink < paper) == (scheme == "light")
+        assert abs(ink - paper) > 120
