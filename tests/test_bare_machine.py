@@ -45,8 +45,8 @@ def bare(tmp_path):
     programs.mkdir()
     for name in ("sh", "env", "git", "make", "uname", "id"):
         (programs / name).symlink_to(shutil.which(name))
-    for name in ("conftest.py", "needs.py"):
-        shutil.copy(ROOT / "tests" / name, tmp_path)
+    for module in set((ROOT / "tests").glob("*.py")) - set((ROOT / "tests").glob("test_*.py")):
+        shutil.copy(module, tmp_path)  # the conftest, and whatever it imports
     (tmp_path / "test_probes.py").write_text(PROBES)
     return tmp_path
 

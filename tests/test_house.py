@@ -15,7 +15,7 @@ from helpers.authoring import new
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS, ROOT
 
 # What a room of helpers may import, besides itself and the modules at the root that no room's code stands in.
-FOUNDATIONS = {"course", "device", "notebooks", "progress", "threads", "updating"}
+FOUNDATIONS = {"course", "device", "look", "notebooks", "progress", "results", "threads", "updating"}
 MAY_IMPORT = {
     "parts": set(),
     "plots": set(),
@@ -25,9 +25,11 @@ MAY_IMPORT = {
     "lesson": {"plots", "exercises", "checking"},
     "experiments": {"plots"},
     "pretrained": {"parts", "data"},
+    "desk": set(),
+    "__main__": {"desk", "data"},
     "training": {"parts", "data"},
     "grading": {"exercises", "checking"},
-    "authoring": {"parts", "plots", "data", "exercises", "checking", "grading"},
+    "authoring": {"parts", "plots", "data", "exercises", "checking", "grading", "desk"},
     "trials": {"parts", "data", "exercises", "checking", "training", "grading", "authoring"},
 }
 LINED = ("parts", "plots", "data", "checking", "exercises", "training", "authoring")  # rooms whose doors are labelled
