@@ -47,8 +47,15 @@ def test_the_lessons_fit_together():
     assert inspect_course() == []
 
 
-def test_a_lesson_begins_with_its_number_and_title(source):
-    assert source.read().cells[0].source.startswith(f"# {source.lesson.number} · {source.lesson.title}")
+def test_a_lesson_that_goes_by_another_name_is_found(monkeypatch):
+    (masking,) = sources(["05_masking"])
+    planned = {"05_masking": {"title": "What a position may see"}, "06_positions": {"title": "Order"}}
+    monkeypatch.setattr(inspecting, "plan", lambda: planned)
+    assert list(inspecting.names(masking)) == [
+        "helpers/exercises calls it 'Masking', site/lessons.toml 'What a position may see'",
+        "it does not begin with its heading: # 5 · What a position may see",
+        "it calls lesson 6 'Positions', site/lessons.toml 'Order'",
+    ]
 
 
 def test_every_card_has_two_hints(source):

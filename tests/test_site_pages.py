@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from helpers.authoring import catalogue, finishing, folding, listing, recorded_runs, site
 from helpers.authoring.mistakes import Mistake
-from helpers.authoring.site import ROOT, name_and_ways, ways
+from helpers.authoring.site import ROOT, head_and_ways, ways
 
 UNPUBLISHED = {"repository": "", "branch": "main", "address": ""}
 PUBLISHED = {"repository": "https://github.com/someone/course", "branch": "main", "address": ""}
@@ -153,19 +153,20 @@ def test_the_catalogue_agrees_with_the_exercises():
 # --- one name, and the ways to a notebook ----------------------------------------------------------------------------
 
 
-def test_a_lesson_takes_the_name_that_it_has_everywhere(tmp_path):
+def test_the_line_under_a_lessons_title_is_its_subtitle(tmp_path):
     notebook = new_notebook(
-        cells=[
-            new_markdown_cell("# 5 · What a position may see\n\nText."),
-            new_markdown_cell("**Next:** [lesson 6, *Putting order back*](../06_x/06_x.ipynb)"),
-        ]
+        cells=[new_markdown_cell("# 5 · Masking\n\n*What a position may see*\n\nText, *stressed*.")]
     )
-    five = catalogue.Entry("05_masking", "Masking", "", "Part")
-    six = catalogue.Entry("06_x", "Positions", "", "Part")
-    name_and_ways(notebook, five, [five, six], tmp_path / "downloads", PUBLISHED)
-    first, last = (cell.source for cell in notebook.cells)
-    assert first.startswith('# 5 · Masking\n\n<p class="subtitle">What a position may see</p>\n\n')
-    assert last == "**Next:** [lesson 6, *Positions*](../06_x/06_x.ipynb)"
+    head_and_ways(notebook, "05_masking", tmp_path / "downloads", PUBLISHED)
+    head = notebook.cells[0].source
+    assert head.startswith('# 5 · Masking\n\n<p class="subtitle">What a position may see</p>\n\n<ul class="ways">')
+    assert head.endswith("\n\nText, *stressed*.\n")
+
+
+def test_a_lesson_without_such_a_line_has_no_subtitle(tmp_path):
+    notebook = new_notebook(cells=[new_markdown_cell("# 17 · Going big\n\nThe *text* begins.")])
+    head_and_ways(notebook, "17_nowhere", tmp_path / "downloads", UNPUBLISHED)
+    assert notebook.cells[0].source == "# 17 · Going big\n\n\n\nThe *text* begins.\n"
 
 
 def test_ways_out_need_an_address():

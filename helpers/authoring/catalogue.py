@@ -18,7 +18,7 @@ from docutils.nodes import make_id
 from helpers.authoring.mistakes import Mistake
 
 HEADING = re.compile(r"^(#{1,3}) (.+?)\s*$", re.MULTILINE)
-NUMBERED = re.compile(r"^\d+ · ")
+SUBTITLE = re.compile(r"\A# .+\n\n\*([^*\n]+)\*$", re.MULTILINE)
 MINUTES = re.compile(r"\*\*It takes\*\*\s*\|\s*about (\d+) minutes")
 NEEDS = re.compile(r"^\|\s*\*\*You need\*\*\s*\|(.*)\|\s*$", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -49,7 +49,7 @@ class Card:
 class Entry:
     """A lesson in the catalogue.
 
-    title: the field's term for its subject. subtitle: what its own first heading calls it. needs: the numbers of the
+    title: the field's term for its subject. subtitle: the line under its first heading, if it has one. needs: the numbers of the
     lessons that it says it needs. sections: (heading, anchor) in order. mistakes: (exercise, Mistake).
     """
 
@@ -87,7 +87,7 @@ def entry(name: str, title: str, line: str, part: str, notebook: Path) -> Entry:
     text = "\n\n".join(texts)
     found = Entry(name, title, line, part)
     headings = HEADING.findall(_without_code(text))
-    found.subtitle = NUMBERED.sub("", next((words for marks, words in headings if marks == "#"), ""))
+    found.subtitle = match[1] if (match := SUBTITLE.search(text)) else ""
     found.sections = tuple((_plain(words), section_anchor(words)) for marks, words in headings if marks == "##")
     found.minutes = int(match[1]) if (match := MINUTES.search(text)) else 0
     needed = NEEDS.search(text)

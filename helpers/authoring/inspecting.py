@@ -22,6 +22,7 @@ from helpers.checking.panel import number
 from helpers.checking.predicting import listed
 from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, Verdict, earns_sides, judge, lost_aspects
+from helpers.desk.lessons import plan
 from helpers.exercises import Exercise, Prediction, lesson_names
 from helpers.exercises.exercise import UNCHANGED
 from helpers.notebooks import (
@@ -39,6 +40,7 @@ from helpers.notebooks import (
 
 LEAST_MISTAKES = 3
 LARGEST_NOTEBOOK = 1_000_000
+NAMED_LESSON = re.compile(r"\[lesson (\d+), \*([^*\]]+)\*\]\(")
 WIDEST_CODE = 93  # characters that fit beside each other on the site, at a laptop's width
 
 
@@ -89,6 +91,21 @@ def stale_release(source: Source) -> Iterator[str]:
         made = release(source, Path(scratch))
         if not committed.is_file() or committed.read_bytes() != made.read_bytes():
             yield f"notebooks/{source.name} is stale. {_rebuild(source)}"
+
+
+def names(source: Source) -> Iterator[str]:
+    """A lesson has one name everywhere: in the plan, over its exercises, in its heading, in links from other lessons."""
+    planned = {int(name[:2]): one["title"] for name, one in plan().items()}
+    title = planned.get(source.lesson.number, source.lesson.title)
+    if source.lesson.title != title:
+        yield f"helpers/exercises calls it {source.lesson.title!r}, site/lessons.toml {title!r}"
+    texts = [cell.source for cell in source.read().cells if cell.cell_type == "markdown"]
+    heading = f"# {source.lesson.number} · {title}"
+    if "".join(texts[:1]).partition("\n")[0] != heading:
+        yield f"it does not begin with its heading: {heading}"
+    for number, called in NAMED_LESSON.findall("\n".join(texts)):
+        if planned.get(int(number), called) != called:
+            yield f"it calls lesson {number} {called!r}, site/lessons.toml {planned[int(number)]!r}"
 
 
 def key_and_variants(source: Source) -> Iterator[str]:
@@ -420,7 +437,18 @@ def _alt(cell: nbformat.NotebookNode) -> str:
     return cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
 
 
-QUICK_LOOKS = (stale_notebook, stale_release, leaks, points, variants_missing, mends, predictions, outputs, wide_code)
+QUICK_LOOKS = (
+    stale_notebook,
+    stale_release,
+    names,
+    leaks,
+    points,
+    variants_missing,
+    mends,
+    predictions,
+    outputs,
+    wide_code,
+)
 
 
 def _rebuild(source: Source) -> str:

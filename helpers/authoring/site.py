@@ -39,8 +39,7 @@ from helpers.plots.diagrams import COLOURS
 
 LISTED_HERE = "<!-- the lessons are listed here -->"
 PICTURE_HERE, PANEL_HERE, MAP_HERE = "<!-- the picture -->", "<!-- the panel -->", "<!-- the map -->"
-NUMBERED_TITLE = re.compile(r"^# (\d+) · (.+)$", re.MULTILINE)
-NAMED_LESSON = re.compile(r"\[lesson (\d+), \*[^*\]]+\*\]\(")
+HEAD = re.compile(r"^# (.+)\n(?:\n\*([^*\n]+)\*\n)?", re.MULTILINE)  # a title, and a line under it
 
 # What of an output a page shows: the first of these that it has. Progress bars and the messages of an exam's check
 # are for other eyes, so an output with none of these is left out.
@@ -195,9 +194,9 @@ def stage(source: Path, *, site: Path, solutions: Path) -> list[Part]:
     problems: list[str] = []
     players.stage(site, source, lambda page: without_dead_lessons(page, known))
     found = settings(site)
-    for lesson, entry in zip(ready, entries, strict=True):
+    for lesson in ready:
         notebook = notebooks[lesson.name]
-        name_and_ways(notebook, entry, entries, source / "_static" / "notebooks", found)
+        head_and_ways(notebook, lesson.name, source / "_static" / "notebooks", found)
         problems += for_readers(notebook, lesson.name, known)
         problems += by_hand.put_in(notebook, lesson.name)
         try:
@@ -262,37 +261,25 @@ def first_page(text: str, parts: list[Part], entries: list[catalogue.Entry]) -> 
     return text
 
 
-def name_and_ways(
-    notebook: nbformat.NotebookNode,
-    entry: catalogue.Entry,
-    entries: list[catalogue.Entry],
-    downloads: Path,
-    settings: dict[str, str],
-) -> None:
-    """Give a lesson the name that it has everywhere, its own heading under it, and the ways to its notebook."""
-    titles = {other.number: other.title for other in entries}
-
-    def named(match: re.Match[str]) -> str:
-        number = int(match[1])
-        return f"[lesson {number}, *{titles[number]}*](" if number in titles else match[0]
-
+def head_and_ways(notebook: nbformat.NotebookNode, name: str, downloads: Path, settings: dict[str, str]) -> None:
+    """Under a lesson's title its line as a subtitle, and the ways to its notebook; anchors for what lists link to."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = catalogue.with_anchors(NAMED_LESSON.sub(named, cell.source))
+            cell.source = catalogue.with_anchors(cell.source)
     first = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
     if first is None:
         return
-    file = ROOT / "notebooks" / entry.name / f"{entry.name}.ipynb"
+    file = ROOT / "notebooks" / name / f"{name}.ipynb"
     if file.exists():
         downloads.mkdir(exist_ok=True)
         shutil.copy(file, downloads)
-    under = ways(entry.name, settings, download=file.exists())
+    under = ways(name, settings, download=file.exists())
 
-    def titled(match: re.Match[str]) -> str:
-        subtitle = "" if match[2] == entry.title else f'\n\n<p class="subtitle">{escape(match[2])}</p>'
-        return f"# {match[1]} · {entry.title}{subtitle}\n\n{under}\n"
+    def headed(match: re.Match[str]) -> str:
+        subtitle = f'\n\n<p class="subtitle">{escape(match[2])}</p>' if match[2] else ""
+        return f"# {match[1]}{subtitle}\n\n{under}\n"
 
-    first.source = NUMBERED_TITLE.sub(titled, first.source, count=1)
+    first.source = HEAD.sub(headed, first.source + "\n", count=1)
 
 
 def ways(name: str, settings: dict[str, str], *, download: bool) -> str:

@@ -63,11 +63,11 @@ def path_of(lesson: str) -> Path:
 
 def lessons() -> list[Lesson]:
     """All lessons of this copy, in their order. A notebook that cannot be read is left out."""
-    plan, found = _plan(), []
+    planned, found = plan(), []
     for name in _names():
         notebook = read(path_of(name))
         if notebook is not None:
-            found.append(_lesson(name, notebook, plan.get(name, {})))
+            found.append(_lesson(name, notebook, planned.get(name, {})))
     return found
 
 
@@ -125,7 +125,7 @@ def _answered(lesson: str):
             yield grade_id(cell).removeprefix(CHECK)
 
 
-def _plan() -> dict[str, dict[str, str]]:
+def plan() -> dict[str, dict[str, str]]:
     """What the course's plan says of each lesson: its title, its line and its part."""
     try:
         parts = tomllib.loads(PLAN.read_text(encoding="utf-8"))["part"]

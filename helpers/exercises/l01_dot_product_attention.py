@@ -1,4 +1,4 @@
-"""Lesson 1: a weighted average that picks its own weights."""
+"""Lesson 1: dot-product attention."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ SOFTMAX = (
 
 LESSON = Lesson(
     "01_dot_product_attention",
-    "A weighted average that picks its own weights",
+    "Dot-product attention",
     exercises=(
         Exercise(
             "masked_squared_error",

@@ -1,4 +1,4 @@
-"""Lesson 2: three roles for every vector."""
+"""Lesson 2: queries, keys, values."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ DIFFERENT_SIZES = {
 
 LESSON = Lesson(
     "02_queries_keys_values",
-    "Three roles for every vector",
+    "Queries, keys, values",
     exercises=(
         Exercise(
             "soft_lookup",

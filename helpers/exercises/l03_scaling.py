@@ -1,4 +1,4 @@
-"""Lesson 3: why divide by √d."""
+"""Lesson 3: scaling."""
 
 from __future__ import annotations
 
@@ -423,7 +423,7 @@ def as_loaded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 LESSON = Lesson(
     "03_scaling",
-    "Why divide by √d",
+    "Scaling",
     exercises=(
         Exercise(
             "score_variance",

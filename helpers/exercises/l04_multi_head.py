@@ -1,4 +1,4 @@
-"""Lesson 4: several questions at once."""
+"""Lesson 4: multi-head attention."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ NARROW = built(12, 3)
 
 LESSON = Lesson(
     "04_multi_head",
-    "Several questions at once",
+    "Multi-head attention",
     exercises=(
         Exercise(
             "split_heads",

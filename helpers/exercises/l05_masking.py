@@ -1,4 +1,4 @@
-"""Lesson 5: what a position may see."""
+"""Lesson 5: masking."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ FITS_NO_MORE = (
 
 LESSON = Lesson(
     "05_masking",
-    "What a position may see",
+    "Masking",
     exercises=(
         Exercise(
             "next_token_pairs",

@@ -1,4 +1,4 @@
-"""Lesson 6: putting order back."""
+"""Lesson 6: positions."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ NO_PARTS = {"finished": FINISHED, "helpers": FINISHED}
 
 LESSON = Lesson(
     "06_positions",
-    "Putting order back",
+    "Positions",
     exercises=(
         Exercise(
             "PositionEmbedding",

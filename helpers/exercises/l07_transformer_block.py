@@ -295,7 +295,7 @@ def several_sizes(count: Answer, draw: Draw) -> dict[str, int]:
 
 LESSON = Lesson(
     "07_transformer_block",
-    "Attention, a little network, two shortcuts",
+    "The transformer block",
     exercises=(
         Exercise(
             "gradient_by_depth",

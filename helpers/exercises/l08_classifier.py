@@ -1,4 +1,4 @@
-"""Lesson 8: a transformer that says whether a review is kind."""
+"""Lesson 8: a classifier, which says whether a review is kind."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ PYTORCHS = (
 
 LESSON = Lesson(
     "08_classifier",
-    "Is this review kind?",
+    "A classifier",
     exercises=(
         Exercise(
             "build_vocabulary",

@@ -587,7 +587,7 @@ SEED = (
 
 LESSON = Lesson(
     "09_character_generator",
-    "Write like the text you read",
+    "A character generator",
     exercises=(
         Exercise(
             "sample_batch",

@@ -490,7 +490,7 @@ def the_source(draw: Draw) -> tuple[torch.Tensor]:
 
 LESSON = Lesson(
     "10_encoder_decoder",
-    "Reading one language, writing another",
+    "Encoder and decoder",
     exercises=(
         Exercise(
             "make_masks",

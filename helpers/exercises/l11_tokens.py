@@ -309,7 +309,7 @@ NO_BPE = {"Tokenizer": FINISHED}
 
 LESSON = Lesson(
     "11_tokens",
-    "What a model reads instead of letters",
+    "Tokens",
     exercises=(
         Exercise(
             "byte_alphabet",

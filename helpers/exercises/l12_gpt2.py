@@ -382,7 +382,7 @@ NO_GPT2 = {"finished_gpt2": FINISHED}
 
 LESSON = Lesson(
     "12_gpt2",
-    "Open a published model",
+    "GPT-2",
     exercises=(
         Exercise(
             "Conv1D",

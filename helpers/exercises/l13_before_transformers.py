@@ -278,7 +278,7 @@ def returned(points: float, name: str, place: int, axes: str) -> Aspect:
 
 LESSON = Lesson(
     "13_before_transformers",
-    "What attention was invented for",
+    "Before transformers",
     exercises=(
         Exercise(
             "skip_gram_loss",

@@ -569,7 +569,7 @@ CUT = "The caller's own lists have to hold the same ids after the call as before
 
 LESSON = Lesson(
     "14_bert",
-    "Read both ways",
+    "BERT",
     exercises=(
         Exercise(
             "wordpiece",

@@ -418,7 +418,7 @@ DETACHED = (
 
 LESSON = Lesson(
     "15_transformer_xl",
-    "Remember the last segment",
+    "Transformer-XL",
     exercises=(
         Exercise(
             "segments",

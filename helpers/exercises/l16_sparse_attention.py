@@ -293,7 +293,7 @@ BLOCK = (
 
 LESSON = Lesson(
     "16_sparse_attention",
-    "Not every position needs to see every other",
+    "Sparse attention",
     exercises=(
         Exercise(
             "local_mask",

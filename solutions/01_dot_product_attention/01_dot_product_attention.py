@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 1 · A weighted average that picks its own weights
+# # 1 · Dot-product attention
+#
+# *A weighted average that picks its own weights*
 #
 # Everything that passes from one word to another in a transformer passes through one operation, and that operation is
 # small: compare every vector with every other one, and replace each by a weighted average of them all. This lesson
@@ -693,4 +695,4 @@ for function in (self_attention, running_sum):
 # - [Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762), section 3.2: the operation of
 #   this lesson, with the parts that the next three lessons add.
 #
-# **Next:** [lesson 2, *Queries, keys and values*](../02_queries_keys_values/02_queries_keys_values.ipynb)
+# **Next:** [lesson 2, *Queries, keys, values*](../02_queries_keys_values/02_queries_keys_values.ipynb)

@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 2 · Three roles for every vector
+# # 2 · Queries, keys, values
+#
+# *Three roles for every vector*
 #
 # The self-attention of lesson 1 has nothing in it to train, and every word looks mostly at itself. Both have one cause:
 # a single vector does three different jobs. This lesson gives each job a vector of its own. The result is the attention

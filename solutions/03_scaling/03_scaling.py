@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 3 · Why divide by √d
+# # 3 · Scaling
+#
+# *Why divide by √d*
 #
 # Attention as it was published is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it except
 # the root. It looks like a detail. Without it, the wider the vectors, the less an attention can learn, and wide vectors
@@ -860,4 +862,4 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 #   2022](https://arxiv.org/abs/2203.03466): on 1/d.
 # - [Micikevicius et al., *Mixed precision training*, 2018](https://arxiv.org/abs/1710.03740): what fits into 16 bits.
 #
-# **Next:** [lesson 4, *Many heads*](../04_multi_head/04_multi_head.ipynb)
+# **Next:** [lesson 4, *Multi-head attention*](../04_multi_head/04_multi_head.ipynb)

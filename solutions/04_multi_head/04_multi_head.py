@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 4 · Several questions at once
+# # 4 · Multi-head attention
+#
+# *Several questions at once*
 #
 # *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what, and who
 # received it? Attention, as the last two lessons left it, lets a word ask one question and returns one average. This

@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 5 · What a position may see
+# # 5 · Masking
+#
+# *What a position may see*
 #
 # A language model learns by guessing the next **token**: the next letter, word or piece of a word, whatever its text is
 # cut into. Attention, as you have built it so far, lets every position look at every other, and so at the answer as

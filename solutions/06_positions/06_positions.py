@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 6 · Putting order back
+# # 6 · Positions
+#
+# *Putting order back*
 #
 # Attention compares vectors, and nothing in a comparison says which of the two stood first. For language that is too
 # little. This lesson shows how much is missing, and then four ways to say where a word stands: a vector learned for

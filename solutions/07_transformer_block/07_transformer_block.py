@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 7 · Attention, a little network, two shortcuts
+# # 7 · The transformer block
+#
+# *Attention, a little network, two shortcuts*
 #
 # One layer of attention is a weighted average. A model that reads needs many layers, one on top of the other, and a
 # tower of bare attentions falls down: three layers up, all positions are the same vector, and hardly any gradient

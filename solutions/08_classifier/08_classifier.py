@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 8 · Is this review kind?
+# # 8 · A classifier
+#
+# *Is this review kind?*
 #
 # *The plot is dull, but the cast is great.* Exchange two words, *the cast is dull, but the plot is great*, and the
 # reviewer has still enjoyed the film. Exchange two others, *the plot is great, but the cast is dull*, and they have
@@ -1171,4 +1173,4 @@ for sample in run["samples"]:
 # - [Jain and Wallace, *Attention is not explanation*, 2019](https://arxiv.org/abs/1902.10186), and [Wiegreffe and
 #   Pinter, *Attention is not not explanation*, 2019](https://arxiv.org/abs/1908.04626), which answers it.
 #
-# **Next:** [lesson 9, *Write like the text you read*](../09_character_generator/09_character_generator.ipynb)
+# **Next:** [lesson 9, *A character generator*](../09_character_generator/09_character_generator.ipynb)

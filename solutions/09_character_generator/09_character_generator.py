@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 9 · Write like the text you read
+# # 9 · A character generator
+#
+# *Write like the text you read*
 #
 # Cover the rest of this sentence with your hand and guess the next lett. You knew it was an *e*. A reader of English
 # can guess most of its letters, and a guesser can also write: guess a letter, append it, guess again. This lesson
@@ -1208,4 +1210,4 @@ for sample in run["samples"]:
 #   2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table
 #   3.
 #
-# **Next:** [lesson 10, *Reading one language, writing another*](../10_encoder_decoder/10_encoder_decoder.ipynb)
+# **Next:** [lesson 10, *Encoder and decoder*](../10_encoder_decoder/10_encoder_decoder.ipynb)

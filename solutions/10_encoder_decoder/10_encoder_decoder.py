@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 10 · Reading one language, writing another
+# # 10 · Encoder and decoder
+#
+# *Reading one language, writing another*
 #
 # *Forty-seven* is *siebenundvierzig* in German: seven-and-forty. Numbers cannot be translated from left to right, word
 # for word: the first German word depends on the last English one.

@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 11 · What a model reads instead of letters
+# # 11 · Tokens
+#
+# *What a model reads instead of letters*
 #
 # A language model reads numbers. A program before it cuts the text into pieces, called *tokens*, and looks each up in a
 # list; the model gets the places in the list and never sees a letter. In this lesson you build that program as GPT-2
@@ -694,4 +696,4 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 #
 # The tokens are there. The model behind them is the subject of the next lesson.
 #
-# **Next:** [lesson 12, *Open a published model*](../12_gpt2/12_gpt2.ipynb)
+# **Next:** [lesson 12, *GPT-2*](../12_gpt2/12_gpt2.ipynb)

@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 12 · Open a published model
+# # 12 · GPT-2
+#
+# *Open a published model*
 #
 # Four files are enough to publish a language model. Two say how to cut a text into tokens, one says how large the model
 # is, and one holds a few million numbers, or a few hundred million. None of them is a program. You write the program:
@@ -1149,4 +1151,4 @@ print("\nits strongest induction head: block {}, head {}".format(*strongest(scor
 #
 # You have come from a dot product to GPT-2. The next lesson looks back: what was attention invented for?
 #
-# **Next:** [lesson 13, *What attention was invented for*](../13_before_transformers/13_before_transformers.ipynb)
+# **Next:** [lesson 13, *Before transformers*](../13_before_transformers/13_before_transformers.ipynb)

@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 13 · What attention was invented for
+# # 13 · Before transformers
+#
+# *What attention was invented for*
 #
 # Attention is older than the transformer. It was invented as a repair: a network that translated sentences lost them
 # when they were long. This lesson goes back to that network, makes it fail, and repairs it. On the way it answers a
@@ -1081,4 +1083,4 @@ with torch.no_grad():
 # - [İrsoy, Benton and Stratos, *Corrected CBOW performs as well as skip-gram*, 2021](https://arxiv.org/abs/2012.15332):
 #   a gradient that the published word2vec has wrong, and whether it matters.
 #
-# **Next:** [lesson 14, *Read both ways*](../14_bert/14_bert.ipynb)
+# **Next:** [lesson 14, *BERT*](../14_bert/14_bert.ipynb)

@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 14 · Read both ways
+# # 14 · BERT
+#
+# *Read both ways*
 #
 # Lesson 9's model reads from the left, because it must not see the word that it is to predict. To understand a
 # sentence one may read all of it. But then the next word is no riddle any more, and there is nothing to train on.
@@ -1161,4 +1163,4 @@ plots.diagrams.gpt_tasks()
 # - A. Radford et al., ["Improving language understanding by generative
 #   pre-training"](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf), 2018.
 #
-# **Next:** [lesson 15, *Remember the last segment*](../15_transformer_xl/15_transformer_xl.ipynb)
+# **Next:** [lesson 15, *Transformer-XL*](../15_transformer_xl/15_transformer_xl.ipynb)

@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 15 · Remember the last segment
+# # 15 · Transformer-XL
+#
+# *Remember the last segment*
 #
 # *I have a cat.* | *It does not eat fish.* The model of [lesson
 # 9](../09_character_generator/09_character_generator.ipynb) reads a text in windows, and at each border it forgets
@@ -1113,4 +1115,4 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # - [Rae et al., *Compressive transformers for long-range sequence modelling*, 2019](https://arxiv.org/abs/1911.05507):
 #   what falls out of the memory is squeezed and kept.
 #
-# **Next:** [lesson 16, *Not every position needs to see every other*](../16_sparse_attention/16_sparse_attention.ipynb)
+# **Next:** [lesson 16, *Sparse attention*](../16_sparse_attention/16_sparse_attention.ipynb)

@@ -12,7 +12,9 @@
 # ---
 
 # %% [markdown]
-# # 16 · Not every position needs to see every other
+# # 16 · Sparse attention
+#
+# *Not every position needs to see every other*
 #
 # In attention each position is compared with each, so twice the text costs four times as much. There are two ways out.
 # One leaves pairs out, by a pattern that is fixed before anything is read: **sparse attention**. The other computes
