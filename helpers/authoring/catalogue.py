@@ -18,6 +18,7 @@ from docutils.nodes import make_id
 from helpers.authoring.mistakes import Mistake
 
 HEADING = re.compile(r"^(#{1,3}) (.+?)\s*$", re.MULTILINE)
+NUMBERED = re.compile(r"^\d+ · ")
 SUBTITLE = re.compile(r"\A# .+\n\n\*([^*\n]+)\*$", re.MULTILINE)
 MINUTES = re.compile(r"\*\*It takes\*\*\s*\|\s*about (\d+) minutes")
 NEEDS = re.compile(r"^\|\s*\*\*You need\*\*\s*\|(.*)\|\s*$", re.MULTILINE)
@@ -49,8 +50,8 @@ class Card:
 class Entry:
     """A lesson in the catalogue.
 
-    title: the field's term for its subject. subtitle: the line under its first heading, if it has one. needs: the numbers of the
-    lessons that it says it needs. sections: (heading, anchor) in order. mistakes: (exercise, Mistake).
+    title: the field's term for its subject. subtitle: the line under its first heading, if it has one. needs: the
+    numbers of the lessons that it says it needs. sections: (heading, anchor) in order. mistakes: (exercise, Mistake).
     """
 
     name: str

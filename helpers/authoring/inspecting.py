@@ -94,7 +94,7 @@ def stale_release(source: Source) -> Iterator[str]:
 
 
 def names(source: Source) -> Iterator[str]:
-    """A lesson has one name everywhere: in the plan, over its exercises, in its heading, in links from other lessons."""
+    """A lesson has one name everywhere: in the plan, over its exercises, in its heading, in other lessons."""
     planned = {int(name[:2]): one["title"] for name, one in plan().items()}
     title = planned.get(source.lesson.number, source.lesson.title)
     if source.lesson.title != title:
@@ -103,9 +103,9 @@ def names(source: Source) -> Iterator[str]:
     heading = f"# {source.lesson.number} · {title}"
     if "".join(texts[:1]).partition("\n")[0] != heading:
         yield f"it does not begin with its heading: {heading}"
-    for number, called in NAMED_LESSON.findall("\n".join(texts)):
-        if planned.get(int(number), called) != called:
-            yield f"it calls lesson {number} {called!r}, site/lessons.toml {planned[int(number)]!r}"
+    for other, called in NAMED_LESSON.findall("\n".join(texts)):
+        if planned.get(int(other), called) != called:
+            yield f"it calls lesson {other} {called!r}, site/lessons.toml {planned[int(other)]!r}"
 
 
 def key_and_variants(source: Source) -> Iterator[str]:
