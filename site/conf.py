@@ -35,6 +35,7 @@ myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "
 myst_heading_anchors = 3
 
 pygments_dark_style = "github-dark"
+highlight_language = "none"  # a block without a language is plain; code of lessons says what it is
 html_theme = "furo"
 html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"

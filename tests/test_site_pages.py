@@ -231,7 +231,7 @@ def test_exercises_are_listed_with_stars_that_can_be_heard():
 def test_mistakes_are_listed_with_what_they_look_like_and_no_edit():
     page = listing.mistakes([lesson_with_a_mistake()])
     assert "turned by <code>-angle</code>" in page and "Look at the sign." in page
-    assert "Nothing is done." not in page and "1 wrong answers" in page
+    assert "Nothing is done." not in page and "<code>rotate</code>: 1 mistake<" in page
 
 
 def test_search_looks_at_lessons_sections_terms_exercises_and_mistakes():

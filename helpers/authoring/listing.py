@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
 
 import nbformat
 
@@ -82,7 +83,7 @@ def mistakes(entries: Sequence[Entry]) -> str:
     parts = [
         "# Mistakes",
         "",
-        f"The checks know {count} wrong answers by name. This is what each looks like, and where to look. The words "
+        f"The checks know {count:,} wrong answers by name. This is what each looks like, and where to look. The words "
         "are those that the check says; the corrections are yours to find.",
         "",
     ]
@@ -90,15 +91,24 @@ def mistakes(entries: Sequence[Entry]) -> str:
         known = told(entry)
         if not known:
             continue
-        parts += [f"## {entry.number} · {entry.title}", "", '<dl class="mistakes">']
-        for mistake in known:
-            at = place(entry.page, anchor(mistake.exercise))
-            parts.append(
-                f'<dt id="{mistake_anchor(entry, mistake)}">{marked(mistake.title)} <span class="in">in '
-                f'<a href="{at}"><code>{mistake.exercise}</code></a></span></dt><dd>{marked(mistake.says)}</dd>'
-            )
-        parts += ["</dl>", ""]
+        parts += [f"## {entry.number} · {entry.title}", ""]
+        for exercise, of_it in groupby(known, key=lambda mistake: mistake.exercise):
+            parts += [fold(entry, exercise, list(of_it)), ""]
     return "\n".join(parts)
+
+
+def fold(entry: Entry, exercise: str, known: Sequence[Mistake]) -> str:
+    """The mistakes of one exercise, folded under its name."""
+    count = f"{len(known)} mistake{'s' * (len(known) != 1)}"
+    rows = "\n".join(
+        f'<dt id="{mistake_anchor(entry, mistake)}">{marked(mistake.title)}</dt><dd>{marked(mistake.says)}</dd>'
+        for mistake in known
+    )
+    return (
+        f'<details class="of-exercise"><summary><code>{exercise}</code>: {count}</summary>\n'
+        f'<p><a href="{place(entry.page, anchor(exercise))}">To the exercise</a></p>\n'
+        f'<dl class="mistakes">\n{rows}\n</dl>\n</details>'
+    )
 
 
 def mistake_anchor(entry: Entry, mistake: Mistake) -> str:
