@@ -13,6 +13,7 @@ from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.util.fileutil import copy_asset
 
 from helpers import look
+from helpers.authoring.players import assets
 
 project = "From the dot product to GPT-2"
 language = "en"
@@ -106,14 +107,13 @@ def name_images(app, doctree):
 
 
 def add_players(app, pagename, templatename, context, doctree):
-    """Give a page that holds a player its style sheets and scripts: players.css, and all files of the player's name."""
-    held = set(re.findall(r'data-player="([\w-]+)"', context.get("body") or ""))
-    static = Path(app.srcdir, "_static")
-    for pattern in ["players/players", *(f"players/{name}" for name in sorted(held))] if held else []:
-        for path in sorted(static.glob(f"{pattern}*.css")):
-            app.add_css_file(path.relative_to(static).as_posix())
-        for path in sorted(static.glob(f"{pattern}*.js")):  # "pocket-model.js" comes before "pocket.js"
-            app.add_js_file(path.relative_to(static).as_posix(), loading_method="defer")
+    """Give a page that holds players their style sheets and scripts."""
+    held = re.findall(r'data-player="([\w-]+)"', context.get("body") or "")
+    for file in assets(held):
+        if file.endswith(".css"):
+            app.add_css_file(file)
+        else:
+            app.add_js_file(file, loading_method="defer")
 
 
 def open_fold(writer, node):

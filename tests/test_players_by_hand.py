@@ -14,14 +14,15 @@ from browsing import Browser, serving
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from helpers import plots
-from helpers.authoring import by_hand, stored_maps
+from helpers.authoring import players, stored_maps
 from helpers.authoring.by_hand_pictures import DRAWS, KEYS, PICTURES, WIDTHS
 from helpers.authoring.site import ROOT, build
 from helpers.plots import themed
 
 needs_browser = pytest.mark.needs("chromium")
 PAGE = "players/index.html"
-LESSONS = sorted({place.lesson for place in by_hand.PLACES})
+PLACES = [place for place in players.PLACES if place.player in PICTURES]
+LESSONS = sorted({place.lesson for place in PLACES})
 AFTER = "## What comes after it"
 
 
@@ -30,7 +31,7 @@ AFTER = "## What comes after it"
 
 def stand_in(lesson: str) -> nbformat.NotebookNode:
     """A lesson with the headings that its players need, each followed by another one in the same cell."""
-    headings = [place.heading for place in by_hand.PLACES if place.lesson == lesson]
+    headings = [place.heading for place in PLACES if place.lesson == lesson]
     cells = [new_markdown_cell(f"# {lesson}")]
     cells += [new_markdown_cell(f"## {words}\n\nSome prose.\n\n{AFTER} ({words})\n\nMore.") for words in headings]
     return new_notebook(cells=cells)
@@ -71,7 +72,7 @@ def figures(html: str) -> list[str]:
 def test_each_player_stands_once_at_the_end_of_its_section(pages):
     for lesson in LESSONS:
         html = (pages / "lessons" / f"{lesson}.html").read_text(encoding="utf-8")
-        places = [place for place in by_hand.PLACES if place.lesson == lesson]
+        places = [place for place in PLACES if place.lesson == lesson]
         assert figures(html) == [place.player for place in places]
         for place in places:
             section = html[html.index(f"<h2>{place.heading}") : html.index(f"What comes after it ({place.heading})")]
@@ -87,9 +88,9 @@ def test_every_place_is_in_the_lesson_that_it_names():
     for lesson in LESSONS:
         notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4)
         text = "".join(cell.source for cell in notebook.cells)
-        assert by_hand.put_in(notebook, lesson) == []
+        assert players.put_in(notebook, lesson) == []
         added = [cell for cell in notebook.cells if "figure class" in cell.source]
-        assert [cell.id for cell in added] == [f"player-{p.player}" for p in by_hand.PLACES if p.lesson == lesson]
+        assert [cell.id for cell in added] == [f"player-{p.player}" for p in PLACES if p.lesson == lesson]
         left = "".join(cell.source for cell in notebook.cells if cell not in added)
         assert re.sub(r"\s", "", left) == re.sub(r"\s", "", text)
         nbformat.validate(notebook)
@@ -97,14 +98,14 @@ def test_every_place_is_in_the_lesson_that_it_names():
 
 def test_a_heading_in_a_block_of_code_is_none():
     lines = ["# Title", "```", "# a comment", "```", "## Part"]
-    assert by_hand.headings(lines) == {0: (1, "Title"), 4: (2, "Part")}
+    assert players.headings(lines) == {0: (1, "Title"), 4: (2, "Part")}
 
 
 def test_a_lesson_without_its_heading_stops_the_build_and_says_what_to_do(tmp_path, capsys):
     course = write_course(tmp_path, {"05_masking": new_notebook(cells=[new_markdown_cell("# Masks")])})
     assert build(tmp_path / "html", **course) == 1
     said = capsys.readouterr().err
-    assert "05_masking has no heading 'Where the mask goes'" in said and "helpers/authoring/by_hand.py" in said
+    assert "05_masking has no heading 'Where the mask goes'" in said and "helpers/authoring/players.py" in said
 
 
 def test_a_player_is_one_block_of_html():

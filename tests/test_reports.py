@@ -696,7 +696,10 @@ def test_the_demo_class_comes_and_goes(tmp_path):
     done = course.run("helpers.trials", "demo-class", FIRST)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "submitted").iterdir())) == 30
+    assert f"make demo-class LESSON={FIRST} ARGS=--remove" in done.stdout
+    (tmp_path / "report" / FIRST).mkdir(parents=True)
     assert course.run("helpers.trials", "demo-class", FIRST, "--remove").returncode == 0
+    assert not (tmp_path / "report" / FIRST).exists()
     assert list((tmp_path / "submitted").iterdir()) == [] and course.marks() == {}
 
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import FIRST, Course, answer_notebook, solved
 from stand_in import StandIn
 
-from helpers.authoring.exam_key import exam_key_of
+from helpers.authoring.exam_key import exam_key_of, make_exam_key
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import MIME, run
 from helpers.checking.keys import BadKey, save_key, shipped_path
@@ -91,6 +91,16 @@ def test_a_key_made_anew_is_read_anew(exam, first_lesson, tmp_path):
     other = exam_key_of(first_lesson, "another", 1)
     save_exam_key(other, first_lesson.lesson, exam_key_path(FIRST, tmp_path))
     assert load_exam_key(FIRST, tmp_path).secret == "another"
+
+
+def test_a_new_secret_leaves_the_key_that_marks_were_given_with_beside_it(tmp_path):
+    first = make_exam_key(FIRST, tmp_path, pool=1).read_bytes()
+    second = make_exam_key(FIRST, tmp_path, pool=1)
+    (kept,) = set(second.parent.iterdir()) - {second}
+    assert kept.name.startswith(f"{FIRST}.until-") and kept.read_bytes() == first != second.read_bytes()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    kept.rename(second)
+    assert second.read_bytes() == first and load_exam_key(FIRST, tmp_path)
 
 
 def test_a_key_of_the_old_kind_says_what_to_run(exam, first_lesson, tmp_path):

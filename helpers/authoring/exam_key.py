@@ -8,7 +8,7 @@ from pathlib import Path
 
 from helpers.authoring.keys import guessing_as_shipped, make_keys
 from helpers.authoring.lesson_source import Source, sources
-from helpers.grading.exam import POOL, ExamKey, exam_key_path, save_exam_key, seeds_of
+from helpers.grading.exam import POOL, ExamKey, exam_key_path, save_exam_key, seeds_of, set_aside
 
 
 def make_exam_key(
@@ -20,12 +20,15 @@ def make_exam_key(
 ) -> Path:
     """Make a new exam key, from a new secret unless one is given, and return where it lies.
 
-    pool: how many seeds. progress: told how many of them are done, and of how many. Submissions that were graded with
-    an earlier key keep their marks until they are graded again.
+    One that lies there is set aside, not lost (`exam.set_aside`). pool: how many seeds. progress: told how many of them
+    are done, and of how many. Submissions that were graded with an earlier key keep their marks until they are graded
+    again.
     """
     (source,) = sources([lesson])
     path = exam_key_path(lesson, root)
-    save_exam_key(exam_key_of(source, secret or secrets.token_hex(32), pool, progress), source.lesson, path)
+    key = exam_key_of(source, secret or secrets.token_hex(32), pool, progress)
+    set_aside(path)
+    save_exam_key(key, source.lesson, path)
     return path
 
 

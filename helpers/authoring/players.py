@@ -1,115 +1,149 @@
-"""The players on the site: what can be touched, where it stands, and its picture for where nothing can.
+"""The players on the site: what can be touched, where it stands, and what stands there before its script runs.
 
-A page says `<!-- player: NAME -->`. In a lesson's page the player is put in before a heading, as PLACES says: lessons
-stay as they are. conf.py gives a page that holds a player its style sheets and scripts: _static/players/NAME*.
+A page of the site says `<!-- player: NAME -->`. In a lesson's page a player stands at the end of the section that
+PLACES names: the lessons themselves know nothing of it. conf.py gives a page that holds players what `assets` says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
 
-from helpers.authoring import pocket, pocket_still
+from helpers.authoring import by_hand_pictures, pocket, pocket_still
 
-MARK = re.compile(r"^<!-- player: ([\w-]+) -->$", re.MULTILINE)
+STATIC = "players"  # within _static, where their style sheets and scripts are
+FOLDER = "players"  # within site/, where the pages of their own are
+
+_MARK = re.compile(r"^<!-- player: ([\w-]+) -->$", re.MULTILINE)
+_HEADING = re.compile(r"^(#{1,6}) +(.+?) *$")
+_FENCE = re.compile(r"^ *(```|~~~)")
 
 
 @dataclass(frozen=True)
 class Player:
-    """A player. still: draws its static picture, an SVG with a title. words: under the picture. opens: on its button.
+    """A player. html: what stands in a page, one block without an empty line. assets: its style sheets and scripts.
 
     files: writes what it loads on a click into a folder, where there is any such thing.
     """
 
-    title: str
-    still: Callable[[], str]
-    words: str
-    opens: str
+    html: Callable[[], str]
+    assets: tuple[str, ...]
     files: Callable[[Path], None] | None = None
-
-    def html(self, name: str) -> str:
-        """What stands in a page, in one block of HTML (no empty line in it)."""
-        return (
-            f'<div class="player" data-player="{name}" id="player-{name}">\n'
-            f'<p class="name">{self.title}</p>\n'
-            f'<figure class="still">{self.still()}\n<figcaption class="quiet">{self.words}</figcaption></figure>\n'
-            f'<p class="opener scripted row"><button type="button" class="primary">{self.opens}</button></p>\n'
-            '<noscript><style>.player .scripted{display:none}</style><p class="quiet">With scripts this picture is a'
-            " program to play with.</p></noscript>\n</div>"
-        )
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a player stands in a lesson's page: before a heading, after words that lead to it, in MyST."""
+    """Where a player stands: at the end of the section under this heading of this lesson, after words in MyST."""
 
     lesson: str
-    before: str
+    heading: str
     player: str
-    words: str
+    words: str = ""
+
+
+def _by_hand(name: str, *, plane: bool = True) -> Player:
+    scripts = ["numbers.js", *(["plane.js"] if plane else []), f"{name}.js"]
+    return Player(
+        html=by_hand_pictures.PICTURES[name],
+        assets=("by-hand/by-hand.css", *(f"by-hand/{script}" for script in scripts)),
+    )
 
 
 PLAYERS = {
+    "dot-product": _by_hand("dot-product"),
+    "average": _by_hand("average"),
+    "lookup": _by_hand("lookup"),
+    "scaling": _by_hand("scaling", plane=False),
+    "mask": _by_hand("mask"),
+    "translator": _by_hand("translator", plane=False),
     "pocket": Player(
-        title="Play with the pocket GPT-2",
-        still=pocket_still.drawn,
-        words="An induction head of the pocket model at work: the arcs are its attention weights from the last token. "
-        "Under them, what the model expects next.",
-        opens="Open the model (2.3 MB)",
+        html=pocket_still.opener,
+        assets=("players.css", "pocket.css", "pocket-model.js", "pocket-tokens.js", "pocket.js"),
         files=lambda folder: pocket.export(folder, *pocket.pocket()),
     ),
 }
 
-PLACES = [
+PLACES = (
+    Place("01_dot_product_attention", "A dot product is a match", "dot-product"),
+    Place("01_dot_product_attention", "Self-attention", "average"),
+    Place("02_queries_keys_values", "A dictionary with soft matches", "lookup"),
+    Place("03_scaling", "Divide by √d", "scaling"),
+    Place("05_masking", "Where the mask goes", "mask"),
+    Place("10_encoder_decoder", "What it looks at", "translator"),
     Place(
         "12_gpt2",
-        "## The real one",
+        "What the heads look at",
         "pocket",
         "The pocket model runs in this page too, with its heads to choose and to switch off. "
         "[A page of its own](../players/pocket.md) says what to try.",
     ),
-]
+)
 
 
-class NoPlace(ValueError):
-    """A heading that a player should stand before is not there."""
+def assets(players: Iterable[str]) -> list[str]:
+    """The style sheets and scripts of these players within _static, in the order in which a page loads them."""
+    wanted = [file for name in players for file in PLAYERS[name].assets]
+    return [f"{STATIC}/{file}" for file in dict.fromkeys(wanted)]
 
 
 def with_players(page: str) -> str:
     """A page with its players put in where it names them. KeyError for one that does not exist."""
-    return MARK.sub(lambda match: PLAYERS[match[1]].html(match[1]), page)
+    return _MARK.sub(lambda match: PLAYERS[match[1]].html(), page)
 
 
-def put_into(notebook: nbformat.NotebookNode, lesson: str) -> None:
-    """Put a lesson's players into its notebook, each in a cell of its own. NoPlace where a heading has gone."""
+def put_in(notebook: NotebookNode, lesson: str) -> list[str]:
+    """Put the players of a lesson into its notebook, each in a cell of its own; returns what is wrong."""
+    problems = []
     for place in (place for place in PLACES if place.lesson == lesson):
-        number, at = _found(notebook, place)
-        cell = notebook.cells[number]
-        player = f"{place.words}\n\n{PLAYERS[place.player].html(place.player)}"
-        parts = [cell.source[:at].rstrip(), player, cell.source[at:]]
-        notebook.cells[number : number + 1] = [
-            nbformat.v4.new_markdown_cell(part, id=f"{cell.get('id', 'cell')[:48]}-{k}", metadata=cell.metadata)
-            for k, part in enumerate(parts)
-            if part
-        ]
+        words = f"{place.words}\n\n" if place.words else ""
+        cell = new_markdown_cell(words + PLAYERS[place.player].html(), id=f"player-{place.player}")
+        if not _insert(notebook, place.heading, cell):
+            problems.append(
+                f"{lesson} has no heading {place.heading!r}, under which the player {place.player!r} stands: "
+                "name another one in PLACES of helpers/authoring/players.py."
+            )
+    return problems
 
 
-def _found(notebook, place):
-    """Which cell has the heading, and where in its text."""
-    heading = re.compile(f"^{re.escape(place.before)}$", re.MULTILINE)
+def _insert(notebook: NotebookNode, heading: str, player: NotebookNode) -> bool:
+    """Put a cell at the end of a section, if there is a section of that heading: a cell that goes on is cut in two."""
+    level = 0
     for number, cell in enumerate(notebook.cells):
-        if cell.cell_type == "markdown" and (match := heading.search(cell.source)):
-            return number, match.start()
-    raise NoPlace(f"{place.lesson} has no heading {place.before!r}, before which a player should stand.")
+        if cell.cell_type != "markdown":
+            continue
+        lines = cell.source.splitlines()
+        for at, (depth, words) in headings(lines).items():
+            if level and depth <= level:
+                before, after = "\n".join(lines[:at]).strip(), "\n".join(lines[at:])
+                rest = new_markdown_cell(after, id=f"{player.id}-after"[:64], metadata=cell.metadata)
+                kept = [new_markdown_cell(before, id=cell.id, metadata=cell.metadata)] if before else []
+                notebook.cells[number : number + 1] = [*kept, player, rest]
+                return True
+            if words == heading and not level:
+                level = depth
+    if level:
+        notebook.cells.append(player)
+    return level > 0
+
+
+def headings(lines: list[str]) -> dict[int, tuple[int, str]]:
+    """line: (level, words) of each heading of a Markdown text; what is fenced is code."""
+    found, fenced = {}, False
+    for at, line in enumerate(lines):
+        fenced ^= bool(_FENCE.match(line))
+        if not fenced and (match := _HEADING.match(line)):
+            found[at] = len(match[1]), match[2]
+    return found
 
 
 def pages(site: Path) -> list[str]:
-    """The players' own pages: site/players/NAME.md."""
-    return [f"players/{name}" for name in PLAYERS if (site / "players" / f"{name}.md").is_file()]
+    """The players' own pages, those of site/players, without their ending."""
+    return sorted(f"{FOLDER}/{file.stem}" for file in (site / FOLDER).glob("*.md"))
 
 
 def stage(site: Path, source: Path, mended: Callable[[str], str]) -> None:
@@ -123,4 +157,4 @@ def stage(site: Path, source: Path, mended: Callable[[str], str]) -> None:
         target.write_text(with_players(mended((site / f"{page}.md").read_text(encoding="utf-8"))), encoding="utf-8")
     for name, player in PLAYERS.items():
         if player.files:
-            player.files(source / "_static" / "players" / name)
+            player.files(source / "_static" / STATIC / name)

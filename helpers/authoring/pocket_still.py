@@ -1,4 +1,4 @@
-"""The static picture of the pocket GPT-2's player: two lines of tokens, an induction head's weights, the next token."""
+"""What stands where the pocket GPT-2 can be opened: tokens in two lines, the weights of an induction head, a button."""
 
 from __future__ import annotations
 
@@ -16,6 +16,24 @@ LINES, BOX, LETTER = (84, 134), 26, 7.9  # of the tokens: the upper edge of each
 BARS, FIRST_BAR, BAR = 4, 190, 18
 MONO = "ui-monospace,SFMono-Regular,Menlo,Consolas,'Liberation Mono','DejaVu Sans Mono',monospace"
 SANS = "system-ui,-apple-system,'Segoe UI',Roboto,'Liberation Sans',Arial,sans-serif"
+
+
+WORDS = (
+    "An induction head of the pocket model at work: the arcs are its attention weights from the last token. "
+    "Under them, what the model expects next."
+)
+
+
+def opener() -> str:
+    """What stands in a page until the model is opened: the picture and a button, in one block of HTML."""
+    return (
+        '<div class="player" data-player="pocket" id="player-pocket">\n'
+        '<p class="name">Play with the pocket GPT-2</p>\n'
+        f'<figure class="still">{drawn()}\n<figcaption class="quiet">{WORDS}</figcaption></figure>\n'
+        '<p class="opener scripted row"><button type="button" class="primary">Open the model (2.3 MB)</button></p>\n'
+        '<noscript><style>.player .scripted{display:none}</style><p class="quiet">With scripts this picture is a'
+        " program to play with.</p></noscript>\n</div>"
+    )
 
 
 @functools.cache

@@ -29,10 +29,11 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 from sphinx.cmd.build import build_main
 
-from helpers.authoring import by_hand, catalogue, finishing, landing, listing, players, recorded_runs
+from helpers.authoring import catalogue, finishing, landing, listing, players, recorded_runs
 from helpers.authoring.folding import without_drawing
 from helpers.authoring.home import home, in_binder, in_colab
 from helpers.authoring.linking import glossary
+from helpers.authoring.stored_maps import NotAMap
 from helpers.course import ROOT
 from helpers.notebooks import as_released, as_solved, defines, grade_id
 from helpers.plots.diagrams import COLOURS
@@ -112,14 +113,15 @@ def build(
     try:
         refuse_to_replace_anything_else(output)
         shutil.rmtree(work, ignore_errors=True)
-        parts = stage(work / "source", site=site, solutions=solutions)
+        published = settings(site)
+        parts = stage(work / "source", site=site, solutions=solutions, published=published)
         run_sphinx(work / "source", work / "html", work / "doctrees")
-        finishing.finish(work / "html", descriptions(parts), settings(site)["address"])
+        finishing.finish(work / "html", descriptions(parts), published["address"])
         raise_if(page_problems(work / "html"))
         if output.exists():
             shutil.rmtree(output)
         (work / "html").rename(output)
-    except (SiteError, by_hand.NotAMap, finishing.NotSet) as error:
+    except (SiteError, NotAMap, finishing.NotSet) as error:
         print(f"The site was not built.\n{error}", file=sys.stderr)
         return 1
     finally:
@@ -159,8 +161,8 @@ def descriptions(parts: list[Part]) -> dict[str, str]:
 # --- staging: what Sphinx reads --------------------------------------------------------------------------------------
 
 
-def stage(source: Path, *, site: Path, solutions: Path) -> list[Part]:
-    """Fill `source` with the pages, the lessons and the settings; returns the plan of the course."""
+def stage(source: Path, *, site: Path, solutions: Path, published: dict[str, str]) -> list[Part]:
+    """Fill `source` with the pages and the lessons; returns the plan of the course. published: what `settings` says."""
     parts = read_plan(site / "lessons.toml", solutions)
     ready = [lesson for part in parts for lesson in part.lessons if lesson.notebook]
     known = {lesson.name for lesson in ready}
@@ -186,23 +188,17 @@ def stage(source: Path, *, site: Path, solutions: Path) -> list[Part]:
         text = without_dead_lessons(pages_for_site(page.read_text(encoding="utf-8")), known)
         if page.name == "index.md":
             written = {p.stem for p in site.glob("*.md")} - {"index"}
-            playing = sorted(f"players/{p.stem}" for p in (site / "players").glob("*.md"))
-            by_hand.write_page(site, source, lambda page: without_dead_lessons(page, known))
-            text = first_page(text, parts, entries) + toctrees(parts, sorted(written | made.keys()), playing)
+            text = first_page(text, parts, entries)
+            text += toctrees(parts, sorted(written | made.keys()), players.pages(site))
         (source / page.name).write_text(text, encoding="utf-8")
 
     problems: list[str] = []
     players.stage(site, source, lambda page: without_dead_lessons(page, known))
-    found = settings(site)
     for lesson in ready:
         notebook = notebooks[lesson.name]
-        head_and_ways(notebook, lesson.name, source / "_static" / "notebooks", found)
+        head_and_ways(notebook, lesson.name, source / "_static" / "notebooks", published)
         problems += for_readers(notebook, lesson.name, known)
-        problems += by_hand.put_in(notebook, lesson.name)
-        try:
-            players.put_into(notebook, lesson.name)
-        except players.NoPlace as problem:
-            problems.append(str(problem))
+        problems += players.put_in(notebook, lesson.name)
         nbformat.write(notebook, source / "lessons" / f"{lesson.name}.ipynb")
     raise_if(problems)
     return parts

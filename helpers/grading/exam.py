@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,16 @@ def runs_without_seed(runs: Mapping[str, CheckRun], seed: str) -> dict[str, Chec
 def exam_key_path(lesson: str, root: Path) -> Path:
     """Where the exam key of a lesson lies below the course's folder."""
     return root / FOLDER / f"{lesson}.safetensors"
+
+
+def set_aside(path: Path) -> Path | None:
+    """Give an exam key that is to be replaced another name beside it: marks were given with it, and it cannot be made
+    again. Returns the new path; None where there is no key.
+    """
+    if not path.is_file():
+        return None
+    until = datetime.now(UTC).strftime("%Y-%m-%d_%H-%M-%S-%f")
+    return path.rename(path.with_name(f"{path.stem}.until-{until}{path.suffix}"))
 
 
 def remedy(lesson: str) -> str:

@@ -43,8 +43,7 @@ def make(lesson: str) -> None:
     """Put the class into submitted/. Raises Stop where a real class lies there."""
     (source,) = sources([lesson])
     submitted = Path("submitted")
-    real = [p.name for p in submitted.glob("*") if not p.name.startswith((MARK, "."))] if submitted.is_dir() else []
-    if real:
+    if real := others_in(submitted):
         raise Stop(f"submitted/ holds a real class ({real[0]}, ...). Try the demo in another copy of the course.")
     ready_to_grade(Path.cwd(), lesson)
     for name, (file, data) in zip(NAMES, handed_in(source), strict=True):
@@ -59,7 +58,12 @@ def make(lesson: str) -> None:
     print(f"Made {len(NAMES)} submissions in submitted/. Now:")
     for target in ("grade", "feedback", "report"):
         print(f"    make {target} LESSON={lesson}")
-    print(f"and, when you have seen enough: python -m helpers.trials demo-class {lesson} --remove")
+    print(f"and, when you have seen enough: make demo-class LESSON={lesson} ARGS=--remove")
+
+
+def others_in(submitted: Path) -> list[str]:
+    """The ids of students whom this module did not make."""
+    return sorted(path.name for path in submitted.glob("*") if not path.name.startswith((MARK, ".")))
 
 
 def ready_to_grade(root: Path, lesson: str) -> None:
@@ -82,6 +86,8 @@ def remove(lesson: str) -> None:
     if journal.is_file():
         kept = [line for line in journal.read_text().splitlines(keepends=True) if f'"student": "{MARK}' not in line]
         journal.write_text("".join(kept))
+    if not others_in(Path("submitted")):
+        shutil.rmtree(Path("report", lesson), ignore_errors=True)
     print("The demo class is gone.")
 
 
