@@ -155,8 +155,8 @@ site: .full env ## Render the lessons for readers, into site/_build
 build: .full .lesson-if-named env ## Rebuild all that is generated, for every lesson or for LESSON=
 	$(PY) -m helpers.authoring build $(LESSON)
 
-check: .full env ## Say whether anything is stale, leaks, or lacks mistakes
-	$(PY) -m helpers.authoring check $(ARGS)
+check: .full .lesson-if-named env ## Say whether anything is stale, leaks, or lacks mistakes (LESSON=, or all)
+	$(PY) -m helpers.authoring check $(LESSON) $(ARGS)
 
 read: .full .lesson-if-named env ## Say how long a lesson takes, and what in its prose to write otherwise (LESSON=)
 	$(PY) -m helpers.authoring read $(LESSON)

@@ -205,6 +205,16 @@ def test_half_precision_is_compared_as_in_the_verdict_and_nothing_is_wider_than_
     assert not same_on_another_machine(half, other_type, aspect)
 
 
+def test_roundings_that_wrong_code_magnifies_do_not_make_a_key_stale():
+    """Seen on two processors: 0.0029 where the largest entry is 177, in a stack without its normalisation."""
+    aspect = Aspect("gradient", 1, lambda answer, draw: answer, rtol=GRADIENTS.rtol, atol=GRADIENTS.atol)
+    here, there = (Outcome(ANSWERED, {"result": torch.tensor([177.0, value])}) for value in (1.0, 1.0029))
+    assert same_on_another_machine(here, there, aspect, mistaken=True)
+    assert not same_on_another_machine(here, there, aspect)
+    beyond = Outcome(ANSWERED, {"result": torch.tensor([177.0, 1.03])})
+    assert not same_on_another_machine(here, beyond, aspect, mistaken=True)
+
+
 def test_an_errors_words_do_not_make_a_key_stale_and_its_kind_does():
     aspect = Aspect("values", 1, lambda answer, draw: answer)
     told = Outcome(RAISED, says="RuntimeError: The size of tensor a (5) must match")

@@ -159,9 +159,13 @@ def _same_entry(exercise: Exercise, shipped: ExerciseKey, made: ExerciseKey) -> 
         return False
     if shipped.released != made.released:
         return False
-    pairs = [(shipped.reference, made.reference)]
-    pairs += [(s.outcomes, m.outcomes) for s, m in zip(shipped.mistakes, made.mistakes, strict=True)]
-    return all(same_on_another_machine(old[a.name], new[a.name], a) for old, new in pairs for a in exercise.aspects)
+    pairs = [(shipped.reference, made.reference, False)]
+    pairs += [(s.outcomes, m.outcomes, True) for s, m in zip(shipped.mistakes, made.mistakes, strict=True)]
+    return all(
+        same_on_another_machine(old[a.name], new[a.name], a, mistaken=mistaken)
+        for old, new, mistaken in pairs
+        for a in exercise.aspects
+    )
 
 
 def leaks(source: Source) -> Iterator[str]:

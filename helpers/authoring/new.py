@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import torch
 
-from helpers.exercises.aspects import any_device, input_left_alone, values
+from helpers.exercises.aspects import any_device, gradient, input_left_alone, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Exercise, Lesson
 
@@ -22,6 +22,13 @@ def sentences(draw: Draw) -> tuple[torch.Tensor]:
     """Two sentences of 5 vectors, each 3 wide: no two sizes are alike, so a mixed-up axis shows."""
     return (draw.normal(2, 5, 3),)
 
+
+# What a shape of its own gives away: a squeeze, a hard-coded size.
+OTHERS = {{
+    "with one sentence": lambda draw: (draw.normal(1, 5, 3),),
+    "with one vector to a sentence": lambda draw: (draw.normal(2, 1, 3),),
+    "with one number to a vector": lambda draw: (draw.normal(2, 5, 1),),
+}}
 
 LESSON = Lesson(
     "{name}",
@@ -32,7 +39,8 @@ LESSON = Lesson(
             stars=1,
             minutes=5,
             aspects=(
-                values(2, sentences, axes="b t e", picture=True),
+                values(1.5, sentences, also=OTHERS, axes="b t e", picture=True),
+                gradient(0.5, sentences),
                 input_left_alone(0.5, sentences),
                 any_device(0.5, sentences),
             ),

@@ -40,7 +40,7 @@ from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry, Journal
 from helpers.grading.judging import CheckRun, Why, judge_predictions, judge_submission
 from helpers.grading.preflight import REFERENCE, Guard, MachineWrong, Probe
-from helpers.grading.progress import progress
+from helpers.grading.progress import counted, progress
 from helpers.grading.provenance import examine
 from helpers.grading.records import recorded, write_verdicts
 from helpers.grading.regrade import Regraded
@@ -413,7 +413,7 @@ def as_text(summary: Summary) -> str:
     out_of = max((entry.out_of for entry in summary.entries), default=0)
     lines = [
         "",
-        f"{summary.lesson}: {len(summary.entries)} submissions, {summary.seconds:.0f} s",
+        f"{summary.lesson}: {counted(len(summary.entries), 'submission')}, {summary.seconds:.0f} s",
         f"  {'graded':<12}{len(summary.graded):>5}" + ("   and nothing written: a dry run" if summary.dry else ""),
         f"  {'resumed':<12}{len(summary.resumed):>5}   graded by an earlier run, and nothing has changed since",
         f"  {'flagged':<12}{len(flagged):>5}",

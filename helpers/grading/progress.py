@@ -36,6 +36,11 @@ def progress(
     return tqdm(items, total=total, desc=what, unit=unit, disable=not shown, file=file, smoothing=0.1, leave=True)
 
 
+def counted(count: int, unit: str) -> str:
+    """A number with what is counted, in the singular or the plural: "1 page", "1,200 pages"."""
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+
+
 class Lines:
     """What tqdm is for a terminal, for a file: "Grading: 40 of 300 submissions, 12 s", a line now and then."""
 

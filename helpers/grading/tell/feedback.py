@@ -6,7 +6,7 @@ from pathlib import Path
 
 from helpers.exercises import Lesson
 from helpers.grading.collect.editions import is_about_the_edition
-from helpers.grading.progress import progress
+from helpers.grading.progress import counted, progress
 from helpers.grading.tell.pages import page, write
 from helpers.grading.tell.results import Part, Result, results
 
@@ -19,7 +19,7 @@ def write_feedback(lesson: str, only: tuple[str, ...] = ()) -> int:
         return 1
     for result in progress(found, "Writing feedback", "page"):
         write(path_of(Path.cwd(), result.student, lesson), feedback_page(asked, result))
-    print(f"Wrote {len(found)} pages, feedback/STUDENT/{lesson}/{lesson}.html")
+    print(f"Wrote {counted(len(found), 'page')}: feedback/STUDENT/{lesson}/{lesson}.html")
     return 0
 
 
