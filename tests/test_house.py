@@ -244,3 +244,24 @@ def test_a_new_lesson_begins_with_files_that_are_well_kept(tmp_path):
             done = subprocess.run([RUFF, *command, *settings, str(path)], capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
         assert [who for who, node in doors(path) if bare(node) or not ast.get_docstring(node)] == []
+
+
+@pytest.mark.slow
+def test_a_new_lesson_is_built_and_has_nothing_to_mend(tmp_path):
+    """In a copy of the course: the commands of the author's guide, in its order."""
+    course = tmp_path / "course"
+    shutil.copytree(HELPERS, course / "helpers", ignore=shutil.ignore_patterns("__pycache__", "keys"))
+    for name in ("pyproject.toml", "nbgrader_config.py", "README.md", "site/lessons.toml"):
+        (course / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, course / name)
+    for folder in ("helpers/keys", "solutions", "notebooks"):
+        (course / folder).mkdir()
+    for command, told in (
+        ("new", "Wrote solutions/99_doubling"),
+        ("build", ""),
+        ("check", "Everything is up to date."),
+    ):
+        words = [sys.executable, "-m", "helpers.authoring", command, "99_doubling"]
+        environment = {**os.environ, "PYTHONPATH": str(course)}
+        done = subprocess.run(words, cwd=course, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0 and told in done.stdout, done.stdout + done.stderr
