@@ -475,6 +475,7 @@ def test_nbgrader_autograde_takes_the_same_points(course):
     assert graded(course)[1]["dea"] == (OUT_OF, pytest.approx(OUT_OF / 5))
 
 
+@pytest.mark.needs("bubblewrap")
 def test_a_bad_table_stops_before_anything_is_graded_and_says_what_to_write(course):
     written(course.folder, TABLE + f"{FIRST},ada,soon,,,,\n")
     for command in ("grade", "report", "feedback", "export"):

@@ -178,7 +178,8 @@ def test_tiles_are_softmax_attention(t, s, tile, causal, scale):
     torch.testing.assert_close(found, goal, rtol=1e-4, atol=1e-5 * scale)
     grads = [torch.autograd.grad(y.sum(), (q, k, v)) for y in (found, goal)]
     for mine, other in zip(*grads, strict=True):
-        torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-4 * scale)
+        # A softmax that has collapsed subtracts equal products of values and keys: what is left of them is rounding
+        torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-4 + 1e-6 * scale**2)
 
 
 # ----------------------------------------------------------------------------------------------------- the pictures
