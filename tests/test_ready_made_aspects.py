@@ -82,3 +82,14 @@ def test_a_forbidden_module_is_seen_however_it_is_imported(line):
 
 def test_a_relative_import_is_no_stumbling_block():
     assert forbidden_use("from . import other", {"multi_head": "write it"}) == ""
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (100, 50)], ids=["remembered", "too large for that"])
+def test_weights_are_drawn_by_name_and_shape_and_whoever_changes_them_changes_only_their_own(shape):
+    draw, goal = Draw("seed", "x"), Draw("seed", "x").named("w").normal(*shape)
+    first = draw.weights("w", *shape)
+    assert torch.equal(first, goal)
+    first.zero_()
+    assert torch.equal(Draw("seed", "x").weights("w", *shape), goal)
+    assert not torch.equal(Draw("seed", "y").weights("w", *shape), goal)
+    assert not torch.equal(draw.weights("v", *shape), goal)

@@ -74,7 +74,7 @@ def fill(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             width = parameter.shape[-1] if parameter.dim() > 1 else 4
-            parameter.copy_(draw.named(name).normal(*parameter.shape) / width**0.5)
+            parameter.copy_(draw.weights(name, *parameter.shape) / width**0.5)
     return module
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 import numpy as np
 import torch
 
 from helpers.device import device
+
+
+REMEMBERED = 4096  # entries of a tensor at most, and a thousand such tensors: 16 MB
 
 
 class Draw:
@@ -29,6 +33,15 @@ class Draw:
     def named(self, name: str) -> Draw:
         """A source of its own for `name`: what it gives does not depend on what was drawn before."""
         return Draw(*self._words, name)
+
+    def weights(self, name: str, *shape: int) -> torch.Tensor:
+        """Normal numbers of the given shape for the parameter `name`, as `named(name).normal(*shape)` gives them.
+
+        Small ones are remembered: every variant of a solution is filled with the same.
+        """
+        if np.prod(shape, dtype=int) > REMEMBERED:
+            return self.named(name).normal(*shape)
+        return _weights(self._words, name, shape, self.device).clone()
 
     def _tensor(self, array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
         return torch.tensor(array, dtype=dtype).to(self.device)
@@ -67,3 +80,8 @@ class Draw:
     def number(self, low: int, high: int) -> int:
         """One integer in [low, high)."""
         return int(self._random.randint(low, high))
+
+
+@lru_cache(maxsize=1000)
+def _weights(words: tuple[str, ...], name: str, shape: tuple[int, ...], device: torch.device) -> torch.Tensor:
+    return Draw(*words, name).normal(*shape)
