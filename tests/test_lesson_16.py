@@ -164,14 +164,24 @@ def test_flex_attention_is_the_band():
 
 
 def test_all_patterns_of_the_long_run_get_the_same_weights_and_batches(monkeypatch):
-    monkeypatch.setattr(patterns, "MODEL", {"n": 3, "e": 8, "depth": 1})
+    monkeypatch.setattr(patterns, "MODEL", {"e": 8, "depth": 1})
     masks = patterns.patterns(4)
     assert set(masks) == {"full", "local", "strided", "fixed"} and {m.shape for m in masks.values()} == {(4, 16, 16)}
-    first, second = (patterns.Runner(masks[name], 4, seed=1, steps=5).model for name in ("full", "fixed"))
+    first, second = (patterns.Runner(masks[name], 4, seed=1, steps=5, n=3).model for name in ("full", "fixed"))
     for mine, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(mine, other)
     train, points = torch.randint(3, (40, 16)), []
-    last = patterns.run_seed(train, train[:7], 4, seed=1, steps=4, look=lambda **point: points.append(point))
+    draw = patterns.some_of(train)
+    last = patterns.run_seed(draw, train[:7], 4, 1, steps=4, n=3, look=lambda **point: points.append(point))
     assert [point["step"] for point in points] == [1, 2, 3, 4]
     assert last == {name: points[-1][f"{name}_bits"] for name in masks}
     assert points[-1]["strided_seconds"] > 0 and len(set(last.values())) == 4
+
+
+def test_the_windows_of_text_lie_anywhere_in_it():
+    text = torch.arange(40, dtype=torch.uint8)
+    draw, generator = patterns.windows_of(text, 8), torch.Generator().manual_seed(0)
+    rows = torch.cat([draw(generator) for _ in range(60)])
+    assert rows.shape == (60 * patterns.BATCH, 8) and rows.dtype == torch.int64
+    assert (rows.diff(dim=1) == 1).all()
+    assert set(rows[:, 0].tolist()) == set(range(33))

@@ -295,6 +295,17 @@ def test_the_words_of_a_runs_curve_hold_its_data():
     assert recorded_runs.curve({"curve": rows[:2]}) == ""
 
 
+def test_several_seeds_are_one_curve_of_each_model():
+    rows = [
+        {"step": step, "seed": seed, "full_bits": 1 / step + seed, "local_bits": 2.0, "full_seconds": 9.0}
+        for seed in (0, 1)
+        for step in (10, 20, 40)
+    ]
+    drawn = recorded_runs.curve({"curve": rows})
+    assert "Held-out bits against step: full 0.6 at step 10, 0.525 at step 40; local 2 at step 10" in drawn
+    assert "seconds" not in drawn and "seed" not in drawn
+
+
 def test_every_record_has_its_section_with_its_command_and_what_it_reached():
     page = recorded_runs.page(ROOT / "helpers" / "data" / "recorded", [], {})
     for file in (ROOT / "helpers" / "data" / "recorded").glob("*.json"):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -23,11 +24,13 @@ RECORDED = re.compile(r"""\brecorded\(\s*["'](\w+)["']""")
 # What may stand on a curve's axis, the first of these that a record has: (the label, as a sentence begins)
 MEASURES = {
     "held_out_bits": "held-out bits a byte",
+    "held_out_nats": "held-out nats a byte",
     "validation_nats": "validation loss, nats a token",
     "accuracy": "share right, held out",
     "loss": "training loss, nats",
 }
-NOT_MEASURED = ("step", "tokens", "seconds")
+NOT_MEASURED = ("step", "tokens", "seconds", "seed")
+BITS = "_bits"  # how the names of bits end, where several models were trained side by side
 FIELDS = {"prompt": "prompt", "text": "goes on", "english": "English", "translation": "its German"}
 MOST = 400  # letters of a sample that are shown
 
@@ -89,28 +92,50 @@ def numbers(result: dict[str, Any]) -> list[tuple[str, float]]:
 
 def curve(record: dict[str, Any]) -> str:
     """How it went, as a <figure> whose words hold the data, "" for a record without a curve."""
-    rows = record.get("curve") or []
+    rows = over_seeds(record.get("curve") or [])
     if len(rows) < 3:
         return ""
     along = next(iter(rows[0]))
-    measure = next((key for key in MEASURES if key in rows[0]), None)
-    names = [measure] if measure else [key for key in rows[0] if key != along and key not in NOT_MEASURED]
+    names, label = measured(rows[0], along)
     x = [row[along] for row in rows]
-    series = {name if len(names) > 1 else "": (x, [row[name] for row in rows]) for name in names}
-    label = MEASURES[measure] if measure else "seconds"
+    series = {name.removesuffix(BITS) if len(names) > 1 else "": (x, [row[name] for row in rows]) for name in names}
     use_course_style()
     figure, ax = plt.subplots(figsize=(WIDTH, 2.9))
-    curves(series, along, label, ax=ax)
+    curves(series, along, label, log="x" if along == "parameters" else "", ax=ax)
     drawn = svg(figure)
     plt.close(figure)
     ends = "; ".join(
-        f"{name if len(names) > 1 else ''} {rows[0][name]:.3g} at {along} {x[0]:,}, "
+        f"{name.removesuffix(BITS) if len(names) > 1 else ''} {rows[0][name]:.3g} at {along} {x[0]:,}, "
         f"{rows[-1][name]:.3g} at {along} {x[-1]:,}".strip()
         for name in names
     )
     words = escape(f"{label[0].upper()}{label[1:]} against {along}: {ends}.".replace("_", " "), quote=True)
     drawn = (drawn or "").replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1).replace("\n", " ")
     return f'<figure class="in-page">{drawn}<figcaption>{words}</figcaption></figure>'
+
+
+def measured(row: dict[str, float], along: str) -> tuple[list[str], str]:
+    """What of a point is drawn, and the label of its axis."""
+    measure = next((key for key in MEASURES if key in row), None)
+    if measure:
+        return [measure], MEASURES[measure]
+    bits = [key for key in row if key.endswith(BITS)]
+    return bits or [
+        key for key in row if key != along and key not in NOT_MEASURED
+    ], "held-out bits" if bits else "seconds"
+
+
+def over_seeds(rows: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Points of several seeds as one curve, their mean at each step; other points as they are."""
+    if not rows or "seed" not in rows[0]:
+        return rows
+    along = next(iter(rows[0]))
+    same: dict[float, list[dict[str, float]]] = {}
+    for row in rows:
+        same.setdefault(row[along], []).append(row)
+    return [
+        {key: at if key == along else fmean(row[key] for row in some) for key in some[0]} for at, some in same.items()
+    ]
 
 
 def sample(samples: Sequence[dict[str, Any]]) -> str:

@@ -1,8 +1,9 @@
 """Lesson 16's comparison at length: python -m helpers.training.patterns
 
 Four patterns of attention on pictures of printed digits: full, a window, strided and fixed, of one size, with the same
-first weights and the same batches, for several seeds. They take turns, a step each, and each has a clock of its own, so
-that they can be compared at equal steps and at equal seconds. Half an hour on two cores is meant.
+first weights and the same batches, for several seeds; then the same on lesson 9's text. They take turns, a step each,
+and each has a clock of its own, so that they can be compared at equal steps and at equal seconds. Half an hour on two
+cores is meant.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from helpers.data.datasets import generator_text
 from helpers.data.toy.digits import FACES, HELD_OUT, printed_digits
 from helpers.device import device
 from helpers.parts.evaluating import evaluating
@@ -23,10 +25,12 @@ from helpers.parts.sparse import PixelTransformer, fixed_masks, local_mask, rast
 from helpers.training.common import Record, arguments, up_and_down
 
 SIDE, LEVELS, SIZES = 16, 4, 6
-MODEL = {"n": LEVELS, "e": 48, "depth": 2}
+MODEL = {"e": 48, "depth": 2}
 HEADS, COLUMNS = 4, 2
-BATCH, RATE, WARMUP, STEPS, SEEDS = 16, 4e-3, 60, 1000, (0, 1, 2, 3)
-LOOKS = 10  # points on each curve
+BATCH, RATE, WARMUP, STEPS, SEEDS = 16, 4e-3, 60, 600, (0, 1, 2, 3)
+TEXT_SEEDS, LETTERS = SEEDS[:2], 256  # of text as many tokens as of a picture, each a byte
+HELD_OUT_BYTES = 102_400  # of the text's end
+LOOKS = 6  # points on each curve
 
 
 def patterns(side: int) -> dict[str, torch.Tensor]:
@@ -54,9 +58,9 @@ def bits_a_pixel(model: nn.Module, ids: torch.Tensor) -> float:
 class Runner:
     """One pattern in training, with its optimiser and its clock."""
 
-    def __init__(self, masks: torch.Tensor, side: int, seed: int, steps: int):
+    def __init__(self, masks: torch.Tensor, side: int, seed: int, steps: int, n: int):
         torch.manual_seed(seed)
-        self.model = PixelTransformer(**MODEL, masks=masks, columns=side).to(device())
+        self.model = PixelTransformer(**MODEL, n=n, masks=masks, columns=side).to(device())
         self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=RATE, betas=(0.9, 0.98))
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimiser, lambda step: up_and_down(step, steps, WARMUP))
         self.seconds = 0.0
@@ -74,33 +78,65 @@ class Runner:
 
 
 def run_seed(
-    train: torch.Tensor, judged: torch.Tensor, side: int, seed: int, steps: int, look: Callable[..., None]
+    draw: Callable[[torch.Generator], torch.Tensor],
+    judged: torch.Tensor,
+    side: int,
+    seed: int,
+    steps: int,
+    n: int,
+    look: Callable[..., None],
 ) -> dict[str, float]:
-    """All patterns with one seed, in turns. train, judged: (pictures, t), ids.
+    """All patterns with one seed, in turns. draw: makes a batch (batch, t) of ids. judged: (rows, t), ids below n.
 
-    look: is given a point of the curves now and then: seed, step, and for each pattern its bits and its processor
+    look: is given a point of the curves now and then: step, seed, and for each pattern its bits and its processor
     seconds. Returns the last point's bits by pattern.
     """
-    runners = {name: Runner(masks.to(device()), side, seed, steps) for name, masks in patterns(side).items()}
+    runners = {name: Runner(masks.to(device()), side, seed, steps, n) for name, masks in patterns(side).items()}
     generator = torch.Generator().manual_seed(seed)
     bits: dict[str, float] = {}
     for done in range(1, steps + 1):
-        ids = train[torch.randint(len(train), (BATCH,), generator=generator)].to(device())
+        ids = draw(generator).to(device())
         for runner in runners.values():
             runner.step(ids)
         if done % max(1, steps // LOOKS) == 0 or done == steps:
             bits = {name: bits_a_pixel(runner.model, judged) for name, runner in runners.items()}
             point = {f"{name}_bits": value for name, value in bits.items()}
             point |= {f"{name}_seconds": runner.seconds for name, runner in runners.items()}
-            look(seed=seed, step=done, **point)
+            look(step=done, seed=seed, **point)
     return bits
 
 
+def some_of(rows: torch.Tensor) -> Callable[[torch.Generator], torch.Tensor]:
+    """Draws batches (batch, t) of the rows (pictures, t)."""
+    return lambda generator: rows[torch.randint(len(rows), (BATCH,), generator=generator)]
+
+
+def windows_of(text: torch.Tensor, t: int) -> Callable[[torch.Generator], torch.Tensor]:
+    """Draws batches (batch, t) of windows of a text (length,), from anywhere in it."""
+    return lambda generator: text.unfold(0, t, 1)[
+        torch.randint(len(text) - t + 1, (BATCH,), generator=generator)
+    ].long()
+
+
+def told(**point: float) -> None:
+    """A point of a curve that is not kept."""
+    print("  ".join(f"{name} {value:.4g}" for name, value in point.items()), flush=True)
+
+
+def by_seed(found: dict[int, dict[str, float]], of: str = "") -> dict[str, float]:
+    """{"full_bits_seed_0": ...}, from the bits of each pattern by seed."""
+    return {f"{of}{name}_bits_seed_{seed}": round(b, 4) for seed, bits in found.items() for name, b in bits.items()}
+
+
 def main() -> None:
-    """The whole run: pictures, four patterns with each seed, record."""
+    """The whole run: pictures, four patterns with each seed, the same on text, record."""
     chosen = arguments()
     steps, seeds = chosen.steps or STEPS, SEEDS[:1] if chosen.attempt else SEEDS
+    text_seeds = SEEDS[:1] if chosen.attempt else TEXT_SEEDS
     train, held_out = (raster(torch.tensor(part), LEVELS) for part in printed_digits(SIDE, SIZES))
+    text, taken = generator_text(places=("folder", "kept", "hub"))
+    letters = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+    text_judged = letters[-HELD_OUT_BYTES:].long().view(-1, SIDE * SIDE)
     record = Record(
         "patterns",
         {
@@ -110,9 +146,14 @@ def main() -> None:
             "held_out_pictures": len(held_out),
             "faces": len(FACES),
             "held_out_faces": ", ".join(HELD_OUT),
+            "text": taken.line.split(":")[1].split(", from")[0].strip(),
+            "text_sha256": hashlib.sha256(text).hexdigest(),
+            "held_out_bytes": HELD_OUT_BYTES,
         },
         {
             **MODEL,
+            "n": LEVELS,
+            "n_text": LETTERS,
             "h": HEADS,
             "t": SIDE * SIDE,
             "l": SIDE,
@@ -120,6 +161,7 @@ def main() -> None:
             "batch": BATCH,
             "steps": steps,
             "seeds": len(seeds),
+            "seeds_text": len(text_seeds),
             "rate": RATE,
             "warmup": WARMUP,
             "optimiser": "AdamW",
@@ -127,11 +169,11 @@ def main() -> None:
         },
     )
     judged = held_out.to(device())
-    found = {seed: run_seed(train, judged, SIDE, seed, steps, record.look) for seed in seeds}
+    found = {seed: run_seed(some_of(train), judged, SIDE, seed, steps, LEVELS, record.look) for seed in seeds}
+    draw, judged = windows_of(letters[:-HELD_OUT_BYTES], SIDE * SIDE), text_judged.to(device())
+    on_text = {seed: run_seed(draw, judged, SIDE, seed, steps, LETTERS, told) for seed in text_seeds}
     record.stop()
-    result = {
-        f"{name}_bits_seed_{seed}": round(value, 4) for seed, bits in found.items() for name, value in bits.items()
-    }
+    result = {**by_seed(found), **by_seed(on_text, "text_")}
     print(result)
     if not chosen.attempt:
         record.write(chosen.to, result, [])

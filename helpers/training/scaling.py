@@ -151,6 +151,7 @@ def main() -> None:
     rates: list[float] = []
     sizes: list[int] = []
     losses: list[float] = []
+    finals: list[dict] = []
     for place, shape in enumerate(WIDTHS):
         # wider models want smaller rates: the search goes on from the one that was best for the size before
         near = [rate for rate in RATES if not rates or rate <= rates[-1]][:2] if place else list(RATES)[:3]
@@ -158,14 +159,18 @@ def main() -> None:
         rates.append(best_rate(found))
         sizes.append(size(*shape[:2]))
         losses.append(trained(shape, rates[-1], steps, train, held_out, record))
+        finals.append(record.curve.pop())
     operations = sum(steps * BATCH * T * flops_per_token(e, depth, T, 256)[1] for e, depth, _ in WIDTHS)
     result = {
         "sizes": sizes,
         "rates": rates,
         "held_out_nats": [round(loss, 4) for loss in losses],
         "operations": operations,
+        "tried": [{key: row[key] for key in ("parameters", "rate", "held_out_nats")} for row in record.curve],
         **prediction(sizes, losses),
     }
+    # along sizes, and not along steps: of each training its end
+    record.curve = [{"parameters": row.pop("parameters"), **row} for row in finals]
     print(result)
     if not chosen.attempt:
         record.write(chosen.to, result, [])
