@@ -10,7 +10,6 @@ import torch
 
 from helpers.device import device
 
-
 REMEMBERED = 4096  # entries of a tensor at most, and a thousand such tensors: 16 MB
 
 
