@@ -163,7 +163,8 @@ def test_a_cell_that_is_interrupted_leaves_none_and_runs_again_and_neither_does_
         client.wait_for_ready(timeout=300)
         (tmp_path / "first").mkdir()
         (tmp_path / "second").mkdir()
-        asked = client.execute(f"{START}in_processes(slow_workers.noted, {str(tmp_path / 'first')!r})")
+        first = f"{START}in_processes(slow_workers.noted, {str(tmp_path / 'first')!r})"
+        asked = client.execute(first, stop_on_error=False)  # else what comes right after it is not run
         found = noted_processes(tmp_path / "first")
         manager.interrupt_kernel()
         assert reply_to(client, asked)["ename"] == "KeyboardInterrupt"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -25,9 +25,13 @@ class Draw:
 
     def __init__(self, seed: int | str, *names: str):
         self._words = (str(seed), *names)
-        digest = hashlib.sha256("/".join(self._words).encode()).digest()
-        self._random = np.random.RandomState(np.frombuffer(digest, dtype=np.uint32))
         self.device = device()
+
+    @cached_property
+    def _random(self) -> np.random.RandomState:
+        """Made when the first number is drawn: it takes longer than most that is drawn from it."""
+        digest = hashlib.sha256("/".join(self._words).encode()).digest()
+        return np.random.RandomState(np.frombuffer(digest, dtype=np.uint32))
 
     def named(self, name: str) -> Draw:
         """A source of its own for `name`: what it gives does not depend on what was drawn before."""

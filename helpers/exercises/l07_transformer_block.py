@@ -45,7 +45,7 @@ class Tower(torch.nn.Module):
         self.blocks = torch.nn.ModuleList([Storey(e) for _ in range(depth)])
         with torch.no_grad():
             for name, parameter in self.named_parameters():
-                parameter.copy_(draw.named(name).normal(*parameter.shape, std=0.5))
+                parameter.copy_(0.5 * draw.weights(name, *parameter.shape))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.before(x)

@@ -301,7 +301,7 @@ class Judge(torch.nn.Module):
         self.to(draw.device)
         with torch.no_grad():
             for name, parameter in self.named_parameters():
-                parameter.copy_(draw.named(name).normal(*parameter.shape))
+                parameter.copy_(draw.weights(name, *parameter.shape))
         self.noise = draw.named("noise").normal(e)
         self.seen = []
 

@@ -330,7 +330,7 @@ class Scripted(torch.nn.Module):
         shapes = {"words": (n, 5), "out": (5, n), "clock": (40, n), "places": (40, 5), "following": (n, n)}
         scale = {"out": 0.7 * calm, "clock": 1.5 * calm, "following": 2.0 * calm}
         for name, shape in shapes.items():
-            self.register_buffer(name, scale.get(name, 1.0) * draw.named(name).normal(*shape))
+            self.register_buffer(name, scale.get(name, 1.0) * draw.weights(name, *shape))
 
     def encode(self, source: torch.Tensor) -> torch.Tensor:
         """What is made of the source, (b, s, e); counted."""

@@ -41,9 +41,7 @@ def strong(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
     """Drawn weights by name: attention is sharp, the two GELUs differ, and norms are no identity."""
     with torch.no_grad():
         for name, parameter in own_names(module).items():
-            numbers = draw.named(name).normal(*parameter.shape) / (
-                parameter.shape[-1] ** 0.5 if parameter.dim() > 1 else 3
-            )
+            numbers = draw.weights(name, *parameter.shape) / (parameter.shape[-1] ** 0.5 if parameter.dim() > 1 else 3)
             large = name.endswith(("to_qkv.weight", "widen.weight", "unify.weight", "positions.weight"))
             parameter.copy_(numbers * (4 if large else 1) + (1 if "norm" in name and name.endswith("weight") else 0))
     return module.eval()
@@ -190,7 +188,7 @@ def published(
         if buffers:
             shapes |= {f"{block}attn.bias": (1, 1, t_max, t_max), f"{block}attn.masked_bias": ()}
     shapes |= {"ln_f.weight": (e,), "ln_f.bias": (e,)}
-    state = {prefix + name: draw.named(name).normal(*shape) for name, shape in shapes.items()}
+    state = {prefix + name: draw.weights(name, *shape) for name, shape in shapes.items()}
     if head:
         state["lm_head.weight"] = state[f"{prefix}wte.weight"]
     order = draw.permutation(len(state)).tolist()

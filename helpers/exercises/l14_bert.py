@@ -292,7 +292,7 @@ def strong(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
     """Drawn weights by name: attention is sharp, the two GELUs differ, and norms are no identity."""
     with torch.no_grad():
         for name, parameter in module.named_parameters():
-            numbers = draw.named(name).normal(*parameter.shape)
+            numbers = draw.weights(name, *parameter.shape)
             numbers = numbers / (parameter.shape[-1] ** 0.5 if parameter.dim() > 1 else 3)
             large = name.endswith(("to_queries.weight", "widen.weight", "positions.weight", "segments.weight"))
             parameter.copy_(numbers * (3 if large else 1) + (1 if "norm" in name and name.endswith("weight") else 0))

@@ -45,6 +45,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import plots
 from helpers.data.datasets import generator_text
+from helpers.data.recorded import recorded
 from helpers.device import device
 from helpers.lesson import in_exam, start
 from helpers.parts import workers
@@ -1099,24 +1100,28 @@ print(f"the third model's loss, as if more size bought nothing: "
       f"off by {min(losses.values()) / measured - 1:.1%}")
 
 # %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points fall nearly on a straight dashed line. At more than twice the parameters of the third, the predicted point, on the line, and the measured one lie close together."}}
-ax = plt.subplots(figsize=(6, 3.4))[1]
-line = [4000, 110_000]
-ax.plot(line, [a * size**-alpha for size in line], color="#555555", linewidth=1.2,
-        linestyle=(0, (4, 2)), label="line through three")
-ax.plot(list(losses), list(losses.values()), linestyle="", marker="o",
-        color=plots.COLOURS[0], label="measured")
-ax.plot(fourth, predicted, linestyle="", marker="D", markerfacecolor="white",
-        color=plots.COLOURS[1], label="predicted")
-ax.plot(fourth, measured, linestyle="", marker="s", color=plots.COLOURS[2],
-        label="measured afterwards")
-ax.set(xscale="log", yscale="log", xlabel="parameters without embeddings",
-       ylabel="held-out nats a byte")
-low, high = min(*losses.values(), measured), max(losses.values())
-ticks = [tick / 20 for tick in range(math.floor(20 * low), math.ceil(20 * high) + 1)]
-ax.set_yticks(ticks, [f"{tick:.2f}" for tick in ticks])
-ax.minorticks_off()
-ax.legend(fontsize=8.5)
-plt.show()
+def show_law(sizes, losses, a, alpha):
+    """Losses of models of these sizes, and the line that was fitted to all but the last."""
+    ax = plt.subplots(figsize=(6, 3.4))[1]
+    line = [0.6 * sizes[0], 1.6 * sizes[-1]]
+    ax.plot(line, [a * size**-alpha for size in line], color="#555555", linewidth=1.2,
+            linestyle=(0, (4, 2)), label="line through three")
+    ax.plot(sizes[:-1], losses[:-1], linestyle="", marker="o", color=plots.COLOURS[0],
+            label="measured")
+    ax.plot(sizes[-1], a * sizes[-1]**-alpha, linestyle="", marker="D",
+            markerfacecolor="white", color=plots.COLOURS[1], label="predicted")
+    ax.plot(sizes[-1], losses[-1], linestyle="", marker="s", color=plots.COLOURS[2],
+            label="measured afterwards")
+    ax.set(xscale="log", yscale="log", xlabel="parameters without embeddings",
+           ylabel="held-out nats a byte")
+    low, high = min(losses), max(losses)
+    ticks = [tick / 20 for tick in range(math.floor(20 * low), math.ceil(20 * high) + 1)]
+    ax.set_yticks(ticks, [f"{tick:.2f}" for tick in ticks])
+    ax.minorticks_off()
+    ax.legend(fontsize=8.5)
+    plt.show()
+
+show_law([*losses, fourth], [*losses.values(), measured], a, alpha)
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -1126,8 +1131,31 @@ plt.show()
 #
 # </div>
 #
-# The second number printed above is the one to beat: losses of neighbours are never far apart. A line through three
-# points that is continued by a factor of two is a modest thing. The large ones are continued by a
+# The second number printed above is the one to beat: losses of neighbours are never far apart. And a line through three
+# points that is continued by a factor of two is a modest thing. The same was done once with larger models, and
+# **recorded**: four blocks, Wikipedia, for each size the best of a few learning rates, and a last step by a factor of
+# four:
+
+# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "TODO"}}
+run = recorded("scaling")
+found = run["result"]
+print(f"$ {run['command']}\non: {run['machine']}\n")
+print(f"each model reads {run['settings']['bytes_read'] / 1e6:.1f} million bytes; "
+      f"{found['operations']:.1e} operations, without the search for rates")
+for size, rate, loss in zip(found["sizes"], found["rates"], found["held_out_nats"]):
+    print(f"N = {size:>9,}: rate {rate:g}, {loss:.3f} nats a byte")
+print(f"predicted {found['predicted']:.3f}, measured {found['measured']:.3f}: "
+      f"off by {found['off_by']:.1%}")
+show_law(found["sizes"], found["held_out_nats"], found["a"], found["alpha"])
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** As above; each point is a recorded training.
+#
+# </div>
+#
+# TODO The large ones are continued by a
 # factor of a thousand, and there it matters what was fitted. A loss cannot fall below what the text itself leaves
 # uncertain; a pure power law forces that floor to 0. [Hoffmann et al., 2022](https://arxiv.org/abs/2203.15556), fit
 # three terms, with N parameters and D tokens:
