@@ -8,6 +8,7 @@ import torch
 from stored import printed
 
 from helpers.authoring.lesson_source import Answers, sources
+from helpers.data.recorded import recorded
 from helpers.data.toy import digits
 from helpers.exercises import load_lesson
 from helpers.exercises.l16_sparse_attention import Allocations
@@ -185,3 +186,40 @@ def test_the_windows_of_text_lie_anywhere_in_it():
     assert rows.shape == (60 * patterns.BATCH, 8) and rows.dtype == torch.int64
     assert (rows.diff(dim=1) == 1).all()
     assert set(rows[:, 0].tolist()) == set(range(33))
+
+
+def at_the_end(kind, text=""):
+    """Recorded bits after the last step, by seed."""
+    run = recorded("patterns")
+    seeds = run["settings"]["seeds_text" if text else "seeds"]
+    return np.array([run["result"][f"{text}{kind}_bits_seed_{seed}"] for seed in range(seeds)])
+
+
+def test_the_recorded_patterns_say_what_the_lesson_says_of_pictures():
+    full, local, strided, fixed = (at_the_end(kind) for kind in ("full", "local", "strided", "fixed"))
+    assert len(full) == 4 and all(strided < full) and all(full < fixed)
+    assert sum(strided < local) == 3 and all(local < full)
+    curve = recorded("patterns")["curve"]
+    last = [point for point in curve if point["step"] == recorded("patterns")["settings"]["steps"]]
+    for point in last:
+        seconds = [point[f"{kind}_seconds"] for kind in ("full", "local", "strided", "fixed")]
+        assert max(seconds) < 1.05 * min(seconds), "a mask saves nothing"
+        assert point["strided_bits"] == pytest.approx(strided[point["seed"]], abs=1e-4)
+
+
+def test_the_recorded_patterns_say_what_the_lesson_says_of_text():
+    full, local, strided, fixed = (at_the_end(kind, "text_") for kind in ("full", "local", "strided", "fixed"))
+    assert len(full) == 2 and all(fixed < local) and all(local < strided) and all(strided + 0.2 < full)
+
+
+def test_the_recorded_curves_cross_where_the_figures_words_say():
+    points = recorded("patterns")["curve"]
+    mean = {
+        (kind, step): np.mean([point[f"{kind}_bits"] for point in points if point["step"] == step])
+        for kind in ("full", "local", "strided", "fixed")
+        for step in (100, 200, 300, 600)
+    }
+    ends = [mean[kind, 600] for kind in ("fixed", "full", "local", "strided")]
+    assert [round(bits, 2) for bits in ends] == [0.45, 0.41, 0.37, 0.36]
+    assert mean["strided", 200] > mean["local", 200] and mean["strided", 300] < mean["local", 300]
+    assert mean["full", 100] > mean["fixed", 100] and mean["full", 200] < mean["fixed", 200]

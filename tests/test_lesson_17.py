@@ -3,12 +3,14 @@
 import re
 
 import nbformat
+import numpy as np
 import pytest
 import torch
 from stored import printed
 from torch import nn
 
 from helpers.authoring.lesson_source import Answers, sources
+from helpers.data.recorded import recorded
 from helpers.parts import big
 from helpers.parts.blocks import TransformerBlock
 from helpers.parts.generator import CharTransformer
@@ -204,6 +206,35 @@ def test_the_fourth_training_is_predicted_within_three_percent():
 def test_chinchillas_own_formula_says_ninety_three_and_the_mended_one_eighteen():
     text = printed(SOURCE, "def best_ratio")
     assert re.findall(r": +(\d+)", text) == ["93", "18"]
+
+
+# ---------------------------------------------------------------------------------------------------- the long run
+
+
+def test_the_recorded_law_is_numpys_line_and_says_what_the_lesson_says():
+    run = recorded("scaling")
+    found, settings = run["result"], run["settings"]
+    sizes, losses = found["sizes"], found["held_out_nats"]
+    slope, height = np.polyfit(np.log(sizes[:-1]), np.log(losses[:-1]), 1)
+    predicted = np.exp(height + slope * np.log(sizes[-1]))
+    assert found["predicted"] == pytest.approx(predicted, abs=1e-3)
+    assert found["off_by"] == pytest.approx(predicted / losses[-1] - 1, abs=1e-3)
+    assert round(100 * found["off_by"], 1) == 1.8 and predicted > losses[-1], "within 3 %, and too high"
+    lower = [1 - after / before for before, after in zip(losses, losses[1:], strict=False)]
+    assert lower == sorted(lower)
+    offs = np.log(losses[:-1]) - (height + slope * np.log(sizes[:-1]))
+    assert offs[1] > 0 > max(offs[0], offs[2]), "the middle one above the line"
+    assert [big / small for small, big in zip(sizes, sizes[1:], strict=False)] == [4, 4, 4]
+    assert settings["bytes_read"] < run["data"]["training_bytes"], "each byte at most once, on average"
+    assert run["processor_seconds"] < 60 * 60, "half an hour on two cores"
+
+
+def test_the_recorded_rates_are_the_best_of_those_tried():
+    run = recorded("scaling")
+    for size, rate in zip(run["result"]["sizes"], run["result"]["rates"], strict=True):
+        tried = {one["rate"]: one["held_out_nats"] for one in run["result"]["tried"] if one["parameters"] == size}
+        assert min(tried, key=tried.get) == rate
+    assert [point["parameters"] for point in run["curve"]] == run["result"]["sizes"]
 
 
 # ------------------------------------------------------------------------------------------------ without a compiler
