@@ -188,11 +188,17 @@ def test_the_windows_of_text_lie_anywhere_in_it():
     assert set(rows[:, 0].tolist()) == set(range(33))
 
 
-def at_the_end(kind, text=""):
+def test_the_bits_of_a_run_are_told_by_pattern_and_in_the_mean():
+    by_pattern = patterns.by_pattern({0: {"full": 1.0, "fixed": 2.0}, 1: {"full": 3.00004, "fixed": 2.5}})
+    assert by_pattern == {"full": [1.0, 3.0], "fixed": [2.0, 2.5]}
+    assert patterns.means(by_pattern, "byte") == {"full_bits_a_byte": 2.0, "fixed_bits_a_byte": 2.25}
+
+
+def at_the_end(kind, of="pictures"):
     """Recorded bits after the last step, by seed."""
-    run = recorded("patterns")
-    seeds = run["settings"]["seeds_text" if text else "seeds"]
-    return np.array([run["result"][f"{text}{kind}_bits_seed_{seed}"] for seed in range(seeds)])
+    result, unit = recorded("patterns")["result"], {"pictures": "pixel", "text": "byte"}[of]
+    assert result[f"{kind}_bits_a_{unit}"] == pytest.approx(np.mean(result[of][kind]), abs=1e-4)
+    return np.array(result[of][kind])
 
 
 def test_the_recorded_patterns_say_what_the_lesson_says_of_pictures():
@@ -208,7 +214,7 @@ def test_the_recorded_patterns_say_what_the_lesson_says_of_pictures():
 
 
 def test_the_recorded_patterns_say_what_the_lesson_says_of_text():
-    full, local, strided, fixed = (at_the_end(kind, "text_") for kind in ("full", "local", "strided", "fixed"))
+    full, local, strided, fixed = (at_the_end(kind, "text") for kind in ("full", "local", "strided", "fixed"))
     assert len(full) == 2 and all(fixed < local) and all(local < strided) and all(strided + 0.2 < full)
 
 

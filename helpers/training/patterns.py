@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from statistics import fmean
 
 import torch
 import torch.nn.functional as F
@@ -123,9 +124,15 @@ def told(**point: float) -> None:
     print("  ".join(f"{name} {value:.4g}" for name, value in point.items()), flush=True)
 
 
-def by_seed(found: dict[int, dict[str, float]], of: str = "") -> dict[str, float]:
-    """{"full_bits_seed_0": ...}, from the bits of each pattern by seed."""
-    return {f"{of}{name}_bits_seed_{seed}": round(b, 4) for seed, bits in found.items() for name, b in bits.items()}
+def by_pattern(found: dict[int, dict[str, float]]) -> dict[str, list[float]]:
+    """{"full": [a number for each seed], ...}, from the bits of each pattern by seed."""
+    names = next(iter(found.values()))
+    return {name: [round(bits[name], 4) for bits in found.values()] for name in names}
+
+
+def means(found: dict[str, list[float]], unit: str) -> dict[str, float]:
+    """{"full_bits_a_pixel": ...}, over the seeds. unit: what the bits are of."""
+    return {f"{name}_bits_a_{unit}": round(fmean(bits), 4) for name, bits in found.items()}
 
 
 def main() -> None:
@@ -173,7 +180,8 @@ def main() -> None:
     draw, judged = windows_of(letters[:-HELD_OUT_BYTES], SIDE * SIDE), text_judged.to(device())
     on_text = {seed: run_seed(draw, judged, SIDE, seed, steps, LETTERS, told) for seed in text_seeds}
     record.stop()
-    result = {**by_seed(found), **by_seed(on_text, "text_")}
+    pictures, texts = by_pattern(found), by_pattern(on_text)
+    result = {**means(pictures, "pixel"), **means(texts, "byte"), "pictures": pictures, "text": texts}
     print(result)
     if not chosen.attempt:
         record.write(chosen.to, result, [])

@@ -803,19 +803,13 @@ def along_steps(kind):
     bits = [[row[f"{kind}_bits"] for row in rows] for rows in seeds]
     return [row["step"] for row in seeds[0]], bits
 
-def at_the_end(kind, text=""):
-    """Bits after the last step, one number a seed."""
-    seeds = sizes["seeds_text" if text else "seeds"]
-    return [long["result"][f"{text}{kind}_bits_seed_{seed}"] for seed in range(seeds)]
-
 plots.curves({kind: along_steps(kind) for kind in kinds}, "step", "held-out bits a pixel")
 plt.show()
 print(f"bits after {sizes['steps']} steps, mean of {sizes['seeds']} seeds on pictures "
       f"and of {sizes['seeds_text']} on text:")
 for kind in kinds:
-    pictures, text = (sum(found) / len(found) for found in
-                      (at_the_end(kind), at_the_end(kind, "text_")))
-    print(f"{kind:>7}: {pictures:.3f} a pixel, {text:.3f} a byte")
+    print(f"{kind:>7}: {long['result'][f'{kind}_bits_a_pixel']:.3f} a pixel, "
+          f"{long['result'][f'{kind}_bits_a_byte']:.3f} a byte")
 
 # %% [markdown]
 # <div class="figure-caption">
