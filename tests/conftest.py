@@ -16,6 +16,7 @@ import pytest
 import torch
 from browsing import a_browser
 
+from helpers.authoring.exam_key import make_exam_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 from helpers.exercises import load_lesson
 from helpers.grading.batch import WORKERS
@@ -138,6 +139,10 @@ class Course:
         assert done.returncode == 0, done.stderr[-3000:]
         return done
 
+    def exam_key(self, secret: str = "of the tests", seeds: int = 2) -> None:
+        """An exam key as `make exam-key` makes it, of a secret that is the same in every run."""
+        make_exam_key(self.lesson, self.folder, secret, seeds)
+
     def marks(self) -> dict[str, dict[str, float]]:
         """Each student's points by exercise; predictions, which have none, are left out."""
         from nbgrader.api import Gradebook
@@ -182,7 +187,7 @@ def pattern(tmp_path_factory):
     """A course with an exam key and a gradebook that knows the lesson, to be copied."""
     course = Course(tmp_path_factory.mktemp("pattern"), FIRST)
     course.nbgrader("generate_assignment", FIRST, "--force")
-    assert course.run("helpers.authoring", "exam-key", FIRST, "--seeds", "2").returncode == 0
+    course.exam_key()
     return course
 
 

@@ -109,7 +109,7 @@ def course(tmp_path_factory):
     """The same two submissions, graded through the first door in autograded/, through the other in by-batch/."""
     course = Course(tmp_path_factory.mktemp("course"), FIRST)
     course.nbgrader("generate_assignment", FIRST, "--force")
-    assert course.run("helpers.authoring", "exam-key", FIRST).returncode == 0
+    course.exam_key()
     course.submit("honest", answer_notebook(FIRST, **solved(FIRST)))
     path = course.submit("live", live_notebook())
     (path.parent / "extra").mkdir()

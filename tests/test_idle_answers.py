@@ -63,3 +63,20 @@ def test_double_precision_is_right_wherever_the_exercise_does_not_speak_of_the_t
 def test_each_exception_is_of_an_exercise_that_there_is():
     assert {name for name, _ in RIGHT_ALL_THE_SAME} <= {name for _, name in EXERCISES}
     assert {what for _, what in RIGHT_ALL_THE_SAME} <= set(SPOILT)
+
+
+# Seeds on which one who computes nothing would have some known mistake's numbers, were the inputs drawn carelessly.
+@pytest.mark.parametrize(
+    ("exercise", "seed"),
+    [
+        ("self_attention", "sweep-2"),  # each vector of a plain draw is its own best match
+        ("self_attention", "sweep-39"),
+        ("generate", "sweep-3"),  # token 0 is always the most probable
+        ("generate", "sweep-12"),  # the prompt ends with token 0
+    ],
+)
+def test_nothing_computed_is_no_mistake_by_chance(exercise, seed):
+    judge = Judge(next(lesson for lesson, name in EXERCISES if name == exercise), seed)
+    right = judge.right(exercise)
+    idle = [returning_input(right, 0), *(returning(right, IDLE[what], on_copies=True) for what in ("zeros", "ones"))]
+    assert [judge.verdict(exercise, written).points for written in idle] == [0, 0, 0]

@@ -64,7 +64,7 @@ UNKNOWN = "def raw_weights(x):\n    return 7.25 * x @ x.mT + 3"
 def course(tmp_path_factory):
     course = Course(tmp_path_factory.mktemp("course"), FIRST)
     course.nbgrader("generate_assignment", FIRST, "--force")
-    assert course.run("helpers.authoring", "exam-key", FIRST, "--seeds", "2").returncode == 0
+    course.exam_key()
     right = solved(FIRST)
     course.submit("ada", answer_notebook(FIRST, **right))
     for student in ("ben", "cem", "dea"):

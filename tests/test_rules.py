@@ -581,12 +581,11 @@ def course(tmp_path_factory):
     from conftest import Course
     from stand_in import StandIn
 
-    from helpers.authoring.exam_key import make_exam_key
     from helpers.grading.batch import Batch
     from helpers.grading.commands import register
 
     made = Course(tmp_path_factory.mktemp("course") / "course", FIRST)
-    make_exam_key(FIRST, made.folder, pool=1)
+    made.exam_key(seeds=1)
     register(made.folder, FIRST)
     plain = {name: without_marks(text) for name, text in solved(FIRST).items()}
     notebook = filled_in(released(FIRST), plain)

@@ -48,6 +48,16 @@ def sentences(draw: Draw) -> tuple[torch.Tensor]:
     return (draw.normal(2, 5, 3),)
 
 
+def outshone(draw: Draw) -> tuple[torch.Tensor]:
+    """Two sentences (2, 5, 3) in which the second vector is twice the first.
+
+    So the first one's best match is never itself: who returns the best match returns something else than the input.
+    """
+    (x,) = sentences(draw)
+    x[:, 1] = 2 * x[:, 0]
+    return (x,)
+
+
 def one_sentence(draw: Draw) -> tuple[torch.Tensor]:
     """A batch of one, (1, 4, 3)."""
     return (draw.normal(1, 4, 3),)
@@ -248,8 +258,8 @@ LESSON = Lesson(
             stars=1,
             minutes=5,
             aspects=(
-                values(1.5, sentences, also=SMALL, axes="b t e", picture=True),
-                gradient(0.5, sentences),
+                values(1.5, outshone, also=SMALL, axes="b t e", picture=True),
+                gradient(0.5, outshone),
                 input_left_alone(0.5, sentences),
                 any_device(0.5, sentences),
             ),
