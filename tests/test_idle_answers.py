@@ -80,3 +80,11 @@ def test_nothing_computed_is_no_mistake_by_chance(exercise, seed):
     right = judge.right(exercise)
     idle = [returning_input(right, 0), *(returning(right, IDLE[what], on_copies=True) for what in ("zeros", "ones"))]
     assert [judge.verdict(exercise, written).points for written in idle] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("seed", [None, "sweep-3", "sweep-12"])
+def test_the_prompts_last_token_said_again_is_no_generation(seed):
+    def said_again(model, prompt, count, **options):
+        return prompt[:, -1:].expand(-1, count)
+
+    assert Judge("09_character_generator", seed).verdict("generate", said_again).points == 0

@@ -122,7 +122,7 @@ def test_what_a_failing_worker_said_is_told_and_the_other_is_ended():
 def test_workers_that_take_too_long_are_ended(tmp_path):
     with pytest.raises(TimeoutError, match="not done after 30 seconds"):
         workers.in_processes(slow_workers.noted, str(tmp_path), seconds=30)
-    until(lambda: not any(alive(int(path.read_text())) for path in tmp_path.glob("process-?")))
+    until(lambda: not any(alive(int(path.read_text())) for path in tmp_path.glob("process-?")), 5)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
