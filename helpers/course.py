@@ -55,22 +55,21 @@ PROGRESS_FILE = "COURSE_PROGRESS"  # where results of checks are kept, if not in
 class Limits:
     """What one submission may use; per submission unless it says otherwise.
 
-    cell_seconds: wall time of one cell. total_seconds: wall time of all. memory: bytes, of all its processes
-    together, beyond what Python and torch take. processor_seconds: of each process. file_bytes: size of one
-    file, and of everything in the folders that can be written to. output_bytes, outputs: size and number of all
-    outputs of a notebook, answers apart. answers_bytes: size of all answers of a notebook, as they are sent.
+    exercise_seconds: wall time of one exercise's answer. total_seconds: wall time of all. memory: bytes, of all its
+    processes together, beyond what Python and torch take. processor_seconds: of all its processes together. file_bytes:
+    size of one file, and of everything in the folders that can be written to. output_bytes, outputs: size and number
+    of the outputs that its notebook was saved with, as far as they are kept.
     """
 
-    cell_seconds: float = 30
+    exercise_seconds: float = 30
     total_seconds: float = 120
     memory: int = 2 << 30
-    processor_seconds: float = 240
+    processor_seconds: float = 90
     processes: int = 64
     open_files: int = 256
     file_bytes: int = 256 << 20
     output_bytes: int = 2 << 20
     outputs: int = 2_000
-    answers_bytes: int = 32 << 20
 
 
 LIMITS = Limits()

@@ -21,8 +21,8 @@ import os
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -31,17 +31,17 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
 from helpers.checking.guarding import LengthsAgree
-from helpers.checking.noting import LONGEST, MOST, noted
 from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
-from helpers.exercises.aspects import Unmet
+from helpers.exercises.aspects import Forbidden, Unmet
 from helpers.exercises.exercise import Aspect
 
 MIME = "application/vnd.dot-product-to-gpt2.answer+json"
 FORMAT = 1
 
 ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED = "answered", "not attempted", "raised", "refused"
-STATES = (ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED)
+FORBIDDEN = "forbidden"  # the code called what the exercise is there to replace
+STATES = (ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED, FORBIDDEN)
 
 LARGEST_TENSOR = 1 << 20  # bytes; the largest right answer of the course is far smaller
 LARGEST_ANSWER = 8 << 20
@@ -81,20 +81,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcomes of one exercise by aspect, and the beginning of what the code printed meanwhile.
-
-    entered: the finished parts and forbidden functions that it entered (see `noting`), where that was noted.
-    alike: by aspect, the digest (see `checking.alike`) of what the same code gave on the desk's inputs. In an exam
-    students meet different inputs, and the same wrong answer gives different numbers; these can be compared. No mark
-    rests on them.
-    """
+    """The outcomes of one exercise by aspect, and the beginning of what the code printed meanwhile."""
 
     exercise: str
     outcomes: Mapping[str, Outcome]
     printed: str = ""
     lines_printed: int = 0
-    entered: tuple[str, ...] = ()
-    alike: Mapping[str, str] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------------------------------------- running
@@ -118,13 +110,6 @@ class _Notepad(io.TextIOBase):
             self.kept += text[: self._room]
             self._room -= len(text)
         return len(text)
-
-
-def run_noting(exercise: Exercise, written: object, seed: int | str) -> Answer:
-    """As `run`, with a note of what the answer entered meanwhile."""
-    with noted(exercise, written) as entered:
-        answer = run(exercise, written, seed)
-    return replace(answer, entered=tuple(sorted(entered)))
 
 
 def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
@@ -154,9 +139,11 @@ def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | str) -> Outcome:
     torch.manual_seed(0)  # an answer that draws numbers of its own draws the same ones every time
     try:
-        with LengthsAgree():
+        with _defaults_of_torch(), LengthsAgree():
             returned = aspect.probe(written, exercise.draw(seed, aspect))
         return _packed(returned, aspect)
+    except Forbidden as call:
+        return Outcome(FORBIDDEN, says=_short(call), where=where_raised(call))
     except Unmet as unmet:
         return Outcome(REFUSED, says=_short(unmet))
     except KeyboardInterrupt:
@@ -164,7 +151,20 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
     except BaseException as problem:  # SystemExit too: what a student's code raises is an answer
         if _is_stub(problem):
             return Outcome(NOT_ATTEMPTED)
-        return Outcome(RAISED, says=_described(problem), where=where_raised(problem))
+        return Outcome(RAISED, says=described(problem), where=where_raised(problem))
+
+
+@contextlib.contextmanager
+def _defaults_of_torch() -> Iterator[None]:
+    """Settings that scratch work may have left changed are torch's own for as long as a probe runs."""
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    elsewhere = contextlib.nullcontext() if device.type == "cpu" else torch.device("cpu")
+    try:
+        torch.set_default_dtype(torch.float32)
+        with torch.inference_mode(False), torch.enable_grad(), elsewhere:
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
 
 
 def where_raised(problem: BaseException) -> str:
@@ -177,7 +177,8 @@ def _is_stub(problem: BaseException) -> bool:
     return type(problem) is NotImplementedError and _asked(lambda: str(problem), "?") in ("", STUB)
 
 
-def _described(problem: BaseException) -> str:
+def described(problem: BaseException) -> str:
+    """An exception in one line, fit for a page: "TypeError: ..."."""
     kind = harmless(_asked(lambda: type(problem).__name__, "an exception"))[:LONGEST_NAME]
     text = _asked(lambda: str(problem))[: 10 * LONGEST_TEXT]
     lines = harmless(re.sub(r"\b0x[0-9a-fA-F]{6,}", "0x…", text)).strip().splitlines()  # no two runs share addresses
@@ -205,7 +206,7 @@ def _students_line(problem: BaseException) -> str:
     libraries = (str(HELPERS), os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(torch.__file__)))
     for frame, number in reversed(list(traceback.walk_tb(problem.__traceback__))):
         filename = frame.f_code.co_filename
-        if not filename.startswith(libraries) and not filename.startswith("<frozen"):
+        if not filename.startswith((*libraries, "<frozen", "<helpers", "<setup")):
             text = linecache.getline(filename, number).strip()
             return f"line {number}: {text[:90]}{_shapes(text, frame.f_locals)}" if text else f"line {number}"
     return ""
@@ -331,10 +332,8 @@ def to_wire(answer: Answer) -> dict:
             aspect: {"state": o.state, "says": o.says, "where": o.where, "names": list(o.tensors)}
             for aspect, o in answer.outcomes.items()
         },
-        "alike": dict(answer.alike),
         "printed": answer.printed,
         "lines_printed": answer.lines_printed,
-        "entered": list(answer.entered),
         "tensors": base64.b64encode(write_tensors(tensors)).decode("ascii"),
     }
 
@@ -363,24 +362,7 @@ def from_wire(data: object, exercise: Exercise) -> Answer:
         raise MalformedAnswer("it holds tensors for aspects that the exercise does not have")
     lines = data.get("lines_printed")
     counted = lines if isinstance(lines, int) else 0
-    printed, entered = _text(data, "printed", 1000), _entered_from_wire(data)
-    return Answer(exercise.name, outcomes, printed, counted, entered, _alike_from_wire(data.get("alike"), names))
-
-
-def _entered_from_wire(data: Mapping) -> tuple[str, ...]:
-    told = data.get("entered", [])
-    if not isinstance(told, list) or len(told) > MOST or not all(isinstance(name, str) for name in told):
-        raise MalformedAnswer("its note of what was entered is none")
-    return tuple(sorted({name[:LONGEST] for name in told}))
-
-
-def _alike_from_wire(told: object, aspects: set[str]) -> dict[str, str]:
-    found = told if isinstance(told, Mapping) else {}
-    return {
-        name: text
-        for name, text in found.items()
-        if name in aspects and isinstance(text, str) and re.fullmatch("[0-9a-f]{16}", text)
-    }
+    return Answer(exercise.name, outcomes, _text(data, "printed", 1000), counted)
 
 
 def _tensors_from_wire(encoded: object) -> dict[str, dict[str, torch.Tensor]]:

@@ -1,168 +1,263 @@
-"""Does the solution cell use something that the exercise is there to replace, or hold the stub still?"""
+"""The one reader of students' Python: bounded, so that no text can hold up or break whoever reads it.
+
+Everything that looks at a cell's syntax (checks, grading, review, similarity, reports) goes through `parse`. It refuses
+text that is longer or more deeply nested than any exercise needs, and says why.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
 import re
+import symtable
 from collections.abc import Iterator, Mapping
-from functools import cache
+from dataclasses import dataclass
 
-from helpers.course import HELPERS
-
-FINISHED = (
-    "A finished part cannot be the answer to an exercise: write it here. What a lesson itself imports in its first "
-    "cell, you may use as its text says."
-)
-
-
-def words(text: str) -> list[str]:
-    """The words of a text, for tables of names that are long and read as lists."""
-    return text.split()
+LONGEST = 40_000  # characters of a cell; the longest solution of the course has fewer than 4,000
+MOST_LINES = 2_000
+MOST_NODES = 20_000
+DEEPEST = 100  # nodes within nodes
+LARGEST_INTEGER = 256  # bits of a literal
 
 
-# The same thing by other names: what forbids the first forbids all of them.
-_SOFTMAX = (
-    "softmax softmax_ _softmax log_softmax _log_softmax softmin Softmax Softmax2d LogSoftmax Softmin gumbel_softmax"
-    " _masked_softmax masked_softmax _safe_softmax cross_entropy CrossEntropyLoss cross_entropy_loss"
-    " AdaptiveLogSoftmaxWithLoss Categorical OneHotCategorical Multinomial RelaxedOneHotCategorical distributions"
-)
-_ATTENTION = (
-    "scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention"
-    " _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention flex_attention"
-    " _scaled_dot_product_cudnn_attention _scaled_dot_product_fused_attention_overrideable"
-    " MultiheadAttention multi_head_attention_forward _native_multi_head_attention TransformerEncoderLayer"
-    " TransformerDecoderLayer _transformer_encoder_layer_fwd TransformerEncoder TransformerDecoder"
-)
-_NORM = (
-    "LayerNorm layer_norm native_layer_norm group_norm GroupNorm native_group_norm instance_norm InstanceNorm1d"
-    " InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d batch_norm native_batch_norm BatchNorm1d"
-)
-FAMILIES = {
-    "softmax": words(f"{_SOFTMAX} {_ATTENTION}"),
-    "scaled_dot_product_attention": words(_ATTENTION),
-    "MultiheadAttention": words(_ATTENTION.replace("scaled_dot_product_attention ", "", 1)),
-    "LayerNorm": words(_NORM),
-    "gelu": words("gelu gelu_ _gelu GELU"),
-    "Transformer": words("Transformer TransformerEncoder TransformerDecoder TransformerDecoderLayer"),
-    "numel": words("numel nelement"),
-}
-# Half of the same thing. Whoever uses one still has to know the rest: it pays, and is shown to the instructor.
-NEAR = {"softmax": words("logsumexp logaddexp logaddexp2 logcumsumexp _logcumsumexp")}
+class Unreadable(ValueError):
+    """A cell that is longer, deeper or larger than any exercise needs. The text says which."""
 
 
-@cache
-def parts_that_answer(name: str) -> tuple[str, ...]:
-    """The finished parts that go by an exercise's name: "helpers.parts.masks.causal_mask"."""
-    return tuple(sorted(f"helpers.parts.{module}.{name}" for module, names in _parts().items() if name in names))
+class NotPython(ValueError):
+    """A cell that is no Python. The text is the parser's."""
 
 
-@cache
-def _parts() -> dict[str, frozenset[str]]:
-    """What each module of helpers.parts defines."""
-    defined = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
-    paths = (HELPERS / "parts").glob("[a-z]*.py")
-    return {path.stem: frozenset(defined.findall(path.read_text(encoding="utf-8"))) for path in paths}
+# ------------------------------------------------------------------------------------------- the reader
+
+_ASSIGNED_MAGIC = re.compile(r"^(\s*[\w.,\[\]\t ]+=\s*)[%!].*$")
+_HELP = re.compile(r"^\s*(\?{1,2}\s*[\w.%]+|[\w.%]+\s*\?{1,2})\s*;?\s*$")
+_PYTHON_CELLS = {"time", "timeit", "capture", "prun", "memit", "mprun", "lprun"}  # cell magics whose body is Python
 
 
-def equivalents(forbidden: Mapping[str, str]) -> dict[str, str]:
-    """The forbidden names and all others for the same thing, each with the sentence to say."""
-    found = dict(forbidden)
-    for name, family in FAMILIES.items():
-        if name in forbidden:
-            for other in family:
-                found.setdefault(other, forbidden[name])
-    return found
+def without_magics(source: str) -> str:
+    """The cell as plain Python, line for line: magics, shell lines and calls for help do nothing."""
+    lines = source.split("\n")
+    first = next((place for place, line in enumerate(lines) if line.strip()), None)
+    if first is not None and lines[first].startswith("%%"):
+        if lines[first][2:].split(None, 1)[:1] not in [[name] for name in _PYTHON_CELLS]:
+            return "\n".join("" for _ in lines)
+        lines[first] = ""
+    return "\n".join(_without_magic(line) for line in lines)
 
 
-def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
-    """A sentence about the first forbidden name that the cell uses, or nothing.
+def _without_magic(line: str) -> str:
+    bare = line.lstrip()
+    if bare.startswith(("%", "!")) or (_HELP.match(line) and bare):
+        return line[: len(line) - len(bare)] + "pass"
+    if assigned := _ASSIGNED_MAGIC.match(line):
+        return f"{assigned[1]}None"
+    return line
 
-    Importing from helpers.parts, where finished parts of the course lie, is forbidden everywhere. Reads the syntax
-    tree, so that a name in a comment or a docstring is no use of it. Looks at plain names, attributes, imports, and
-    strings that are a forbidden name and nothing else (``getattr(torch, "softmax")``, ``"soft" + "max"``). A name with
-    a dot is one thing of a module: "finished_masks.causal_mask". Other names for the same thing count (`FAMILIES`).
-    A cell that is not Python says nothing here: it has failed already.
+
+def python_of(source: str) -> str:
+    """The text of a cell as Python. What is Python already stays as it is.
+
+    Raises Unreadable for what is too long to be read.
     """
-    tree = parsed(source)
-    if tree is None:
-        return ""
-    forbidden = equivalents(forbidden)
-    for node in ast.walk(tree):
-        if _imports_a_part(node):
-            return f"Line {node.lineno} imports from helpers.parts. {FINISHED}"
-        for name in names_in(node):
-            if name in forbidden:
-                line = getattr(node, "lineno", None)
-                return (
-                    f"Line {line} uses {name}. {forbidden[name]}"
-                    if line
-                    else f"Your cell uses {name}. {forbidden[name]}"
-                )
-    return ""
+    return _read(source)[0]
 
 
-def _imports_a_part(node: ast.AST) -> bool:
-    paths = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-    if isinstance(node, ast.ImportFrom):
-        paths = [f"{node.module}.{alias.name}" for alias in node.names]
-    if isinstance(node, ast.Attribute):
-        paths = [dotted(node)]
-    return any(f"{path}.".startswith("helpers.parts.") for path in paths)
-
-
-def names_in(node: ast.AST) -> list[str]:
-    """The names that this one node uses, or spells."""
-    if isinstance(node, ast.Name):
-        return [node.id]
-    if isinstance(node, ast.Attribute):
-        return [node.attr, dotted(node)]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        paths = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
-        return [part for path in paths for part in path.split(".") if part]
-    if isinstance(node, ast.MatchClass):
-        return list(node.kwd_attrs)
-    if isinstance(node, (ast.Constant, ast.BinOp, ast.JoinedStr)):
-        spelled = text_of(node)
-        return [spelled] if spelled else []
-    return []
-
-
-def dotted(node: ast.AST) -> str:
-    """``torch.nn.functional`` for such a chain of attributes, "" for any other expression."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
-
-
-def text_of(node: ast.AST) -> str | None:
-    """The text that an expression of literals spells (a sum of strings, an f-string of them), or None."""
-    match node:
-        case ast.Constant(value=str(text)):
-            return text
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            both = text_of(left), text_of(right)
-            return None if None in both else both[0] + both[1]
-        case ast.JoinedStr(values=values):
-            texts = [text_of(value) for value in values]
-            return None if None in texts else "".join(texts)
-        case ast.FormattedValue(value=value, format_spec=None):
-            return text_of(value)
-    return None
+def parse(source: str) -> ast.Module:
+    """The syntax tree of a cell; magics and shell lines are left out. Raises Unreadable and NotPython."""
+    return _read(source)[1]
 
 
 def parsed(source: str) -> ast.Module | None:
-    """The syntax tree of a cell, its magics left out; None for what is not Python."""
+    """As `parse`; None for what cannot be read."""
     try:
-        return ast.parse(_without_magics(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parse(source)
+    except (Unreadable, NotPython):
         return None
 
 
-def _without_magics(source: str) -> str:
-    return "\n".join("pass" if line.startswith(("%", "!")) else line for line in source.splitlines())
+def _read(source: str) -> tuple[str, ast.Module]:
+    source = source.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    if len(source) > LONGEST:
+        raise Unreadable(f"the cell has {len(source):,} characters, and {LONGEST:,} are read")
+    if source.count("\n") >= MOST_LINES:
+        raise Unreadable(f"the cell has {source.count(chr(10)) + 1:,} lines, and {MOST_LINES:,} are read")
+    try:
+        tree = _tree(source)
+    except SyntaxError as problem:
+        plain = without_magics(source)
+        if plain == source:
+            raise NotPython(_described(problem)) from None
+        try:
+            source, tree = plain, _tree(plain)
+        except SyntaxError as still:
+            raise NotPython(_described(still)) from None
+    _require_moderate(tree)
+    return source, tree
+
+
+def _tree(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (RecursionError, MemoryError):
+        raise Unreadable("the cell is nested too deeply") from None
+    except ValueError as problem:  # a null byte; an integer of thousands of digits
+        raise NotPython(str(problem)) from None
+
+
+def _described(problem: SyntaxError) -> str:
+    return f"line {problem.lineno}: {problem.msg}" if problem.lineno else str(problem.msg)
+
+
+def _require_moderate(tree: ast.Module) -> None:
+    """Raises Unreadable for a tree that is too large or too deep. Does not recurse."""
+    nodes, level, depth = 0, [tree], 0
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        if nodes > MOST_NODES:
+            raise Unreadable(f"the cell has more than {MOST_NODES:,} pieces of syntax")
+        if depth > DEEPEST:
+            raise Unreadable(f"the cell is nested more than {DEEPEST} levels deep")
+        for node in level:
+            if isinstance(node, ast.Constant) and isinstance(node.value, int):
+                if node.value.bit_length() > LARGEST_INTEGER:
+                    raise Unreadable("the cell holds an integer of more than 77 digits")
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+
+
+# ------------------------------------------------------------------------------- statements and their names
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement at the top of a cell.
+
+    text: its source. line: where it begins, from 1. binds, uses: names of the notebook that it gives a meaning, and
+    that it reads, also within its functions. defines: it is a definition (see `is_definition`). function: it is a
+    function. calls: where it is a constant, the names that its expression calls. changes: where it is no definition,
+    the names whose objects it writes into, as in ``table[key] = value`` and ``seen.append(x)``.
+    """
+
+    text: str
+    line: int
+    binds: frozenset[str]
+    uses: frozenset[str]
+    defines: bool
+    function: bool
+    calls: frozenset[str]
+    changes: frozenset[str]
+
+
+def statements(source: str) -> list[Statement]:
+    """The statements of a cell. Raises Unreadable and NotPython."""
+    text, tree = _read(source)
+    lines = text.split("\n")
+    return [_statement(node, lines) for node in tree.body]
+
+
+def _statement(node: ast.stmt, lines: list[str]) -> Statement:
+    decorators = getattr(node, "decorator_list", [])
+    line = min([node.lineno, *(each.lineno for each in decorators)])
+    text = ast.unparse(node) if _shares_lines(node, lines) else "\n".join(lines[line - 1 : node.end_lineno])
+    binds, uses = names_of(text)
+    defines, function = is_definition(node), isinstance(node, FUNCTIONS)
+    changes = frozenset() if defines else _changed_by(node)
+    return Statement(text, line, binds, uses, defines, function, _called_by(node), changes)
+
+
+def _shares_lines(node: ast.stmt, lines: list[str]) -> bool:
+    """Is there another statement on its first or its last line?"""
+    after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].decode(errors="replace")
+    return bool(node.col_offset or after.split("#")[0].strip(" \t;"))
+
+
+def names_of(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the notebook that a piece of Python binds and uses, by Python's own table of scopes."""
+    try:
+        top = symtable.symtable(text, "<cell>", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # `return` outside of a function, and the like
+        return frozenset(), frozenset()
+    binds = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    uses = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
+    rest = list(top.get_children())
+    while rest:
+        scope = rest.pop()
+        rest += scope.get_children()
+        for symbol in scope.get_symbols():
+            if symbol.is_global():
+                (binds if symbol.is_assigned() else uses).add(symbol.get_name())
+    return frozenset(binds), frozenset(uses)
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+CONSTANTS = (ast.Assign, ast.AnnAssign)
+_SIMPLE = (
+    ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict, ast.Set,
+    ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.JoinedStr, ast.FormattedValue, ast.Starred,
+    ast.keyword, ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension,
+    ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.NamedExpr,
+)  # fmt: skip
+
+
+def is_definition(node: ast.stmt) -> bool:
+    """Is this a function, a class, an import or a constant, or an `if` or `try` around nothing else?
+
+    A constant is a name that is given the value of an expression without `await` and `yield`.
+    """
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Pass)):
+        return True
+    if isinstance(node, CONSTANTS):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        plain = all(isinstance(each, (ast.Name, ast.Tuple, ast.List)) for each in targets)
+        return plain and node.value is not None and _is_constant(node.value)
+    if isinstance(node, ast.If):
+        return all(map(is_definition, [*node.body, *node.orelse]))
+    if isinstance(node, ast.Try):
+        blocks = [*node.body, *node.orelse, *node.finalbody, *(each for h in node.handlers for each in h.body)]
+        return all(map(is_definition, blocks))
+    return False
+
+
+def _is_constant(value: ast.expr) -> bool:
+    """May the value be computed again, wherever the name is needed? What a lambda does is not looked at."""
+    rest: list[ast.AST] = [value]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.Lambda):
+            continue
+        if not isinstance(node, _SIMPLE):
+            return False
+        rest += ast.iter_child_nodes(node)
+    return True
+
+
+def _called_by(node: ast.stmt) -> frozenset[str]:
+    """The plain names that a constant's expression calls."""
+    calls = (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)) if isinstance(node, CONSTANTS) else ()
+    return frozenset(call.func.id for call in calls if isinstance(call.func, ast.Name))
+
+
+def _changed_by(node: ast.stmt) -> frozenset[str]:
+    """The plain names into whose objects a statement writes."""
+    changed = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Call):
+            changed.add(_root(inner.value.func) if isinstance(inner.value.func, ast.Attribute) else "")
+        elif isinstance(inner, ast.AugAssign):
+            changed.add(_root(inner.target))
+        elif isinstance(inner, (ast.Attribute, ast.Subscript)) and isinstance(inner.ctx, ast.Store):
+            changed.add(_root(inner))
+    return frozenset(changed - {""})
+
+
+def _root(node: ast.AST) -> str:
+    """``a`` for ``a.b[0].c``, "" for what begins with no name."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+# ------------------------------------------------------------------------------------------ equal programs
 
 
 def digest_of_tree(source: str) -> str:
@@ -181,6 +276,47 @@ def _is_lone_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
+def shape_of(source: str) -> tuple[str, int]:
+    """A digest of the cell's shape, and how many nodes it has: names that it binds by their order of appearance, no
+    docstrings, comments or annotations. ("", 0) for what cannot be read.
+    """
+    tree = parsed(source)
+    if tree is None:
+        return "", 0
+    bare = _Barer().visit(tree)
+    size = sum(1 for _ in ast.walk(bare))
+    own = {n.id for n in ast.walk(bare) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own |= {n.arg for n in ast.walk(bare) if isinstance(n, ast.arg)}
+    order: dict[str, str] = {}
+    for node in ast.walk(bare):
+        for slot in ("id", "arg", "name"):
+            name = getattr(node, slot, None)
+            if isinstance(name, str) and name in own and not isinstance(node, ast.keyword):
+                setattr(node, slot, order.setdefault(name, f"name {len(order)}"))
+    return hashlib.sha256(ast.dump(bare).encode("utf-8", "replace")).hexdigest()[:16], size
+
+
+class _Barer(ast.NodeTransformer):
+    """Takes docstrings, lone strings, `pass` and annotations out."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if _is_lone_text(node) else self.generic_visit(node)
+
+    def visit_Pass(self, node: ast.Pass) -> None:
+        return None
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        return ast.copy_location(ast.Assign([node.target], self.visit(node.value)), node) if node.value else None
+
+
 # ----------------------------------------------------------------------------------------------- the stub
 
 
@@ -197,7 +333,7 @@ def stubs(source: str, name: str) -> tuple[int, int]:
         return 0, 0
     defined = {bound: node for node in tree.body for bound in _bound_by(node)}
     last = defined.get(name)
-    if not isinstance(last, (*_FUNCTIONS, ast.ClassDef)):
+    if not isinstance(last, (*FUNCTIONS, ast.ClassDef)):
         return 0, 0
     functions = list(_functions_of(last))
     left = sum(_comes_to_stub(f.body) for f in functions)
@@ -218,30 +354,29 @@ def holds_stub(source: str, name: str, released: str = "") -> bool:
     return left > 0 and left >= (stubs(released, name)[0] if released else every)
 
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_INNER = (*_FUNCTIONS, ast.Lambda, ast.ClassDef)
+_INNER = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
 _WAYS_OUT = (ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue)
 
 
 def _bound_by(node: ast.stmt) -> set[str]:
-    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
         return {node.name}
     names = {n.id for n in _own(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    names |= {n.name for n in _own(node) if isinstance(n, (*_FUNCTIONS, ast.ClassDef))}
+    names |= {n.name for n in _own(node) if isinstance(n, (*FUNCTIONS, ast.ClassDef))}
     imports = [n for n in _own(node) if isinstance(n, (ast.Import, ast.ImportFrom))]
     return names | {alias.asname or alias.name for n in imports for alias in n.names}
 
 
 def _functions_of(node: ast.stmt) -> Iterator[ast.FunctionDef]:
     """The function itself, or the methods of a class, of each name the last."""
-    if isinstance(node, _FUNCTIONS):
+    if isinstance(node, FUNCTIONS):
         yield node
         return
     methods = {}
     for inner in node.body:
         for name in _bound_by(inner):
             methods[name] = inner
-    yield from (inner for inner in methods.values() if isinstance(inner, _FUNCTIONS))
+    yield from (inner for inner in methods.values() if isinstance(inner, FUNCTIONS))
 
 
 def _handed_on_to(function: ast.FunctionDef, defined: Mapping[str, ast.stmt]) -> list[ast.FunctionDef]:

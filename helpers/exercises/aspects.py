@@ -33,6 +33,10 @@ class Unmet(Exception):
     """A probe saw that the student's code does not do what it must. The text is for the student."""
 
 
+class Forbidden(Unmet):
+    """The answer called a function that the exercise is there to replace. The text says what to write instead."""
+
+
 def kind_of(value: object) -> str:
     """What came back, in a word."""
     if value is None:
@@ -148,7 +152,7 @@ def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple]
             further = call(inputs(draw.named(said)))
         except Unmet as unmet:
             text = str(unmet)
-            raise Unmet(f"{said[0].upper()}{said[1:]}: {text}") from None
+            raise type(unmet)(f"{said[0].upper()}{said[1:]}: {text}") from None
         for name, value in itertools.islice(_by_name(further), MOST_RESULTS):
             results[said if name == "result" else f"{said}, {name}"] = value
     return results

@@ -1,7 +1,7 @@
-"""The grader's side of the wire: what the process of one submission says, read as data with bounds.
+"""The grader's side of the wire: what the processes of one submission say, read as data with bounds.
 
-The student's code holds the other end. It may send anything, at any time, as much as it likes: a line is parsed only
-once its length and its shape are known to be harmless, and who sends more than any honest submission is ended.
+A student's code holds the other end. It may send anything, at any time, as much as it likes: a line is parsed only once
+its length and its shape are known to be harmless, and one line is all that is read.
 """
 
 from __future__ import annotations
@@ -14,154 +14,144 @@ import select
 import signal
 import socket
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from helpers.grading.harmless import plain
 
 LONGEST_LINE = 12 << 20  # bytes; the largest answer there may be and what is around it
 MOST_VALUES = 10_000  # brackets, commas and strings of one message
 DEEPEST = 30  # brackets within brackets
-CELL_BYTES, NOTEBOOK_BYTES = 16 << 20, 64 << 20  # of all messages; nothing honest comes near
-CELL_MESSAGES = 20_000
+LEAVE = 0.5  # seconds that a process has to end after it has said what it was asked for
+PATIENCE = 10.0  # seconds that our own processes have to say how another ended
 
 # A string as one piece (possessive: nothing is tried twice), or one bracket or comma
 MARKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{\]},]', re.DOTALL)
 
 DONE, LATE, DEAD, FLOODED = "done", "late", "dead", "flooded"
-TOO_LONG, BROKEN = {"type": "too long"}, {"type": "broken"}
 
 
-@dataclass
-class Meter:
-    """How much has been received, of a cell and of a notebook, whichever of its processes sent it."""
+@dataclass(frozen=True)
+class Reply:
+    """What came of one request. state: one of the words above. message: what was sent. why: how the process ended."""
 
-    cell: int = 0
-    messages: int = 0
-    notebook: int = 0
+    state: str
+    message: dict = field(default_factory=dict)
+    why: str = ""
 
-    def begin(self) -> None:
-        """Another cell."""
-        self.cell = self.messages = 0
 
-    def over(self) -> str:
-        """What there is too much of, in words, or nothing."""
-        if self.notebook > NOTEBOOK_BYTES:
-            return f"the notebook sent the grader more than {NOTEBOOK_BYTES >> 20} MB"
-        if self.cell > CELL_BYTES:
-            return f"it sent the grader more than {CELL_BYTES >> 20} MB"
-        return f"it sent the grader more than {CELL_MESSAGES:,} messages" if self.messages > CELL_MESSAGES else ""
+@dataclass(frozen=True)
+class End:
+    """How a submission's processes ended. why: the limit that they exceeded, in words. failed: the sandbox's own error.
+
+    processor_seconds: what they used, all together.
+    """
+
+    why: str = ""
+    failed: str = ""
+    processor_seconds: float = 0.0
 
 
 class Conversation:
-    """With the process of one submission. Everything it says may be a lie; only its size and form are trusted."""
+    """With the init of one submission, which forks a process for each request. orders: its keeper's socket."""
 
-    def __init__(self, channel: socket.socket, orders: socket.socket, meter: Meter, at_end: Callable = lambda: None):
-        self._channel, self._orders, self._meter, self._at_end = channel, orders, meter, at_end
-        self._lines: deque[bytes] = deque()  # received whole, not read yet
-        self._begun: list[bytes] = []  # the pieces of a line that is not whole
-        self._length, self._skipping = 0, False
-        self._poll = select.poll()
-        self._poll.register(channel, select.POLLIN)
+    def __init__(self, control: socket.socket, orders: socket.socket, at_end: Callable = lambda: None):
+        self._control, self._orders, self._at_end = control, orders, at_end
+        self.alive = True
 
-    def ask(self, place: int, source: str) -> None:
-        self._meter.begin()
-        with contextlib.suppress(OSError):
-            self._channel.settimeout(5)
-            self._channel.sendall(json.dumps({"cell": place, "source": source}).encode() + b"\n")
+    def ask(self, request: dict, until: float, bounded: bool = True) -> Reply:
+        """Have one process carry out a request, and return what it said. until: by `time.monotonic`.
 
-    def listen(self, place: int, until: float, collect: Callable[[dict], None]) -> str:
-        """Hand each message about this cell to `collect` until it is DONE, LATE, DEAD or FLOODED."""
-        while True:
-            while self._lines:
-                self._meter.messages += 1
-                message = parse(self._lines.popleft())
-                collect(message)
-                if message.get("type") == "done" and message.get("cell") == place:
-                    return DONE
-                if self._meter.over():
-                    return FLOODED
-            if not self._poll.poll(max(0, until - time.monotonic()) * 1000):
-                return LATE
-            if not self._receive():
-                return DEAD
-            if self._meter.over():
-                return FLOODED
-            if time.monotonic() > until:
-                return LATE
+        bounded: a student's code may have written the reply; without it, only code of ours has.
+        """
+        ours, theirs = socket.socketpair()
+        with ours:
+            try:
+                with theirs:
+                    socket.send_fds(self._control, [b"x"], [theirs.fileno()])
+                ours.settimeout(PATIENCE)
+                ours.sendall(json.dumps(request).encode() + b"\n")
+                state, line = _line(ours, until)
+            except OSError:
+                state, line = DEAD, b""
+        why = self._how_it_ended(at_once=state in (LATE, FLOODED))
+        if state != DONE:
+            return Reply(state, why=why)
+        message = parse(line) if bounded else json.loads(line)
+        return Reply(DONE, message, why) if message is not None else Reply(FLOODED, why=why)
 
-    def _receive(self) -> bool:
-        """Take what has arrived, and cut it into lines. Returns False when there will be no more."""
+    def _how_it_ended(self, at_once: bool) -> str:
+        """Init's word on how the process ended, which is made to end if it does not. Without one, init has ended."""
+        state, line = (LATE, b"") if at_once else _line(self._control, time.monotonic() + LEAVE, longest=1000)
+        if state == LATE:
+            with contextlib.suppress(OSError):
+                self._control.send(b"k")
+            state, line = _line(self._control, time.monotonic() + PATIENCE, longest=1000)
         try:
-            more = self._channel.recv(1 << 18)
-        except OSError:
-            more = b""
-        self._meter.cell += len(more)
-        self._meter.notebook += len(more)
-        *whole, rest = more.split(b"\n")
-        for piece in whole:
-            self._append(piece)
-            self._lines.append(b"too long" if self._skipping else b"".join(self._begun))
-            self._begun, self._length, self._skipping = [], 0, False
-        self._append(rest)
-        return bool(more)
-
-    def _append(self, piece: bytes) -> None:
-        self._length += len(piece)
-        if self._length > LONGEST_LINE:
-            self._begun, self._skipping = [], True
-        else:
-            self._begun.append(piece)
-
-    def interrupt(self) -> None:
-        with contextlib.suppress(OSError):
-            self._orders.send(b"i")
-
-    def end(self) -> str:
-        """Kill what is left of it, and say why it died if it did not do so by our order. Once is enough."""
-        if self._orders.fileno() < 0:
+            status = json.loads(line)["status"] if state == DONE else None
+        except (ValueError, KeyError, TypeError):
+            status = None
+        if status is None:
+            self.alive = False
             return ""
+        if status == -signal.SIGXCPU:
+            return "it used up its processor time"
+        return f"it was ended by {signal.Signals(-status).name}" if status < 0 else "it ended the Python process"
+
+    def end(self) -> End:
+        """End what is left, and say how it ended."""
+        if self._orders.fileno() < 0:
+            return End()
         with contextlib.suppress(OSError):
             self._orders.send(b"k")
-        report = self._report()
-        self._channel.close(), self._orders.close()
-        self._at_end()
-        return report
+        _, line = _line(self._orders, time.monotonic() + PATIENCE, longest=4096)
+        self.leave()
+        try:
+            report = json.loads(line)
+            return End(plain(report.get("why", "")), plain(report.get("failed", "")), report.get("processor_seconds", 0.0))
+        except (ValueError, AttributeError):
+            return End()
 
     def leave(self) -> None:
-        """Have it killed, and do not wait for it: to take its namespaces down takes the system a while."""
-        self._channel.close(), self._orders.close()
+        """Have it ended, and do not wait: to take its namespaces down takes the system a while."""
+        self.alive = False
+        self._control.close(), self._orders.close()
         self._at_end()
 
-    def _report(self) -> str:
-        self._orders.settimeout(10)
-        line = b""
-        with contextlib.suppress(OSError):
-            while not line.endswith(b"\n") and len(line) < 4096 and (more := self._orders.recv(1000)):
-                line += more
-        with contextlib.suppress(ValueError):
-            report = json.loads(line)
-            status = report.get("status")
-            if report.get("why") or not isinstance(status, int):
-                return plain(report.get("why"))
-            if status == -signal.SIGXCPU:
-                return "it used up its processor time"
-            return f"it was ended by {signal.Signals(-status).name}" if status < 0 else "it ended the Python process"
-        return "it ended the Python process"
+
+def _line(connection: socket.socket, until: float, longest: int = LONGEST_LINE) -> tuple[str, bytes]:
+    """The first line that arrives, and whether it did: DONE, LATE, DEAD or FLOODED."""
+    pieces, length = [], 0
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    while True:
+        left = until - time.monotonic()
+        if left <= 0 or not poll.poll(left * 1000):
+            return LATE, b""
+        try:
+            more = connection.recv(1 << 18)
+        except OSError:
+            more = b""
+        if not more:
+            return DEAD, b""
+        piece, newline, _ = more.partition(b"\n")
+        pieces.append(piece)
+        length += len(piece)
+        if length > longest:
+            return FLOODED, b""
+        if newline:
+            return DONE, b"".join(pieces)
 
 
-def parse(line: bytes) -> dict:
-    """The message that a line holds, or one that says that it holds none."""
-    if line == b"too long":
-        return TOO_LONG
+def parse(line: bytes) -> dict | None:
+    """The message that a line holds; None where it holds none, or more than an honest one."""
     try:
         if not _is_simple(line):
-            return BROKEN
+            return None
         message = json.loads(line, parse_int=_int, parse_float=_float, parse_constant=lambda name: None)
     except (ValueError, RecursionError):
-        return BROKEN
-    return message if isinstance(message, dict) else BROKEN
+        return None
+    return message if isinstance(message, dict) else None
 
 
 def _is_simple(line: bytes) -> bool:

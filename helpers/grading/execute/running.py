@@ -1,65 +1,70 @@
-"""Running submissions, each apart from all others and within its limits.
+"""Running submissions: each exercise's answer alone, apart from all others and within its limits.
 
-    with Runner("01_dot_product_attention", seed) as runner:
-        executed = runner.execute(restored_notebook)
+    with Runner("01_dot_product_attention") as runner:
+        executed = runner.execute(work, seed)
 
-The work is done by `sandboxed.py`, behind the walls of `sandbox`. Here, in the grader's own process, stands only
-what speaks with it: it sends one cell after another and reads back outputs as data, bounded in size and time.
+The work is done by `sandboxed.py`, behind the walls of `sandbox`. Here, in the grader's own process, stands only what
+speaks with it: it asks for one answer after another and reads back data, bounded in size and time.
 """
 
 from __future__ import annotations
 
-import atexit
-import copy
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
-from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade, is_locked
-
-from helpers.course import LIMITS, SHOWS_ONLY, Limits
+from helpers.checking.facts import Facts, Handed, Read
+from helpers.checking.finished_parts import sources_for
+from helpers.checking.program import Program
+from helpers.course import LIMITS, Limits
+from helpers.exercises import load_lesson
 from helpers.grading.execute import sandbox
-from helpers.grading.execute.check_runs import run_of
-from helpers.grading.execute.conversation import DEAD, DONE, FLOODED, LATE, Conversation, Meter
-from helpers.grading.execute.outputs import Collector, Room, error
+from helpers.grading.execute.conversation import DONE, FLOODED, LATE, Conversation, Reply
 from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
 from helpers.grading.execute.zygote import Zygote, imports_of
-from helpers.grading.harmless import plain
 from helpers.grading.judging import CheckRun, Why
-from helpers.notebooks import exercise_of, grade_id
 
-RESTARTS = 3  # how many times a submission's dead process is replaced
-GRACE = 2.0  # seconds that a cell has to stop in after it was interrupted
-MOST_FLAGS = 20  # of one notebook
+RESTARTS = 3  # how many times a submission's dead processes are replaced
+READING_SECONDS = 20.0
 
-__all__ = ["Executed", "Limits", "NoSandbox", "Runner", "SandboxFailed", "kept_runner"]
+__all__ = ["Executed", "Limits", "NoSandbox", "Runner", "SandboxFailed", "Work"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is run of a submission. cells: its code cells in the released shape, but for the setup cell.
+
+    released: the solution cells as students get them, by exercise. setup: the released setup cell.
+    """
+
+    lesson: str
+    cells: tuple[Handed, ...]
+    released: Mapping[str, str]
+    setup: str
 
 
 @dataclass(frozen=True)
 class Executed:
-    """A notebook that was run.
-
-    notebook: its check cells' outputs hold answers, not judged yet. flags: what happened, in words for the
-    instructor. isolation: what stood between the submission and the machine. runs: by exercise, what its check came to.
+    """What came of a submission. runs: by exercise. read: what its text shows. flags: what happened, in words for the
+    instructor. isolation: what stood between the submission and the machine.
     """
 
-    notebook: NotebookNode
-    flags: tuple[str, ...]
-    isolation: str
     runs: Mapping[str, CheckRun]
+    read: Read
+    flags: tuple[str, ...] = ()
+    isolation: str = ""
 
 
 class Runner:
     """Runs the submissions of one lesson. A context manager; `execute` may be called from several threads.
 
-    lesson: NN_topic. seed: for whoever names none to `execute`. isolation: "bubblewrap", or "none" where somebody has
-    decided to go without. warm: fork each submission from one process that has done the imports, where that can be done
-    safely; each gets a process of its own from the start otherwise. The marks are the same. imports: Python text of
-    import statements; those of the released lesson's setup cell unless given. begun: such a process that somebody has
-    started already, with the same lesson, isolation and limits.
+    lesson: NN_topic. isolation: "bubblewrap", or "none" where somebody has decided to go without. warm: fork each
+    submission from one process that has done the imports, where that can be done safely; each gets a process of its own
+    from the start otherwise. The marks are the same. begun: such a process that somebody has started already, with the
+    same lesson, isolation and limits.
 
     Raises NoSandbox, on entering, where bubblewrap is wanted and cannot work.
     """
@@ -67,18 +72,16 @@ class Runner:
     def __init__(
         self,
         lesson: str,
-        seed: str = "",
         *,
         isolation: str = BUBBLEWRAP,
         warm: bool = True,
         limits: Limits = LIMITS,
-        imports: str | None = None,
         begun: Zygote | None = None,
     ):
         if isolation not in (BUBBLEWRAP, NONE):
             raise ValueError(f"isolation is {isolation!r}; it can be {BUBBLEWRAP!r} or {NONE!r}")
         self.lesson, self.isolation, self.limits = lesson, isolation, limits
-        self._seed, self._warm, self._imports = seed, warm and isolation == BUBBLEWRAP, imports
+        self._warm = warm and isolation == BUBBLEWRAP
         self._zygote: Zygote | None = begun
         self._lock = threading.Lock()
 
@@ -98,23 +101,25 @@ class Runner:
         if zygote is not None:
             zygote.close()
 
-    def execute(self, notebook: NotebookNode, seed: str | None = None) -> Executed:
-        """Run a restored notebook. Whatever a submission does is in the outputs and the flags.
+    def execute(self, work: Work, seed: str, only: Collection[str] | None = None) -> Executed:
+        """Read a submission, and run its answers with the inputs of a seed. only: these exercises; all without it.
 
-        seed: for this submission, where it is not the runner's. Raises SandboxFailed where no code of the
-        submission could be run at all.
+        What a submission does is in the runs and the flags. Raises SandboxFailed where none of it could be run.
         """
-        return _Execution(self, copy.deepcopy(notebook), self._seed if seed is None else seed).run()
+        return _Execution(self, work, seed, only).run()
+
+    def rerun(self, work: Work, read: Read, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
+        """The answers to these exercises once more, with the inputs of another seed. read: what was read before."""
+        return _Execution(self, work, seed, only, read).run().runs
 
     def _new_zygote(self) -> Zygote:
-        if self._imports is None:
-            self._imports = imports_of(Path("notebooks", self.lesson, f"{self.lesson}.ipynb"))
-        return Zygote(self.lesson, self.isolation, self.limits, self._imports)
+        release = Path("notebooks", self.lesson, f"{self.lesson}.ipynb")
+        return Zygote(self.lesson, self.isolation, self.limits, imports_of(release))
 
-    def process(self, seed: str, meter: Meter) -> tuple[Conversation, str]:
-        """A fresh process for a submission, and how it came about."""
+    def process(self, processor_seconds: float) -> tuple[Conversation, str]:
+        """Fresh processes for a submission, and how they came about."""
         if self.isolation == NONE:
-            return self._alone(seed, meter), UNSAFE_LABEL
+            return self._alone(processor_seconds), UNSAFE_LABEL
         with self._lock:
             zygote = self._zygote if self._warm else None
             if zygote is not None and not zygote.alive():
@@ -126,170 +131,142 @@ class Runner:
                 zygote.close()
                 zygote = None
             if zygote is not None:
-                return Conversation(*zygote.fork(seed), meter), "bubblewrap, warm kernel"
-        return self._alone(seed, meter), "bubblewrap, cold kernel"
+                return Conversation(*zygote.fork(processor_seconds)), "bubblewrap, warm"
+        return self._alone(processor_seconds), "bubblewrap, cold"
 
-    def _alone(self, seed: str, meter: Meter) -> Conversation:
+    def _alone(self, processor_seconds: float) -> Conversation:
         zygote = self._new_zygote()
-        return Conversation(*zygote.fork(seed, alone=True), meter, at_end=zygote.close)
+        return Conversation(*zygote.fork(processor_seconds, alone=True), at_end=zygote.close)
 
 
-_kept: dict[tuple, Runner] = {}
-_keeping = threading.Lock()
-
-
-def kept_runner(lesson: str, isolation: str = BUBBLEWRAP, limits: Limits = LIMITS) -> Runner:
-    """A runner that stays until this process ends: for whoever is handed one submission after the other.
-
-    Raises NoSandbox.
-    """
-    about = (lesson, isolation, limits, Path.cwd())
-    with _keeping:
-        if about not in _kept:
-            _kept[about] = Runner(lesson, isolation=isolation, limits=limits).__enter__()
-            atexit.register(_kept[about].__exit__, None, None, None)
-        return _kept[about]
-
-
+@dataclass
 class _Execution:
-    """One notebook's way through its cells."""
+    """One submission's way through its exercises."""
 
-    def __init__(self, runner: Runner, notebook: NotebookNode, seed: str):
-        self._runner, self._limits, self._seed = runner, runner.limits, seed
-        self.notebook, self.flags = notebook, []
-        self._met = False  # has any code run that a student may have written?
-        self._dead: set[int] = set()
-        self._slow: set[int] = set()
-        self._talk: Conversation | None = None
-        self._meter, self._room = Meter(), Room.within(runner.limits)
-        self._isolation = ""
-        self.runs: dict[str, CheckRun] = {}
+    runner: Runner
+    work: Work
+    seed: str
+    only: Collection[str] | None = None
+    read: Read | None = None
+    flags: list[str] = field(default_factory=list)
+    runs: dict[str, CheckRun] = field(default_factory=dict)
+    _talk: Conversation | None = None
+    _isolation: str = ""
+    _restarts: int = 0
+    _used: float = 0.0  # seconds of processor time of the processes that have ended
+    _over: str = ""  # why nothing more is run
 
     def run(self) -> Executed:
+        self._end = time.monotonic() + self.runner.limits.total_seconds
         try:
             self._open()
-            self._end = time.monotonic() + self._limits.total_seconds
-            for place, cell in enumerate(self.notebook.cells):
-                if cell.cell_type == "code":
-                    cell.outputs, cell.execution_count = [], None
-                    if _runs(cell):
-                        why = self._run(place, cell)
-                        if is_grade(cell):
-                            self.runs[exercise_of(cell)] = why or run_of(cell)
+            if self.read is None:
+                self.read = self._reading()
+            for exercise in load_lesson(self.work.lesson):
+                if self.only is None or exercise.name in self.only:
+                    self.runs[exercise.name] = self._answer(exercise)
         finally:
             if self._talk is not None:
                 self._talk.leave()
-        flags = self.flags[:MOST_FLAGS]
-        if len(self.flags) > MOST_FLAGS:
-            flags.append(f"and {len(self.flags) - MOST_FLAGS} more of the kind")
-        return Executed(self.notebook, tuple(flags), self._isolation, self.runs)
+        return Executed(self.runs, self.read, tuple(dict.fromkeys(self.flags)), self._isolation)
 
     def _open(self) -> None:
-        self._talk, self._isolation = self._runner.process(self._seed, self._meter)
+        left = self.runner.limits.processor_seconds - self._used
+        self._talk, self._isolation = self.runner.process(max(1.0, left))
 
-    def _run(self, place: int, cell: NotebookNode) -> CheckRun | None:
-        """Run one cell. Returns why it gave nothing where that is ours to say, and not in its outputs."""
-        if len(self._dead) > RESTARTS:
-            return _not_run(cell, "the kernel had died too often before")
-        if time.monotonic() >= self._end:
-            self._say(f"the notebook took longer than {self._limits.total_seconds:g} s; the rest was not run")
-            return _not_run(cell, "the notebook had used up its time")
-        if self._meter.notebook and (flood := self._meter.over()) and "notebook" in flood:
-            self._say(f"{flood}; the rest was not run")
-            return _not_run(cell, flood)
-        collected = Collector(cell, self._room)
-        self._met = self._met or not is_locked(cell)
-        state = self._step(place, cell.source, self._limits.cell_seconds, collected)
-        self._tell(place, cell, collected)
-        if state == LATE:
-            self._slow.add(place)
-            self._say(f"{_name(cell, place)} took longer than {self._limits.cell_seconds:g} s")
-            state = self._stop(place, collected)
-        if state in (DEAD, FLOODED):
-            return self._replace(place, cell, self._meter.over() if state == FLOODED else "")
-        collected.finish()
-        if place in self._slow:
-            cell.outputs.append(error("CellTimeoutError", ""))
-            return None if run_of(cell).sent else CheckRun(why=Why.LATE)
-        return None
+    # ---------------------------------------------------------------------------------------- reading
 
-    def _step(self, place: int, source: str, seconds: float, collect) -> str:
-        self._talk.ask(place, source)
-        return self._talk.listen(place, min(time.monotonic() + seconds, self._end), collect)
+    def _reading(self) -> Read:
+        """What the text shows. Where it cannot be read as a whole, each solution cell by itself."""
+        reply = self._read(self.work.cells)
+        if reply.state == DONE and "read" in reply.message:
+            return Read.from_json(reply.message["read"])
+        if reply.state == DONE:
+            raise SandboxFailed(f"the submission could not be read: {reply.message.get('broken', '')}")
+        self.flags.append("the notebook could not be read as a whole, so that each solution cell was read by itself")
+        programs, facts = {}, {}
+        for exercise in load_lesson(self.work.lesson):
+            own = tuple(cell for cell in self.work.cells if cell.name == exercise.name)
+            reply = self._read(own)
+            if reply.state == DONE and "read" in reply.message:
+                alone = Read.from_json(reply.message["read"])
+                programs[exercise.name], facts[exercise.name] = alone.programs[exercise.name], alone.facts[exercise.name]
+            else:
+                source, why = "".join(cell.source for cell in own), "reading it took too long, or ended the process"
+                programs[exercise.name] = Program(self.work.setup, (), source, refused=why)
+                facts[exercise.name] = Facts(refused=why)
+        return Read(programs, facts)
 
-    def _stop(self, place: int, collect) -> str:
-        """Interrupt a cell. DONE when it stopped, FLOODED when it sends too much, DEAD when it would not stop."""
-        self._talk.interrupt()
-        state = self._talk.listen(place, time.monotonic() + GRACE, collect)
-        if state == LATE:
-            self._say(f"{_name(self.notebook.cells[place], place)} could not be interrupted and was killed")
-        return state if state in (DONE, FLOODED) else DEAD
+    def _read(self, cells: tuple[Handed, ...]) -> Reply:
+        request = {
+            "task": "read",
+            "lesson": self.work.lesson,
+            "cells": [asdict(cell) for cell in cells],
+            "released": dict(self.work.released),
+            "setup": self.work.setup,
+        }
+        reply = self._talk.ask(request, time.monotonic() + READING_SECONDS, bounded=False)
+        if not self._talk.alive:
+            self._replace()
+        return reply
 
-    def _replace(self, place: int, cell: NotebookNode, flood: str) -> CheckRun:
-        """Start anew behind a cell that ended its process, or was ended. Returns what the cell came to."""
-        why = self._talk.end()
-        why = flood or why
-        if not self._met or why.startswith("the sandbox failed"):
-            raise SandboxFailed(why)
-        cell.outputs, came_to = [error("KernelDied", why)], CheckRun(why=Why.DIED, says=why)
-        if place in self._slow:
-            cell.outputs, came_to = [error("CellTimeoutError", "")], CheckRun(why=Why.LATE)
+    # ---------------------------------------------------------------------------------------- answers
+
+    def _answer(self, exercise) -> CheckRun:
+        """One exercise's answer. A stub is not run."""
+        if self.read.facts[exercise.name].stub:
+            return CheckRun(why=Why.STUB)
+        if self._over or time.monotonic() >= self._end:
+            over = self._over or f"the submission took longer than {self.runner.limits.total_seconds:g} s"
+            self.flags.append(f"{over}; the rest was not run")
+            return CheckRun(why=Why.NOT_RUN, says=over)
+        request = {
+            "task": "answer",
+            "lesson": self.work.lesson,
+            "exercise": exercise.name,
+            "program": self.read.programs[exercise.name].as_json(),
+            "parts": _sources_for(self.work.lesson, exercise.name),
+            "seed": self.seed,
+        }
+        until = min(time.monotonic() + self.runner.limits.exercise_seconds, self._end)
+        reply = self._talk.ask(request, until)
+        ended = self._replace() if not self._talk.alive else ""
+        return self._came_to(exercise.name, reply, ended)
+
+    def _came_to(self, name: str, reply: Reply, ended: str) -> CheckRun:
+        message = reply.message
+        if "answer" in message:
+            changed = message.get("changed")
+            names = tuple(str(each)[:100] for each in changed[:10]) if isinstance(changed, list) else ()
+            return CheckRun(sent=message["answer"], changed=names)
+        if "undefined" in message:
+            return CheckRun(why=Why.UNDEFINED, says=str(message["undefined"]))
+        if reply.state == LATE:
+            self.flags.append(f"{name} took longer than {self.runner.limits.exercise_seconds:g} s")
+            return CheckRun(why=Why.LATE)
+        if reply.state in (DONE, FLOODED):
+            self.flags.append(f"{name} sent something that is no answer")
+            return CheckRun(says=str(message.get("broken", "")))
+        why = ended or reply.why or "it ended the Python process"
+        self.flags.append(f"the process died in {name}: {why}")
+        return CheckRun(why=Why.DIED, says=why)
+
+    def _replace(self) -> str:
+        """Start anew behind processes that were ended. Returns why they were, in words."""
+        end = self._talk.end()
+        if end.failed:
+            raise SandboxFailed(end.failed)
+        self._used += end.processor_seconds
+        self._restarts += 1
+        if self._used >= self.runner.limits.processor_seconds:
+            self._over = end.why or "the submission had used up its processor time"
+        elif self._restarts > RESTARTS:
+            self._over = "its processes had died too often before"
         else:
-            self._say(f"the kernel died in {_name(cell, place)}: {why}")
-        self._dead.add(place)
-        while len(self._dead) <= RESTARTS and time.monotonic() < self._end:
             self._open()
-            died = self._again(place)
-            if died is None:
-                break
-            self._talk.end()
-            self._dead.add(died)
-        return came_to
-
-    def _again(self, upto: int) -> int | None:
-        """Run the cells before this one in a new process. Returns the place of the one that ended it, if one did."""
-        for place, cell in enumerate(self.notebook.cells[:upto]):
-            if place in self._dead or cell.cell_type != "code" or is_grade(cell) or not _runs(cell):
-                continue
-            seconds = GRACE if place in self._slow else self._limits.cell_seconds
-            state = self._step(place, cell.source, seconds, _ignore)
-            if state == LATE:
-                state = self._stop(place, _ignore)
-            if state in (DEAD, FLOODED):
-                return place
-        return None
-
-    def _tell(self, place: int, cell: NotebookNode, collected: Collector) -> None:
-        name = _name(cell, place)
-        if collected.cut and self._room.characters > 0 and self._room.outputs < 0:
-            self._say(f"{name} left more than {self._limits.outputs:,} outputs; the rest was left out")
-        elif collected.cut:
-            self._say(f"output of {name} was cut at {self._limits.output_bytes / 2**20:.3g} MB")
-        if collected.too_long:
-            self._say(f"{name} sent a message that is longer than any answer, and was not read")
-        if collected.broken:
-            self._say(f"{name} sent something that is no output")
-        for output in cell.outputs:
-            if output.output_type == "error" and output.ename != "NotImplementedError":
-                self._say(f"{name} stopped with {plain(output.ename, 60)}: {plain(output.evalue, 120)}".rstrip(": "))
-
-    def _say(self, flag: str) -> None:
-        if flag not in self.flags:
-            self.flags.append(flag)
+        return end.why
 
 
-def _ignore(message: dict) -> None:
-    pass
-
-
-def _runs(cell: NotebookNode) -> bool:
-    return bool(cell.source.strip()) and SHOWS_ONLY not in cell.metadata.get("tags", [])
-
-
-def _name(cell: NotebookNode, place: int) -> str:
-    return grade_id(cell) or f"cell {place + 1}"
-
-
-def _not_run(cell: NotebookNode, why: str) -> CheckRun:
-    cell.outputs = [error("NotRun", f"it was not run: {why}")]
-    return CheckRun(why=Why.NOT_RUN, says=f"it was not run: {why}")
+@lru_cache(maxsize=256)
+def _sources_for(lesson: str, exercise: str) -> dict[str, str]:
+    return sources_for(load_lesson(lesson)[exercise])

@@ -7,6 +7,7 @@ submission or home; see `sandboxed` for the limits on what remains.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -16,12 +17,16 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 
-from helpers.course import HELPERS, INSTRUCTORS_ROOMS, LIMITS, Limits
+from packaging.requirements import Requirement
+
+from helpers.course import HELPERS, LIMITS, Limits
 
 SANDBOXED = Path(__file__).with_name("sandboxed.py")
 NOBODY = 65534
+DISTRIBUTION = "dot-product-to-gpt2"
 
 BUBBLEWRAP, NONE = "bubblewrap", "none"
 UNSAFE_LABEL = "none (--unsafe)"
@@ -30,6 +35,12 @@ COURSE, SANDBOXED_THERE, FONTS_THERE = "/course", "/sandbox/sandboxed.py", "/san
 SCRATCH = "/sandbox/scratch"  # a place of its own: under /tmp, or anywhere else, somebody's Python may lie
 HOME, WORK = f"{SCRATCH}/home", f"{SCRATCH}/work"
 SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
+
+# Rooms of helpers that exist inside. The finished parts, which answer exercises, and the shipped keys are none of them.
+ROOMS = (
+    "__init__.py", "checking", "course.py", "data", "device.py", "exercises", "experiments.py", "lesson.py", "look.py",
+    "notebooks.py", "plots", "progress.py", "results.py", "threads.py",
+)  # fmt: skip
 
 # Of a folder that Python is installed in: a virtual environment may be the course's own folder, or a whole home
 PARTS_OF_PYTHON = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
@@ -128,6 +139,8 @@ def wrapped(
         walls += [*_parents(path), *(["--symlink", os.readlink(path)] if link else ["--ro-bind", path]), path]
     for here, there in _seen().items():
         walls += [*_parents(there), "--ro-bind", here, there]
+    for folder in packages_for_tests():
+        walls += ["--perms", "0555", "--size", "4096", "--tmpfs", folder]
     for link in _links_to_python():
         walls += [*_parents(link), "--symlink", os.readlink(link), link]
     for path in writable:
@@ -142,8 +155,7 @@ def wrapped(
 def _seen() -> dict[str, str]:
     """What is to be seen inside beside the system's own, and where."""
     seen = {path: path for path in [*_python(), *_packages()]}
-    rooms = [r for r in sorted(HELPERS.iterdir()) if r.name not in (*INSTRUCTORS_ROOMS, "__pycache__")]
-    seen |= {str(room): f"{COURSE}/helpers/{room.name}" for room in rooms}
+    seen |= {str(HELPERS / room): f"{COURSE}/helpers/{room}" for room in ROOMS}
     seen[str(SANDBOXED)] = SANDBOXED_THERE
     return seen | {str(path): f"{FONTS_THERE}/{path.name}" for path in _font_lists()}
 
@@ -202,6 +214,42 @@ def _packages() -> list[str]:
         for folder in dict.fromkeys(folders)
         if os.path.isdir(folder) and not _is_system(folder) and not any(Path(folder).is_relative_to(p) for p in own)
     ]
+
+
+@functools.cache
+def packages_for_tests() -> tuple[str, ...]:
+    """The folders of packages that only the course's tests need: some hold what exercises ask for."""
+    try:
+        declared = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
+    except metadata.PackageNotFoundError:
+        return ()
+    needed = _closure(each.name for each in declared if each.marker is None or each.marker.evaluate({"extra": "grading"}))
+    tests = {each.name for each in declared if each.marker is not None and each.marker.evaluate({"extra": "test"})}
+    folders = set()
+    for name in sorted({_canonical(name) for name in tests} - needed):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found = metadata.distribution(name)
+            tops = {file.parts[0] for file in found.files or () if file.suffix == ".py" and len(file.parts) > 1}
+            folders |= {str(found.locate_file(top)) for top in tops if top.isidentifier()}
+    return tuple(folder for folder in sorted(folders) if os.path.isdir(folder))
+
+
+def _closure(names: Iterable[str]) -> set[str]:
+    """Packages, and those that they need in turn."""
+    found: set[str] = set()
+    rest = [_canonical(name) for name in names]
+    while rest:
+        name = rest.pop()
+        if name not in found:
+            found.add(name)
+            with contextlib.suppress(metadata.PackageNotFoundError):
+                needs = [Requirement(text) for text in metadata.requires(name) or ()]
+                rest += [_canonical(need.name) for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+    return found
+
+
+def _canonical(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
 
 
 def _links_to_python() -> list[str]:

@@ -1,24 +1,22 @@
-"""What runs inside the sandbox: a process that has imported everything, and one fork of it a submission.
+"""What runs inside the sandbox: a process that has imported everything, and forks of it.
 
-    zygote   imports torch and what the lesson imports, runs no student's code, and forks for each submission
-      keeper   makes namespaces for one submission, counts its memory and processes, and ends it
-        shell    process 1 of those namespaces; runs the submission's cells and sends their outputs
+    fork server   imports torch and the lesson's probes, runs no student's code, and forks for each submission
+      keeper      makes namespaces for one submission, counts its memory, processes and processor time, and ends it
+        init      process 1 of those namespaces; forks for each exercise, and ends all that the fork leaves behind
+          answer  shuts the door behind itself, runs one exercise's answer, sends one line, and ends
 
-Only the shell meets a student's code. It sees no process but its own, no folder that another submission could
-see, no network, and holds no file descriptor but the one its outputs leave by. What it says is never believed:
-the grader reads it as data with bounds (see `running`).
+Only the last meets a student's code. It sees no process but its own, no folder that another exercise could have written
+to, no network, and holds no file descriptor but the one that its line leaves by. What it says is never believed: the
+grader reads it as data with bounds (see `conversation`).
 
 This file stands alone. It is run by its path; `helpers.grading` does not exist where it runs.
 """
 
 from __future__ import annotations
 
-import ast
-import base64
 import contextlib
 import ctypes
 import gc
-import io
 import json
 import os
 import platform
@@ -31,7 +29,6 @@ import socket
 import struct
 import sys
 import time
-import traceback
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -45,7 +42,8 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVA
     16384,
     1 << 18,
 )
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER = 1, 4, 22, 24, 36
+PR_SET_NO_NEW_PRIVS = 38
 
 SCRATCH, FONTS = "/sandbox/scratch", "/sandbox/fonts"
 SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
@@ -230,63 +228,59 @@ def _processes_are_counted_by_namespace() -> bool:
     return (int(version[0]), int("".join(filter(str.isdigit, version[1])))) >= (5, 14)
 
 
-# ------------------------------------------------------------------------------------------- the zygote
+# -------------------------------------------------------------------------------------- the fork server
 
 
 def serve(channel: int, about: dict) -> None:
     """Import, say so, then fork a keeper for each pair of sockets that arrives. Ends when the grader does.
 
-    With the sockets comes what the submission's environment has beside this process's own, as JSON.
+    With the sockets comes, as JSON, how many seconds of processor time the submission may use.
     """
     if about["user"] is not None and os.geteuid() == 0:
         become(about["user"])
         # A process that gave up root may not touch its own /proc until it executes something
         os.execv(sys.executable, [sys.executable, *sys.argv])
     control = socket.socket(fileno=channel)
-    shell, missing = prepare(about)
+    missing = prepare(about)
     nested = about["nested"] and _can_nest(about)
     if sys.platform == "linux":
         prctl(PR_SET_DUMPABLE, 0)
     ready = {"nested": nested, "threads": _threads(), "missing": missing}
     control.sendall(json.dumps(ready).encode() + b"\n")
     while True:
-        told, sockets, _, _ = socket.recv_fds(control, 1 << 16, 2)
+        order, sockets, _, _ = socket.recv_fds(control, 1 << 16, 2)
         _bury()
-        if not told:
+        if not order:
             os._exit(0)
         if os.fork() == 0:
             control.close()
-            os.environ.update(json.loads(told))
-            keep(*sockets, shell, {**about, "nested": nested})
+            limits = {**about["limits"], "processor_seconds": json.loads(order)}
+            keep(*sockets, {**about, "nested": nested, "limits": limits})
         for number in sockets:
             os.close(number)
 
 
-def prepare(about: dict):
-    """Everything that submissions have in common: imports, and a shell that nothing has run in yet.
-
-    Returns the shell, and why the course itself cannot be imported here, or "".
-    """
+def prepare(about: dict) -> str:
+    """Import what all answers of the lesson have in common. Returns why the course cannot be imported here, or ""."""
     _lay_out_fonts()
     missing = ""
     try:
         exec(about["needed"], {})
     except BaseException as problem:
         missing = f"{type(problem).__name__}: {problem}"[:500]
-    for imported in ast.parse(about["imports"]).body:
-        # What fails here will fail in the cell itself, where it can be told
+    for line in about["imports"]:
+        # What fails here fails in the setup cell as well, and an answer does without
         with contextlib.suppress(Exception):
-            exec(compile(ast.Module([imported], []), "<imports>", "exec"), {})
-    shell = make_shell()
+            exec(line, {})
     with contextlib.suppress(Exception):
         _warm_torch(sys.modules["torch"])
     gc.collect()
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
-    return shell, missing
+    return missing
 
 
 def _warm_torch(torch) -> None:
-    """Have torch do what it puts off: 800 modules come with the first product on the device "meta".
+    """Have torch import what it puts off: 800 modules come with the first product on the device "meta".
 
     Forward passes on small tensors only. A backward pass, or a thread, would spoil autograd for the forks.
     """
@@ -294,6 +288,13 @@ def _warm_torch(torch) -> None:
     for device in ("cpu", "meta"):
         x = torch.ones(2, 2, device=device)
         (x @ x.mT).softmax(-1).masked_fill(x > 0, 0.0).mean()
+        with torch.no_grad():
+            torch.nn.Linear(2, 2, device=device)(x)
+            torch.nn.functional.cross_entropy(x, x.long()[0])
+    weight = torch.nn.Parameter(torch.ones(2))
+    for optimiser in (torch.optim.SGD, torch.optim.AdamW):
+        weight.grad = torch.ones(2)
+        optimiser([weight]).step()
 
 
 def _lay_out_fonts() -> None:
@@ -348,8 +349,8 @@ def enter_namespaces() -> None:
     prctl(PR_SET_DUMPABLE, 1)  # and once more, for new capabilities take it away: memory is counted through /proc
 
 
-def keep(cells: int, orders: int, shell, about: dict) -> None:
-    """Fork the shell, carry out the grader's orders on it (b"i" interrupts, b"k" or the end kills), report its end."""
+def keep(control: int, orders: int, about: dict) -> None:
+    """Fork the submission's init, end it when told to (by any byte, or the end of `orders`), and report why it ended."""
     channel = socket.socket(fileno=orders)
     try:
         os.setsid()
@@ -358,11 +359,11 @@ def keep(cells: int, orders: int, shell, about: dict) -> None:
         child = os.fork()
         if child == 0:
             channel.close()
-            run_submission(cells, shell, about)
-        os.close(cells)
+            be_init(control, about)
+        os.close(control)
         report = _watch(child, channel, about["limits"])
     except BaseException as problem:
-        report = {"why": f"the sandbox failed: {type(problem).__name__}: {problem}"}
+        report = {"failed": f"{type(problem).__name__}: {problem}"}
     with contextlib.suppress(OSError):
         channel.sendall(json.dumps(report).encode() + b"\n")
     os._exit(0)
@@ -374,20 +375,19 @@ def _watch(child: int, channel: socket.socket, limits: dict) -> dict:
     if hasattr(os, "pidfd_open"):
         with contextlib.suppress(OSError):
             poll.register(os.pidfd_open(child), select.POLLIN)
-    why, look = "", time.monotonic()
+    why, look, used = "", time.monotonic(), 0.0
     while True:
         poll.poll(HEARTBEAT * 1000)
-        done, status = os.waitpid(child, os.WNOHANG)
+        done, _ = os.waitpid(child, os.WNOHANG)
         if done:
-            return {"why": why, "status": os.waitstatus_to_exitcode(status)}
+            return {"why": why, "processor_seconds": used}
         with contextlib.suppress(BlockingIOError):
-            order = channel.recv(1, socket.MSG_DONTWAIT)
-            if order == b"i":
-                os.kill(child, signal.SIGINT)
-            else:
-                _end(child)
+            channel.recv(1, socket.MSG_DONTWAIT)
+            _end(child)
         if not why and time.monotonic() > look + HEARTBEAT:
-            why = _over_limit(child, limits)
+            family = _family(child)
+            used = max(used, sum(map(_processor_seconds, family)))
+            why = _over_limit(family, used, limits)
             if why:
                 _end(child)
             look = time.monotonic()
@@ -400,9 +400,10 @@ def _end(child: int) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-def _over_limit(child: int, limits: dict) -> str:
+def _over_limit(family: list[int], used: float, limits: dict) -> str:
     """Why this submission has to end, or nothing. Linux only: elsewhere each process has its own limits."""
-    family = _family(child)
+    if used > limits["processor_seconds"]:
+        return f"it used more than {limits['processor_seconds']:g} s of processor time"
     if len(family) > limits["processes"]:
         return f"it started more than {limits['processes']} processes"
     if sum(map(_own_memory, family)) > limits["memory"] and sum(map(_fair_memory, family)) > limits["memory"]:
@@ -421,6 +422,14 @@ def _family(process: int) -> list[int]:
         with contextlib.suppress(OSError, ValueError), open(f"/proc/{each}/task/{each}/children") as file:
             rest += map(int, file.read().split())
     return found
+
+
+def _processor_seconds(process: int) -> float:
+    """Of a process and of those that it has outlived and waited for."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{process}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _own_memory(process: int) -> int:
@@ -447,30 +456,138 @@ def _sum_of_lines(path: str, names: tuple[str, ...]) -> int:
     return 0
 
 
-# -------------------------------------------------------------------------------------------- the shell
+# --------------------------------------------------------------------------------- init, and the answers
 
 
-def run_submission(cells: int, shell, about: dict) -> None:
-    """Shut the door, then run each cell that comes through the socket. Never returns."""
+def be_init(control: int, about: dict) -> None:
+    """Fork for each socket that arrives, end all that it leaves behind, and send its exit status. Never returns."""
+    if sys.platform == "linux":
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        prctl(PR_SET_DUMPABLE, 0)  # no answer may look into this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setsid()  # kill(0) reaches a process group whole, also where it began outside the namespace
+    channel = socket.socket(fileno=control)
+    used = memory_in_use()  # while there is a /proc that tells
+    while True:
+        order, sockets, _, _ = socket.recv_fds(channel, 1, 1)
+        if not order:
+            os._exit(0)
+        if not sockets:
+            continue  # an order to end something that has ended by itself
+        child = os.fork()
+        if child == 0:
+            answer(sockets[0], about, used)
+        os.close(sockets[0])
+        status = _ended(child, channel)
+        _end_the_rest()
+        if not about["nested"]:
+            _empty_folders(about)
+        channel.sendall(json.dumps({"status": status}).encode() + b"\n")
+
+
+def _ended(child: int, channel: socket.socket) -> int:
+    """Wait until the process ends, or end it when a byte arrives. Returns its exit status."""
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    pause = HEARTBEAT / 5
+    with contextlib.suppress(OSError, AttributeError):
+        poll.register(pidfd := os.pidfd_open(child), select.POLLIN)
+        pause = 60
     try:
-        used = memory_in_use()  # while there is a /proc that tells
+        while True:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            poll.poll(pause * 1000)
+            with contextlib.suppress(BlockingIOError):
+                if not channel.recv(1, socket.MSG_DONTWAIT):
+                    os._exit(0)
+                _end(child)
+    finally:
+        with contextlib.suppress(OSError, NameError):
+            os.close(pidfd)
+
+
+def _end_the_rest() -> None:
+    """End every process that an answer has left behind. All of them are children here, sooner or later."""
+    while True:
+        if os.getpid() == 1:
+            with contextlib.suppress(OSError):
+                os.kill(-1, signal.SIGKILL)  # at once, and none is forked meanwhile
+        else:
+            for process in _family(os.getpid())[1:]:
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _empty_folders(about: dict) -> None:
+    """Where there is no mount namespace for each answer, what one has written is removed before the next."""
+    for folder in {about["folder"], os.environ["HOME"], *(SHARED_FOLDERS if about["sandboxed"] else ())}:
+        for entry in os.scandir(folder) if os.path.isdir(folder) else ():
+            if entry.path in (*about["stays"], about["folder"], os.environ["HOME"]):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+
+
+def answer(number: int, about: dict, used: int) -> None:
+    """Shut the door, read one request, carry it out, and send one line. Never returns."""
+    channel = None
+    try:
         if about["nested"]:
             make_own_folders(about)
         if sys.platform == "linux":
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        os.setsid()  # kill(0) reaches a process group whole, also where it began outside the namespace
-        channel = _only_descriptor(cells)
+        os.setsid()
+        channel = _only_descriptor(number)
         os.chdir(about["folder"])
         set_limits(about["limits"], used)
         if about["sandboxed"]:
             drop_capabilities()
             refuse_system_calls()
         reseed()
-        _run_cells(shell, channel, about["limits"])
-    except BaseException:
-        with contextlib.suppress(BaseException):
-            channel.send({"type": "broken", "text": traceback.format_exc()[-2000:]})
-    os._exit(1)
+        line = carry_out(_received(channel))
+    except BaseException as problem:  # SystemExit too: nothing may run the fork server's loop
+        line = {"broken": f"{type(problem).__name__}: {problem}"[:500]}
+    with contextlib.suppress(BaseException):
+        channel.sendall(json.dumps(line).encode("utf-8", "replace") + b"\n")
+    os._exit(0)
+
+
+def carry_out(request: dict) -> dict:
+    """What is asked of one process: to read a submission, or to run one answer."""
+    from helpers.checking import alone, answers, facts, program
+    from helpers.exercises import load_lesson
+
+    lesson = load_lesson(request["lesson"])
+    if request["task"] == "read":
+        cells = [facts.Handed(**cell) for cell in request["cells"]]
+        return {"read": facts.read_cells(lesson, cells, request["released"], request["setup"]).as_json()}
+    exercise = lesson[request["exercise"]]
+    slice_of_it = program.Program.from_json(request["program"])
+    try:
+        given, changed = alone.run_watched(exercise, slice_of_it, request["parts"], request["seed"])
+    except alone.NothingDefined as problem:
+        return {"undefined": str(problem)[:500]}
+    return {"answer": answers.to_wire(given), "changed": changed}
+
+
+def _received(channel: socket.socket) -> dict:
+    pieces = []
+    while not pieces or not pieces[-1].endswith(b"\n"):
+        more = channel.recv(1 << 16)
+        if not more:
+            os._exit(0)
+        pieces.append(more)
+    return json.loads(b"".join(pieces))
 
 
 def make_own_folders(about: dict) -> None:
@@ -505,7 +622,7 @@ def _cover(folder: str, stays: list[str]) -> None:
     bind(new, folder)
 
 
-def _only_descriptor(number: int) -> Channel:
+def _only_descriptor(number: int) -> socket.socket:
     """Keep the socket, as descriptor 3, and nothing else; 0, 1 and 2 lead nowhere."""
     os.dup2(number, 3)
     os.closerange(4, 65536)
@@ -513,7 +630,7 @@ def _only_descriptor(number: int) -> Channel:
     for place in (0, 1, 2):
         os.dup2(nowhere, place)
     os.close(nowhere)
-    return Channel(socket.socket(fileno=3))
+    return socket.socket(fileno=3)
 
 
 def reseed() -> None:
@@ -526,227 +643,6 @@ def reseed() -> None:
         generator.manual_seed(generator.initial_seed())
 
 
-class Channel:
-    """Messages to the grader, a line of JSON each. An interrupt waits until a line is whole."""
-
-    def __init__(self, connection: socket.socket):
-        self._connection, self._received = connection, b""
-
-    def send(self, message: dict) -> None:
-        line = json.dumps(message, default=str).encode("utf-8", "replace") + b"\n"
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self._connection.sendall(line)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    def receive(self) -> dict:
-        while b"\n" not in self._received:
-            more = self._connection.recv(1 << 16)
-            if not more:
-                os._exit(0)
-            self._received += more
-        line, _, self._received = self._received.partition(b"\n")
-        return json.loads(line)
-
-
-def _run_cells(shell, channel: Channel, limits: dict) -> None:
-    out = Outputs(channel, limits)
-    shell.speak_through(out)
-    sys.stdout, sys.stderr = out.streams
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        request = channel.receive()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            shell.forget_transformers()
-            shell.run_cell(request["source"], store_history=True)
-            out.settle()
-        except KeyboardInterrupt:
-            pass
-        except SystemExit:
-            os._exit(0)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        out.settle()
-        channel.send({"type": "done", "cell": request["cell"], "count": shell.execution_count - 1})
-
-
-class Outputs:
-    """What cells leave, on its way out. What exceeds the limits is dropped here, once said; answers pass.
-
-    The grader counts for itself: what is dropped here only need not be sent.
-    """
-
-    def __init__(self, channel: Channel, limits: dict):
-        self.channel, self._answer = channel, "application/vnd.dot-product-to-gpt2.answer+json"
-        self._room, self._left = limits["output_bytes"], limits["outputs"]
-        self.streams = (Stream("stdout", self), Stream("stderr", self))
-
-    def settle(self) -> None:
-        """Send what was printed, so that what is sent next stands behind it."""
-        for stream in self.streams:
-            stream.push()
-
-    def stream(self, name: str, text: str) -> None:
-        if self._room > 0:
-            self.channel.send({"type": "stream", "name": name, "text": text[: self._room]})
-            self._took(len(text))
-
-    def data(self, kind: str, data: dict, **more) -> None:
-        self.settle()
-        data = {name: _text_of(value) for name, value in data.items()}
-        message = {"type": kind, "data": data, **more}
-        if self._answer in data:
-            self.channel.send(message)
-        elif self._counted():
-            size = sum(len(value) if isinstance(value, str) else len(repr(value)) for value in data.values())
-            if size <= self._room:
-                self.channel.send(message)
-            self._took(size)
-
-    def error(self, name: object, value: object, lines: list[str]) -> None:
-        self.settle()
-        name, value, text = _said(name), _said(value), "\n".join(lines)
-        if self._counted():
-            self.channel.send(
-                {"type": "error", "ename": name[:200], "evalue": value[:2000], "traceback": [text[-20_000:]]}
-            )
-
-    def clear(self, wait: bool) -> None:
-        self.settle()
-        if self._counted():
-            self.channel.send({"type": "clear_output", "wait": wait})
-
-    def _counted(self) -> bool:
-        """May one more output be sent?"""
-        self._left -= 1
-        if self._left == -1:
-            self.channel.send({"type": "cut"})
-        return self._left >= 0 and self._room > 0
-
-    def _took(self, size: int) -> None:
-        self._room -= size
-        if self._room <= 0:
-            self.channel.send({"type": "cut"})
-
-
-def _said(thing: object) -> str:
-    """A student's exception may raise when it is asked for its words."""
-    try:
-        return str.__str__(thing if isinstance(thing, str) else str(thing))
-    except Exception:
-        return ""
-
-
-def _text_of(value):
-    return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else value
-
-
-class Stream(io.TextIOBase):
-    """sys.stdout or sys.stderr of a cell: gathers what is written and sends it in pieces.
-
-    Who flushes after each word, as progress bars do, has it sent a few times a second and not each time.
-    """
-
-    encoding, errors = "utf-8", "replace"
-
-    def __init__(self, name: str, outputs: Outputs):
-        self.name, self._outputs, self._held, self._size, self._sent = name, outputs, [], 0, 0.0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        self._held.append(str.__str__(text))
-        self._size += len(text)
-        if self._size > 1 << 16:
-            self.push()
-        return len(text)
-
-    def flush(self) -> None:
-        if time.monotonic() > self._sent + HEARTBEAT:
-            self.push()
-
-    def push(self) -> None:
-        if self._held:
-            text, self._held, self._size = "".join(self._held), [], 0
-            self._sent = time.monotonic()
-            self._outputs.stream(self.name, text)
-
-
-def make_shell():
-    """An IPython shell whose outputs go to `speak_through`. Starts no thread and writes no file."""
-    from IPython.core.displayhook import DisplayHook
-    from IPython.core.displaypub import DisplayPublisher
-    from IPython.core.error import StdinNotImplementedError
-    from IPython.core.inputtransformer2 import TransformerManager
-    from IPython.core.interactiveshell import InteractiveShell
-    from traitlets import Type
-    from traitlets.config import Config
-
-    class Publisher(DisplayPublisher):
-        def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **kwargs):
-            kind = "update_display_data" if update else "display_data"
-            self.shell.outputs.data(kind, data, display_id=(transient or {}).get("display_id"))
-
-        def clear_output(self, wait=False):
-            self.shell.outputs.clear(bool(wait))
-
-    class Hook(DisplayHook):
-        def write_output_prompt(self):
-            pass
-
-        def write_format_data(self, format_dict, md_dict=None):
-            self.shell.outputs.data("execute_result", format_dict, count=self.prompt_count)
-
-        def finish_displayhook(self):
-            self._is_active = False
-
-    class Shell(InteractiveShell):
-        displayhook_class = Type(Hook)
-        display_pub_class = Type(Publisher)
-
-        def speak_through(self, outputs: Outputs) -> None:
-            self.outputs = outputs
-
-        def forget_transformers(self):
-            # What rewrites the text of cells would reach the checks of other exercises
-            self.ast_transformers = []
-            self.input_transformers_post = []
-            self.input_transformer_manager = TransformerManager()
-
-        def _showtraceback(self, etype, evalue, stb):
-            self.outputs.error(etype.__name__, evalue, [_said(line) for line in stb])
-
-        def ask_exit(self):
-            os._exit(0)
-
-        def enable_gui(self, gui=None):
-            pass
-
-        def init_sys_modules(self):
-            # Nothing else needs the true __main__, and pickles of students' classes look there
-            self._main_mod_cache = {}
-            sys.modules["__main__"] = self.user_module
-
-    config = Config()
-    config.HistoryManager.enabled = False
-    config.InteractiveShell.colors = "nocolor"
-    config.InteractiveShell.banner1 = ""
-    Shell.clear_instance()
-    shell = Shell.instance(config=config)
-
-    def no_input(prompt=""):
-        raise StdinNotImplementedError("input() was called, and nobody is here to answer.")
-
-    import builtins
-
-    builtins.input = no_input
-    return shell
-
-
 # ---------------------------------------------------------------------------------- any other program
 
 
@@ -755,8 +651,7 @@ def become_program(about: dict, command: list[str]) -> None:
     if about["user"] is not None and os.geteuid() == 0:
         become(about["user"])
     set_limits(about["limits"], 1 << 30)  # which the imports will take
-    # A kernel of Jupyter's binds a port of the loopback; this network ends at the sandbox's wall
-    refuse_system_calls((socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK))
+    refuse_system_calls()
     os.execv(command[0], command)
 
 

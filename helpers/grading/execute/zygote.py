@@ -14,31 +14,32 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from helpers.course import EXAM_SEED, Limits
+from helpers.course import Limits
 from helpers.grading.execute import sandbox
 from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, SandboxFailed
 
 START = 120.0  # seconds in which the imports have to be done
 LEAVE = 2.0  # seconds in which it has to end once it was told to
-NEEDED = "import torch, matplotlib.pyplot\nfrom helpers.lesson import start\n"
+NEEDED = "import torch, torch._dynamo\nfrom helpers.checking import alone, facts\nfrom helpers.lesson import start\n"
 
 
 class Zygote:
     """See `sandboxed.serve`. Returns at once; `ready` waits until the imports are done.
 
-    lesson: NN_topic. imports: Python text of import statements beside those that every lesson needs.
+    lesson: NN_topic. imports: import statements beside those that every lesson needs.
     """
 
-    def __init__(self, lesson: str, isolation: str, limits: Limits, imports: str = ""):
+    def __init__(self, lesson: str, isolation: str, limits: Limits, imports: Iterable[str] = ()):
         self._control, theirs = socket.socketpair()
         self._folder = tempfile.TemporaryDirectory(prefix="grading-") if isolation == NONE else None
         sandboxed = isolation == BUBBLEWRAP
         options = sandbox.sandboxed_options(
             limits,
             needed=NEEDED + f"import helpers.exercises.l{lesson}\n",
-            imports=imports,
+            imports=list(imports),
             nested=sandboxed,
             sandboxed=sandboxed,
             folder=sandbox.WORK if sandboxed else self._folder.name,
@@ -79,10 +80,10 @@ class Zygote:
             self._about = json.loads(line) if line.endswith(b"\n") else {}
         return self._about
 
-    def fork(self, seed: str, alone: bool = False) -> tuple[socket.socket, socket.socket]:
-        """A fork for a submission: what its outputs come by, and what its keeper takes orders by.
+    def fork(self, processor_seconds: float, alone: bool = False) -> tuple[socket.socket, socket.socket]:
+        """A fork for a submission: the sockets of its init and of its keeper (see `conversation.Conversation`).
 
-        seed: the exam's, for its environment. alone: there will be no other fork. Raises SandboxFailed.
+        processor_seconds: what it may use. alone: there will be no other fork. Raises SandboxFailed.
         """
         if not self.ready() or self._about["missing"]:
             self.close()
@@ -92,12 +93,12 @@ class Zygote:
                 else "the sandbox could not be started"
             )
         self._shared = not alone
-        ours, cells = socket.socketpair()
+        ours, control = socket.socketpair()
         orders, theirs = socket.socketpair()
-        environment = json.dumps({EXAM_SEED: seed}).encode()
+        order = json.dumps(processor_seconds).encode()
         with contextlib.suppress(OSError):  # a zygote that died shows as a conversation that ends at once
-            socket.send_fds(self._control, [environment], [cells.fileno(), theirs.fileno()])
-        cells.close(), theirs.close()
+            socket.send_fds(self._control, [order], [control.fileno(), theirs.fileno()])
+        control.close(), theirs.close()
         return ours, orders
 
     def close(self) -> None:
@@ -113,11 +114,11 @@ class Zygote:
                 self._folder.cleanup()
 
 
-def imports_of(release: Path) -> str:
-    """The import statements of a released lesson's setup cell; nothing where there is none to be read."""
+def imports_of(release: Path) -> list[str]:
+    """The import statements of a released lesson's setup cell, one name each; none where it cannot be read."""
     with contextlib.suppress(OSError, ValueError, SyntaxError, StopIteration, KeyError, TypeError, AttributeError):
         cells = json.loads(release.read_text(encoding="utf-8"))["cells"]
         setup = next(cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == "setup")
-        body = ast.parse("".join(setup["source"])).body
-        return "\n".join(ast.unparse(node) for node in body if isinstance(node, (ast.Import, ast.ImportFrom)))
-    return ""
+        nodes = ast.parse("".join(setup["source"])).body
+        return [ast.unparse(node) for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return []

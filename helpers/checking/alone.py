@@ -1,0 +1,199 @@
+"""Running one exercise's answer alone: in a module of its own, from its program slice, beside no other answer.
+
+In an exam this runs in a process of its own behind the sandbox's walls, where the finished parts do not exist but for
+those that the exercise builds on. `python -m helpers panels` does the same in one process, for the student to see.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import linecache
+import sys
+from collections.abc import Iterator, Mapping
+from types import FunctionType, ModuleType
+
+from helpers.checking import answers
+from helpers.checking.answers import Answer
+from helpers.checking.forbidden import barred
+from helpers.checking.program import Program
+from helpers.exercises import Exercise
+
+PARTS = "helpers.parts"
+ABSENT = "{name} is a finished part that this exercise does not build on: write what you need of it yourself."
+UNDEFINED = "The cell of this exercise does not define `{name}`."
+OWN = "<your cell>"  # the file that the own cell goes by in tracebacks
+
+
+class NothingDefined(Exception):
+    """The own cell defines nothing by the exercise's name. The text says so, and where the cell stopped if it did."""
+
+
+def run_alone(exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str) -> Answer:
+    """The answer that a program slice gives, with the inputs of that seed.
+
+    parts: by module, the text of the finished parts that the exercise builds on (see `finished_parts.sources_for`).
+    Raises NothingDefined.
+    """
+    with _module("__main__") as namespace, _finished(parts), barred(exercise.forbidden):
+        written = _build(exercise.name, program, namespace)
+        return answers.run(exercise, written, seed)
+
+
+def _build(name: str, program: Program, namespace: dict) -> object:
+    """What the own cell defines by that name."""
+    _run_setup(program.setup, namespace)
+    for piece in program.pieces:
+        _remember(f"<{piece.cell}>", "\n" * (piece.line - 1) + piece.text)
+        _run(piece.text, f"<{piece.cell}>", namespace, piece.line)
+    namespace.pop(name, None)  # what is judged is what the own cell defines
+    _remember(OWN, program.own)
+    stopped = _run(program.own, OWN, namespace)
+    if name not in namespace:
+        raise NothingDefined(f"{UNDEFINED.format(name=name)} {stopped}".rstrip())
+    return namespace[name]
+
+
+def _run(text: str, file: str, namespace: dict, line: int = 1) -> str:
+    """Run each statement, whatever becomes of those before it: what only tries something out may fail.
+
+    Returns the first error in words, "" where there was none.
+    """
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+        return f"It is no Python: {answers.described(problem)}"
+    stopped = ""
+    for node in body:
+        try:
+            ast.increment_lineno(node, line - 1)
+            exec(compile(ast.Module([node], []), file, "exec"), namespace)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # SystemExit too
+            stopped = stopped or f"Its line {node.lineno} stopped with {answers.described(problem)}"
+    return stopped
+
+
+def _run_setup(text: str, namespace: dict) -> None:
+    """The setup cell, each import by itself: what does not exist here is left out, and nothing is checked here."""
+    for node in ast.parse(text).body:
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            with contextlib.suppress(Exception):
+                exec(compile(ast.Module([node], []), "<setup>", "exec"), namespace)
+            continue
+        for alias in node.names:
+            node.names = [alias]
+            with contextlib.suppress(ImportError):
+                exec(compile(ast.Module([node], []), "<setup>", "exec"), namespace)
+        if "start" in namespace:
+            namespace["start"] = lambda lesson: _no_check
+    namespace["check"] = _no_check
+
+
+def _no_check(*written: object) -> None:
+    """Stands in for `check`, which a cell may call after its answer."""
+
+
+_no_check.prediction = _no_check
+
+
+def _remember(file: str, text: str) -> None:
+    """So that a traceback, and `inspect`, find the lines."""
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+
+
+@contextlib.contextmanager
+def _module(name: str) -> Iterator[dict]:
+    """A fresh module in the place of that one, for as long as the block; yields its namespace."""
+    before, module = sys.modules.get(name), ModuleType(name)
+    sys.modules[name] = module
+    try:
+        yield vars(module)
+    finally:
+        sys.modules[name] = before
+
+
+class _Finished(ModuleType):
+    """A module of finished parts that holds only those that the exercise builds on."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ImportError(ABSENT.format(name=name))
+
+
+class _Absent:
+    """Refuses to import finished parts that were not put in place."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.startswith(f"{PARTS}."):
+            raise ModuleNotFoundError(ABSENT.format(name=name))
+
+
+@contextlib.contextmanager
+def _finished(parts: Mapping[str, str]) -> Iterator[None]:
+    """For as long as the block, these finished parts and no others can be imported. parts: text by module, in order."""
+    import helpers
+
+    before = {name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{PARTS}.")}
+    attribute = vars(helpers).get("parts")
+    for name in before:
+        del sys.modules[name]
+    sys.modules[PARTS] = helpers.parts = package = _Finished(PARTS)
+    package.__path__ = []
+    sys.meta_path.insert(0, absent := _Absent())
+    try:
+        for name, text in parts.items():
+            module = sys.modules[name] = _Finished(name)
+            setattr(package, name.rpartition(".")[2], module)
+            exec(compile(text, f"<{name}>", "exec"), vars(module))
+        yield
+    finally:
+        sys.meta_path.remove(absent)
+        for name in [name for name in sys.modules if f"{name}.".startswith(f"{PARTS}.")]:
+            del sys.modules[name]
+        sys.modules.update(before)
+        if attribute is None:
+            del helpers.parts
+        else:
+            helpers.parts = attribute
+
+
+# ------------------------------------------------------------------------------- what an answer may not change
+
+_WATCHED = ("torch", "torch.nn.functional", "torch.autograd", "torch.linalg", "helpers.exercises.aspects", "helpers.exercises.draw")
+_WATCHED_CLASSES = ("Tensor", "nn.Module", "nn.Parameter", "Generator")
+
+
+def run_watched(
+    exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str
+) -> tuple[Answer, list[str]]:
+    """As `run_alone`, and what the answer changed of torch and of the probes, by name: no exercise needs that.
+
+    Seen from within the student's process, which can hide it: a reason to look, and no proof.
+    """
+    import torch
+
+    from helpers.exercises import load_lesson
+
+    probes = load_lesson.__module__, *(name for name in sys.modules if name.startswith("helpers.exercises.l"))
+    spaces = {name: vars(sys.modules[name]) for name in (*_WATCHED, *probes)}
+    for name in _WATCHED_CLASSES:
+        owner = torch
+        for word in name.split("."):
+            owner = getattr(owner, word)
+        spaces[f"torch.{name}"] = vars(owner)
+    before = {space: {name: _identity(value) for name, value in names.items()} for space, names in spaces.items()}
+    answer = run_alone(exercise, program, parts, seed)
+    changed = [
+        f"{space}.{name}"
+        for space, names in before.items()
+        for name, identity in names.items()
+        if _identity(spaces[space].get(name)) != identity
+    ]
+    return answer, changed[:10]
+
+
+def _identity(value: object) -> tuple[int, int]:
+    return id(value), id(getattr(value, "__code__", None)) if isinstance(value, FunctionType) else 0

@@ -1,0 +1,175 @@
+"""What an exercise's answer is made from: its program slice (Weiser, 1981), cut out of the notebook by names.
+
+An answer runs alone: the released setup cell, the exercise's own cell, and those definitions of other cells that it
+leans on, transitively. Nothing else of the notebook runs, in an exam or in `python -m helpers panels`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+
+from helpers.checking.syntax import NotPython, Statement, Unreadable, parse, python_of, statements
+
+MAY_USE = (
+    "An exercise's cell may use the lesson's first cell, itself, and functions, classes, imports and constants of other"
+    " cells."
+)
+COMPUTED = "`{name}` gets its value in {cell}, by more than a definition, and that cell does not run in an exam. {rule}"
+CHANGED = "`{name}` is changed in {cell}, by more than a definition, and that cell does not run in an exam. {rule}"
+UNKNOWN = "`{name}` is defined neither in this cell nor by a definition of another. {rule}"
+FINISHED = "`{name}` is a finished part that this exercise does not build on: write what you need of it yourself."
+
+_ALWAYS_THERE = frozenset(dir(builtins)) | {"check", "__name__", "__file__", "get_ipython", "display"}
+
+
+@dataclass(frozen=True)
+class CodeCell:
+    """A code cell of a notebook. label: how it is called in messages."""
+
+    label: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A definition of another cell. line: where it begins in it, from 1."""
+
+    cell: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """One exercise's program slice.
+
+    setup: the released setup cell. pieces: definitions of other cells, in their order. own: the exercise's own cell, as
+    Python. missing: names that the slice reads and cannot have as they are in the notebook, each with a
+    sentence. refused: why the own cell could
+    not be read, "" where it was.
+    """
+
+    setup: str
+    pieces: tuple[Piece, ...]
+    own: str
+    missing: Mapping[str, str] = field(default_factory=dict)
+    refused: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that the student answers for: definitions, and the own cell."""
+        return (*(piece.text for piece in self.pieces), self.own)
+
+    def as_json(self) -> dict:
+        """For another process."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping) -> Program:
+        """What `as_json` made."""
+        pieces = tuple(Piece(**piece) for piece in data["pieces"])
+        return cls(data["setup"], pieces, data["own"], dict(data["missing"]), data["refused"])
+
+
+def program_of(
+    own: str, setup: str, before: Sequence[CodeCell], after: Sequence[CodeCell] = (), finished: Mapping[str, str] = {}
+) -> Program:
+    """The program slice of an exercise.
+
+    own: its own cell. before, after: the other cells that stand before and behind its check; a name that is defined
+    before it is not looked for behind it. finished: names that the setup cell imports from the finished parts and that
+    the exercise does not build on.
+    """
+    try:
+        text, inside = python_of(own), statements(own)
+    except Unreadable as problem:
+        return Program(setup, (), own, refused=str(problem))
+    except NotPython:
+        return Program(setup, (), own)
+    there = _ALWAYS_THERE | _bound(_statements(setup)) - set(finished) | _bound(inside)
+    found = _Definitions(before, after)
+    pieces, missing = found.needed_by({name for each in inside for name in each.uses}, there)
+    missing |= {name: FINISHED.format(name=name) for name in missing if name in finished}
+    return Program(setup, pieces, text, missing)
+
+
+def finished_names(setup: str, available: Iterable[str]) -> dict[str, str]:
+    """What a setup cell imports from the finished parts, but for those that are available: by name, the path.
+
+    available: paths below helpers.parts, "masks.causal_mask". A module is available where one thing of it is.
+    """
+    paths = set(available)
+    paths |= {path.split(".")[0] for path in paths}
+    found = {}
+    for node in parse(setup).body:
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("helpers.parts."):
+            for alias in node.names:
+                path = f"{node.module}.{alias.name}".removeprefix("helpers.parts.")
+                if path not in paths:
+                    found[alias.asname or alias.name] = path
+    return found
+
+
+class _Definitions:
+    """The definitions of a notebook's cells by the names that they bind."""
+
+    def __init__(self, before: Sequence[CodeCell], after: Sequence[CodeCell]):
+        self._order: list[tuple[CodeCell, Statement]] = []
+        self._by_name: dict[str, list[int]] = {}
+        self._computed: dict[str, str] = {}  # names that something else than a definition binds, and in which cell
+        self._changed: dict[str, str] = {}  # names into whose objects something else writes
+        halves = [[(cell, each) for cell in cells for each in _statements(cell.source)] for cells in (before, after)]
+        own = frozenset(name for half in halves for _, each in half if each.function for name in each.binds)
+        for half in halves:
+            known = set(self._by_name)
+            for cell, each in half:
+                if not each.defines or each.calls & own:
+                    self._computed = dict.fromkeys(each.binds, cell.label) | self._computed
+                    self._changed = dict.fromkeys(each.changes, cell.label) | self._changed
+                elif names := each.binds - known:
+                    for name in names:
+                        self._by_name.setdefault(name, []).append(len(self._order))
+                    self._order.append((cell, each))
+
+    def needed_by(self, names: set[str], there: frozenset[str]) -> tuple[tuple[Piece, ...], dict[str, str]]:
+        """The definitions behind these names, transitively, in their order; and what it cannot have."""
+        chosen: set[int] = set()
+        missing: dict[str, str] = {}
+        seen: set[str] = set()
+        while names:
+            name = names.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            places = self._by_name.get(name, [])
+            for place in set(places) - chosen:
+                chosen.add(place)
+                names |= self._order[place][1].uses
+            reason = self._why_missing(name, there) if not places else CHANGED if name in self._changed else ""
+            if reason:
+                cell = self._computed.get(name) or self._changed.get(name)
+                missing[name] = reason.format(name=name, cell=cell, rule=MAY_USE)
+        kept = [self._order[place] for place in sorted(chosen)]
+        return tuple(Piece(cell.label, each.line, each.text) for cell, each in kept), missing
+
+    def _why_missing(self, name: str, there: frozenset[str]) -> str:
+        if name in there:
+            return ""
+        return COMPUTED if name in self._computed else UNKNOWN
+
+
+def _bound(inside: Iterable[Statement]) -> frozenset[str]:
+    return frozenset(name for each in inside for name in each.binds)
+
+
+@lru_cache(maxsize=2048)
+def _statements(source: str) -> tuple[Statement, ...]:
+    """The statements of a cell; none where it cannot be read, for it is not the one that is graded."""
+    try:
+        return tuple(statements(source))
+    except (Unreadable, NotPython):
+        return ()
