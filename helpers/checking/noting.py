@@ -56,7 +56,7 @@ def noted(exercise: Exercise, written: object) -> Iterator[set[str]]:
 
 def answered_by(exercise: Exercise) -> tuple[str, ...]:
     """The finished parts that answer an exercise: those of its name, and those that it names itself."""
-    return (*parts_that_answer(exercise.name), *(f"helpers.parts.{part}" for part in exercise.parts))
+    return (*parts_that_answer(exercise.name), *(f"helpers.parts.{part}" for part in exercise.answered_by))
 
 
 def _parts_of(written: object) -> list[str]:
