@@ -13,8 +13,8 @@ from helpers.authoring.lesson_source import NOTEBOOKS, Answers, sources
 from helpers.authoring.mistakes import Mistake, Same, Shortcut
 from helpers.checking import answers
 from helpers.checking.check import start
+from helpers.checking.finished_parts import answered_by
 from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.noting import answered_by
 from helpers.checking.syntax import forbidden_use, holds_stub, parts_that_answer, stubs
 from helpers.checking.verdicts import LOOK, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT
 from helpers.exercises import load_lesson

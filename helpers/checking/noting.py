@@ -16,7 +16,8 @@ from types import CodeType, FrameType, FunctionType
 import torch
 from torch.overrides import TorchFunctionMode
 
-from helpers.checking.syntax import NEAR, equivalents, parts_that_answer
+from helpers.checking.finished_parts import answered_by
+from helpers.checking.syntax import NEAR, equivalents
 from helpers.course import HELPERS
 from helpers.exercises import Exercise
 
@@ -52,11 +53,6 @@ def noted(exercise: Exercise, written: object) -> Iterator[set[str]]:
             note(name)
     with _parts_watched(parts, note), _functions_watched(exercise, note):
         yield entered
-
-
-def answered_by(exercise: Exercise) -> tuple[str, ...]:
-    """The finished parts that answer an exercise: those of its name, and those that it names itself."""
-    return (*parts_that_answer(exercise.name), *(f"helpers.parts.{part}" for part in exercise.parts))
 
 
 def _parts_of(written: object) -> list[str]:

@@ -65,7 +65,8 @@ class Exercise:
 
     stars: difficulty, 1 to 3. minutes: how long it takes. forbidden: names that the solution cell must
     not use, each with the sentence that says what to write instead; `checking.syntax` knows other names for the same.
-    parts: finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its own name.
+    answered_by: finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its name.
+    builds_on: finished parts that its answer or its probe needs, "masks.causal_mask". In an exam no others exist.
     """
 
     name: str
@@ -73,7 +74,8 @@ class Exercise:
     minutes: int
     aspects: tuple[Aspect, ...]
     forbidden: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    parts: tuple[str, ...] = ()
+    answered_by: tuple[str, ...] = ()
+    builds_on: tuple[str, ...] = ()
     mend: bool = False
 
     def __post_init__(self):

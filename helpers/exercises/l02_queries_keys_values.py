@@ -271,6 +271,7 @@ LESSON = Lesson(
                 gradient(0.5, two_sequences, via=HEAD, weights=True),
                 any_device(0.5, two_sequences, via=HEAD),
             ),
+            builds_on=("attention.attention",),
         ),
         Exercise(
             "rewritten_attention",

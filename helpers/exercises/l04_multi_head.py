@@ -10,8 +10,6 @@ import torch
 from helpers.exercises.aspects import Inputs, Unmet, any_device, built, gradient, parameters, raises, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
-from helpers.parts.attention import SingleHeadAttention
-from helpers.parts.multi_head import merge_heads, split_heads
 
 
 def wide_vectors(draw: Draw) -> tuple[torch.Tensor, int]:
@@ -142,6 +140,8 @@ def _a(value: object) -> str:
 
 def single_heads(draw: Draw, e: int = 7, d: int = 4, h: int = 3) -> list[torch.nn.Module]:
     """h heads from width e to width d. Three from 7 to 4: 3·4 is not 7, so a weight that lies the wrong way shows."""
+    from helpers.parts.attention import SingleHeadAttention
+
     return [built(e, d)(SingleHeadAttention, draw.named(f"head {k}")) for k in range(h)]
 
 
@@ -188,6 +188,8 @@ def weights_of(number: int) -> Probe:
 
 def fused_outputs(fuse: Answer, draw: Draw) -> torch.Tensor:
     """All heads at once with the fused weights, unscaled as lesson 2's heads are. (2, 5, 7) -> (2, 5, 12)."""
+    from helpers.parts.multi_head import merge_heads, split_heads
+
     w_q, w_k, w_v = triple(fuse(single_heads(draw)))
     shapes = [tuple(weight.shape) for weight in (w_q, w_k, w_v)]
     if set(shapes) != {(12, 7)}:
@@ -284,6 +286,7 @@ LESSON = Lesson(
                 any_device(0.5, sentences, via=NARROW),
             ),
             forbidden={"MultiheadAttention": LIBRARY, "multi_head_attention_forward": LIBRARY, "multi_head": BY_HAND},
+            builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
         ),
         Exercise(
             "folded_heads",
@@ -295,6 +298,7 @@ LESSON = Lesson(
                 gradient(0.5, projections),
                 any_device(0.5, projections),
             ),
+            builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
         ),
         Exercise(
             "fuse_heads",
@@ -317,6 +321,7 @@ LESSON = Lesson(
                 ),
                 any_device(0.5, heads_on_meta, via=joined),
             ),
+            builds_on=("attention.SingleHeadAttention", "multi_head.merge_heads", "multi_head.split_heads"),
         ),
         Exercise(
             "count_parameters",

@@ -425,6 +425,7 @@ LESSON = Lesson(
                 any_device(0.5, padded_sentences, via=ATTENTION),
             ),
             forbidden={"finished_masks.CausalSelfAttention": FINISHED},
+            builds_on=("masks.causal_mask", "masks.masked_softmax"),
         ),
         Exercise(
             "leak_map",

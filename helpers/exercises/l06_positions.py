@@ -7,7 +7,6 @@ import torch
 from helpers.exercises.aspects import any_device, built, gradient, input_left_alone, parameters, raises, renamed, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction
-from helpers.parts.positions import sinusoidal_encoding
 
 # ------------------------------------------------------------------------------------------- PositionEmbedding
 #
@@ -87,6 +86,8 @@ OTHER_SHIFTS = {
 
 def carried(matrix: Answer, draw: Draw) -> torch.Tensor:
     """The matrix applied to the encodings of four positions, as columns: (e, 4)."""
+    from helpers.parts.positions import sinusoidal_encoding
+
     places = draw.integers(3, 50, 4)
     encoding = sinusoidal_encoding(50, 8, draw.device)
     carry = matrix(draw.number(2, 7), 8, draw.device)
@@ -215,6 +216,7 @@ LESSON = Lesson(
                 Aspect("carried along", 1, carried, rtol=1e-3, atol=1e-3),
                 renamed(any_device(0.5, no_numbers), "any device", missed=ELSEWHERE),
             ),
+            builds_on=("positions.sinusoidal_encoding",),
         ),
         Exercise(
             "relative_bias",

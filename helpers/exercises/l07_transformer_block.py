@@ -369,6 +369,7 @@ LESSON = Lesson(
                     "The finished block is there for the exercise that builds on this one. Its four layers you may use."
                 ),
             },
+            builds_on=("blocks.FeedForward", "blocks.LayerNorm", "blocks.SelfAttention"),
         ),
         Exercise(
             "Transformer",
@@ -385,6 +386,7 @@ LESSON = Lesson(
                 Aspect("dropout in training", 0.5, dropped(8, 2, 3), axes="b t e", missed=TRAINING),
                 any_device(0.5, sentences, via=STACK_FIRST),
             ),
+            builds_on=("blocks.LayerNorm", "blocks.TransformerBlock"),
         ),
         Exercise(
             "block_parameters",

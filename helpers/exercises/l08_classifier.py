@@ -380,6 +380,7 @@ LESSON = Lesson(
                 Aspect("equally frequent words", 0.5, vocabulary_of(equal_counts)),
                 Aspect("size", 1, vocabulary_of(too_few_places, OTHER_SIZES)),
             ),
+            builds_on=("words.split_words",),
         ),
         Exercise(
             "encode_batch",
@@ -391,6 +392,7 @@ LESSON = Lesson(
                 Aspect("unknown words", 1, batch_of(strange_texts, None), axes="b t"),
                 Aspect("long and empty texts", 1, batch_of(long_texts, None), axes="b t"),
             ),
+            builds_on=("words.split_words",),
         ),
         Exercise(
             "mean_pool",
@@ -426,6 +428,7 @@ LESSON = Lesson(
                 any_device(1, padded_texts, via=CLASSIFIER),
             ),
             forbidden=dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer"), PYTORCHS),
+            builds_on=("blocks.Transformer", "classifier.mean_pool", "positions.PositionEmbedding"),
         ),
         Exercise(
             "train_epoch",

@@ -627,6 +627,7 @@ LESSON = Lesson(
                 Aspect("t_max", 0.5, longest, side=True),
                 any_device(0.5, windows, via=MODEL),
             ),
+            builds_on=("blocks.Transformer", "masks.causal_mask", "positions.PositionEmbedding"),
         ),
         Exercise(
             "apply_temperature",
@@ -678,6 +679,7 @@ LESSON = Lesson(
                 input_left_alone(0.5, a_prompt, via=generating),
                 any_device(0.5, a_prompt, via=generating),
             ),
+            builds_on=("generator.apply_temperature", "generator.keep_top_k", "generator.keep_top_p"),
         ),
         Exercise(
             "bits_of_windows",
@@ -696,6 +698,7 @@ LESSON = Lesson(
                     " text is.",
                 ),
             ),
+            builds_on=("generator.bits_per_byte",),
         ),
         Exercise(
             "sliding_window_bits",

@@ -505,6 +505,7 @@ LESSON = Lesson(
                 any_device(0.5, a_batch),
             ),
             forbidden={"finished_masks": FINISHED},
+            builds_on=("masks.causal_mask",),
         ),
         Exercise(
             "CrossAttention",
@@ -521,6 +522,7 @@ LESSON = Lesson(
                 "FinishedCrossAttention": FINISHED,
                 "MultiheadAttention": "It is PyTorch's own, and this exercise is there to write it.",
             },
+            builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
         ),
         Exercise(
             "DecoderBlock",
@@ -540,6 +542,12 @@ LESSON = Lesson(
                     "It is PyTorch's own, and the lesson holds yours against it. Write out what it does."
                 ),
             },
+            builds_on=(
+                "blocks.FeedForward",
+                "blocks.LayerNorm",
+                "blocks.SelfAttention",
+                "encoder_decoder.CrossAttention",
+            ),
         ),
         Exercise(
             "smoothed_loss",
@@ -582,6 +590,13 @@ LESSON = Lesson(
                 "FinishedModel": FINISHED,
                 "Transformer": "`nn.Transformer` is PyTorch's own, and this exercise is there to write it.",
             },
+            builds_on=(
+                "blocks.TransformerBlock",
+                "encoder_decoder.DecoderBlock",
+                "encoder_decoder.make_masks",
+                "encoder_decoder.smoothed_loss",
+                "positions.sinusoidal_encoding",
+            ),
         ),
         Exercise(
             "greedy_decode",
@@ -593,6 +608,7 @@ LESSON = Lesson(
                 Aspect("encoder once", 0.5, readings_greedy, side=True, accepts="number", missed=ONCE),
                 any_device(0.5, the_sources, via=greedily_on),
             ),
+            builds_on=("encoder_decoder.without_training",),
         ),
         Exercise(
             "beam_search",
@@ -615,6 +631,7 @@ LESSON = Lesson(
                 Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
                 any_device(0.5, the_source, via=searched_on),
             ),
+            builds_on=("encoder_decoder.without_training",),
         ),
     ),
     predictions=(

@@ -13,7 +13,6 @@ import torch
 from helpers.exercises.aspects import Unmet, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
-from helpers.parts.bpe import byte_alphabet, learn_merges
 
 
 def as_text(text: str) -> torch.Tensor:
@@ -170,9 +169,18 @@ def from_too_few(learn: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 LETTERS = "abc"
 
 
+def the_alphabet() -> dict[int, str]:
+    """The character of each byte, as the finished part has it."""
+    from helpers.parts.bpe import byte_alphabet
+
+    return byte_alphabet()
+
+
 def a_tokenizer(draw: Draw, letters: str, count: int, words: int = 90) -> tuple[list[tuple], dict[str, int]]:
     """Merges learned from a drawn text, every symbol made in one way only, and a vocabulary with drawn ids."""
-    table = byte_alphabet()
+    from helpers.parts.bpe import learn_merges
+
+    table = the_alphabet()
     spelled = ["".join(table[byte] for byte in word.encode()) for word in drawn_text(draw, letters, words).split(" ")]
     merges = {}
     for left, right in learn_merges(spelled, 2 * count):
@@ -201,7 +209,7 @@ def competing_pairs(encode: Answer, draw: Draw) -> torch.Tensor:
     """The ids of words in which every other order of joining, and every pair left out, gives other symbols."""
     a, b, c, x = (chr(97 + i) for i in draw.permutation(26)[:4].tolist())
     merges = [(c, a), (a, b), (b, c), (c + a, b), (a + b, c), (a, a), (a + a, a), (b, c + a)]
-    table = byte_alphabet()
+    table = the_alphabet()
     everything = [*table.values(), *(left + right for left, right in merges)]
     vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
     text = f"{a}{b} {a}{b}{x}{c}{a}{b} {a}{b}{c}{a}{b}{c} {a * 5} {b}{c}{a}{b}{b}{c} {a}{b}{c} {c}{a}{a}{b}{c}{a}"
@@ -216,9 +224,9 @@ def other_scripts(encode: Answer, draw: Draw) -> torch.Tensor:
 
 def merges_across_words(encode: Answer, draw: Draw) -> torch.Tensor:
     """Merges that would join the end of a word with the space after it, and this with the next word."""
-    space = byte_alphabet()[32]
+    space = the_alphabet()[32]
     merges = [("a", space), ("a" + space, "b"), ("b", space), (space, "a"), ("a", "b")]
-    table = byte_alphabet()
+    table = the_alphabet()
     everything = [*table.values(), *(left + right for left, right in merges)]
     vocabulary = dict(zip(everything, draw.permutation(len(everything)).tolist(), strict=True))
     return a_list_of_ids(encode(drawn_text(draw, "ab", 9), merges, vocabulary))
@@ -244,7 +252,7 @@ def text_of(decode: Answer, ids: list[int], vocabulary: dict[str, int]) -> torch
 
 def in_symbols(draw: Draw, text: str, vocabulary: dict[str, int]) -> list[int]:
     """Ids of symbols that spell the text, cut in drawn places, across characters too."""
-    table, ids = byte_alphabet(), []
+    table, ids = the_alphabet(), []
     rest = "".join(table[byte] for byte in text.encode())
     while rest:
         lengths = [length for length in range(1, 7) if rest[:length] in vocabulary]
@@ -268,7 +276,7 @@ def split_characters(decode: Answer, draw: Draw) -> torch.Tensor:
 
 def broken_characters(decode: Answer, draw: Draw) -> torch.Tensor:
     """Bytes that are no character at all: a model may write anything."""
-    (_, vocabulary), table = a_tokenizer(draw, LETTERS, 25), byte_alphabet()
+    (_, vocabulary), table = a_tokenizer(draw, LETTERS, 25), the_alphabet()
     bytes_ = "a€".encode()[:-1] + b" " + "é".encode()[1:] + b"bc" + "😀".encode()[:2]
     return text_of(decode, [vocabulary[table[byte]] for byte in bytes_], vocabulary)
 
@@ -375,7 +383,8 @@ LESSON = Lesson(
                 ),
             ),
             forbidden=NO_BPE,
-            parts=("bpe.Tokenizer",),
+            answered_by=("bpe.Tokenizer",),
+            builds_on=("bpe.merge_pair",),
         ),
         Exercise(
             "encode",
@@ -388,8 +397,9 @@ LESSON = Lesson(
                 Aspect("nothing to merge", 0.5, without_merges, side=True),
             ),
             forbidden=NO_BPE,
-            parts=("bpe.Tokenizer",),
+            answered_by=("bpe.Tokenizer",),
             mend=True,
+            builds_on=("bpe.byte_alphabet", "bpe.learn_merges", "bpe.merge_pair", "bpe.split_pieces"),
         ),
         Exercise(
             "decode",
@@ -422,7 +432,8 @@ LESSON = Lesson(
                 ),
             ),
             forbidden=NO_BPE,
-            parts=("bpe.Tokenizer",),
+            answered_by=("bpe.Tokenizer",),
+            builds_on=("bpe.byte_alphabet", "bpe.learn_merges"),
         ),
         Exercise(
             "bits_per_byte_of",

@@ -6,25 +6,25 @@ trained model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
 
 import torch
 
 from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
-from helpers.parts.gpt2 import GPT2, Config
-from helpers.parts.gpt2 import Conv1D as FinishedConv1D
-from helpers.parts.gpt2 import GPT2Block as FinishedBlock
 
 # ------------------------------------------------------------------------------------------ the model's pieces
 
 # 4 sequences of 7 tokens out of 13; 15 wide in 3 heads of width 5, whose root is no whole number; 2 blocks; a window
 # of 11: no two sizes alike. The norms' epsilon is not torch's own, and so large that it shows.
-CONFIG = Config(n=13, t_max=11, e=15, h=3, depth=2, epsilon=0.3)
+CONFIG = {"n": 13, "t_max": 11, "e": 15, "h": 3, "depth": 2, "epsilon": 0.3}
 
 # The same for gradients, of which every parameter has one: small
-SMALL = Config(n=7, t_max=5, e=6, h=2, depth=2, epsilon=0.3)
+SMALL = {"n": 7, "t_max": 5, "e": 6, "h": 2, "depth": 2, "epsilon": 0.3}
+
+Shapes = dict[str, tuple[int, ...]]
 
 
 def own_names(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -65,6 +65,17 @@ def made(*arguments: object) -> Probe:
     return via
 
 
+def made_of(sizes: Mapping[str, float]) -> Via:
+    """The same for a class that takes a Config, here one of these sizes."""
+
+    def via(answer, draw):
+        from helpers.parts.gpt2 import Config
+
+        return made(Config(**sizes))(answer, draw)
+
+    return via
+
+
 def in_a_plain_list(module: torch.nn.Module) -> str:
     """The name of a list, tuple or dict of the module that holds layers which the module does not know of, or ""."""
     known = set(module.modules())
@@ -81,7 +92,7 @@ class ByOwnNames:
     expected: their names and shapes. Unmet where the module has others, for then there is nothing to hold them against.
     """
 
-    def __init__(self, module: torch.nn.Module, expected: dict[str, torch.Size]):
+    def __init__(self, module: torch.nn.Module, expected: Shapes):
         self._module, self._named = module, own_names(module)
         if {name: parameter.shape for name, parameter in self._named.items()} != expected:
             raise Unmet(
@@ -97,15 +108,27 @@ class ByOwnNames:
         return iter(self._named.items())
 
 
-def by_own_names(finished: type[torch.nn.Module], *arguments: object) -> Via:
-    """Make a module as `made` does, for the gradients of its parameters. finished: has the right names and shapes."""
+def by_own_names(via: Via, expected: Shapes) -> Via:
+    """Make a module by `via`, for the gradients of its parameters, which have these names and shapes."""
+    return lambda answer, draw: ByOwnNames(via(answer, draw), expected)
 
-    def via(answer, draw):
-        with torch.device("meta"):
-            expected = {name: parameter.shape for name, parameter in finished(*arguments).named_parameters()}
-        return ByOwnNames(made(*arguments)(answer, draw), expected)
 
-    return via
+def shapes_of_block(*, e: int, **_: float) -> Shapes:
+    """The parameters of a block of width e, whose feed-forward network is 4e wide inside."""
+    norm, layers = {"weight": (e,), "bias": (e,)}, {"attention.to_qkv": (e, 3 * e), "attention.unify": (e, e)}
+    layers |= {"feed_forward.widen": (e, 4 * e), "feed_forward.narrow": (4 * e, e)}
+    shapes = {f"{layer}.{name}": shape for layer in ("norm1", "norm2") for name, shape in norm.items()}
+    for layer, (n_in, n_out) in layers.items():
+        shapes |= {f"{layer}.weight": (n_in, n_out), f"{layer}.bias": (n_out,)}
+    return shapes
+
+
+def shapes_of_model(*, n: int, t_max: int, e: int, depth: int, **_: float) -> Shapes:
+    """The parameters of a GPT-2. The head is the table of tokens, and counts once."""
+    shapes = {"tokens.weight": (n, e), "positions.weight": (t_max, e), "norm.weight": (e,), "norm.bias": (e,)}
+    for block in range(depth):
+        shapes |= {f"blocks.{block}.{name}": shape for name, shape in shapes_of_block(e=e).items()}
+    return shapes
 
 
 def names(via: Via) -> Probe:
@@ -153,9 +176,9 @@ def shaped(*shape: int) -> Inputs:
     return lambda draw: (draw.normal(*shape),)
 
 
-def windows(b: int, t: int, config: Config = CONFIG) -> Inputs:
+def windows(b: int, t: int, sizes: Mapping[str, float] = CONFIG) -> Inputs:
     """Windows of drawn ids: (b, t). None is so large that the table of positions has no such row."""
-    return lambda draw: (draw.integers(0, min(config.n, config.t_max), b, t),)
+    return lambda draw: (draw.integers(0, min(sizes["n"], sizes["t_max"]), b, t),)
 
 
 # ------------------------------------------------------------------------------------------- published weights
@@ -257,6 +280,8 @@ def turned(*endings: str, others: bool = False, **options: object) -> Probe:
 
 def a_model(draw: Draw, t_max: int = 31, depth: int = 2) -> torch.nn.Module:
     """A finished GPT-2 with drawn weights, in which the place of a token counts for as much as the token."""
+    from helpers.parts.gpt2 import GPT2, Config
+
     model = strong(GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=depth)).to(draw.device), draw)
     with torch.no_grad():
         # all of one length, or the longest would be written all the time; each component about as large as a position's
@@ -323,7 +348,7 @@ class Reader(torch.nn.Module):
     def __init__(self, draw: Draw, n: int = 6, t_max: int = 64):
         super().__init__()
         self.table = torch.nn.Parameter(draw.normal(n, n, std=1.5))
-        self.t_max, self.config = t_max, Config(n=n, t_max=t_max, e=2, h=1, depth=1)
+        self.t_max, self.config = t_max, SimpleNamespace(n=n, t_max=t_max)
 
     def forward(self, ids: torch.Tensor, cache: object = None) -> torch.Tensor:
         if ids.dim() != 2:
@@ -399,7 +424,9 @@ LESSON = Lesson(
                     axes="b t n_out",
                     picture=True,
                 ),
-                gradient(0.5, shaped(5, 7, 4), via=by_own_names(FinishedConv1D, 4, 6), weights=True),
+                gradient(
+                    0.5, shaped(5, 7, 4), via=by_own_names(made(4, 6), {"weight": (4, 6), "bias": (6,)}), weights=True
+                ),
                 Aspect("parameters and their start", 0.5, names_and_start, side=True),
             ),
             forbidden=NO_GPT2 | {"FinishedConv1D": FINISHED},
@@ -412,7 +439,7 @@ LESSON = Lesson(
                 values(
                     1.5,
                     shaped(4, 7, 15),
-                    via=made(CONFIG),
+                    via=made_of(CONFIG),
                     also={"with a batch of one": shaped(1, 7, 15)},
                     axes="b t e",
                     picture=True,
@@ -421,15 +448,24 @@ LESSON = Lesson(
                     1,
                     shaped(4, 1, 15),
                     name="one position alone",
-                    via=made(CONFIG),
+                    via=made_of(CONFIG),
                     also={"with a batch of one": shaped(1, 1, 15)},
                     axes="b 1 e",
                 ),
-                gradient(0.5, shaped(3, 4, 6), via=by_own_names(FinishedBlock, SMALL), weights=True),
-                input_left_alone(0.5, shaped(4, 7, 15), via=made(CONFIG)),
-                any_device(0.5, shaped(4, 7, 15), via=made(CONFIG)),
+                gradient(
+                    0.5, shaped(3, 4, 6), via=by_own_names(made_of(SMALL), shapes_of_block(**SMALL)), weights=True
+                ),
+                input_left_alone(0.5, shaped(4, 7, 15), via=made_of(CONFIG)),
+                any_device(0.5, shaped(4, 7, 15), via=made_of(CONFIG)),
             ),
             forbidden=NO_GPT2 | {"FinishedBlock": FINISHED},
+            builds_on=(
+                "gpt2.Config",
+                "gpt2.Conv1D",
+                "gpt2.gelu_tanh",
+                "multi_head.merge_heads",
+                "multi_head.split_heads",
+            ),
         ),
         Exercise(
             "GPT2",
@@ -439,7 +475,7 @@ LESSON = Lesson(
                 values(
                     1.5,
                     windows(4, 7),
-                    via=made(CONFIG),
+                    via=made_of(CONFIG),
                     also={"with a batch of one": windows(1, 7), "in a full window": windows(2, 11)},
                     axes="b t n",
                     picture=True,
@@ -448,15 +484,18 @@ LESSON = Lesson(
                     1,
                     windows(4, 1),
                     name="the first token",
-                    via=made(CONFIG),
+                    via=made_of(CONFIG),
                     also={"with a batch of one": windows(1, 1)},
                     axes="b 1 n",
                 ),
-                gradient(0.5, windows(3, 4, SMALL), via=by_own_names(GPT2, SMALL), weights=True),
-                Aspect("parameters", 0.5, names(made(CONFIG)), side=True),
-                any_device(0.5, windows(4, 7), via=made(CONFIG)),
+                gradient(
+                    0.5, windows(3, 4, SMALL), via=by_own_names(made_of(SMALL), shapes_of_model(**SMALL)), weights=True
+                ),
+                Aspect("parameters", 0.5, names(made_of(CONFIG)), side=True),
+                any_device(0.5, windows(4, 7), via=made_of(CONFIG)),
             ),
             forbidden=NO_GPT2,
+            builds_on=("gpt2.Config", "gpt2.GPT2Block"),
         ),
         Exercise(
             "rename_weights",
@@ -520,6 +559,7 @@ LESSON = Lesson(
                 any_device(0.5, cached_inputs, via=a_generator),
             ),
             forbidden=NO_GPT2,
+            builds_on=("gpt2.Config", "gpt2.GPT2", "gpt2.KeyValueCache"),
         ),
         Exercise(
             "induction_score",

@@ -315,6 +315,7 @@ LESSON = Lesson(
                 any_device(0.5, some_texts, via=reading_layers),
             ),
             forbidden={"finished_parts.BiLanguageModel": FINISHED},
+            builds_on=("masks.padding_mask", "recurrent.read_backwards"),
         ),
         Exercise(
             "LayerMix",
@@ -376,6 +377,7 @@ LESSON = Lesson(
                 "finished_parts.AttentiveDecoder": FINISHED,
                 "finished_parts.RecurrentTranslator": FINISHED,
             },
+            builds_on=("masks.masked_softmax", "recurrent.additive_scores"),
         ),
     ),
     predictions=(

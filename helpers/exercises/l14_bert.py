@@ -6,7 +6,7 @@ What is random is described by shares, rounded so coarsely that chance cannot sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral
 
 import torch
@@ -23,8 +23,7 @@ from helpers.exercises.aspects import (
 )
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
-from helpers.exercises.l12_gpt2 import in_a_plain_list, named_numbers, names_of
-from helpers.parts.bert import Bert, BertConfig
+from helpers.exercises.l12_gpt2 import Shapes, in_a_plain_list, named_numbers, names_of
 
 NOT_ASKED = -100
 
@@ -284,8 +283,8 @@ def nothing_asked(b: int, t: int, n: int = 7) -> Inputs:
 
 # 4 texts of 7 tokens out of 13; 15 wide in 3 heads of width 5; 2 blocks whose hidden layers are 22 wide; 11 positions
 # and 3 segments: no two sizes alike. The epsilon is so large that it shows.
-CONFIG = BertConfig(n=13, t_max=11, e=15, h=3, depth=2, hidden=22, segments=3, epsilon=0.3)
-SMALL = BertConfig(n=7, t_max=5, e=6, h=2, depth=2, epsilon=0.3)
+CONFIG = {"n": 13, "t_max": 11, "e": 15, "h": 3, "depth": 2, "hidden": 22, "segments": 3, "epsilon": 0.3}
+SMALL = {"n": 7, "t_max": 5, "e": 6, "h": 2, "depth": 2, "segments": 2, "epsilon": 0.3}
 
 
 def strong(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
@@ -299,11 +298,13 @@ def strong(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
     return module.eval()
 
 
-def made(config: BertConfig) -> Via:
-    """Make the student's module and fill it with drawn weights, by name."""
+def made(sizes: Mapping[str, float]) -> Via:
+    """Make the student's module of a BertConfig of these sizes, and fill it with drawn weights, by name."""
 
     def via(answer, draw):
-        module = answer(config)
+        from helpers.parts.bert import BertConfig
+
+        module = answer(BertConfig(**sizes))
         if not isinstance(module, torch.nn.Module):
             raise Unmet(f"Calling your class gives {kind_of(module)}; it has to be a torch.nn.Module.")
         unseen = in_a_plain_list(module)
@@ -341,17 +342,15 @@ class Part(torch.nn.Module):
         return torch.cat([returned[0], returned[1].unsqueeze(1)], dim=1)
 
 
-def part(config: BertConfig, place: int | None) -> Via:
+def part(sizes: Mapping[str, float], place: int | None) -> Via:
     """The student's model with drawn weights: its first result, its second, or (None) both in one tensor."""
-    return lambda answer, draw: Part(made(config)(answer, draw), place)
+    return lambda answer, draw: Part(made(sizes)(answer, draw), place)
 
 
 def learning(answer: Answer, draw: Draw) -> torch.nn.Module:
     """The small model for gradients. Unmet where its parameters are not those that are wanted."""
     module = part(SMALL, None)(answer, draw)
-    with torch.device("meta"):
-        expected = {name: parameter.shape for name, parameter in Bert(SMALL).named_parameters()}
-    if {name: parameter.shape for name, parameter in module.named_parameters()} != expected:
+    if {name: parameter.shape for name, parameter in module.named_parameters()} != shapes_of_model(**SMALL):
         raise Unmet(
             "The gradients are looked at by the names of your parameters, so they wait until names and shapes are"
             " right."
@@ -359,11 +358,28 @@ def learning(answer: Answer, draw: Draw) -> torch.nn.Module:
     return module
 
 
-def texts(b: int, t: int, config: BertConfig = CONFIG, padded: bool = True) -> Inputs:
+def shapes_of_model(*, n: int, t_max: int, e: int, depth: int, segments: int, **_: float) -> Shapes:
+    """The parameters of a BERT whose feed-forward networks are 4e wide inside."""
+    linear = {"pooler": (e, e)}  # (n_out, n_in), as nn.Linear has it
+    norms, shapes = (
+        ["norm"],
+        {"tokens.weight": (n, e), "positions.weight": (t_max, e), "segments.weight": (segments, e)},
+    )
+    for block in (f"blocks.{i}" for i in range(depth)):
+        norms += [f"{block}.norm1", f"{block}.norm2"]
+        linear |= {f"{block}.attention.{name}": (e, e) for name in ("to_queries", "to_keys", "to_values", "unify")}
+        linear |= {f"{block}.feed_forward.widen": (4 * e, e), f"{block}.feed_forward.narrow": (e, 4 * e)}
+    for layer, (n_out, n_in) in linear.items():
+        shapes |= {f"{layer}.weight": (n_out, n_in), f"{layer}.bias": (n_out,)}
+    return shapes | {f"{norm}.{name}": (e,) for norm in norms for name in ("weight", "bias")}
+
+
+def texts(b: int, t: int, sizes: Mapping[str, float] = CONFIG, padded: bool = True) -> Inputs:
     """Ids, segments and mask, (b, t) each: the texts end at different places, the longest at t."""
 
     def inputs(draw):
-        ids, segments = draw.integers(0, min(config.n, config.t_max), b, t), draw.integers(0, config.segments, b, t)
+        ids = draw.integers(0, min(sizes["n"], sizes["t_max"]), b, t)
+        segments = draw.integers(0, sizes["segments"], b, t)
         lengths = (t - torch.arange(b, device=draw.device) * padded).clamp(min=1)
         return ids, segments, torch.arange(t, device=draw.device) < lengths.unsqueeze(-1)
 
@@ -372,7 +388,7 @@ def texts(b: int, t: int, config: BertConfig = CONFIG, padded: bool = True) -> I
 
 def ids_alone(b: int, t: int) -> Inputs:
     """Ids (b, t): no segments, and no mask."""
-    return lambda draw: (draw.integers(0, CONFIG.t_max, b, t),)
+    return lambda draw: (draw.integers(0, CONFIG["t_max"], b, t),)
 
 
 def parameters_of(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -693,6 +709,7 @@ LESSON = Lesson(
                 any_device(0.5, texts(4, 7), via=part(CONFIG, None)),
             ),
             forbidden=NO_BERT,
+            builds_on=("bert.BertConfig", "blocks.LayerNorm", "blocks.TransformerBlock"),
         ),
         Exercise(
             "rename_bert",

@@ -534,6 +534,7 @@ LESSON = Lesson(
                 any_device(0.5, scored(), via=past_alone),
             ),
             forbidden={"finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
+            builds_on=("transformer_xl.relative_shift",),
         ),
         Exercise(
             "RelativeAttention",
@@ -571,6 +572,12 @@ LESSON = Lesson(
                 "TransformerXLBlock": BLOCK,
                 "MultiheadAttention": "It knows no relative positions, and this exercise is there to write them.",
             },
+            builds_on=(
+                "multi_head.merge_heads",
+                "multi_head.split_heads",
+                "positions.sinusoidal_encoding",
+                "transformer_xl.relative_scores",
+            ),
         ),
         Exercise(
             "TransformerXL",
@@ -583,6 +590,12 @@ LESSON = Lesson(
                 Aspect("memory after a memory", 1, later_segment("memory"), axes="b m e"),
                 gradient(0.5, few_ids, via=learning, weights=True),
                 any_device(0.5, ids_and_memories, via=logits_on),
+            ),
+            builds_on=(
+                "blocks.LayerNorm",
+                "positions.sinusoidal_encoding",
+                "transformer_xl.TransformerXLBlock",
+                "transformer_xl.extend_memory",
             ),
         ),
         Exercise(

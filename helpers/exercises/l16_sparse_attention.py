@@ -476,6 +476,7 @@ LESSON = Lesson(
                 any_device(0.5, attended(6, 2)),
             ),
             forbidden={"scaled_dot_product_attention": LIBRARY, "flex_attention": LIBRARY},
+            builds_on=("sparse.merge",),
         ),
     ),
     predictions=(

@@ -450,6 +450,7 @@ LESSON = Lesson(
             forbidden={
                 "checkpoint": "torch.utils.checkpoint does all of this; the exercise is to write it.",
             },
+            builds_on=("big.random_state", "big.set_random_state"),
         ),
         Exercise(
             "flops_per_token",

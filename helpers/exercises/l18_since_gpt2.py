@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 
@@ -22,8 +22,6 @@ from helpers.exercises.aspects import (
 )
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
-from helpers.parts.gpt2 import KeyValueCache, LayerCache
-from helpers.parts.llama import Config, LlamaBlock
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 READY = "It is the very thing that this exercise asks for; write it here."
@@ -63,7 +61,7 @@ def by_groups(groups: int) -> Via:
     return built(24, 4, groups)
 
 
-def pieces_through(call: Callable, x: torch.Tensor, past: LayerCache, cuts: tuple[int, ...]) -> torch.Tensor:
+def pieces_through(call: Callable, x: torch.Tensor, past: object, cuts: tuple[int, ...]) -> torch.Tensor:
     """What comes out where x (b, t, e) is read in pieces with a cache: (b, t, e)."""
     parts = []
     for piece in x.split(cuts, dim=1):
@@ -76,6 +74,8 @@ def pieces_through(call: Callable, x: torch.Tensor, past: LayerCache, cuts: tupl
 
 def read_in_pieces(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The student's attention on 6 positions that come in pieces, with a cache."""
+    from helpers.parts.gpt2 import LayerCache
+
     layer, told = ATTENTION(answer, draw), {}
     for said, b, cuts in (
         ("in pieces of 4, 1 and 1", 2, (4, 1, 1)),
@@ -87,6 +87,8 @@ def read_in_pieces(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 def held(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """What the cache holds after 5 positions: keys and values, (b, groups, s, d)."""
+    from helpers.parts.gpt2 import LayerCache
+
     layer, past = ATTENTION(answer, draw), LayerCache(8)
     found = pieces_through(layer, draw.normal(2, 5, 24), past, (3, 2))
     if past.keys is None:
@@ -106,9 +108,22 @@ def rows_of(h: int, d: int, e: int) -> Inputs:
 
 # -------------------------------------------------------------------------------------------------------- Llama
 
-APART = Config(n=9, e=12, h=2, groups=1, depth=2, hidden=10, epsilon=0.1)
-TIED = Config(n=7, e=8, h=2, groups=2, depth=1, hidden=6, epsilon=0.1, tied=True)
-MODEL, TIED_MODEL = built(APART, LlamaBlock), built(TIED, LlamaBlock)
+APART = {"n": 9, "e": 12, "h": 2, "groups": 1, "depth": 2, "hidden": 10, "epsilon": 0.1}
+TIED = {"n": 7, "e": 8, "h": 2, "groups": 2, "depth": 1, "hidden": 6, "epsilon": 0.1, "tied": True}
+
+
+def model_of(sizes: Mapping[str, float]) -> Via:
+    """The student's model of these sizes, of finished blocks."""
+
+    def via(answer, draw):
+        from helpers.parts.llama import Config, LlamaBlock
+
+        return built(Config(**sizes), LlamaBlock)(answer, draw)
+
+    return via
+
+
+MODEL, TIED_MODEL = model_of(APART), model_of(TIED)
 
 
 def ids_of(n: int, b: int, t: int) -> Inputs:
@@ -118,6 +133,8 @@ def ids_of(n: int, b: int, t: int) -> Inputs:
 
 def model_in_pieces(answer: Answer, draw: Draw) -> torch.Tensor:
     """The student's model on 6 tokens in pieces, with a cache."""
+    from helpers.parts.gpt2 import KeyValueCache
+
     model, cache = MODEL(answer, draw).eval(), KeyValueCache(2, 7)
     with torch.no_grad():
         parts = [model(piece, cache) for piece in draw.integers(0, 9, 2, 6).split((3, 1, 2), dim=1)]
@@ -131,17 +148,19 @@ def model_in_pieces(answer: Answer, draw: Draw) -> torch.Tensor:
 class OtherBlock(torch.nn.Module):
     """A block that only multiplies each component: does the model use the kind of block that it was given?"""
 
-    def __init__(self, config: Config):
+    def __init__(self, config: object):
         super().__init__()
         self.scale = torch.nn.Parameter(torch.ones(config.e))
 
-    def forward(self, x: torch.Tensor, past: LayerCache | None = None) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, past: object = None) -> torch.Tensor:
         return x * self.scale
 
 
 def of_other_blocks(answer: Answer, draw: Draw) -> torch.Tensor:
     """The student's model of blocks of another kind, on some tokens."""
-    model = fill(answer(APART, OtherBlock).to(draw.device), draw)
+    from helpers.parts.llama import Config
+
+    model = fill(answer(Config(**APART), OtherBlock).to(draw.device), draw)
     return model(draw.integers(0, 9, 2, 4))
 
 
@@ -276,7 +295,7 @@ LESSON = Lesson(
                 gradient(0.5, drawn(2, 3, 6), via=NETWORK, weights=True),
                 parameters(0.5, NETWORK),
             ),
-            parts=("llama.SwiGLU",),
+            answered_by=("llama.SwiGLU",),
         ),
         Exercise(
             "GroupedQueryAttention",
@@ -303,6 +322,14 @@ LESSON = Lesson(
                 "finished_block": "A finished block holds a finished attention; write yours here.",
                 "MultiheadAttention": "It knows no groups, and this exercise is there to write them.",
             },
+            builds_on=(
+                "gpt2.LayerCache",
+                "masks.causal_mask",
+                "masks.masked_softmax",
+                "multi_head.merge_heads",
+                "multi_head.split_heads",
+                "positions.rotate",
+            ),
         ),
         Exercise(
             "halves_from_pairs",
@@ -355,6 +382,7 @@ LESSON = Lesson(
                 parameters(0.25, MODEL),
                 renamed(parameters(0.25, TIED_MODEL), "parameters of a tied model"),
             ),
+            builds_on=("gpt2.KeyValueCache", "llama.Config", "llama.LlamaBlock", "llama.RMSNorm"),
         ),
         Exercise(
             "route",
@@ -369,7 +397,7 @@ LESSON = Lesson(
                 gradient(0.25, drawn(7, 5), name="gradient of the balance", via=returning("balance")),
                 gradient(0.25, drawn(7, 5), name="gradient of the weights", via=returning("weights")),
             ),
-            parts=("experts.route", "experts.balance_loss"),
+            answered_by=("experts.route", "experts.balance_loss"),
         ),
         Exercise(
             "keep_min_p",

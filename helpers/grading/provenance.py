@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from nbformat.notebooknode import NotebookNode
 
-from helpers.checking.noting import answered_by
+from helpers.checking.finished_parts import answered_by
 from helpers.checking.syntax import NEAR, equivalents, holds_stub, stubs
 from helpers.course import SHOWS_ONLY
 from helpers.exercises import Exercise, Lesson

@@ -1,0 +1,163 @@
+"""The finished parts that an exercise builds on, as source text: these, what they need themselves, and nothing else.
+
+In an exam helpers.parts does not exist, for it holds the answers to other exercises. What an exercise declares in
+`builds_on` is executed into fresh modules before the student's code.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from graphlib import TopologicalSorter
+from types import CodeType
+
+from helpers.checking.syntax import parts_that_answer
+from helpers.course import HELPERS
+from helpers.exercises import Exercise
+
+PARTS = "helpers.parts"
+
+
+def sources_for(exercise: Exercise) -> dict[str, str]:
+    """The text of each module that the exercise builds on, by the module's name: "helpers.parts.masks".
+
+    A module holds those top-level statements alone that bind what is needed; whatever it imports stands before it.
+    LookupError where the exercise declares a part that does not exist.
+    """
+    kept = _kept(exercise.builds_on)
+    needs = {module: sorted({_cut(part)[0] for one in kept[module] for part in one.parts}) for module in sorted(kept)}
+    return {f"{PARTS}.{module}": _text(kept[module]) for module in TopologicalSorter(needs).static_order()}
+
+
+def answers_in_reach(exercise: Exercise) -> list[str]:
+    """What answers the exercise among the parts that `sources_for` holds; empty for every exercise that is sound."""
+    kept = _kept(exercise.builds_on).items()
+    there = {f"{PARTS}.{module}.{name}" for module, statements in kept for one in statements for name in one.binds}
+    return [part for part in answered_by(exercise) if part in there]
+
+
+def answered_by(exercise: Exercise) -> tuple[str, ...]:
+    """The finished parts that answer an exercise: those of its name, and those that it names itself."""
+    return (*parts_that_answer(exercise.name), *(f"{PARTS}.{part}" for part in exercise.answered_by))
+
+
+def parts_imported(tree: ast.AST) -> dict[str, str]:
+    """The finished parts that code imports, by the names that it gives them.
+
+    {"finished_split": "multi_head.split_heads", "finished_masks": "masks"}: a whole module has no dot.
+    """
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            paths = {alias.asname or alias.name: f"{_source(node)}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            paths = {alias.asname: alias.name for alias in node.names if alias.asname}
+        else:
+            continue
+        found |= {name: path.removeprefix(f"{PARTS}.") for name, path in paths.items() if path.startswith(f"{PARTS}.")}
+    return found
+
+
+def parts_used(tree: ast.AST, imported: Mapping[str, str]) -> set[str]:
+    """The finished parts that code uses by such names, "masks.causal_mask", of a whole module by its attributes."""
+    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    found = {imported[name] for name in names if "." in imported.get(name, "")}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = imported.get(node.value.id, ".")
+            found |= set() if "." in module else {f"{module}.{node.attr}"}
+    return found
+
+
+# ------------------------------------------------------------------------------------- a module's statements
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A statement at the top level of a module, of an import one name. needs: names of its own module that it reads.
+
+    parts: what it imports from other modules of helpers.parts, or reads as attributes of them.
+    """
+
+    place: int
+    node: ast.stmt
+    binds: frozenset[str]
+    needs: frozenset[str]
+    parts: frozenset[str]
+
+
+def _kept(parts: tuple[str, ...]) -> dict[str, set[_Statement]]:
+    """By module, the statements that bind these parts, and in turn all that they need."""
+    kept: dict[str, set[_Statement]] = {}
+    look = list(parts)
+    while look:
+        module, name = _cut(look.pop())
+        binding = {one for one in _statements(module) if name in one.binds}
+        if not binding:
+            raise LookupError(f"There is no finished part {PARTS}.{module}.{name}.")
+        for one in binding - kept.setdefault(module, set()):
+            kept[module].add(one)
+            look += [*one.parts, *(f"{module}.{need}" for need in one.needs)]
+    return kept
+
+
+def _cut(part: str) -> tuple[str, str]:
+    module, _, name = part.partition(".")
+    return module, name
+
+
+def _text(statements: set[_Statement]) -> str:
+    nodes = [one.node for one in sorted(statements, key=lambda one: one.place)]
+    return f"from __future__ import annotations\n{ast.unparse(ast.Module(nodes, []))}\n"
+
+
+@cache
+def _statements(module: str) -> tuple[_Statement, ...]:
+    body = _body(module)
+    modules = {name: part for name, part in parts_imported(ast.Module(body, [])).items() if "." not in part}
+    codes = [_code(node) for node in body]
+    bound = [frozenset(_names(code, "STORE_NAME", "STORE_GLOBAL")) for code in codes]
+    known = frozenset().union(*bound)
+    found = []
+    for place, (node, code, binds) in enumerate(zip(body, codes, bound, strict=True)):
+        parts = parts_used(node, modules) | {part for part in parts_imported(node).values() if "." in part}
+        found.append(_Statement(place, node, binds, known & _read(code), frozenset(parts)))
+    return tuple(found)
+
+
+def _body(module: str) -> list[ast.stmt]:
+    """A module's statements, imports made absolute and cut into one a name; none where there is no such module."""
+    path = HELPERS / "parts" / f"{module}.py"
+    tree = ast.parse(path.read_text(encoding="utf-8") if path.is_file() else "")
+    return [one for node in tree.body for one in _one_a_name(node)]
+
+
+def _one_a_name(node: ast.stmt) -> list[ast.stmt]:
+    if isinstance(node, ast.ImportFrom):
+        return [ast.ImportFrom(_source(node), [alias], 0, lineno=node.lineno, col_offset=0) for alias in node.names]
+    if isinstance(node, ast.Import):
+        return [ast.Import([alias], lineno=node.lineno, col_offset=0) for alias in node.names]
+    return [node]
+
+
+def _source(node: ast.ImportFrom) -> str:
+    """The module that names are imported from; one of the parts imports the others by a single dot."""
+    return ".".join(word for word in (PARTS if node.level else "", node.module) if word)
+
+
+def _code(statement: ast.stmt) -> CodeType:
+    """Its code, in which annotations are text: what an annotation names is not needed to run it."""
+    return compile(ast.Module([statement], []), "<part>", "exec", flags=annotations.compiler_flag)
+
+
+def _names(code: CodeType, *instructions: str) -> set[str]:
+    return {one.argval for one in dis.get_instructions(code) if one.opname in instructions}
+
+
+def _read(code: CodeType) -> set[str]:
+    """The names of its module that code reads, in whatever function or class; its own variables are none of them."""
+    inner = [_read(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return _names(code, "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS").union(*inner)
