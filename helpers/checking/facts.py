@@ -164,7 +164,8 @@ def read_cells(lesson: Lesson, cells: Sequence[Handed], released: Mapping[str, s
         before = [plain[place] for place in others if place < end]
         after = [plain[place] for place in others if place > end]
         source = cells[own].source if own is not None else ""
-        programs[exercise.name] = program_of(source, setup, before, after, finished_names(setup, exercise.builds_on))
+        finished = finished_names(setup, exercise.builds_on)
+        programs[exercise.name] = program_of(exercise.name, source, setup, before, after, finished)
         facts[exercise.name] = facts_of(
             exercise, source, programs[exercise.name], released.get(exercise.name, "")
         )

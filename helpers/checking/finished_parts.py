@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import dis
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from types import CodeType
 
-from helpers.checking.syntax import parts_that_answer
 from helpers.course import HELPERS
 from helpers.exercises import Exercise
 
@@ -42,6 +42,20 @@ def answers_in_reach(exercise: Exercise) -> list[str]:
 def answered_by(exercise: Exercise) -> tuple[str, ...]:
     """The finished parts that answer an exercise: those of its name, and those that it names itself."""
     return (*parts_that_answer(exercise.name), *(f"{PARTS}.{part}" for part in exercise.answered_by))
+
+
+@cache
+def parts_that_answer(name: str) -> tuple[str, ...]:
+    """The finished parts that go by an exercise's name: "helpers.parts.masks.causal_mask"."""
+    return tuple(sorted(f"{PARTS}.{module}.{name}" for module, names in _defined().items() if name in names))
+
+
+@cache
+def _defined() -> dict[str, frozenset[str]]:
+    """The functions and classes of each module of finished parts."""
+    defined = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
+    paths = (HELPERS / "parts").glob("[a-z]*.py")
+    return {path.stem: frozenset(defined.findall(path.read_text(encoding="utf-8"))) for path in paths}
 
 
 def parts_imported(tree: ast.AST) -> dict[str, str]:

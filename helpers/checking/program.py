@@ -6,12 +6,12 @@ leans on, transitively. Nothing else of the notebook runs, in an exam or in `pyt
 
 from __future__ import annotations
 
-import ast
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 
+from helpers.checking.finished_parts import parts_imported
 from helpers.checking.syntax import NotPython, Statement, Unreadable, parse, python_of, statements
 
 MAY_USE = (
@@ -76,11 +76,16 @@ class Program:
 
 
 def program_of(
-    own: str, setup: str, before: Sequence[CodeCell], after: Sequence[CodeCell] = (), finished: Mapping[str, str] = {}
+    name: str,
+    own: str,
+    setup: str,
+    before: Sequence[CodeCell],
+    after: Sequence[CodeCell] = (),
+    finished: Mapping[str, str] | None = None,
 ) -> Program:
     """The program slice of an exercise.
 
-    own: its own cell. before, after: the other cells that stand before and behind its check; a name that is defined
+    name: what its own cell defines. own: that cell. before, after: the other cells that stand before and behind its check; a name that is defined
     before it is not looked for behind it. finished: names that the setup cell imports from the finished parts and that
     the exercise does not build on.
     """
@@ -90,11 +95,21 @@ def program_of(
         return Program(setup, (), own, refused=str(problem))
     except NotPython:
         return Program(setup, (), own)
-    there = _ALWAYS_THERE | _bound(_statements(setup)) - set(finished) | _bound(inside)
-    found = _Definitions(before, after)
-    pieces, missing = found.needed_by({name for each in inside for name in each.uses}, there)
-    missing |= {name: FINISHED.format(name=name) for name in missing if name in finished}
+    there = _ALWAYS_THERE | _bound(_statements(setup)) - set(finished or ()) | _bound(inside)
+    pieces, missing = _Definitions(before, after).needed_by(_needed_of(name, inside), there)
+    missing |= {each: FINISHED.format(name=each) for each in missing if each in (finished or ())}
     return Program(setup, pieces, text, missing)
+
+
+def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
+    """The names that a cell's definition of this name leans on. What only tries it out is not asked what it needs."""
+    needed, before = {name}, set()
+    while needed != before:
+        before = set(needed)
+        for each in inside:
+            if needed & (each.binds | each.changes):
+                needed |= each.uses
+    return needed
 
 
 def finished_names(setup: str, available: Iterable[str]) -> dict[str, str]:
@@ -104,14 +119,7 @@ def finished_names(setup: str, available: Iterable[str]) -> dict[str, str]:
     """
     paths = set(available)
     paths |= {path.split(".")[0] for path in paths}
-    found = {}
-    for node in parse(setup).body:
-        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("helpers.parts."):
-            for alias in node.names:
-                path = f"{node.module}.{alias.name}".removeprefix("helpers.parts.")
-                if path not in paths:
-                    found[alias.asname or alias.name] = path
-    return found
+    return {name: path for name, path in parts_imported(parse(setup)).items() if path not in paths}
 
 
 class _Definitions:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import torch
 
-from helpers.checking.answers import ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED, Answer, Outcome
+from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED, REFUSED, Answer, Outcome
 from helpers.checking.comparing import same_outcome, telling, telling_together
 from helpers.checking.diagnosing import looked_at
+from helpers.checking.facts import Facts
 from helpers.checking.keys import ExerciseKey, Guess, KnownMistake, Outcomes, fits
-from helpers.checking.syntax import digest_of_tree, forbidden_use, holds_stub
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import LEFT_ALONE
 from helpers.exercises.exercise import UNCHANGED, Aspect
@@ -88,16 +88,22 @@ class Verdict:
     note: str = ""
 
 
+def not_started(exercise: Exercise) -> Verdict:
+    """The stub is still there."""
+    lines = tuple(AspectVerdict(a.name, 0, a.points, False) for a in exercise.aspects)
+    return Verdict(exercise.name, NOT_STARTED, 0, exercise.points, lines, says="Not attempted yet.")
+
+
 def no_answer(exercise: Exercise, says: str) -> Verdict:
     """Nothing came that could be judged: no points, and a sentence that says why."""
     lines = tuple(AspectVerdict(a.name, 0, a.points, False) for a in exercise.aspects)
     return Verdict(exercise.name, NO_ANSWER, 0, exercise.points, lines, says=says)
 
 
-def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = "") -> Verdict:
+def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, facts: Facts = Facts()) -> Verdict:  # noqa: B008
     """The verdict on one exercise.
 
-    source: the text of the solution cell, for exercises that forbid a shortcut, and those that are mended.
+    facts: what the text of the answer shows.
 
     An aspect holds when its outcome is the reference's. Side aspects (whose right tensors can be guessed)
     pay only when a value aspect holds or shows a known mistake's numbers: somebody who computed nothing
@@ -106,17 +112,16 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, source: str = ""
     """
     outcomes = answer.outcomes
     if all(outcomes[a.name].state == NOT_ATTEMPTED for a in exercise.aspects):
-        lines = tuple(AspectVerdict(a.name, 0, a.points, False) for a in exercise.aspects)
-        return Verdict(exercise.name, NOT_STARTED, 0, exercise.points, lines, says="Not attempted yet.")
+        return not_started(exercise)
 
-    if key.released and digest_of_tree(source) == key.released:
+    if key.released and facts.program == key.released:
         lines = tuple(AspectVerdict(a.name, 0, a.points, False) for a in exercise.aspects)
         return Verdict(exercise.name, AS_GIVEN, 0, exercise.points, lines, says=NOT_CHANGED)
 
-    if holds_stub(source, exercise.name):
+    if facts.stub:
         return no_answer(exercise, UNWRITTEN)
 
-    shortcut = forbidden_use(source, exercise.forbidden)
+    shortcut = facts.shortcut or next((o.says for o in outcomes.values() if o.state == FORBIDDEN), "")
     if shortcut:
         return _not_allowed(exercise, answer, shortcut)
 

@@ -7,6 +7,7 @@ what is known to be right as right (see `preflight`).
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import hashlib
@@ -14,18 +15,23 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
-from helpers.checking.keys import AnswerKey
+from helpers.checking import answers
+from helpers.checking.answers import Answer
+from helpers.checking.facts import Handed, Read
+from helpers.checking.keys import SHIPPED_SEED, AnswerKey
 from helpers.checking.panel import number
-from helpers.exercises import load_lesson
+from helpers.checking.verdicts import WRONG
+from helpers.exercises import Lesson, load_lesson
 from helpers.grading import preflight, regrade
 from helpers.grading.backups import back_up
 from helpers.grading.collect.identity import FOLDER, Owner
@@ -35,20 +41,29 @@ from helpers.grading.collect.untrusted import Unopened, Unreadable
 from helpers.grading.decisions import Decisions
 from helpers.grading.exam import digest_of_work, exam_key_path, load_exam_key, runs_without_seed, without_seed
 from helpers.grading.findings import WAITS
+from helpers.grading.execute.running import Executed, Work
 from helpers.grading.gradebook import Held, Marks, digest_of, sqlite_file
 from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry, Journal
-from helpers.grading.judging import CheckRun, Why, judge_predictions, judge_submission
+from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission
 from helpers.grading.preflight import REFERENCE, Guard, MachineWrong, Probe
 from helpers.grading.progress import counted, progress
-from helpers.grading.provenance import examine
 from helpers.grading.records import recorded, write_verdicts
 from helpers.grading.regrade import Regraded
 from helpers.grading.trouble import Trouble, disk_in_words
-from helpers.notebooks import grade_id, sources_of
+from helpers.notebooks import SETUP, grade_id, sources_of
 
 NOTHING_RAN = "nothing was run"
-Execute = Callable[[NotebookNode, str], "object"]  # a restored notebook and its seed -> running.Executed
+
+
+class Runs(Protocol):
+    """What runs submissions: a `running.Runner`, or a cluster of them."""
+
+    def execute(self, work: Work, seed: str) -> Executed:
+        """See `running.Runner.execute`."""
+
+    def rerun(self, work: Work, read: Read, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
+        """See `running.Runner.rerun`."""
 
 
 @dataclass
@@ -109,22 +124,22 @@ class Outcome:
 class Batch:
     """Grades one lesson's submissions in a course's folder.
 
-    execute: what runs a notebook; called from `jobs` threads at once. bar: show how far it has come. everywhere: where
-    there are several machines, what runs a notebook on each of them, and says what each came to.
+    runner: what runs submissions; called from `jobs` threads at once. bar: show how far it has come. everywhere: where
+    there are several machines, what runs a submission on each of them, and says what each came to.
     """
 
     def __init__(
         self,
         root: Path,
         lesson: str,
-        execute: Execute,
+        runner: Runs,
         jobs: int = 1,
         bar: bool = True,
-        everywhere: Callable[[NotebookNode, str], list] | None = None,
+        everywhere: Callable[[Work, str], list[Executed]] | None = None,
     ):
         self.root, self.lesson = root, lesson
         self._asked, self._exam = load_lesson(lesson), load_exam_key(lesson, root)
-        self._execute, self._jobs, self._bar, self._everywhere = execute, jobs, bar, everywhere
+        self._runner, self._jobs, self._bar, self._everywhere = runner, jobs, bar, everywhere
         self._slots, self._decisions = threading.Semaphore(jobs), Decisions(root)
         self._finish: Callable[[NotebookNode], bytes] = lambda notebook: b""  # where nothing is to be written
         path = root / "notebooks" / lesson / f"{lesson}.ipynb"
@@ -209,19 +224,19 @@ class Batch:
             prepared, begun = self._prepared(submission), time.monotonic()
             if prepared.problem:
                 return self._judged(submission, prepared, None, 0.0)
+            work = work_of(self._asked, prepared.notebook, self._released)
             with self._slots:
                 begun = time.monotonic()
-                found = self._run(prepared, probe)
+                found = self._run(work, prepared.key.seed, probe)
             seconds = time.monotonic() - begun
-            outcomes = [self._judged(submission, prepared, executed, seconds, probe) for executed in found]
+            outcomes = [self._judged(submission, prepared, executed, seconds, probe, work) for executed in found]
             return min(outcomes, key=_right) if probe and probe.name == REFERENCE else max(outcomes, key=_right)
         except Exception as problem:  # the machinery failed, not the student: no mark is written
             return Outcome(submission, problem=f"{type(problem).__name__}: {problem}", probe=probe)
 
-    def _run(self, prepared: Prepared, probe: Probe | None) -> list:
-        """The notebook as it was run; a probe on every machine that there is."""
-        asked = (prepared.notebook, prepared.key.seed)
-        return self._everywhere(*asked) if probe and self._everywhere else [self._execute(*asked)]
+    def _run(self, work: Work, seed: str, probe: Probe | None) -> list[Executed]:
+        """What a submission came to; a probe on every machine that there is."""
+        return self._everywhere(work, seed) if probe and self._everywhere else [self._runner.execute(work, seed)]
 
     def _prepared(self, submission: Submission) -> Prepared:
         try:
@@ -240,21 +255,26 @@ class Batch:
         return self._exam.key_for(submission.student.id, digest_of_work(notebook))
 
     def _judged(
-        self, submission: Submission, prepared: Prepared, executed, seconds: float, probe: Probe | None = None
+        self,
+        submission: Submission,
+        prepared: Prepared,
+        executed: Executed | None,
+        seconds: float,
+        probe: Probe | None = None,
+        work: Work | None = None,
     ) -> Outcome:
-        flags = list(prepared.flags)
+        notebook, seed, flags = prepared.notebook, prepared.key.seed, list(prepared.flags)
         if executed is None:
-            notebook, isolation = prepared.notebook, NOTHING_RAN
-            runs = {e.name: CheckRun(why=Why.NOTHING_TO_RUN, says=prepared.problem) for e in self._asked}
-        else:
-            seed = prepared.key.seed
-            notebook, isolation = without_seed(executed.notebook, seed), executed.isolation
-            runs = runs_without_seed(executed.runs, seed)
-            flags += without_seed(executed.flags, seed)
-        examined = examine(self._asked, notebook, self._released)
+            nothing = CheckRun(why=Why.NOTHING_TO_RUN, says=prepared.problem)
+            executed = Executed({exercise.name: nothing for exercise in self._asked}, Read(), isolation=NOTHING_RAN)
+        runs = runs_without_seed(executed.runs, seed)
+        flags += without_seed(executed.flags, seed)
         decided = self._decisions.of(self.lesson, submission.student.id)
-        judged = judge_submission(self._asked, prepared.key, runs, sources_of(notebook), examined, decided)
-        write_verdicts(notebook, self._asked, judged, isolation, judge_predictions(self._asked, runs))
+        judged = judge_submission(self._asked, prepared.key, runs, executed.read, decided)
+        at_the_desk = self._at_the_desk(work, executed.read, judged)
+        write_verdicts(
+            notebook, self._asked, judged, executed.isolation, judge_predictions(self._asked, executed.read), at_the_desk
+        )
         file = self._finish(notebook)
         cells = list(recorded(notebook))
         return Outcome(
@@ -265,22 +285,35 @@ class Batch:
             records=tuple(record for _, record in cells),
             runs={e.name: runs.get(e.name, CheckRun(why=Why.NOT_RUN)) for e in self._asked},
             flags=tuple(dict.fromkeys(flags)),
-            isolation=isolation,
+            isolation=executed.isolation,
             seconds=seconds,
             probe=probe,
         )
 
+    def _at_the_desk(self, work: Work | None, read: Read, judged: Mapping[str, Judged]) -> dict[str, Answer]:
+        """What wrong answers give on the inputs of the shipped key, where they can be compared with each other's."""
+        wrong = [name for name, one in judged.items() if one.answer is not None and one.verdict.state == WRONG]
+        if not wrong or work is None:
+            return {}
+        with self._slots:
+            runs = self._runner.rerun(work, read, SHIPPED_SEED, wrong)
+        found = {}
+        for name, run in runs.items():
+            with contextlib.suppress(answers.MalformedAnswer):
+                found[name] = answers.from_wire(run.sent, self._asked[name])
+        return found
 
-def require_machine(root: Path, lesson: str, execute: Execute) -> list[str]:
-    """Grade the reference solution and an empty submission, and nothing else: for `nbgrader autograde`.
 
-    Returns what to know, in words. Raises preflight.MachineWrong.
-    """
-    batch = Batch(root, lesson, execute, bar=False)
-    summary = Summary(lesson)
-    for probe in batch._probes(summary):
-        preflight.require(batch._outcome((_as_submission(probe), probe)))
-    return summary.flags
+def work_of(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> Work:
+    """What is run of a submission that was put into the released shape."""
+    texts = sources_of(released)
+    cells = [
+        Handed(grade_id(cell), grade_id(cell) or f"cell {place}", cell.source)
+        for place, cell in enumerate(notebook.cells, 1)
+        if cell.cell_type == "code" and grade_id(cell) != SETUP and cell.source.strip()
+    ]
+    given = {exercise.name: texts.get(exercise.name, "") for exercise in lesson}
+    return Work(lesson.name, tuple(cells), given, texts.get(SETUP, ""))
 
 
 @dataclass

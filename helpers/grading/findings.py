@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-STUB, ELSEWHERE, REACHES, SHORTCUT, ENTERED = "stub", "elsewhere", "reaches", "shortcut", "entered"
+STUB, UNREADABLE, LEADS_OUT, CHANGES = "stub", "unreadable", "leads out", "changes"
 RULES = {
     STUB: "the solution cell still holds the stub",
-    ELSEWHERE: "the exercise's name is given something that its own cell did not define",
-    REACHES: "a cell reaches for something that no exercise needs",
-    SHORTCUT: "a helper uses what the exercise is there to replace",
-    ENTERED: "while the answer ran, a finished part or a forbidden function was entered that its text does not name",
+    UNREADABLE: "the solution cell is longer or more deeply nested than the grader reads",
+    LEADS_OUT: "the answer reaches out of itself, into the interpreter or the check",
+    CHANGES: "while the answer ran, something of torch or of the check was replaced",
 }
 
 WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a record's "decision" can be, beside ""

@@ -1,31 +1,34 @@
-"""From what a submission's checks sent to verdicts: tensors and keys in, points and reasons out.
+"""From what a submission's answers sent to verdicts: tensors and keys in, points and reasons out.
 
-Knows nothing of nbgrader, writes no file, runs no student's code. `execute` (or a kernel of nbgrader's) says what each
-check came to, as a `CheckRun`; `gradebook` writes down what is said here.
+Knows nothing of nbgrader, writes no file, runs and reads no student's code. `execute` says what each exercise came to,
+as a `CheckRun`; `gradebook` writes down what is said here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
+from helpers.checking.facts import Facts, Read
 from helpers.checking.keys import AnswerKey
-from helpers.checking.predicting import Predicted, from_wire
-from helpers.checking.verdicts import LOOK, RIGHT, UNWRITTEN, Verdict, judge, no_answer
+from helpers.checking.predicting import Predicted, predicted
+from helpers.checking.program import Program
+from helpers.checking.verdicts import LOOK, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started
 from helpers.exercises import Exercise, Lesson
-from helpers.grading.findings import ACCEPTED, REFUSED, STUB, WAITS, Finding
-from helpers.grading.provenance import Examined, digest_of, entered_of
+from helpers.grading.findings import ACCEPTED, CHANGES, LEADS_OUT, REFUSED, STUB, UNREADABLE, WAITS, Finding
 
 
 class Why(Enum):
-    """Why a check sent no answer."""
+    """Why an exercise sent no answer."""
 
     SILENT = "it ran, and sent none"
-    RAISED = "the check cell raised"
-    LATE = "the cell took too long"
+    STUB = "it still holds the stub"
+    UNDEFINED = "its cell does not define it"
+    LATE = "it took too long"
     DIED = "the process ended"
     NOT_RUN = "it was not run"
     NOTHING_TO_RUN = "nothing that was handed in could be run"
@@ -33,30 +36,31 @@ class Why(Enum):
 
 @dataclass(frozen=True)
 class CheckRun:
-    """What one check cell came to.
+    """What one exercise came to.
 
-    sent: the answers that it sent, as JSON that nobody has looked at yet; honest checks send one. why: where it sent
-    none, the reason. says: more about the reason, in words that may be the student's own. error: the name of the
-    exception where it raised.
+    sent: the answer that it sent, as JSON that nobody has looked at yet; None for none. why: where it sent none, the
+    reason. says: more about the reason, in words that may be the student's own. changed: what the answer replaced of
+    torch or of the probes, by name.
     """
 
-    sent: tuple[object, ...] = ()
+    sent: object = None
     why: Why = Why.SILENT
     says: str = ""
-    error: str = ""
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Judged:
     """The verdict on one exercise, and the answer that was judged; None where nothing could be.
 
-    look: what was found for the instructor. decision: "", or one of `findings`' WAITS, ACCEPTED and REFUSED. earned:
-    the points that the numbers earn, where the verdict's own wait for the instructor or were refused; None where they
-    are the same. digest: names what is decided about (see `provenance.digest_of`).
+    facts: what its text shows. look: what was found for the instructor. decision: "", or one of `findings`' WAITS,
+    ACCEPTED and REFUSED. earned: the points that the numbers earn, where the verdict's own wait for the instructor or
+    were refused; None where they are the same. digest: names what is decided about (see `digest_of`).
     """
 
     verdict: Verdict
     answer: Answer | None = None
+    facts: Facts = Facts()  # noqa: RUF009 (it is frozen)
     look: tuple[Finding, ...] = ()
     decision: str = ""
     earned: float | None = None
@@ -70,58 +74,66 @@ def judge_submission(
     lesson: Lesson,
     key: AnswerKey,
     runs: Mapping[str, CheckRun],
-    sources: Mapping[str, str],
-    examined: Mapping[str, Examined] | None = None,
+    read: Read,
     decided: Decide = lambda exercise, digest: "",
 ) -> dict[str, Judged]:
     """The verdict on every exercise of the lesson, by its name.
 
-    runs: what each exercise's check came to; one that is missing was not run. sources: the text of each exercise's
-    solution cell. examined: what was found in the text of the notebook (see `provenance`). decided: what the instructor
-    has decided about such findings.
+    runs: what each exercise came to; one that is missing was not run. read: what the text of the submission shows.
+    decided: what the instructor has decided about findings.
     """
     judged = {}
     for exercise in lesson:
-        missing = CheckRun(why=Why.NOT_RUN, says="its cell was missing")
-        source = sources.get(exercise.name, "")
-        found = judge_check(runs.get(exercise.name, missing), exercise, key, source)
-        about = (examined or {}).get(exercise.name, Examined(texts={exercise.name: source}))
-        judged[exercise.name] = weigh(found, exercise, about, decided)
+        run = runs.get(exercise.name, CheckRun(why=Why.NOT_RUN, says="its cell was missing"))
+        program = read.programs.get(exercise.name, Program("", (), ""))
+        judged[exercise.name] = weigh(
+            judge_run(run, exercise, key, read.facts.get(exercise.name, Facts()), program), exercise, run, program, decided
+        )
     return judged
 
 
-def judge_predictions(lesson: Lesson, runs: Mapping[str, CheckRun]) -> dict[str, Predicted]:
-    """What was predicted, by the prediction's name. It is worth nothing, and nothing is believed but a choice.
+def judge_predictions(lesson: Lesson, read: Read) -> dict[str, Predicted]:
+    """What was predicted, by the prediction's name, from the literals in the cells. It is worth nothing."""
+    return {p.name: predicted(p, read.predicted.get(p.name) or ...) for p in lesson.predictions}
 
-    Honest checks send one choice; of two or more none counts, and what sent nothing predicted nothing.
+
+def weigh(judged: Judged, exercise: Exercise, run: CheckRun, program: Program, decided: Decide) -> Judged:
+    """What the numbers earn, weighed with how they came about.
+
+    An unwritten exercise earns nothing. Where something was found that an instructor is to see, the points wait for a
+    decision. What earns nothing need not be looked at.
     """
-    found = {}
-    for prediction in lesson.predictions:
-        sent = runs[prediction.name].sent if prediction.name in runs else ()
-        found[prediction.name] = from_wire(sent[0] if len(sent) == 1 else None, prediction)
-    return found
-
-
-def weigh(judged: Judged, exercise: Exercise, examined: Examined, decided: Decide) -> Judged:
-    """What the numbers earn, weighed with where they come from.
-
-    An unwritten exercise earns nothing. Where something was found that holds points up, they wait for the instructor,
-    who accepts or refuses. What earns nothing need not be looked at.
-    """
-    verdict, names = judged.verdict, judged.answer.entered if judged.answer else ()
-    if examined.stub or examined.begun and verdict.state == RIGHT:
-        if verdict.points or verdict.says == UNWRITTEN:
-            stub = Finding(STUB, exercise.name, exercise.name, 0, "", UNWRITTEN, holds=False)
-            return Judged(no_answer(exercise, UNWRITTEN), judged.answer, (stub, *examined.findings))
-        return replace(judged, look=examined.findings)
-    findings = [*examined.findings, *entered_of(exercise, names)]
-    if not verdict.points or not any(finding.holds for finding in findings):
-        return replace(judged, look=tuple(findings))
-    digest = digest_of(exercise.name, findings, examined.texts)
+    verdict, facts = judged.verdict, judged.facts
+    if facts.begun and verdict.state == RIGHT:
+        stub = Finding(STUB, exercise.name, exercise.name, 0, "", UNWRITTEN, holds=False)
+        return replace(judged, verdict=no_answer(exercise, UNWRITTEN), look=(stub,))
+    findings = tuple(_found(exercise.name, facts, run))
+    if not verdict.points or not findings:
+        return replace(judged, look=findings)
+    digest = digest_of(exercise.name, findings, program)
     decision = decided(exercise.name, digest) or WAITS
     if decision != ACCEPTED:
         verdict = replace(verdict, state=LOOK, points=0, says=_held_up(decision, verdict.points, findings))
-    return Judged(verdict, judged.answer, tuple(findings), decision, judged.verdict.points, digest)
+    return replace(
+        judged, verdict=verdict, look=findings, decision=decision, earned=judged.verdict.points, digest=digest
+    )
+
+
+def _found(exercise: str, facts: Facts, run: CheckRun) -> Iterator[Finding]:
+    """What an instructor is to look at before an answer counts."""
+    if facts.refused:
+        yield Finding(UNREADABLE, exercise, exercise, 0, "", f"The cell could not be read: {facts.refused}.")
+    for one in facts.look:
+        yield Finding(LEADS_OUT, exercise, one.cell, one.line, one.excerpt, one.why)
+    if run.changed:
+        why = f"While the answer ran, {', '.join(f'`{name}`' for name in run.changed)} was replaced. No exercise needs it."
+        yield Finding(CHANGES, exercise, exercise, 0, "", why)
+
+
+def digest_of(exercise: str, findings: tuple[Finding, ...], program: Program) -> str:
+    """Names what is decided about: the answer's text, and what was found. Another text is another matter."""
+    words = [exercise, *program.texts, *sorted(f"{finding.rule} {finding.why}" for finding in findings)]
+    return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:24]
 
 
 def earned(judged: Judged) -> float:
@@ -140,30 +152,32 @@ def _held_up(decision: str, earned: float, findings: list[Finding]) -> str:
     )
 
 
-def judge_check(run: CheckRun, exercise: Exercise, key: AnswerKey, source: str) -> Judged:
-    """The verdict on what one check sent. Trusts nothing in it."""
-    if not run.sent:
-        return Judged(no_answer(exercise, _why_silent(run)))
-    if len(run.sent) > 1:
-        says = f"The check sent {len(run.sent)} answers where one is expected; none was counted."
-        return Judged(no_answer(exercise, says))
+def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: Facts, program: Program) -> Judged:
+    """The verdict on what one exercise sent. Trusts nothing in it."""
+    if run.why is Why.STUB:
+        return Judged(not_started(exercise), facts=facts)
+    if run.sent is None:
+        return Judged(_noting(no_answer(exercise, _why_silent(run)), program), facts=facts)
     try:
-        answer = answers.from_wire(run.sent[0], exercise)
+        answer = answers.from_wire(run.sent, exercise)
     except answers.MalformedAnswer as problem:
-        return Judged(no_answer(exercise, f"The check sent an answer that cannot be judged: {problem}."))
-    return Judged(judge(exercise, answer, key[exercise.name], source), answer)
+        says = f"The exercise sent an answer that cannot be judged: {problem}."
+        return Judged(no_answer(exercise, says), facts=facts)
+    return Judged(_noting(judge(exercise, answer, key[exercise.name], facts), program), answer, facts)
+
+
+def _noting(verdict: Verdict, program: Program) -> Verdict:
+    """The verdict, with what the answer reads and cannot have in an exam."""
+    missing = "" if verdict.state == RIGHT else " ".join(program.missing.values())
+    return replace(verdict, note=missing) if missing else verdict
 
 
 def _why_silent(run: CheckRun) -> str:
     match run.why:
         case Why.LATE:
-            return "The check did not finish in time. Is there a loop that never ends?"
-        case Why.NOTHING_TO_RUN:
-            return f"{run.says}."
+            return "The answer did not finish in time. Is there a loop that never ends?"
+        case Why.UNDEFINED | Why.NOTHING_TO_RUN:
+            return f"{run.says.rstrip('.')}."
         case Why.DIED | Why.NOT_RUN:
-            return f"The check gave no answer: {run.says}."
-        case Why.RAISED if run.error == "NameError":
-            return f"The check gave no answer: {run.says}. The cell above it has to define that name."
-        case Why.RAISED:
-            return f"The check gave no answer. It stopped with {run.error}: {run.says}"
-    return "The check gave no answer."
+            return f"There is no answer: {run.says}."
+    return f"There is no answer. {run.says}".rstrip()

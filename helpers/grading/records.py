@@ -13,8 +13,9 @@ from nbgrader.utils import is_grade
 
 from helpers.checking import panel
 from helpers.checking.alike import digest_of
-from helpers.checking.answers import MIME, Answer
-from helpers.checking.predicting import Predicted, from_wire
+from helpers.checking.answers import Answer
+from helpers.checking.facts import Facts
+from helpers.checking.predicting import Predicted, predicted
 from helpers.checking.verdicts import Verdict
 from helpers.exercises import Lesson
 from helpers.grading.findings import Finding
@@ -35,8 +36,11 @@ def record(
     decision: str = "",
     earned: float | None = None,
     digest: str = "",
+    facts: Facts = Facts(),  # noqa: B008 (it is frozen)
+    at_the_desk: Answer | None = None,
 ) -> dict:
     """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was.
+    facts: what its text shows. at_the_desk: what it gives on the inputs of the shipped key, where that was asked.
 
     "look" in it: what was found for the instructor, a list of {"rule", "exercise", "cell", "line", "excerpt", "why",
     "holds"} (see `findings.Finding`; the excerpt is a student's text). "decision": "" where nothing is to decide
@@ -64,7 +68,9 @@ def record(
             {"name": a.name, "points": a.points, "out_of": a.out_of, "held": a.held, "waits": a.waits, "says": a.says}
             for a in verdict.aspects
         ],
-        "answer": digest_of_wrong(answer, verdict) if answer else "",
+        "answer": digest_of_wrong(at_the_desk or answer, verdict) if answer else "",
+        "shape": facts.shape,
+        "size": facts.size,
         "isolation": isolation,
         "look": [finding.as_json() for finding in look],
         "decision": decision,
@@ -90,12 +96,13 @@ def write_verdicts(
     lesson: Lesson,
     judged: Mapping[str, Judged],
     isolation: str,
-    predicted: Mapping[str, Predicted] | None = None,
+    predictions: Mapping[str, Predicted] | None = None,
+    at_the_desk: Mapping[str, Answer] | None = None,
 ) -> None:
-    """Put the verdicts in place of what the check cells left, with the points where nbgrader reads them.
+    """Put the verdicts in place of what stands under the check cells, with the points where nbgrader reads them.
 
-    judged: by exercise. predicted: by prediction. What other cells sent of answers is taken out. nbgrader takes a cell
-    whose only output is a number as partly graded, and scales nothing: points are those of the cell's own metadata.
+    judged, at_the_desk: by exercise. predictions: by name. nbgrader takes a cell whose only output is a number as
+    partly graded, and scales nothing: points are those of the cell's own metadata.
     """
     for cell in notebook.cells:
         if cell.cell_type != "code":
@@ -103,18 +110,18 @@ def write_verdicts(
         name = exercise_of(cell) if is_grade(cell) else ""
         asked, found = lesson.prediction(name), judged.get(name)
         if asked is not None:
-            made = (predicted or {}).get(name) or from_wire(None, asked)
+            made = (predictions or {}).get(name) or predicted(asked, ...)
             page = panel.prediction_as_html(made)
             cell.outputs = [_output(cell, 0.0, record_of_prediction(made, isolation), page)]
             continue
         if found is None:
-            cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
-            for output in cell.outputs:  # a kernel can call what it displays a verdict
+            for output in cell.outputs:  # anybody can call what they display a verdict
                 output.get("metadata", {}).pop(PLACE, None)
             continue
         most = float(cell.metadata.nbgrader["points"])
         points = round(found.verdict.points * most / lesson[found.verdict.exercise].points, 6)
-        cell.outputs = [_output(cell, points, _of_judged(found, isolation), panel.as_html(found.verdict))]
+        record = _of_judged(found, isolation, (at_the_desk or {}).get(name))
+        cell.outputs = [_output(cell, points, record, panel.as_html(found.verdict))]
 
 
 def _output(cell: NotebookNode, points: float, record: dict, page: str) -> NotebookNode:
@@ -131,8 +138,9 @@ def _output(cell: NotebookNode, points: float, record: dict, page: str) -> Noteb
     )
 
 
-def _of_judged(found: Judged, isolation: str) -> dict:
-    return record(found.verdict, found.answer, isolation, found.look, found.decision, found.earned, found.digest)
+def _of_judged(found: Judged, isolation: str, at_the_desk: Answer | None) -> dict:
+    about = found.look, found.decision, found.earned, found.digest, found.facts
+    return record(found.verdict, found.answer, isolation, *about, at_the_desk)
 
 
 def recorded(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, dict]]:
@@ -148,16 +156,11 @@ def recorded(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, dict]]:
 def digest_of_wrong(answer: Answer, verdict: Verdict) -> str:
     """Equal for answers that are wrong in the same way: equal to about three digits wherever they are wrong.
 
-    On the desk's inputs where the answer says what it gave on them, for in an exam not everybody meets the same.
+    answer: on inputs that are the same for everybody; in an exam they differ.
     """
     digest = hashlib.sha256()
     held = {aspect.name for aspect in verdict.aspects if aspect.held or aspect.waits}
     for aspect, outcome in sorted(answer.outcomes.items()):
-        if aspect in held:
-            told = "right"
-        elif answer.alike:
-            told = answer.alike.get(aspect, outcome.state)
-        else:
-            told = digest_of(outcome)
-        digest.update(f"{aspect}|{told}|".encode())
+        came_to = "right" if aspect in held else digest_of(outcome)
+        digest.update(f"{aspect}|{came_to}|".encode())
     return digest.hexdigest()[:16]
