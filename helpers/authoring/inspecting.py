@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tempfile
 from collections.abc import Iterator
@@ -17,11 +18,13 @@ from helpers.authoring.mistakes import Alias, BadEdit, Equal, Mistake, Same, Sho
 from helpers.authoring.mutation import EQUAL, FULL, guesses_of, same_guesses, tried
 from helpers.checking.answers import Answer, run
 from helpers.checking.comparing import same_on_another_machine
+from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
 from helpers.checking.predicting import listed
-from helpers.checking.syntax import digest_of_tree
+from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.checking.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, Verdict, earns_sides, judge, lost_aspects
+from helpers.course import HELPERS
 from helpers.desk.lessons import plan
 from helpers.exercises import Exercise, Prediction, lesson_names
 from helpers.exercises.exercise import UNCHANGED
@@ -278,6 +281,22 @@ def mends(source: Source) -> Iterator[str]:
             yield f"the Mistake {UNCHANGED!r} of {name} is another program than what students get behind {GETS}"
 
 
+def built_on(source: Source) -> Iterator[str]:
+    """An exercise declares the finished parts that it builds on, and no others; none of them answers it."""
+    cells = source.cells()
+    imported = parts_imported(parsed(cells[SETUP]))
+    probes = ast.parse((HELPERS / "exercises" / f"l{source.name}.py").read_text(encoding="utf-8"))
+    probed = set(parts_imported(probes).values())
+    for exercise in source.lesson:
+        name, declared = exercise.name, set(exercise.builds_on)
+        rights = [v.apply(cells[name]) for v in source.variants(Same) if v.exercise == name]
+        used = set().union(*(parts_used(parsed(text), imported) for text in (cells[name], *rights)))
+        yield from (f"{name} builds on {part}, which answers it" for part in answers_in_reach(exercise))
+        yield from (f"{name} uses {part}; add it to its builds_on" for part in sorted(used - declared))
+        for part in sorted(declared - used - probed):
+            yield f"{name} builds on {part}, which no right answer and no probe uses"
+
+
 def predictions(source: Source) -> Iterator[str]:
     """Every prediction has its card, its two cells in the right order, and a word for each choice."""
     notebook, lesson = source.read(), source.lesson
@@ -449,6 +468,7 @@ QUICK_LOOKS = (
     points,
     variants_missing,
     mends,
+    built_on,
     predictions,
     outputs,
     wide_code,
