@@ -282,19 +282,22 @@ def mends(source: Source) -> Iterator[str]:
 
 
 def built_on(source: Source) -> Iterator[str]:
-    """An exercise declares the finished parts that it builds on, and no others; none of them answers it."""
+    """An exercise declares the finished parts that it builds on, and no others; none of them answers it.
+
+    Mistakes count too: one that raised in an exam for want of a part would not be called by its name.
+    """
     cells = source.cells()
     imported = parts_imported(parsed(cells[SETUP]))
     probes = ast.parse((HELPERS / "exercises" / f"l{source.name}.py").read_text(encoding="utf-8"))
     probed = set(parts_imported(probes).values())
     for exercise in source.lesson:
         name, declared = exercise.name, set(exercise.builds_on)
-        rights = [v.apply(cells[name]) for v in source.variants(Same) if v.exercise == name]
-        used = set().union(*(parts_used(parsed(text), imported) for text in (cells[name], *rights)))
+        others = [v.apply(cells[name]) for v in source.variants() if v.exercise == name and not isinstance(v, Shortcut)]
+        used = set().union(*(parts_used(parsed(text), imported) for text in (cells[name], *others)))
         yield from (f"{name} builds on {part}, which answers it" for part in answers_in_reach(exercise))
         yield from (f"{name} uses {part}; add it to its builds_on" for part in sorted(used - declared))
         for part in sorted(declared - used - probed):
-            yield f"{name} builds on {part}, which no right answer and no probe uses"
+            yield f"{name} builds on {part}, which no answer and no probe uses"
 
 
 def predictions(source: Source) -> Iterator[str]:

@@ -591,7 +591,12 @@ LESSON = Lesson(
                 gradient(0.5, few_ids, via=learning, weights=True),
                 any_device(0.5, ids_and_memories, via=logits_on),
             ),
-            builds_on=("blocks.LayerNorm", "transformer_xl.TransformerXLBlock", "transformer_xl.extend_memory"),
+            builds_on=(
+                "blocks.LayerNorm",
+                "positions.sinusoidal_encoding",
+                "transformer_xl.TransformerXLBlock",
+                "transformer_xl.extend_memory",
+            ),
         ),
         Exercise(
             "reach",
