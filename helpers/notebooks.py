@@ -12,7 +12,6 @@ student gets in place of a solution is the stub, or what stands, as comments, be
 
 from __future__ import annotations
 
-import ast
 import copy
 import re
 from collections.abc import Mapping
@@ -122,21 +121,3 @@ def as_released(text: str) -> str:
 def defines(name: str) -> re.Pattern[str]:
     """Matches a line that defines the function or class of that name at the top of a cell."""
     return re.compile(rf"^(def|class)\s+{re.escape(name)}\b", re.MULTILINE)
-
-
-def binds(name: str, text: str) -> bool:
-    """Does a cell of this text give `name` a meaning at its top: by def, class, an assignment or an import?"""
-    try:
-        lines = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a magic of IPython's is no Python
-        return bool(defines(name).search(text))
-    return any(name in _bound(line) for line in lines)
-
-
-def _bound(line: ast.stmt) -> set[str]:
-    if isinstance(line, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return {line.name}
-    if isinstance(line, (ast.Import, ast.ImportFrom)):
-        return {alias.asname or alias.name for alias in line.names}
-    stored = (node for node in ast.walk(line) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    return {node.id for node in stored}

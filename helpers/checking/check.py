@@ -1,12 +1,12 @@
 """The one line under each exercise: ``check(raw_weights)``.
 
-At a student's desk it runs the probes, judges the answer against the shipped key and shows the verdict.
-In an exam, where a seed comes from the environment, it runs the probes on inputs drawn from that seed and
-emits what they returned; the judging is done elsewhere, and no key is at hand.
+It runs the probes, judges the answer against the shipped key and shows the verdict. In an exam no check is called:
+answers run alone (see `alone`), and are judged elsewhere.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import linecache
 import os
@@ -19,12 +19,16 @@ from IPython.display import display
 
 from helpers import results
 from helpers.checking import answers, panel, predicting
-from helpers.checking.alike import digest_of
+from helpers.checking.alone import NothingDefined, run_alone
 from helpers.checking.desk import Runs, TookTooLong, at_most, patience
-from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, load_key, shipped_path
-from helpers.checking.syntax import digest_of_tree
+from helpers.checking.facts import facts_of
+from helpers.checking.finished_parts import parts_imported, sources_for
+from helpers.checking.forbidden import barred
+from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
+from helpers.checking.program import Program, finished_names, program_of
+from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer
-from helpers.course import EXAM_SEED, VALIDATING
+from helpers.course import VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
 
 REMEDY = (
@@ -100,10 +104,6 @@ class Check:
         exercise = self._exercise(written)
         if exercise is None:
             return
-        seed = os.environ.get(EXAM_SEED)
-        if seed:
-            emit(run_in_exam(exercise, written, seed))
-            return
         verdict = self._verdict(exercise, written)
         self._keep(verdict)
         display(Panel(verdict))
@@ -114,39 +114,58 @@ class Check:
     def prediction(self, name: str, value: object) -> None:
         """Say what became of a prediction: ``check.prediction("variance_growth", variance_growth)``.
 
-        A wrong one raises nothing and costs nothing. In an exam the choice alone is sent, and nothing is said.
+        A wrong one raises nothing and costs nothing.
         """
         asked = self.lesson.prediction(name)
         if asked is None:
             known = ", ".join(prediction.name for prediction in self.lesson.predictions) or "none"
             print(f"This lesson asks for no such prediction. Those that it asks for: {known}.")
             return
-        made = predicting.predicted(asked, value)
-        if os.environ.get(EXAM_SEED):
-            told = {answers.MIME: predicting.to_wire(made), "text/plain": f"The prediction {asked.name} was recorded."}
-            display(told, raw=True)
-            return
-        display(PredictionPanel(made))
+        display(PredictionPanel(predicting.predicted(asked, value)))
 
     def verdict(self, name: str, written: object, source: str = "") -> Verdict:
-        """The verdict on an answer to the exercise of that name, against the shipped key."""
+        """The verdict on an answer to the exercise of that name, against the shipped key. source: its cell's text."""
         exercise = self.lesson[name]
         try:
             key = self._shipped_key()
         except BadKey as problem:
             return no_answer(exercise, str(problem))
-        return judge(exercise, answers.run(exercise, written, key.seed), key[name], source)
+        with barred(exercise.forbidden):
+            answer = answers.run(exercise, written, key.seed)
+        return judge(exercise, answer, key[name], facts_of(exercise, source))
+
+    def as_in_exam(self, name: str, program: Program) -> Verdict:
+        """The verdict on an answer that runs alone, as it will in an exam, against the shipped key."""
+        exercise, key = self.lesson[name], self._shipped_key()
+        try:
+            answer = run_alone(exercise, program, sources_for(exercise), key.seed)
+        except NothingDefined as problem:
+            return no_answer(exercise, str(problem))
+        verdict = judge(exercise, answer, key[name], facts_of(exercise, program.own, program))
+        return verdict if verdict.state == RIGHT else replace(verdict, note=" ".join(program.missing.values()))
 
     def _verdict(self, exercise: Exercise, written: object) -> Verdict:
         """The verdict at the desk, where the answer has its time and its cell may have failed."""
         source = self._runs.source(exercise.name) if self._runs else ""
+        failure = self._runs.failure(exercise.name) if self._runs else ""
         try:
             with at_most(self.seconds):
                 verdict = self.verdict(exercise.name, written, source)
+                if source and not failure and verdict.points:
+                    verdict = self._if_alone(exercise, verdict, source)
         except TookTooLong as late:
             verdict = no_answer(exercise, _too_long(self.seconds, late))
-        failure = self._runs.failure(exercise.name) if self._runs else ""
         return replace(verdict, note=STALE.format(answers.harmless(failure)[:200])) if failure else verdict
+
+    def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str) -> Verdict:
+        """The verdict as it will be in an exam, where the answer may lack something that the notebook has here."""
+        setup = self._runs.setup()
+        finished = finished_names(setup, exercise.builds_on)
+        program = program_of(exercise.name, source, setup, self._runs.others(exercise.name), finished=finished)
+        if not program.missing and not _uses_parts(program):
+            return verdict
+        alone = self.as_in_exam(exercise.name, program)
+        return alone if alone.points < verdict.points else verdict
 
     def _keep(self, verdict: Verdict) -> None:
         """For the start page, in a notebook. What an exam's check says is not known here, and never comes this way."""
@@ -188,21 +207,10 @@ def _too_long(seconds: float, late: TookTooLong) -> str:
     )
 
 
-def run_in_exam(exercise: Exercise, written: object, seed: str) -> answers.Answer:
-    """What the code gives on the exam's inputs, with digests of what it gives on the desk's.
-
-    By those, wrong answers of students who met different inputs can be compared.
-    """
-    answer = answers.run_noting(exercise, written, seed)
-    values = tuple(aspect for aspect in exercise.aspects if not aspect.side)
-    on_desk = answers.run(replace(exercise, aspects=values), written, SHIPPED_SEED)
-    return replace(answer, alike={aspect: digest_of(outcome) for aspect, outcome in on_desk.outcomes.items()})
-
-
-def emit(answer: answers.Answer) -> None:
-    """Send the answer out of the kernel, as an output of the running cell."""
-    data = {answers.MIME: answers.to_wire(answer), "text/plain": f"The answer to {answer.exercise} was recorded."}
-    display(data, raw=True)
+def _uses_parts(program: Program) -> bool:
+    """Does the answer use a module of finished parts, of which an exam has only what the exercise builds on?"""
+    imported = {name for name, path in parts_imported(parsed(program.setup) or ast.Module()).items() if "." not in path}
+    return any("helpers.parts" in text or imported & set(re.findall(r"\w+", text)) for text in program.texts)
 
 
 _watching: Runs | None = None  # the cells of the notebook; a second `start` begins anew
@@ -218,4 +226,4 @@ def start(lesson: str) -> Check:
     return Check(found, _watching)
 
 
-__all__ = ["Check", "CheckFailed", "UnknownLesson", "emit", "run_in_exam", "start"]
+__all__ = ["Check", "CheckFailed", "UnknownLesson", "start"]

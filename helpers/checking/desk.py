@@ -5,16 +5,19 @@ from __future__ import annotations
 import _thread
 import contextlib
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterable, Iterator
 
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
-from helpers.notebooks import binds
+from helpers.checking.program import CodeCell, binds
+
 
 SECONDS = 20.0  # that an answer has for all its probes
 SETTING = "COURSE_CHECK_SECONDS"  # another number of seconds, from the environment
+STARTS = re.compile(r"^check\s*=\s*start\(", re.MULTILINE)
 AGAIN = 1.0  # seconds between interrupts: a bare `except:` in a loop swallows one
 
 
@@ -99,6 +102,16 @@ class Runs:
         cells = list(enumerate(self._shell.user_ns.get("In", [])))
         found = (cell for number, cell in reversed(cells) if number not in self._without_effect and binds(name, cell))
         return next(found, "")
+
+    def setup(self) -> str:
+        """The text of the lesson's first cell: the last that calls `start`."""
+        cells = (cell for cell in reversed(self._shell.user_ns.get("In", [])) if STARTS.search(cell))
+        return next(cells, "")
+
+    def others(self, name: str) -> list[CodeCell]:
+        """The cells that were run, in their order, but for those that give this name a meaning."""
+        cells = enumerate(self._shell.user_ns.get("In", []))
+        return [CodeCell(f"cell {number}", cell) for number, cell in cells if cell and not binds(name, cell)]
 
     def _begins(self, info: ExecutionInfo) -> None:
         self._before = {name: self._shell.user_ns.get(name) for name in self._names}

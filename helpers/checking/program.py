@@ -174,6 +174,11 @@ def _bound(inside: Iterable[Statement]) -> frozenset[str]:
     return frozenset(name for each in inside for name in each.binds)
 
 
+def binds(name: str, source: str) -> bool:
+    """Does a cell give `name` a meaning at its top: by def, class, an assignment or an import?"""
+    return any(name in each.binds for each in _statements(source))
+
+
 @lru_cache(maxsize=2048)
 def _statements(source: str) -> tuple[Statement, ...]:
     """The statements of a cell; none where it cannot be read, for it is not the one that is graded."""

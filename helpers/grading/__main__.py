@@ -36,11 +36,11 @@ def parser() -> argparse.ArgumentParser:
     grade.add_argument("--scheduler", metavar="tcp://...", help="execute on the workers of this dask scheduler")
     grade.add_argument("--unsafe", action="store_true", help="run students' code without a sandbox")
     grade.add_argument(
-        "--cell-seconds",
+        "--exercise-seconds",
         type=float,
-        default=LIMITS.cell_seconds,
+        default=LIMITS.exercise_seconds,
         metavar="S",
-        help="for one cell (default: %(default)g)",
+        help="for one exercise (default: %(default)g)",
     )
     grade.add_argument(
         "--total-seconds",
@@ -107,7 +107,7 @@ def begun(asked: argparse.Namespace) -> Iterator[Zygote | None]:
 
 def limits_of(asked: argparse.Namespace) -> Limits:
     """What a submission may use, as the command line has it."""
-    return Limits(cell_seconds=asked.cell_seconds, total_seconds=asked.total_seconds)
+    return Limits(exercise_seconds=asked.exercise_seconds, total_seconds=asked.total_seconds)
 
 
 def _run(asked: argparse.Namespace, zygote: Zygote | None) -> int | None:

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from helpers.checking.keys import BadKey
 from helpers.course import Limits
@@ -17,6 +18,9 @@ from helpers.exercises import load_lesson
 from helpers.grading.exam import load_exam_key
 from helpers.grading.execute.zygote import Zygote
 from helpers.grading.trouble import Trouble
+
+if TYPE_CHECKING:
+    from helpers.grading.batch import Runs
 
 
 class Stop(SystemExit):
@@ -47,8 +51,8 @@ def grade(asked: argparse.Namespace, limits: Limits, begun: Zygote | None = None
     try:
         load_exam_key(asked.lesson, root)
         register(root, asked.lesson, tell=not asked.dry_run)
-        with _execution(asked, limits, begun) as (execute, jobs, everywhere):
-            batch = Batch(root, asked.lesson, execute, jobs, bar=asked.bar, everywhere=everywhere)
+        with _execution(asked, limits, begun) as (runner, jobs, everywhere):
+            batch = Batch(root, asked.lesson, runner, jobs, bar=asked.bar, everywhere=everywhere)
             summary = batch.run(tuple(asked.only), asked.again, asked.dry_run)
     except (BadKey, NoSandbox, NoCluster, Busy, UnknownStudent, BadTable, Trouble) as problem:
         raise Stop(problem) from None
@@ -86,8 +90,8 @@ def restore_gradebook(backup: str) -> None:
 @contextlib.contextmanager
 def _execution(
     asked: argparse.Namespace, limits: Limits, begun: Zygote | None
-) -> Iterator[tuple[Callable, int, Callable | None]]:
-    """What runs a notebook, how many at once, and what runs one on every machine where there are several."""
+) -> Iterator[tuple[Runs, int, Callable | None]]:
+    """What runs submissions, how many at once, and what runs one on every machine where there are several."""
     from helpers.grading.execute.running import Runner
 
     isolation = "none" if asked.unsafe else "bubblewrap"
@@ -97,10 +101,10 @@ def _execution(
         from helpers.grading.execute.cluster import cluster
 
         with cluster(asked.scheduler, asked.lesson, isolation, limits) as found:
-            yield found.execute, asked.jobs or 2 * found.threads, found.everywhere
+            yield found, asked.jobs or 2 * found.threads, found.everywhere
     else:
         with Runner(asked.lesson, isolation=isolation, limits=limits, begun=begun) as runner:
-            yield runner.execute, asked.jobs or os.cpu_count() or 1, None
+            yield runner, asked.jobs or os.cpu_count() or 1, None
 
 
 UNSAFE = """

@@ -129,13 +129,11 @@ class Guard:
 
 def is_doubtful(outcome: Outcome) -> bool:
     """Could it be the machine's doing that this submission got nothing for something?"""
-    return bool(outcome.problem) or any(_is_doubtful(name, run) for name, run in outcome.runs.items())
+    return bool(outcome.problem) or any(map(_is_doubtful, outcome.runs.values()))
 
 
-def _is_doubtful(exercise: str, run: CheckRun) -> bool:
-    if run.sent or run.why is Why.NOTHING_TO_RUN:
-        return False
-    return not (run.why is Why.RAISED and run.error == "NameError" and f"'{exercise}'" in run.says)
+def _is_doubtful(run: CheckRun) -> bool:
+    return run.sent is None and run.why not in (Why.STUB, Why.UNDEFINED, Why.NOTHING_TO_RUN)
 
 
 def require(outcome: Outcome, midway: bool = False) -> None:
@@ -174,7 +172,7 @@ def _what_to_do(outcome: Outcome, wrong: list[dict]) -> str:
         return (
             "The released notebook holds answers already, or the exam key is wrong: run `make check`, make both anew."
         )
-    judged = [r for r in outcome.records if outcome.runs.get(r["exercise"]) and outcome.runs[r["exercise"]].sent]
+    judged = [r for r in outcome.records if outcome.runs.get(r["exercise"]) and outcome.runs[r["exercise"]].sent is not None]
     if outcome.problem or not judged:
         return (
             "No code of the lesson ran as it should: look at the sandbox, the memory and the disk of this machine, and "
@@ -182,7 +180,7 @@ def _what_to_do(outcome: Outcome, wrong: list[dict]) -> str:
         )
     if any(r not in judged for r in wrong):
         return (
-            "Some checks gave no answer: look at this machine's memory, its load, and the time limits (--cell-seconds)."
+            "Some checks gave no answer: look at this machine's memory, its load, and the time limits (--exercise-seconds)."
         )
     return (
         "The answers arrived, and are not what the key expects: the exam key or notebooks/ may be older than "

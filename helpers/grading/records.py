@@ -46,7 +46,7 @@ def record(
     "holds"} (see `findings.Finding`; the excerpt is a student's text). "decision": "" where nothing is to decide
     (nothing was found that holds points up, or the numbers earn nothing), else "waits", "accepted" or "refused".
     "points" are those that count: 0 while it waits and where it was refused. "earned": those that the numbers earn,
-    whatever was decided. "digest": names what is decided about.
+    whatever was decided. "digest": names what is decided about. "shape", "size": see `syntax.shape_of`.
 
     "mistakes": {"slug", "title", "says"}, the weightiest first; records of an earlier edition have no "says". "answer":
     see `digest_of_wrong`; its first characters are how the report names an answer.

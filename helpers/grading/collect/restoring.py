@@ -24,7 +24,8 @@ def restore(submitted: NotebookNode, released: NotebookNode) -> Restored:
 
     Locked cells, check cells, the order of the cells and all metadata come from the release. What the
     student wrote in a solution cell is found by its grade id, else by its cell id, else by what it
-    defines. Cells that the student added stay behind the cell they followed, without metadata.
+    defines, in cells that were added or in that of another exercise, with which it was merged. The halves of a cell
+    that was split are put together. Cells that the student added stay behind the cell they followed, without metadata.
     """
     known = {_key(cell): cell for cell in released.cells}
     by_id = {cell.get("id"): _key(cell) for cell in released.cells}
@@ -114,38 +115,48 @@ def _changed_metadata(key: str, released: NotebookNode, found: list[NotebookNode
 
 
 def _find_by_definition(released: NotebookNode, written: dict, added: dict, flags: list[str]) -> None:
-    """A solution whose cell lost its id and metadata is known by what it defines; the last one counts."""
-    for cell in released.cells:
-        key = _key(cell)
-        if not _about(cell).get("solution") or written[key]:
+    """A solution whose cell is gone, or empty, is known by what it defines; the last one counts."""
+    solutions = [_key(cell) for cell in released.cells if _about(cell).get("solution")]
+    for key in solutions:
+        if any(_text(cell).strip() for cell in written[key]):
             continue
-        defines = re.compile(rf"^(def|class)\s+{re.escape(key)}\b", re.MULTILINE)
-        if not defines.search(cell.source):  # a value, as a prediction is
-            defines = re.compile(rf"^{re.escape(key)}\s*=(?!=)", re.MULTILINE)
+        name = re.escape(key)
+        defines = re.compile(rf"^(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
         matches = [(extras, e) for extras in added.values() for e in extras if defines.search(_text(e))]
         code = [match for match in matches if match[1].cell_type == "code"]
         for extras, match in code or matches:  # a solution that became text is still what was handed in
             extras[:] = [extra for extra in extras if extra is not match]
             written[key].append(match)
+        if not matches:
+            matches = [each for other in solutions for each in written[other] if defines.search(_text(each))]
+            written[key] += matches[-1:]
         if matches:
             flags.append(f"{key} was found by what it defines")
 
 
 def _merged(released: NotebookNode, written: list[NotebookNode]) -> NotebookNode:
     cell = copy.deepcopy(released)
-    if _is_open(released) and written:
-        begun = [_text(w) for w in written if _text(w) != released.source]
-        cell.source = (begun or [_text(written[-1])])[-1]
     if cell.cell_type == "code":
         cell.outputs, cell.execution_count = [], None
+    if not _is_open(released) or not written:
+        return cell
+    begun = [each for each in written if _text(each) != released.source] or written[-1:]
+    cell.source = _joined([_text(each) for each in begun])
+    if cell.cell_type == "code":
+        cell.outputs = begun[-1].get("outputs", [])
     return cell
+
+
+def _joined(texts: list[str]) -> str:
+    """The text of a cell that was handed in more than once: split in two, or copied. Of a copy, the last counts."""
+    return "\n\n".join(text for text in dict.fromkeys(texts) if text.strip()) if len(texts) < 5 else texts[-1]
 
 
 def _extra(cell: NotebookNode) -> NotebookNode:
     kind = cell.cell_type if cell.cell_type in ("code", "markdown", "raw") else "raw"
     bare = NotebookNode(cell_type=kind, metadata=NotebookNode(), source=_text(cell), id="added")
     if kind == "code":
-        bare.outputs, bare.execution_count = [], None
+        bare.outputs, bare.execution_count = cell.get("outputs", []), None
     return bare
 
 

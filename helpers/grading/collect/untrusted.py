@@ -1,8 +1,7 @@
 """Reading a file that somebody handed in, without trusting a byte of it.
 
 Size and nesting are bounded before anything is parsed, by a scan over the text that needs no recursion.
-What comes out holds cells, their kinds, sources, ids and nbgrader's metadata, and nothing else: outputs
-are left behind, for they are made anew.
+What comes out holds cells, their kinds, sources, ids, outputs and nbgrader's metadata, and nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 
 from nbformat.notebooknode import NotebookNode
+
+from helpers.grading.collect.outputs import Room, saved_outputs
 
 LARGEST_FILE = 20 << 20  # bytes; a lesson with all its figures stays below one million
 DEEPEST = 100  # brackets within brackets; a notebook of figures and tables needs about ten
@@ -105,7 +106,8 @@ def _shaped(told: object) -> Screened:
     flags = []
     if len(cells) > MOST_CELLS:
         flags.append(f"only the first {MOST_CELLS:,} of its {len(cells):,} cells were read")
-    kept = [cell for cell in map(_cell, cells[:MOST_CELLS]) if cell is not None]
+    room = Room()
+    kept = [cell for told in cells[:MOST_CELLS] if (cell := _cell(told, room)) is not None]
     if not kept:
         raise Unreadable("is a notebook without cells")
     dropped = min(len(cells), MOST_CELLS) - len(kept)
@@ -114,7 +116,7 @@ def _shaped(told: object) -> Screened:
     return Screened(NotebookNode(cells=kept, metadata=NotebookNode(), nbformat=4, nbformat_minor=5), flags)
 
 
-def _cell(told: object) -> NotebookNode | None:
+def _cell(told: object, room: Room) -> NotebookNode | None:
     if not isinstance(told, dict):
         return None
     source = told.get("source", told.get("input", ""))
@@ -128,7 +130,7 @@ def _cell(told: object) -> NotebookNode | None:
     if isinstance(told.get("id"), str):
         cell.id = _clean(told["id"])[:64]
     if kind == "code":
-        cell.outputs, cell.execution_count = [], None
+        cell.outputs, cell.execution_count = saved_outputs(told.get("outputs"), room), None
     return cell
 
 

@@ -1,19 +1,20 @@
 """The same batch on more than one machine: submissions are executed by dask.distributed's workers.
 
-The scheduler and the workers are the instructor's own and trust each other. What crosses is notebooks as JSON
-text; judging, the exam key's answers and the gradebook stay where the command was given. Each worker needs the
+The scheduler and the workers are the instructor's own and trust each other. What crosses is cells as text, and what
+came of them; judging, the exam key's answers and the gradebook stay where the command was given. Each worker needs the
 course's environment and bubblewrap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import atexit
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 
-import nbformat
-from nbformat.notebooknode import NotebookNode
-
-from helpers.grading.execute.running import Executed, Limits, kept_runner
+from helpers.checking.facts import Read
+from helpers.grading.execute.running import Executed, Limits, Runner, Work
+from helpers.grading.judging import CheckRun
 
 
 class NoCluster(Exception):
@@ -21,31 +22,30 @@ class NoCluster(Exception):
 
 
 class Cluster:
-    """The workers behind a scheduler. `execute` may be called from several threads. threads: how many they have."""
+    """The workers behind a scheduler, in the place of a Runner. threads: how many they have."""
 
     def __init__(self, client, about: tuple):
         self._client, self._about = client, about
         self.threads = sum(client.nthreads().values())
 
-    def everywhere(self, notebook: NotebookNode, seed: str | None = None) -> list[Executed]:
-        """The notebook, run once by each worker: one among them that is wrong would be found by chance otherwise."""
+    def everywhere(self, work: Work, seed: str) -> list[Executed]:
+        """The submission, run once by each worker: one among them that is wrong would be found by chance otherwise."""
         tasks = [
-            self._submit(notebook, seed, workers=[worker], allow_other_workers=False)
+            self._submit(execute_there, work, seed, workers=[worker], allow_other_workers=False)
             for worker in self._client.nthreads()
         ]
-        return [_executed(task.result()) for task in tasks]
+        return [task.result() for task in tasks]
 
-    def execute(self, notebook: NotebookNode, seed: str | None = None) -> Executed:
+    def execute(self, work: Work, seed: str) -> Executed:
         """As Runner.execute."""
-        return _executed(self._submit(notebook, seed, retries=2).result())
+        return self._submit(execute_there, work, seed, retries=2).result()
 
-    def _submit(self, notebook: NotebookNode, seed: str | None, **where):
-        return self._client.submit(run_there, self._about, nbformat.writes(notebook), seed, pure=False, **where)
+    def rerun(self, work: Work, read: Read, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
+        """As Runner.rerun."""
+        return self._submit(rerun_there, work, read, seed, tuple(only), retries=2).result()
 
-
-def _executed(told: tuple) -> Executed:
-    text, flags, isolation, runs = told
-    return Executed(nbformat.reads(text, as_version=4), tuple(flags), isolation, runs)
+    def _submit(self, task, *asked, **where):
+        return self._client.submit(task, self._about, *asked, pure=False, **where)
 
 
 @contextmanager
@@ -66,7 +66,19 @@ def cluster(scheduler: str, lesson: str, isolation: str, limits: Limits) -> Iter
         yield found
 
 
-def run_there(about: tuple, text: str, seed: str | None = None) -> tuple[str, list[str], str, dict]:
-    """In a worker: run a notebook that came as JSON text, and give it back so."""
-    executed = kept_runner(*about).execute(nbformat.reads(text, as_version=4), seed)
-    return nbformat.writes(executed.notebook), list(executed.flags), executed.isolation, dict(executed.runs)
+@cache
+def _runner(lesson: str, isolation: str, limits: Limits) -> Runner:
+    """A worker's own, for as long as its process."""
+    runner = Runner(lesson, isolation=isolation, limits=limits).__enter__()
+    atexit.register(runner.__exit__, None, None, None)
+    return runner
+
+
+def execute_there(about: tuple, work: Work, seed: str) -> Executed:
+    """In a worker: run a submission."""
+    return _runner(*about).execute(work, seed)
+
+
+def rerun_there(about: tuple, work: Work, read: Read, seed: str, only: tuple[str, ...]) -> Mapping[str, CheckRun]:
+    """In a worker: run some of its answers once more."""
+    return _runner(*about).rerun(work, read, seed, only)

@@ -17,11 +17,14 @@ from helpers.checking.panel import number
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
 from helpers.exercises import Lesson
 from helpers.grading.findings import WAITS
-from helpers.grading.likeness import LONG_ENOUGH, shape_of, size_of_tree
 from helpers.grading.tell.results import Part, Result
 
 HANDLE = 8  # characters of an answer's digest by which the instructor calls it
 MOST_BARS = 20
+# Nodes of a tree from which on the same shape means something. Among the right answers of lessons 1 to 11 two that were
+# written apart have one shape only once, with 21 nodes. A class has more people than that, and an exercise of three
+# lines has one obvious answer, so the bound is far above.
+LONG_ENOUGH = 60
 STEPS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 MOST_TICKS = 6
 
@@ -349,7 +352,7 @@ def alike(found: Iterable[Result]) -> list[Alike]:
         if len(members) > 1:
             first = members[0][1]
             titles = "; ".join(mistake["title"] for mistake in first.record.get("mistakes", []))
-            texts = len({shape_of(part.code) or part.code for _, part in members})
+            texts = len({part.record.get("shape") or part.code for _, part in members})
             students = tuple(result.shown for result, _ in members)
             made.append(Alike(name, titles, students, texts, first.code, answer[:HANDLE]))
     return sorted(made, key=lambda group: (bool(group.title), -len(group.students), group.exercise, group.handle))
@@ -365,12 +368,12 @@ def same_code(found: Iterable[Result], mended: Collection[str] = ()) -> list[Sam
     for result, part in _judged(found):
         if part.name in mended:
             continue
-        if part.record.get("state") in (RIGHT, WRONG, NOT_ALLOWED) and (shape := shape_of(part.code)):
+        if part.record.get("state") in (RIGHT, WRONG, NOT_ALLOWED) and (shape := part.record.get("shape")):
             groups[part.name, part.record["state"] == RIGHT, shape].append((result, part))
     made = [
         (size, SameCode(name, right, tuple(result.shown for result, _ in members), members[0][1].code))
         for (name, right, shape), members in groups.items()
-        if len(members) > 1 and (size := size_of_tree(members[0][1].code)) >= LONG_ENOUGH
+        if len(members) > 1 and (size := members[0][1].record.get("size", 0)) >= LONG_ENOUGH
     ]
     return [group for _, group in sorted(made, key=lambda entry: (-entry[0], entry[1].exercise))]
 
