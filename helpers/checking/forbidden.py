@@ -21,7 +21,8 @@ from helpers.checking.syntax import parsed
 from helpers.exercises.aspects import Forbidden
 
 _SOFTMAX = r"\w*softmax|\w*logsumexp|_?logcumsumexp"
-_ATTENTION = r"\w*(scaled_dot_product|flash_attention|efficient_attention|multi_head_attention|transformer_encoder)\w*"
+_MODULES = r"\w*(multi_head_attention|transformer_encoder)\w*"  # of torch.nn, where they are fused
+_ATTENTION = rf"\w*(scaled_dot_product|flash_attention|efficient_attention)\w*|{_MODULES}"
 _NORM = r"\w*(layer|group|batch|instance)_norm\w*"
 
 # The keys under which the CPU, a GPU and `meta` look for an operator's code
@@ -48,7 +49,7 @@ class Family:
 FAMILIES = {
     "softmax": Family(f"{_SOFTMAX}|{_ATTENTION}"),
     "scaled_dot_product_attention": Family(_ATTENTION, (*_OF_ATTENTION, *_OF_TRANSFORMERS)),
-    "MultiheadAttention": Family(_ATTENTION, (*_OF_ATTENTION, *_OF_TRANSFORMERS)),
+    "MultiheadAttention": Family(_MODULES, (*_OF_ATTENTION, *_OF_TRANSFORMERS)),
     "flex_attention": Family("", ("flex_attention",)),
     "LayerNorm": Family(_NORM),
     "rms_norm": Family(r"\w*rms_norm\w*"),
