@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helpers.checking.alike import digest_of
-from helpers.checking.answers import ANSWERED, Answer, Outcome, run
-from helpers.checking.keys import ExerciseKey, Guess, KnownMistake, sample_of
+from helpers.checking.answers import ANSWERED, Outcome, run
+from helpers.checking.keys import ExerciseKey, KnownMistake
 from helpers.checking.panel import as_html, as_text
 from helpers.checking.verdicts import NOT_ALLOWED, SAME_CAUSE, judge
 from helpers.exercises.aspects import Unmet, any_device, gradient, input_left_alone, values
@@ -25,7 +24,7 @@ def giving(target, **policy):
     return exercise(Aspect("values", 2, lambda answer, draw: answer(), **policy)), lambda: target
 
 
-def key_for(asked, right, guesses=(), **mistakes):
+def key_for(asked, right, **mistakes):
     """The key of an exercise. mistakes: wrong answers, by slug; `idle_...` computes nothing."""
     known = tuple(
         KnownMistake(
@@ -37,7 +36,7 @@ def key_for(asked, right, guesses=(), **mistakes):
         )
         for slug, wrong in mistakes.items()
     )
-    return ExerciseKey(run(asked, right, SEED).outcomes, known, tuple(guesses))
+    return ExerciseKey(run(asked, right, SEED).outcomes, known)
 
 
 def told(asked, right, answer, **mistakes):
@@ -303,62 +302,6 @@ def test_an_idle_mistake_earns_nothing_for_what_it_leaves_alone():
     wrong = lambda x, w: x[:, :1] + w[:1]  # noqa: E731
     assert paid(worked=wrong) == 1
     assert paid(idle_one=wrong) == 0
-
-
-# ------------------------------------------------------------------------- what machine-made wrong answers tell
-
-
-def guess(asked, answer, says="as if a transpose were missing"):
-    outcome = run(asked, answer, SEED).outcomes["values"]
-    seen = {"values": {name: sample_of(tensor) for name, tensor in outcome.tensors.items()}}
-    return Guess(says, ("transpose", "w.mT", "w"), seen, {"values": digest_of(outcome)})
-
-
-def bent(x, w):
-    return (x @ w).abs().sqrt() + x.sum()
-
-
-PLAIN = exercise(values(1, pair))
-
-
-def test_an_answer_with_a_mutants_numbers_is_told_what_the_mutant_is():
-    key = key_for(PLAIN, product, guesses=[guess(PLAIN, bent)])
-    said = " ".join(as_text(judge(PLAIN, run(PLAIN, bent, SEED), key)).split())
-    assert "Your numbers come out as if a transpose were missing." in said
-    assert "as if" not in as_text(judge(PLAIN, run(PLAIN, lambda x, w: bent(x, w) + x.mean(), SEED), key))
-
-
-def test_a_named_mistake_goes_before_a_guess():
-    key = key_for(PLAIN, product, guesses=[guess(PLAIN, bent)], bent=bent)
-    verdict = judge(PLAIN, run(PLAIN, bent, SEED), key)
-    assert verdict.mistakes == ("bent",) and "as if" not in as_text(verdict)
-
-
-def test_in_an_exam_a_guess_is_known_by_the_digest_of_what_the_desk_would_have_seen():
-    key = key_for(PLAIN, product, guesses=[guess(PLAIN, bent)])
-    other_numbers = run(PLAIN, bent, "an exam")
-    answer = Answer(
-        "answer", other_numbers.outcomes, alike={"values": digest_of(run(PLAIN, bent, SEED).outcomes["values"])}
-    )
-    assert "as if a transpose were missing" in " ".join(as_text(judge(PLAIN, answer, key)).split())
-    stranger = Answer("answer", other_numbers.outcomes, alike={"values": "0" * 16})
-    assert "as if" not in as_text(judge(PLAIN, stranger, key))
-
-
-def test_where_an_answer_raises_a_guess_has_to_fail_too():
-    asked = exercise(values(1, pair), values(1, lambda draw: (*pair(draw), 1), name="more"))
-    right = lambda x, w, *more: x @ w  # noqa: E731
-    key = key_for(asked, right, guesses=[guess(asked, bent)])
-    assert "as if" not in as_text(judge(asked, run(asked, bent, SEED), key))
-    both = key.guesses[0]
-    both.digests["more"] = "it raised"
-    assert "as if" in as_text(judge(asked, run(asked, bent, SEED), key))
-
-
-def test_a_guess_earns_nothing():
-    asked = exercise(values(1, pair), input_left_alone(0.5, pair))
-    key = key_for(asked, product, guesses=[guess(asked, bent)])
-    assert judge(asked, run(asked, bent, SEED), key).points == 0
 
 
 def test_an_outcome_of_numbers_is_told_from_one_of_words():

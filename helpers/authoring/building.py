@@ -15,7 +15,6 @@ from nbclient.exceptions import CellExecutionError
 
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source, on_the_cpu
-from helpers.authoring.mutation import with_guesses
 from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
 from helpers.course import EXPERIMENTS_FOLDER, PROGRESS_FILE
 
@@ -35,9 +34,8 @@ def build(source: Source) -> None:
 
 
 def build_key(source: Source) -> None:
-    """Make the key that students get: with what machine-made wrong answers return, for the words of the check."""
-    key = with_guesses(source, make_key(source, SHIPPED_SEED))
-    save_key(key, source.lesson, shipped_path(source.name))
+    """Make the key that students get."""
+    save_key(make_key(source, SHIPPED_SEED), source.lesson, shipped_path(source.name))
 
 
 def execute(source: Source) -> nbformat.NotebookNode:

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from helpers.authoring.keys import guessing_as_shipped, make_keys
+from helpers.authoring.keys import make_keys
 from helpers.authoring.lesson_source import Source, sources
 from helpers.grading.exam import POOL, ExamKey, exam_key_path, save_exam_key, seeds_of, set_aside
 
@@ -35,10 +35,5 @@ def make_exam_key(
 def exam_key_of(
     source: Source, secret: str, pool: int, progress: Callable[[int, int], None] = lambda done, of: None
 ) -> ExamKey:
-    """The exam key of a lesson for a secret. The same secret gives the same key as long as the lesson is the same.
-
-    What machine-made wrong answers can be told comes from the students' key: in an exam an answer brings along a digest
-    of what it gives on the desk's inputs.
-    """
-    keys = make_keys(source, seeds_of(secret, pool), progress)
-    return ExamKey(source.name, secret, tuple(guessing_as_shipped(source, keys)))
+    """The exam key of a lesson for a secret. The same secret gives the same key as long as the lesson is the same."""
+    return ExamKey(source.name, secret, tuple(make_keys(source, seeds_of(secret, pool), progress)))

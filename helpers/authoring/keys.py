@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import Mistake
 from helpers.checking.answers import ANSWERED, run
-from helpers.checking.keys import AnswerKey, BadKey, ExerciseKey, KnownMistake, load_key, shipped_path
+from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake
 from helpers.checking.syntax import digest_of_tree
 from helpers.exercises import Exercise
 from helpers.notebooks import GETS
@@ -38,15 +38,6 @@ def make_keys(
         made.append(_key(source, answers, seed))
         progress(len(made), len(seeds))
     return made
-
-
-def guessing_as_shipped(source: Source, keys: Sequence[AnswerKey]) -> list[AnswerKey]:
-    """The keys with the guesses of the shipped one, which take long to make; as they are where that cannot be read."""
-    try:
-        shipped = load_key(source.lesson, shipped_path(source.name), "")
-        return [key.guessing_as(shipped) for key in keys]
-    except (BadKey, KeyError):
-        return list(keys)
 
 
 def _released(source: Source, exercise: Exercise) -> str:

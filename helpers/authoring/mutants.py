@@ -1,19 +1,16 @@
-"""Wrong answers made by machine: the lesson's own solution with one small thing changed.
+"""Mutants: the lesson's own solution with one small thing changed, to test the probes.
 
 A catalogue of operators is applied to the syntax tree of a solution, wherever it fits inside the solution's regions:
-another axis, operands exchanged, a factor dropped, < for ≤. Each mutant is judged as a student's answer would be. It
-serves twice. A mutant that keeps all points is a hole in the probes, or is equal to the solution and has to be listed
-as that, with a reason. And what a mutant returns is a diagnosis: an answer with the same numbers is wrong in the same
-way, and can be told so where no named mistake fits.
+another axis, operands exchanged, a factor dropped, < for ≤. Each mutant is judged as a student's answer would be. One
+that keeps all points is a hole in the probes, or is equal to the solution and has to be listed as that, with a reason.
 
-The idea is mutation testing (DeMillo, Lipton and Sayward, 1978, "Hints on test data selection"), turned to feedback.
+This is mutation testing (DeMillo, Lipton and Sayward, 1978, "Hints on test data selection").
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -77,7 +74,7 @@ class Mutant:
     """A changed solution.
 
     exercise: whose. operator: the name of the change. old, new: the expression or statement that was changed, and what
-    stands in its place. text: the whole cell. says: what could be told a student whose numbers are this mutant's.
+    stands in its place. text: the whole cell.
     """
 
     exercise: str
@@ -85,13 +82,12 @@ class Mutant:
     old: str
     new: str
     text: str
-    says: str
 
     def __str__(self) -> str:
         return f"{self.exercise}, {self.operator}: {self.old}  ->  {self.new or 'nothing'}"
 
 
-Change = tuple[ast.AST, str]  # what to put in the node's place (None takes a statement away), what could be told
+Change = ast.AST | None  # what to put in the node's place; None takes a statement away
 Operator = Callable[[ast.AST, "Scope"], Iterator[Change]]
 
 
@@ -123,26 +119,8 @@ def mutants(exercise: str, cell: str) -> list[Mutant]:
         text = _replaced(tree, spot)
         if text and text not in seen:
             seen.add(text)
-            made.append(Mutant(exercise, spot.operator, spot.old, spot.new, text, spot.says))
+            made.append(Mutant(exercise, spot.operator, spot.old, spot.new, text))
     return made
-
-
-def pairs(exercise: str, cell: str, most: int) -> list[Mutant]:
-    """Mutants with two changes at once, of the kinds that students make most; `most` of them, evenly spread."""
-    tree = ast.parse(cell)
-    spots = [spot for spot in _spots(tree, cell) if spot.operator in LIKELY]
-    both = [(a, b) for a, b in itertools.combinations(spots, 2) if a.number != b.number and a.says != b.says]
-    made, seen = [], set()
-    for a, b in both[:: max(1, len(both) // most)][:most]:
-        text = _replaced(tree, a, b)
-        if text and text not in seen:
-            seen.add(text)
-            says = f"{a.says}, and {b.says}"
-            made.append(Mutant(exercise, "pair", f"{a.old}; {b.old}", f"{a.new}; {b.new}", text, says))
-    return made
-
-
-LIKELY = ("axis", "transpose", "factor", "call-dropped", "other-name", "exchange", "default")
 
 
 @dataclass(frozen=True)
@@ -154,7 +132,6 @@ class _Spot:
     operator: str
     old: str
     new: str
-    says: str
 
 
 def _spots(tree: ast.AST, cell: str) -> Iterator[_Spot]:
@@ -163,9 +140,8 @@ def _spots(tree: ast.AST, cell: str) -> Iterator[_Spot]:
         if getattr(node, "lineno", None) not in lines or isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             continue
         for name, operator in OPERATORS.items():
-            for changed, says in operator(node, scope):
-                new = "" if changed is None else _text(changed)
-                yield _Spot(number, changed, name, _text(node), new, says)
+            for changed in operator(node, scope):
+                yield _Spot(number, changed, name, _text(node), "" if changed is None else _text(changed))
 
 
 def _text(node: ast.AST) -> str:
@@ -192,16 +168,12 @@ def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, Scope]]:
         rest += [(child, Scope(function, node)) for child in ast.iter_child_nodes(node)]
 
 
-def _replaced(tree: ast.AST, *spots: _Spot) -> str:
-    """The text of the tree with something else in those places; "" where that makes no sense."""
+def _replaced(tree: ast.AST, spot: _Spot) -> str:
+    """The text of the tree with something else in that place; "" where that makes no sense."""
     whole = copy.deepcopy(tree)
-    nodes = [node for node, _ in _walk(whole)]
-    targets = [nodes[spot.number] for spot in spots]
-    if any(one is not other and one in ast.walk(other) for one in targets for other in targets):
-        return ""  # one lies within the other
+    target = next(node for number, (node, _) in enumerate(_walk(whole)) if number == spot.number)
     try:
-        for spot, target in zip(spots, targets, strict=True):
-            whole = _Put(target, copy.deepcopy(spot.changed)).visit(whole)
+        whole = _Put(target, copy.deepcopy(spot.changed)).visit(whole)
         text = ast.unparse(ast.fix_missing_locations(whole))
         compile(text, "<mutant>", "exec")
     except (ValueError, SyntaxError, TypeError, AttributeError):
@@ -262,73 +234,69 @@ def axis(node: ast.AST, scope: Scope) -> Iterator[Change]:
     """Another axis of a reduction, softmax or concatenation."""
     if not isinstance(node, ast.Call) or _name_of(node) not in REDUCTIONS:
         return
-    says = f"as if `{_name_of(node)}` ran over another axis"
     for place, keyword in enumerate(node.keywords):
         if keyword.arg in ("dim", "axis", "dims") and _int(keyword.value) is not None:
             for other in {-1, -2, 0, 1} - {_int(keyword.value)}:
                 changed = copy.deepcopy(node)
                 changed.keywords[place].value = _constant(other)
-                yield changed, says
+                yield changed
     numbers = [place for place, value in enumerate(node.args) if _int(value) is not None]
     if numbers and not any(keyword.arg in ("dim", "axis") for keyword in node.keywords):
         for other in {-1, -2, 0, 1} - {_int(node.args[numbers[-1]])}:
             changed = copy.deepcopy(node)
             changed.args[numbers[-1]] = _constant(other)
-            yield changed, says
+            yield changed
 
 
 def exchange(node: ast.AST, scope: Scope) -> Iterator[Change]:
     """The operands of an operation in which they have an order, or two arguments of a call."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Sub, ast.Div, ast.MatMult, ast.Pow, ast.FloorDiv)):
-        yield ast.BinOp(node.right, node.op, node.left), "as if two operands had been exchanged"
+        yield ast.BinOp(node.right, node.op, node.left)
     if isinstance(node, ast.Call) and len(node.args) >= 2 and not any(isinstance(a, ast.Starred) for a in node.args):
         if _name_of(node) in ("transpose", "isinstance", "zeros", "ones"):
             return
         changed = copy.deepcopy(node)
         changed.args[:2] = [changed.args[1], changed.args[0]]
-        yield changed, f"as if the first two arguments of `{_name_of(node)}` had been exchanged"
+        yield changed
 
 
 def transpose(node: ast.AST, scope: Scope) -> Iterator[Change]:
     """A transpose dropped, added, or done by a reshape."""
     if isinstance(node, ast.Attribute) and node.attr in ("mT", "T") and isinstance(node.ctx, ast.Load):
-        yield node.value, "as if a transpose were missing"
+        yield node.value
     if isinstance(node, ast.Call) and _name_of(node) in ("transpose", "permute", "swapaxes") and _subject(node):
-        yield _subject(node), "as if a transpose were missing"
+        yield _subject(node)
         shape = ast.Attribute(copy.deepcopy(node), "shape", ast.Load())
-        yield (
-            _method(_subject(node), "reshape", shape),
-            "as if the axes had been exchanged by a reshape, not a transpose",
-        )
+        yield _method(_subject(node), "reshape", shape)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         for side in ("left", "right"):
             changed = copy.deepcopy(node)
             setattr(changed, side, ast.Attribute(getattr(changed, side), "mT", ast.Load()))
-            yield changed, "as if one side of a matrix product were transposed"
+            yield changed
     if isinstance(node, ast.Return) and node.value is not None:
-        yield ast.Return(ast.Attribute(node.value, "mT", ast.Load())), "as if the result were transposed"
+        yield ast.Return(ast.Attribute(node.value, "mT", ast.Load()))
 
 
 def factor(node: ast.AST, scope: Scope) -> Iterator[Change]:
     """A factor, a divisor, a term, an epsilon or a root that is missing; a sign turned round."""
     if isinstance(node, ast.BinOp):
         if isinstance(node.op, ast.Mult):
-            yield node.left, "as if a factor were missing"
-            yield node.right, "as if a factor were missing"
+            yield node.left
+            yield node.right
         if isinstance(node.op, (ast.Div, ast.FloorDiv)):
-            yield node.left, "as if nothing were divided"
-            yield ast.BinOp(node.left, ast.Mult(), node.right), "as if you multiplied where one divides"
+            yield node.left
+            yield ast.BinOp(node.left, ast.Mult(), node.right)
         if isinstance(node.op, (ast.Add, ast.Sub)):
-            yield node.left, "as if a term were missing"
-            yield node.right, "as if a term were missing"
+            yield node.left
+            yield node.right
             other = ast.Sub() if isinstance(node.op, ast.Add) else ast.Add()
-            yield ast.BinOp(node.left, other, node.right), "as if a sign were turned round"
+            yield ast.BinOp(node.left, other, node.right)
         if isinstance(node.op, ast.Pow):
-            yield node.left, "as if a power or a root were missing"
+            yield node.left
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Invert, ast.Not)):
-        yield node.operand, "as if a minus or a negation were missing"
+        yield node.operand
     if isinstance(node, ast.Call) and _name_of(node) in ("sqrt", "rsqrt", "pow", "square") and _subject(node):
-        yield _subject(node), "as if a root or a square were missing"
+        yield _subject(node)
 
 
 def call_dropped(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -336,7 +304,7 @@ def call_dropped(node: ast.AST, scope: Scope) -> Iterator[Change]:
     if isinstance(node, ast.Call) and _subject(node) is not None:
         on_self = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "self"
         if _name_of(node) in DROPPABLE or on_self and len(node.args) == 1:
-            yield _subject(node), f"as if `{_name_of(node)}` were missing"
+            yield _subject(node)
 
 
 def call_doubled(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -351,7 +319,7 @@ def call_doubled(node: ast.AST, scope: Scope) -> Iterator[Change]:
         outer.func.value = copy.deepcopy(node)
     else:
         outer.args[0] = copy.deepcopy(node)
-    yield outer, f"as if `{_name_of(node)}` were applied twice"
+    yield outer
 
 
 def call_otherwise(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -363,7 +331,7 @@ def call_otherwise(node: ast.AST, scope: Scope) -> Iterator[Change]:
             changed.func.attr = other
         else:
             changed.func.id = other
-        yield changed, f"as if `{other}` stood where `{_name_of(node)}` is needed"
+        yield changed
 
 
 def comparison(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -380,37 +348,36 @@ def comparison(node: ast.AST, scope: Scope) -> Iterator[Change]:
         for other in swaps[type(node.ops[0])]:
             changed = copy.deepcopy(node)
             changed.ops[0] = other()
-            yield changed, "as if a comparison were off by its equal case, or turned round"
+            yield changed
 
 
 def logic(node: ast.AST, scope: Scope) -> Iterator[Change]:
     """And for or; one side of either left out."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         other = ast.BitOr() if isinstance(node.op, ast.BitAnd) else ast.BitAnd()
-        yield ast.BinOp(node.left, other, node.right), "as if two conditions were joined by the other of and, or"
-        yield node.left, "as if one of two conditions were missing"
-        yield node.right, "as if one of two conditions were missing"
+        yield ast.BinOp(node.left, other, node.right)
+        yield node.left
+        yield node.right
     if isinstance(node, ast.BoolOp):
         other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield ast.BoolOp(other, node.values), "as if two conditions were joined by the other of and, or"
+        yield ast.BoolOp(other, node.values)
 
 
 def off_by_one(node: ast.AST, scope: Scope) -> Iterator[Change]:
     """A range, slice, shift or diagonal that begins or ends one too early or too late."""
-    says = "as if positions, or a range, were off by one"
     if isinstance(node, ast.Call) and _name_of(node) in SHIFTED:
         for place, value in enumerate(node.args):
             if not isinstance(value, ast.Starred):
                 for sign in (ast.Add(), ast.Sub()):
                     changed = copy.deepcopy(node)
                     changed.args[place] = ast.BinOp(copy.deepcopy(value), sign, _constant(1))
-                    yield changed, says
+                    yield changed
         if _name_of(node) in ("tril", "triu") and not any(_int(value) is not None for value in node.args):
             for shift in (-1, 1):
                 changed = copy.deepcopy(node)
                 changed.keywords = [k for k in changed.keywords if k.arg != "diagonal"]
                 changed.keywords.append(ast.keyword("diagonal", _constant(shift)))
-                yield changed, "as if the diagonal were on the wrong side of the mask"
+                yield changed
     if isinstance(node, ast.Slice):
         for end in ("lower", "upper"):
             value = getattr(node, end)
@@ -420,12 +387,12 @@ def off_by_one(node: ast.AST, scope: Scope) -> Iterator[Change]:
                     moved = _constant(number + shift) if number is not None else None
                     changed = copy.deepcopy(node)
                     setattr(changed, end, moved or ast.BinOp(copy.deepcopy(value), ast.Add(), _constant(shift)))
-                    yield changed, says
+                    yield changed
     if isinstance(node, ast.Subscript) and _int(node.slice) is not None:
         for shift in (1, -1):
             changed = copy.deepcopy(node)
             changed.slice = _constant(_int(node.slice) + shift)
-            yield changed, says
+            yield changed
 
 
 def number(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -433,7 +400,7 @@ def number(node: ast.AST, scope: Scope) -> Iterator[Change]:
     if isinstance(node, ast.Constant) and type(node.value) in (int, float) and not isinstance(scope.parent, ast.Slice):
         value = node.value
         for other in {value * 2, value + 1} - {value}:
-            yield ast.Constant(other), "as if a number in your code were another"
+            yield ast.Constant(other)
 
 
 def default(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -441,7 +408,7 @@ def default(node: ast.AST, scope: Scope) -> Iterator[Change]:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         value = scope.default_of(node.id)
         if value is not None:
-            yield value, f"as if the default of `{node.id}` stood in place of `{node.id}`"
+            yield value
 
 
 def option(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -453,11 +420,11 @@ def option(node: ast.AST, scope: Scope) -> Iterator[Change]:
             continue
         changed = copy.deepcopy(node)
         del changed.keywords[place]
-        yield changed, f"as if `{keyword.arg}=` were missing"
+        yield changed
         if isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, bool):
             changed = copy.deepcopy(node)
             changed.keywords[place].value = ast.Constant(not keyword.value.value)
-            yield changed, f"as if `{keyword.arg}=` were turned round"
+            yield changed
 
 
 def in_place(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -467,7 +434,7 @@ def in_place(node: ast.AST, scope: Scope) -> Iterator[Change]:
     if node.func.attr in ("masked_fill", "clamp", "exp", "abs", "add", "sub", "mul", "div", "softmax", "sqrt"):
         changed = copy.deepcopy(node)
         changed.func.attr += "_"
-        yield changed, "as if a tensor were changed in place"
+        yield changed
 
 
 def result(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -475,11 +442,11 @@ def result(node: ast.AST, scope: Scope) -> Iterator[Change]:
     if not isinstance(node, ast.Return) or node.value is None or isinstance(node.value, (ast.Tuple, ast.Constant)):
         return
     value = node.value
-    yield ast.Return(_method(value, "squeeze")), "as if an axis of size one got lost at the end"
-    yield ast.Return(_method(value, "detach")), "as if the result were cut off from the graph"
+    yield ast.Return(_method(value, "squeeze"))
+    yield ast.Return(_method(value, "detach"))
     first = ast.Subscript(copy.deepcopy(value), ast.Slice(None, _constant(1)), ast.Load())
-    yield ast.Return(_method(first, "expand_as", copy.deepcopy(value))), "as if the first entry stood for all"
-    yield ast.Return(ast.UnaryOp(ast.USub(), value)), "as if the sign were turned round"
+    yield ast.Return(_method(first, "expand_as", copy.deepcopy(value)))
+    yield ast.Return(ast.UnaryOp(ast.USub(), value))
 
 
 def weight_data(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -489,16 +456,16 @@ def weight_data(node: ast.AST, scope: Scope) -> Iterator[Change]:
     on_self = isinstance(node.value, ast.Name) and node.value.id == "self"
     called = isinstance(scope.parent, ast.Call) and scope.parent.func is node
     if (on_self or node.attr in ("weight", "bias")) and not called and not isinstance(scope.parent, ast.Attribute):
-        yield _method(node, "detach"), "as if a weight were cut off from the graph"
+        yield _method(node, "detach")
 
 
 def statement(node: ast.AST, scope: Scope) -> Iterator[Change]:
     """A line that is missing."""
     if isinstance(node, (ast.Expr, ast.AugAssign)) or isinstance(node, ast.Assign) and _assigned_before(node, scope):
-        yield None, "as if a line were missing"
+        yield None
     if isinstance(node, ast.If):
-        yield ast.If(ast.Constant(True), node.body, node.orelse), "as if a condition were always met"
-        yield ast.If(ast.Constant(False), node.body, node.orelse), "as if a condition were never met"
+        yield ast.If(ast.Constant(True), node.body, node.orelse)
+        yield ast.If(ast.Constant(False), node.body, node.orelse)
 
 
 def _assigned_before(node: ast.Assign, scope: Scope) -> bool:
@@ -532,13 +499,12 @@ def other_name(node: ast.AST, scope: Scope) -> Iterator[Change]:
         ("rows", "columns"),
     )
     for old, new in [pair for twin in twins for pair in (twin, twin[::-1])]:
-        says = f"as if `{new}` stood where `{old}` is needed"
         if not isinstance(getattr(node, "ctx", None), ast.Load):
             return
         if isinstance(node, ast.Name) and node.id == old and _is_known(new, scope):
-            yield ast.Name(new, ast.Load()), says
+            yield ast.Name(new, ast.Load())
         if isinstance(node, ast.Attribute) and node.attr == old and getattr(node.value, "id", "") == "self":
-            yield ast.Attribute(node.value, new, ast.Load()), says
+            yield ast.Attribute(node.value, new, ast.Load())
 
 
 def _is_known(name: str, scope: Scope) -> bool:

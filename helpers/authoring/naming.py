@@ -19,7 +19,7 @@ from pathlib import Path
 
 from helpers.authoring.exam_key import exam_key_of
 from helpers.authoring.inspecting import misjudged
-from helpers.authoring.keys import guessing_as_shipped, make_key
+from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import BadEdit, Mistake
 from helpers.checking.answers import run
@@ -71,7 +71,7 @@ class Proposal:
             findings = list(misjudged(tried, SHIPPED_SEED))
             if findings:
                 raise CannotName("\n  ".join(["With it the lesson would not be judged as meant any more:", *findings]))
-            (shipped,) = guessing_as_shipped(tried, [make_key(tried, SHIPPED_SEED)])
+            shipped = make_key(tried, SHIPPED_SEED)
             exam = _exam_key(tried, self.root, told)
             _is_called_by_name(tried, self.mistake, exam)
         files = [self.source.folder / "mistakes.py", keys / f"{name}.safetensors", exam_key_path(name, self.root)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -15,16 +15,14 @@ from safetensors.torch import load, save
 from helpers.checking.answers import ANSWERED, Outcome
 from helpers.course import KEYS, SHIPPED_SEED, write_whole
 from helpers.exercises import Exercise, Lesson
-from helpers.exercises.tolerance import Tolerance, size_of, widened
 
 FORMAT = 2
 
 Outcomes = Mapping[str, Outcome]
 
 __all__ = [
-    "SHIPPED_SEED", "AnswerKey", "BadKey", "ExerciseKey", "Guess", "KnownMistake", "Sample", "digest_of_asked", "fits",
-    "key_as_bytes", "key_from_bytes", "load_key", "metadata_of", "require_same_lesson", "sample_of", "save_key",
-    "shipped_path",
+    "SHIPPED_SEED", "AnswerKey", "BadKey", "ExerciseKey", "KnownMistake", "digest_of_asked", "key_as_bytes",
+    "key_from_bytes", "load_key", "metadata_of", "require_same_lesson", "save_key", "shipped_path",
 ]  # fmt: skip
 
 
@@ -47,62 +45,14 @@ class KnownMistake:
 
 
 @dataclass(frozen=True)
-class Guess:
-    """A wrong answer made by machine (see `authoring.mutants`): the solution with one small thing changed.
-
-    says: what an answer with the same numbers can be told ("as if a transpose were missing"). made: its operator, and
-    what it changed into what, for authors. digests: for each aspect that it fails, the digest of what came (see
-    `checking.alike`). seen: for those in which it returned something, a `Sample` of that.
-    """
-
-    says: str
-    made: tuple[str, str, str]
-    seen: Mapping[str, Mapping[str, Sample]]
-    digests: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A tensor's type and shape, and at most MOST_SAMPLED of its numbers, evenly spread. size: its largest number's."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    numbers: torch.Tensor
-    size: float
-
-
-MOST_SAMPLED = 96
-
-
-def sample_of(tensor: torch.Tensor) -> Sample:
-    """What is kept of a tensor that is compared with students' later."""
-    return Sample(str(tensor.dtype), tuple(tensor.shape), _spread(tensor), size_of(widened(tensor)))
-
-
-def _spread(tensor: torch.Tensor) -> torch.Tensor:
-    flat = tensor.flatten()
-    step = max(1, -(-flat.numel() // MOST_SAMPLED))
-    return flat[::step].contiguous()
-
-
-def fits(sample: Sample, tensor: torch.Tensor, tolerance: Tolerance) -> bool:
-    """Could the sample be this tensor's, as far as it goes?"""
-    if (sample.dtype, sample.shape) != (str(tensor.dtype), tuple(tensor.shape)):
-        return False
-    wider = Tolerance(tolerance.rtol, tolerance.atol * sample.size / size_of(widened(sample.numbers)))
-    return wider.holds(_spread(tensor), sample.numbers)
-
-
-@dataclass(frozen=True)
 class ExerciseKey:
-    """What is right for one exercise, what is wrong in a known way, and what is wrong as machines make it.
+    """What is right for one exercise, and what is wrong in a known way.
 
     released: of an exercise that is mended, the digest of the program that stands in the student's cell; "" of others.
     """
 
     reference: Outcomes
     mistakes: tuple[KnownMistake, ...] = ()
-    guesses: tuple[Guess, ...] = ()
     released: str = ""
     lost: dict[str, tuple] = field(default_factory=dict, init=False, repr=False, compare=False)  # of `lost_aspects`
 
@@ -117,21 +67,6 @@ class AnswerKey:
 
     def __getitem__(self, exercise: str) -> ExerciseKey:
         return self.exercises[exercise]
-
-    def guessing_as(self, other: AnswerKey) -> AnswerKey:
-        """This key with the guesses of another: all of them under one seed, and else their digests, which fit any."""
-        return replace(
-            self,
-            exercises={
-                name: replace(
-                    entry,
-                    guesses=tuple(
-                        guess if self.seed == other.seed else replace(guess, seen={}) for guess in other[name].guesses
-                    ),
-                )
-                for name, entry in self.exercises.items()
-            },
-        )
 
 
 def shipped_path(lesson: str) -> Path:
@@ -167,9 +102,6 @@ def key_as_bytes(key: AnswerKey, lesson: Lesson) -> bytes:
                     "idle": mistake.idle,
                 }
             )
-        told["guesses"] = [
-            _stored_guess(guess, f"{name}/guess {place}", tensors) for place, guess in enumerate(entry.guesses)
-        ]
         if entry.released:
             told["released"] = entry.released
         exercises[name] = told
@@ -191,27 +123,6 @@ def _stored(outcomes: Outcomes, prefix: str, tensors: dict[str, torch.Tensor]) -
         aspect: {"state": outcome.state, "says": outcome.says, "names": list(outcome.tensors)}
         for aspect, outcome in outcomes.items()
     }
-
-
-def _stored_guess(guess: Guess, prefix: str, tensors: dict[str, torch.Tensor]) -> dict:
-    seen = {}
-    for aspect, samples in guess.seen.items():
-        seen[aspect] = {}
-        for name, sample in samples.items():
-            tensors[f"{prefix}/{aspect}/{name}"] = sample.numbers
-            seen[aspect][name] = [sample.dtype, list(sample.shape), sample.size]
-    return {"says": guess.says, "made": list(guess.made), "seen": seen, "digests": dict(guess.digests)}
-
-
-def _guess(stored: dict, prefix: str, tensors: dict[str, torch.Tensor]) -> Guess:
-    seen = {
-        aspect: {
-            name: Sample(dtype, tuple(shape), tensors[f"{prefix}/{aspect}/{name}"], size)
-            for name, (dtype, shape, size) in samples.items()
-        }
-        for aspect, samples in stored["seen"].items()
-    }
-    return Guess(stored["says"], tuple(stored["made"]), seen, stored["digests"])
 
 
 def _same(left: Outcome, right: Outcome) -> bool:
@@ -293,10 +204,7 @@ def _exercise_key(exercise: Exercise, told: dict, tensors: dict[str, torch.Tenso
         )
         for entry in told["mistakes"]
     )
-    guesses = tuple(
-        _guess(stored, f"{exercise.name}/guess {place}", tensors) for place, stored in enumerate(told["guesses"])
-    )
     released = told.get("released", "")
     if exercise.mend and not (isinstance(released, str) and released):
         raise KeyError(exercise.name)
-    return ExerciseKey(reference, mistakes, guesses, released)
+    return ExerciseKey(reference, mistakes, released)

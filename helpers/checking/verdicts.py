@@ -12,7 +12,7 @@ from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED,
 from helpers.checking.comparing import same_outcome, telling, telling_together
 from helpers.checking.diagnosing import looked_at
 from helpers.checking.facts import Facts
-from helpers.checking.keys import ExerciseKey, Guess, KnownMistake, Outcomes, fits
+from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import LEFT_ALONE
 from helpers.exercises.exercise import UNCHANGED, Aspect
@@ -131,9 +131,7 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, facts: Facts = F
         computed = any(held[name] for name in spoilt_by_bug(exercise, key))
     else:
         computed = any(held[a.name] or _is_work(known.get(a.name), a, key) for a in exercise.aspects if not a.side)
-    unnamed = not any(a.name in known for a in exercise.aspects if not a.side)
-    guess = _guessed(exercise, answer, key, held) if unnamed else ""
-    told = _tell(exercise, outcomes, key, held, known, like, guess)
+    told = _tell(exercise, outcomes, key, held, known, like)
     lines = []
     for a in exercise.aspects:
         waits = held[a.name] and (a.side or exercise.mend) and not computed
@@ -239,31 +237,6 @@ def _by_chance(shows: Sequence[Aspect], mistake: KnownMistake, key: ExerciseKey)
     return not telling_together((a, mistake.outcomes[a.name].tensors, key.reference[a.name].tensors) for a in shows)
 
 
-def _guessed(exercise: Exercise, answer: Answer, key: ExerciseKey, held: Mapping[str, bool]) -> str:
-    """What machine-made wrong answers with the same numbers can be told, where there is one; "" where there is none.
-
-    Where the answer gave no numbers, the other has to fail too.
-    """
-    failed = [a for a in exercise.aspects if not a.side and not held[a.name]]
-    holding = {a.name for a in exercise.aspects if not a.side and held[a.name]}
-    answered = [a for a in failed if answer.outcomes[a.name].state == ANSWERED]
-    for guess in key.guesses:
-        if not answered or holding & set(guess.digests) or not {a.name for a in failed} <= set(guess.digests):
-            continue
-        if all(_fits(guess, aspect, answer) for aspect in answered):
-            return guess.says
-    return ""
-
-
-def _fits(guess: Guess, aspect: Aspect, answer: Answer) -> bool:
-    if aspect.name in answer.alike:  # in an exam the inputs are others, and there is a digest of the desk's
-        return answer.alike[aspect.name] == guess.digests[aspect.name]
-    outcome, samples = answer.outcomes[aspect.name], guess.seen.get(aspect.name, {})
-    if outcome.tensors.keys() != samples.keys():
-        return False
-    return all(fits(sample, outcome.tensors[name], aspect.tolerance) for name, sample in samples.items())
-
-
 def spoilt_by_bug(exercise: Exercise, key: ExerciseKey) -> set[str]:
     """Of an exercise that is mended, the aspects of value that the bug loses: all of them where the key has no bug."""
     bug = next((mistake for mistake in key.mistakes if mistake.slug == UNCHANGED), None)
@@ -288,7 +261,6 @@ def _tell(
     held: Mapping[str, bool],
     known: Mapping[str, KnownMistake],
     like: Mapping[str, KnownMistake],
-    guess: str,
 ) -> dict[str, str]:
     """What to say beside each failed aspect; each thing once, and the first time it is met."""
     told: dict[str, str] = {}
@@ -318,10 +290,9 @@ def _tell(
         elif aspect.name in like:
             text = LIKE.format(like[aspect.name].title)
         else:
-            text, of_a_kind = _explain(aspect, outcome, target, "" if aspect.side else guess)
+            text, of_a_kind = _explain(aspect, outcome, target)
             if wrong_above and not of_a_kind and any(name.startswith("gradient") for name in target.tensors):
                 text = OF_WRONG_VALUES
-            guess = "" if guess and guess in text else guess  # once is enough
             wrong_above |= not aspect.side and outcome.state == ANSWERED
         told[aspect.name] = SAME_CAUSE if (cause or text) in said else text
         said.add(cause or text)
@@ -334,7 +305,7 @@ def _raised(outcome: Outcome, missed: str) -> str:
     return f"Your code raised {error.rstrip('.!')}{where}. {missed}".strip()
 
 
-def _explain(aspect: Aspect, yours: Outcome, target: Outcome, guess: str) -> tuple[str, bool]:
+def _explain(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bool]:
     """What is wrong, and whether that names a difference of a kind (see `diagnosing.looked_at`)."""
     if yours.state == NOT_ATTEMPTED:
         return "This part still raises NotImplementedError.", True
@@ -352,9 +323,7 @@ def _explain(aspect: Aspect, yours: Outcome, target: Outcome, guess: str) -> tup
         alone = Outcome(ANSWERED, {name: yours.tensors[name]})
         if not same_outcome(alone, Outcome(ANSWERED, {name: tensor}), aspect):
             said, of_a_kind = looked_at(yours.tensors[name], tensor, aspect)
-            guessed = f"Your numbers come out {guess}." if guess else ""
-            parts = [said, guessed] if of_a_kind else [guessed, said]
-            return _introduced(name, " ".join(part for part in parts if part)), of_a_kind
+            return _introduced(name, said), of_a_kind
     raise AssertionError(f"{aspect.name} holds: there is nothing to explain")
 
 
