@@ -323,16 +323,6 @@ def settled(book, root):
     return lateness.settle(book, Config(AssignLatePenalties={"plugin_class": lateness.LateDays}), root)
 
 
-def test_autograde_and_make_grade_share_the_step_and_the_plugin():
-    config = course_config(ROOT)
-    steps = config.Autograde.autograde_preprocessors
-    assert (
-        steps.index("helpers.grading.lateness.DueDates")
-        == steps.index("nbgrader.preprocessors.AssignLatePenalties") - 1
-    )
-    assert config.AssignLatePenalties.plugin_class == "helpers.grading.lateness.LateDays"
-
-
 @pytest.mark.parametrize("student, costs", [("ada", 1.4), ("ben", 0)])
 def test_nbgrader_s_own_step_takes_the_points(book, tmp_path, monkeypatch, student, costs):
     from nbgrader.preprocessors import AssignLatePenalties
@@ -341,9 +331,8 @@ def test_nbgrader_s_own_step_takes_the_points(book, tmp_path, monkeypatch, stude
     hand_in(book, FIRST, student, "2026-03-04 12:00 UTC")
     resources = {"nbgrader": {**ABOUT, "student": student, "db_url": f"sqlite:///{tmp_path}/gradebook.db"}}
     notebook = nbformat.v4.new_notebook()
-    config = Config(AssignLatePenalties={"plugin_class": "helpers.grading.lateness.LateDays"})
-    lateness.DueDates(config=config).preprocess(notebook, resources)
-    AssignLatePenalties(config=config).preprocess(notebook, resources)
+    lateness.enter_dates(book, lateness.deadlines_of(tmp_path), FIRST, student)
+    AssignLatePenalties(config=course_config(ROOT)).preprocess(notebook, resources)
     assert penalties(book)[student] == costs
     assert str(book.find_assignment(FIRST).duedate) == "2026-03-02 23:59:00", "the formgrader shows it"
     assert (book.find_submission(FIRST, student).extension is None) == (student == "ada")
@@ -460,19 +449,6 @@ def test_marks_and_comments_by_hand_survive_a_regrade_with_another_penalty(cours
     with Marks(course.folder, FIRST) as open_marks:
         assert open_marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").manual_score == 1
         assert open_marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ada").manual_comment == "See me"
-
-
-def test_nbgrader_autograde_takes_the_same_points(course):
-    written(course.folder, TABLE)
-    for student in ("cem", "dea"):
-        path = course.submit(student, answer_notebook(FIRST, **solved(FIRST)))
-        (path.parent / "timestamp.txt").write_text("2026-03-04 12:00 UTC")
-    course.nbgrader("autograde", FIRST, "--student", "cem", "--ExamExecute.isolation=none")
-    with Marks(course.folder, FIRST) as open_marks:
-        found = open_marks.gradebook.find_submission(FIRST, "cem")
-        assert (found.score, found.late_submission_penalty) == (OUT_OF, pytest.approx(OUT_OF / 5))
-        assert str(found.duedate) == "2026-03-02 23:59:00"
-    assert graded(course)[1]["dea"] == (OUT_OF, pytest.approx(OUT_OF / 5))
 
 
 @pytest.mark.needs("bubblewrap")

@@ -271,18 +271,6 @@ class Batch:
         )
 
 
-def require_machine(root: Path, lesson: str, execute: Execute) -> list[str]:
-    """Grade the reference solution and an empty submission, and nothing else: for `nbgrader autograde`.
-
-    Returns what to know, in words. Raises preflight.MachineWrong.
-    """
-    batch = Batch(root, lesson, execute, bar=False)
-    summary = Summary(lesson)
-    for probe in batch._probes(summary):
-        preflight.require(batch._outcome((_as_submission(probe), probe)))
-    return summary.flags
-
-
 @dataclass
 class _Desk:
     """Where sure outcomes are put down: the gradebook, the journal, and the summary."""
