@@ -196,11 +196,45 @@ def test_a_worksheet_deeper_down_is_a_student_s_and_says_nothing(tmp_path):
     assert times(tmp_path) == {"Jane-Doe_123": ""}
 
 
-def test_a_worksheet_in_another_language_is_told_with_what_to_do(tmp_path):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mal_13_4711_data.csv",
+        "Mal Roe_125_assignsubmission_file_data.csv",
+        "Mal Roe_125_assignsubmission_file_Grades-C1-Lesson 1-4711.CSV",
+    ],
+)
+@pytest.mark.parametrize("date", ["Friday, 6 March 2026, 2:14 PM", "yesterday"])
+def test_a_table_under_a_student_s_name_is_the_student_s(tmp_path, name, date):
+    submitted = written(tmp_path / "submitted", WORKSHEET.replace("Tuesday, 3 March 2026, 2:14 PM", date), name)
+    (submitted / f"Jane Doe_123_assignsubmission_file_{FIRST}.ipynb").write_bytes(PLAIN)
+    assert times(tmp_path) == {"Jane-Doe_123": ""}
+    written(submitted, WORKSHEET, "Grades.csv")
+    assert times(tmp_path) == {"Jane-Doe_123": "2026-03-03 14:14:00"}
+    assert take_in(submitted, FIRST, tmp_path).flags == []
+
+
+def test_worksheets_that_do_not_agree_are_flagged_and_the_later_time_counts(tmp_path):
+    submitted = written(tmp_path / "submitted", WORKSHEET, "a.csv")
+    written(submitted, WORKSHEET.replace("3 March 2026, 2:14 PM", "3 March 2026, 1:14 PM"), "b.csv")
+    (submitted / "m.zip").write_bytes(zipped(f"Jane Doe_123_assignsubmission_file/{FIRST}.ipynb"))
+    assert times(tmp_path) == {"Jane-Doe_123": "2026-03-03 14:14:00"}
+    (says,) = take_in(submitted, FIRST, tmp_path).flags
+    assert says.startswith("the grading worksheets do not agree about Jane Doe (123): the later time counts")
+    written(submitted, WORKSHEET, "b.csv")
+    assert take_in(submitted, FIRST, tmp_path).flags == [], "the same twice is no matter"
+
+
+def test_a_date_that_cannot_be_read_costs_its_line_and_is_flagged(tmp_path):
     text = WORKSHEET.replace("Tuesday, 3 March 2026, 2:14 PM", "Dienstag, 3. März 2026, 14:14")
-    written(tmp_path / "submitted", text, "Grades.csv")
-    with pytest.raises(BadTable, match=r"Grades.csv, line 2: .*Or download the worksheet with Moodle set to English"):
-        take_in(tmp_path / "submitted", FIRST, tmp_path)
+    text += text.splitlines()[1].replace("123", "125") + "\n" + WORKSHEET.splitlines()[1].replace("123", "126") + "\n"
+    submitted = written(tmp_path / "submitted", text, "Grades.csv")
+    names = [f"Jane Doe_{number}_assignsubmission_file/{FIRST}.ipynb" for number in (123, 125, 126)]
+    (submitted / "m.zip").write_bytes(zipped(*names))
+    assert times(tmp_path) == {"Jane-Doe_123": "", "Jane-Doe_125": "", "Jane-Doe_126": "2026-03-03 14:14:00"}
+    (says,) = take_in(submitted, FIRST, tmp_path).flags
+    assert says.startswith("Grades.csv, line 2: ") and "download the worksheet with Moodle set to English" in says
+    assert says.endswith("1 more of its dates cannot be read.")
 
 
 def test_the_instructor_s_word_goes_before_all_else(tmp_path):
