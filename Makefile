@@ -200,7 +200,7 @@ restore-gradebook: .full env ## List the gradebook's backups, or bring one back 
 bench: .full env ## Measure the finished parts against other libraries, as ratios (ARGS="--quick --only gpt2|lessons|groups|sparse|checkpointing")
 	$(PY) -m helpers.trials.parts_speed $(ARGS)
 
-bench-grading: .full .lesson-if-named env ## Measure the batch against nbgrader's own (LESSON=, ARGS="--submissions N")
+bench-grading: .full .lesson-if-named env ## Measure what grading a class takes (LESSON=, ARGS="--submissions N")
 	$(PY) -m helpers.trials grading-speed $(LESSON) $(ARGS)
 
 compare-attacks: .full env ## Try every known attack on plain nbgrader and here, and write the table

@@ -34,9 +34,6 @@ KEYS = HELPERS / "keys"  # the answer keys that students get
 # Rooms of helpers that stay with the instructor: with them a student could make keys of their own.
 INSTRUCTORS_ROOMS = ("authoring", "grading", "trials")
 
-# What lessons of the first edition have become. Hand-ins and copies of that edition are still about.
-FIRST_EDITION = {"11_gpt2": ("11_tokens", "12_gpt2")}
-
 TRIES = 5  # different answers, after which a student may see a solution where their copy holds any
 
 SHIPPED_SEED = "desk"  # what inputs are drawn from at a student's desk; the keys that students get are made for it

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path, PurePosixPath
 
-from helpers.course import FIRST_EDITION, ROOT, STUB, write_whole
+from helpers.course import ROOT, STUB, write_whole
 
 RELEASE = ".release.json"  # in a student's copy: which release it is, and how its files and cells were
 START_PAGE = "start.ipynb"  # whoever opens the course writes it anew
@@ -296,11 +296,9 @@ def _prepare(files: Mapping[str, bytes], course: Path) -> Plan:
     for name, data in files.items():
         _require_room_for(name, course)
         was = _bytes(course / name)
-        if name == START_PAGE and was is not None:
+        if was == data or (name == START_PAGE and was is not None):
             continue
-        if was == data:
-            data = _with_earlier_answers(name, data, old, course, plan) if is_lesson(name) else data
-        elif is_lesson(name):
+        if is_lesson(name):
             data = _with_the_answers(name, was, data, old, course, plan)
         elif was is not None and old and _digest(was) != old["files"].get(name):
             plan.keep[name] = f"{BACKUPS}/{date.today()}/{name}"
@@ -328,7 +326,7 @@ def _with_the_answers(name: str, was: bytes | None, data: bytes, old: dict, cour
     """The new bytes of a notebook; the plan keeps the old ones where there is anything in them."""
     if was is None:
         plan.says.append(f"New: {name}")
-        return _with_earlier_answers(name, data, old, course, plan)
+        return data
     mine, release = read_notebook(was), read_notebook(data)
     merged = merge(mine, release, old.get("cells", {}).get(name, {}) if old else None) if mine else None
     new = write_notebook(merged.notebook) if merged and merged.worked_in else data
@@ -336,33 +334,6 @@ def _with_the_answers(name: str, was: bytes | None, data: bytes, old: dict, cour
         plan.keep[name] = _kept_beside(course, name)
         plan.says += _told(name, merged, plan.keep[name])
     return new
-
-
-def _with_earlier_answers(name: str, data: bytes, old: dict, course: Path, plan: Plan) -> bytes:
-    """A released notebook with the answers of the first edition's notebook that it was a part of, if there are any.
-
-    Its student's own cells stay where they are: that notebook is left in the copy as it is.
-    """
-    for earlier in _earlier(PurePosixPath(name).stem):
-        before = f"notebooks/{earlier}/{earlier}.ipynb"
-        merged = _answers_in(_bytes(course / before), data, old.get("cells", {}).get(before))
-        if merged and merged.kept:
-            plan.says.append(f"{name}: {_count(len(merged.kept), 'answer')} of yours, from {before}")
-            return write_notebook(merged.notebook)
-    return data
-
-
-def _earlier(lesson: str) -> list[str]:
-    return [earlier for earlier, became in FIRST_EDITION.items() if lesson in became]
-
-
-def _answers_in(data: bytes | None, release: bytes, before: Mapping[str, str] | None) -> Merged | None:
-    """A release with the answers of another notebook, and nothing else of it; None where that is none."""
-    mine = read_notebook(data or b"")
-    if mine is None:
-        return None
-    answers = {**mine, "cells": [cell for cell in mine["cells"] if _asks(cell)]}
-    return merge(answers, read_notebook(release), before)
 
 
 def _touched(name: str, was: bytes, mine: Mapping | None, merged: Merged | None, old: dict) -> bool:
@@ -379,7 +350,7 @@ def _plan_for_what_is_gone(files: Mapping[str, bytes], old: dict, course: Path, 
         if was is None:
             continue
         if is_lesson(name) and _digest(was) != known[name]:
-            plan.says.append(_stays(name))
+            plan.says.append(f"{name} is no longer part of the course. You have worked in it, so it stays.")
             continue
         if _digest(was) != known[name]:
             plan.keep[name] = f"{BACKUPS}/{date.today()}/{name}"
@@ -387,17 +358,6 @@ def _plan_for_what_is_gone(files: Mapping[str, bytes], old: dict, course: Path, 
         plan.remove.append(name)
     if not old:
         plan.says += [f"{name} is not in this release. It stays." for name in _lessons_in(course) if name not in files]
-
-
-def _stays(name: str) -> str:
-    became = FIRST_EDITION.get(PurePosixPath(name).parent.name)
-    if not became:
-        return f"{name} is no longer part of the course. You have worked in it, so it stays."
-    now = " and ".join(f"notebooks/{lesson}" for lesson in became)
-    return (
-        f"{name} is a lesson of the first edition; in this one it is {now}. You have worked in it, so your notebook"
-        " stays. Hand in the new ones."
-    )
 
 
 def _told(name: str, merged: Merged | None, kept: str) -> list[str]:
@@ -547,14 +507,12 @@ def update_checkout(course: Path) -> list[str]:
     changed = _git(course, "-c", "core.quotePath=false", "diff", "--name-only", "HEAD", "--", "notebooks").split("\n")
     compare = ("-c", "core.quotePath=false", "diff", "--no-renames", "--name-only")
     incoming = set(_git(course, *compare, f"HEAD...{upstream}").split("\n"))
-    earlier = _earlier_worked_in(course, upstream, incoming)
     says = []
     for name in changed:
-        if is_lesson(name) and name in incoming and name not in earlier and (course / name).is_file():
+        if is_lesson(name) and name in incoming and (course / name).is_file():
             kept = _kept_beside(course, name)
             write_whole(course / kept, (course / name).read_bytes())
             says.append(f"{name}: your answers are kept. As it was: {kept}")
-    before = {name: (course / name).read_bytes() for name in earlier}
     with tempfile.TemporaryDirectory() as scratch, _lesson_driver(course):
         _stage_the_engine(Path(scratch))
         releases = Path(scratch) / "releases"
@@ -568,52 +526,13 @@ def update_checkout(course: Path) -> list[str]:
         except CannotUpdate as problem:
             with suppress(CannotUpdate):  # where git did not begin there is nothing to take back
                 _git(course, *driver, "merge", "--abort")
-            hint = "".join(map(_moved_away, (name for name in FIRST_EDITION if name in str(problem))))
-            raise CannotUpdate(f"git could not merge, and nothing was changed. It says:\n{problem}{hint}") from None
+            raise CannotUpdate(f"git could not merge, and nothing was changed. It says:\n{problem}") from None
     if "conflict" in said.lower():
         says.append(
             "Some of your own changes do not fit what is new. They are safe in `git stash list`; git says:\n" + said
         )
-    for name, data in before.items():
-        says += _carried_over(course, name, data)
     head = _git(course, "show", "-s", "--format=%h of %cs", "HEAD").strip()
     return [f"This checkout is now at {head}.", *says]
-
-
-def _moved_away(earlier: str) -> str:
-    now = " and ".join(f"notebooks/{lesson}" for lesson in FIRST_EDITION[earlier])
-    return (
-        f"\nnotebooks/{earlier} is a lesson of the first edition; in this one it is {now}. Keep a copy of your"
-        f" notebook, take it out with `git rm -r notebooks/{earlier}`, commit, and update again."
-    )
-
-
-def _earlier_worked_in(course: Path, upstream: str, incoming: Iterable[str]) -> list[str]:
-    """The first edition's notebooks that are gone in what comes in, and that somebody has worked in here."""
-    base = _git(course, "merge-base", "HEAD", upstream).strip()
-    found = []
-    for name in (f"notebooks/{earlier}/{earlier}.ipynb" for earlier in FIRST_EDITION):
-        if name in incoming and (course / name).is_file() and not (course / name).is_symlink():
-            with suppress(CannotUpdate):  # it came with no release
-                if _git(course, "show", f"{base}:{name}").encode() != (course / name).read_bytes():
-                    found.append(name)
-    return found
-
-
-def _carried_over(course: Path, name: str, data: bytes) -> list[str]:
-    """Keeps a notebook of the first edition, with its answers in those that it has become; what to tell about it."""
-    earlier, says = PurePosixPath(name).stem, []
-    kept = _free(course / name, data)
-    if not kept.exists():
-        write_whole(kept, data)
-    for lesson in FIRST_EDITION[earlier]:
-        path = course / f"notebooks/{lesson}/{lesson}.ipynb"
-        release = _bytes(path)
-        merged = _answers_in(data, release, None) if release else None
-        if merged and merged.kept:
-            write_whole(path, write_notebook(merged.notebook))
-            says.append(f"notebooks/{lesson}: {_count(len(merged.kept), 'answer')} of yours, from {earlier}")
-    return [*says, _stays(kept.relative_to(course).as_posix())]
 
 
 @contextmanager

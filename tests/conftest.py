@@ -41,9 +41,9 @@ def pytest_configure(config):
 
 # Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
 SLOW_FILES = (
-    "any_folder autograde bare_machine batch bench check data_hub defusing desk_and_exam gpt2 gradebook "
+    "any_folder bare_machine batch bench check class data_hub defusing desk_and_exam gpt2 gradebook "
     "harmless_pages hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 preflight regrade reports "
-    "rules sandbox seeds site training unusual_answers update"
+    "rules seeds site training unusual_answers update"
 ).split()
 
 
@@ -114,7 +114,7 @@ def solved(lesson: str) -> dict[str, str]:
 
 
 class Course:
-    """A copy of the course in which submissions can be graded by real nbgrader commands."""
+    """A copy of the course in which submissions can be graded by the real commands."""
 
     def __init__(self, folder: Path, lesson: str):
         self.folder, self.lesson = folder, lesson

@@ -96,7 +96,7 @@ def test_the_files_that_need_a_component_say_so_without_running():
     """As `make test` on a bare machine: the real files, their real fixtures, and no error."""
     environment = {k: v for k, v in os.environ.items() if k != "CI" and not k.startswith("PYTEST")}
     environment |= {"PATH": "", "POSTGRESQL_PROGRAMS": "/none", "PYTHONPATH": str(ROOT), "COURSE_DATA": "/none"}
-    files = ["test_autograde.py", "test_hostile.py", "test_site.py", "test_batch.py", "test_sandbox.py", "test_bpe.py"]
+    files = ["test_class.py", "test_hostile.py", "test_site.py", "test_batch.py", "test_sandbox.py", "test_bpe.py"]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "needs", *files]
     done = subprocess.run(command, cwd=ROOT / "tests", env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -1,4 +1,4 @@
-"""What an instructor's browser gets to see of a live submission, through both doors: nothing in it acts."""
+"""What an instructor's browser gets to see of a live submission: nothing in it acts."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def live_notebook():
 
 
 def executed(notebook):
-    """The cell that shows things, with the outputs that it leaves: for the door whose kernel is a stand-in."""
+    """The cell that shows things, with the outputs that it leaves: the kernel is a stand-in."""
     html = {"text/html": f"<script>{MARK}</script>", "text/plain": "1"}
     script = {"application/javascript": MARK}
     for cell in notebook.cells:
@@ -106,7 +106,7 @@ class Kernel(StandIn):
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """The same two submissions, graded through the first door in autograded/, through the other in by-batch/."""
+    """An honest submission and the live one, graded."""
     course = Course(tmp_path_factory.mktemp("course"), FIRST)
     course.nbgrader("generate_assignment", FIRST, "--force")
     course.exam_key()
@@ -117,13 +117,12 @@ def course(tmp_path_factory):
         (path.parent / name).write_text(f"<script>{MARK}</script>")
     runner = Kernel(FIRST)
     assert not Batch(course.folder, FIRST, runner.execute, 1, bar=False).run().failed
-    shutil.move(course.folder / "autograded", course.folder / "by-batch")
-    course.nbgrader("autograde", FIRST, "--ExamExecute.isolation=none")
     course.nbgrader("generate_feedback", FIRST)
     return course
 
 
-DOORS = ("autograded", "by-batch")
+def judged(course: Course, student: str) -> Path:
+    return course.folder / "autograded" / student / FIRST / f"{FIRST}.ipynb"
 
 
 def formgrader(path: Path) -> str:
@@ -210,11 +209,8 @@ def test_the_page_of_the_bare_submission_would_act(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("door", DOORS)
-def test_nothing_in_the_formgraders_page_acts(course, door):
-    live, honest = (
-        formgrader(course.folder / door / student / FIRST / f"{FIRST}.ipynb") for student in ("live", "honest")
-    )
+def test_nothing_in_the_formgraders_page_acts(course):
+    live, honest = (formgrader(judged(course, student)) for student in ("live", "honest"))
     assert not {entry: count for entry, count in added(live, honest).items() if entry[0] != "id"}
     assert not [
         entry for entry in added(live, honest) if entry[0] == "id" and ("weights" in entry[1] or "check" in entry[1])
@@ -228,9 +224,8 @@ def test_nothing_in_nbgraders_own_feedback_acts(course):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("door", DOORS)
-def test_only_the_notebook_reaches_the_folder_that_the_formgrader_serves(course, door):
-    names = [path.name for path in (course.folder / door / "live").rglob("*") if path.is_file()]
+def test_only_the_notebook_reaches_the_folder_that_the_formgrader_serves(course):
+    names = [path.name for path in (course.folder / "autograded/live").rglob("*") if path.is_file()]
     assert names == [f"{FIRST}.ipynb"]
     assert (course.folder / "submitted" / "live" / FIRST / "page.html").is_file(), (
         "what was handed in stays where it is"
@@ -238,9 +233,8 @@ def test_only_the_notebook_reaches_the_folder_that_the_formgrader_serves(course,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("door", DOORS)
-def test_both_doors_write_down_the_same_texts(course, door):
-    notebook = nbformat.read(course.folder / door / "live" / FIRST / f"{FIRST}.ipynb", as_version=4)
+def test_what_is_written_down_holds_nothing_beside_texts_pictures_and_panels(course):
+    notebook = nbformat.read(judged(course, "live"), as_version=4)
     assert "title" not in notebook.metadata and "widgets" not in notebook.metadata
     assert not any("attachments" in cell for cell in notebook.cells)
     assert all(re.fullmatch(r"[a-zA-Z0-9-_]{1,64}", cell.id) for cell in notebook.cells)
@@ -279,9 +273,7 @@ def in_a_browser(page: str, folder: Path) -> str:
 @pytest.mark.slow
 def test_a_browser_that_runs_all_it_finds_runs_nothing_of_the_students(course, tmp_path):
     assert in_a_browser(formgrader(bare_notebook(tmp_path / "live.ipynb")), tmp_path) == "owned", "the canary sings"
-    for door in DOORS:
-        page = formgrader(course.folder / door / "live" / FIRST / f"{FIRST}.ipynb")
-        assert in_a_browser(page, tmp_path) == FIRST
+    assert in_a_browser(formgrader(judged(course, "live")), tmp_path) == FIRST
     assert in_a_browser(course.feedback("live"), tmp_path) == FIRST
 
 
@@ -312,10 +304,9 @@ def test_many_long_texts_are_shown_as_typed_and_keep_nobody_waiting(monkeypatch)
 @pytest.mark.slow
 def test_the_courses_own_text_cells_are_left_as_they_are(course):
     released = answer_notebook(FIRST)
-    for door in DOORS:
-        notebook = nbformat.read(course.folder / door / "honest" / FIRST / f"{FIRST}.ipynb", as_version=4)
-        texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
-        assert texts == [cell.source for cell in released.cells if cell.cell_type == "markdown"]
+    notebook = nbformat.read(judged(course, "honest"), as_version=4)
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    assert texts == [cell.source for cell in released.cells if cell.cell_type == "markdown"]
 
 
 def test_a_name_that_a_platform_gives_brings_no_markup_into_the_formgraders_pages(tmp_path):

@@ -333,7 +333,8 @@ def test_folders_that_look_alike_stay_apart_and_are_told(tmp_path, one, other):
     put(tmp_path, f"{one}/{FIRST}/{FIRST}.ipynb", PLAIN)
     put(tmp_path, f"{other}/{FIRST}/{FIRST}.ipynb", SOLVED)
     assert ids(tmp_path) == sorted([one, other])
-    assert "almost the same" in flags_of(tmp_path, one) and "almost the same" in flags_of(tmp_path, other)
+    assert other in flags_of(tmp_path, one) and one in flags_of(tmp_path, other)
+    assert all("taken for different people" in flags_of(tmp_path, name) for name in (one, other))
 
 
 @pytest.mark.parametrize(
@@ -459,16 +460,43 @@ def test_moodle_s_students_are_the_same_in_every_assignment_once_there_is_a_rost
         assert (submission.student.id, submission.student.number) == ("Doejane-X", str(number))
 
 
-def test_somebody_who_takes_another_s_name_in_moodle_does_not_become_them(tmp_path):
-    (tmp_path / "roster.csv").write_text("First name,Last name,Email address\nJane,Doe,d@x\n")
-    files = [
-        (f"Jane Doe_{n}_assignsubmission_file/{FIRST}.ipynb", data) for n, data in ((12, SOLVED), (66, EMPTY + PLAIN))
-    ]
-    put(tmp_path / "submitted", "m.zip", zipped(*files))
-    assert [s.student.id for s in take_in(tmp_path / "submitted", FIRST, tmp_path).submissions] == [
-        "Jane-Doe_12",
-        "Jane-Doe_66",
-    ]
+def moodle_flags(folder, *names):
+    """What is said of each of Moodle's students, by id, where the roster knows Jane Doe by her name."""
+    (folder / "roster.csv").write_text("First name,Last name,Email address\nJane,Doe,d@x\n")
+    put(folder / "submitted", "m.zip", zipped(*((f"{n}_assignsubmission_file/{FIRST}.ipynb", SOLVED) for n in names)))
+    return {s.student.id: " | ".join(s.flags) for s in take_in(folder / "submitted", FIRST, folder).submissions}
+
+
+@pytest.mark.parametrize("name", ["Jane Doe", "jane doe"])
+def test_a_match_by_name_alone_is_flagged(tmp_path, name):
+    said = moodle_flags(tmp_path, f"{name}_66", "Roe Y_78")
+    assert "matched to Jane-Doe in the roster by name alone" in said["Jane-Doe"] and said["Roe-Y_78"] == ""
+
+
+@pytest.mark.parametrize("name", ["Jane Doe", "jane doe"])
+def test_of_two_with_one_name_neither_gets_the_roster_s_id_and_both_are_flagged(tmp_path, name):
+    said = moodle_flags(tmp_path, "Jane Doe_12", f"{name}_66")
+    other = slug(f"{name}_66")
+    assert set(said) == {"Jane-Doe_12", other}
+    assert all("not matched to Jane-Doe in the roster: several hand-ins carry that name" in s for s in said.values())
+    assert other in said["Jane-Doe_12"] and "Jane-Doe_12" in said[other]
+
+
+def test_names_that_look_alike_are_flagged_across_platforms_and_numbers(tmp_path):
+    put(
+        tmp_path,
+        "m.zip",
+        zipped(*((f"{n}_assignsubmission_file/{FIRST}.ipynb", PLAIN) for n in ("Jane Doe_12", "B_3"))),
+    )
+    put(tmp_path, f"jane doe/{FIRST}/{FIRST}.ipynb", SOLVED)
+    assert "the same as that of Jane-Doe_12, or almost" in flags_of(tmp_path, "jane doe")
+    assert "jane doe" in flags_of(tmp_path, "Jane-Doe_12") and not flags_of(tmp_path, "B_3")
+
+
+def test_names_that_moodle_hides_from_the_marker_are_nobody_s(tmp_path):
+    names = [f"Participant_{n}_assignsubmission_file/{FIRST}.ipynb" for n in range(7, 12)]
+    put(tmp_path, "m.zip", zipped(*((name, PLAIN) for name in names)))
+    assert {s.flags for s in take_in(tmp_path, FIRST).submissions} == {()}
 
 
 def test_identities_are_the_same_in_whatever_order_they_come():

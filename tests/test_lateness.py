@@ -196,11 +196,45 @@ def test_a_worksheet_deeper_down_is_a_student_s_and_says_nothing(tmp_path):
     assert times(tmp_path) == {"Jane-Doe_123": ""}
 
 
-def test_a_worksheet_in_another_language_is_told_with_what_to_do(tmp_path):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mal_13_4711_data.csv",
+        "Mal Roe_125_assignsubmission_file_data.csv",
+        "Mal Roe_125_assignsubmission_file_Grades-C1-Lesson 1-4711.CSV",
+    ],
+)
+@pytest.mark.parametrize("date", ["Friday, 6 March 2026, 2:14 PM", "yesterday"])
+def test_a_table_under_a_student_s_name_is_the_student_s(tmp_path, name, date):
+    submitted = written(tmp_path / "submitted", WORKSHEET.replace("Tuesday, 3 March 2026, 2:14 PM", date), name)
+    (submitted / f"Jane Doe_123_assignsubmission_file_{FIRST}.ipynb").write_bytes(PLAIN)
+    assert times(tmp_path) == {"Jane-Doe_123": ""}
+    written(submitted, WORKSHEET, "Grades.csv")
+    assert times(tmp_path) == {"Jane-Doe_123": "2026-03-03 14:14:00"}
+    assert take_in(submitted, FIRST, tmp_path).flags == []
+
+
+def test_worksheets_that_do_not_agree_are_flagged_and_the_later_time_counts(tmp_path):
+    submitted = written(tmp_path / "submitted", WORKSHEET, "a.csv")
+    written(submitted, WORKSHEET.replace("3 March 2026, 2:14 PM", "3 March 2026, 1:14 PM"), "b.csv")
+    (submitted / "m.zip").write_bytes(zipped(f"Jane Doe_123_assignsubmission_file/{FIRST}.ipynb"))
+    assert times(tmp_path) == {"Jane-Doe_123": "2026-03-03 14:14:00"}
+    (says,) = take_in(submitted, FIRST, tmp_path).flags
+    assert says.startswith("the grading worksheets do not agree about Jane Doe (123): the later time counts")
+    written(submitted, WORKSHEET, "b.csv")
+    assert take_in(submitted, FIRST, tmp_path).flags == [], "the same twice is no matter"
+
+
+def test_a_date_that_cannot_be_read_costs_its_line_and_is_flagged(tmp_path):
     text = WORKSHEET.replace("Tuesday, 3 March 2026, 2:14 PM", "Dienstag, 3. März 2026, 14:14")
-    written(tmp_path / "submitted", text, "Grades.csv")
-    with pytest.raises(BadTable, match=r"Grades.csv, line 2: .*Or download the worksheet with Moodle set to English"):
-        take_in(tmp_path / "submitted", FIRST, tmp_path)
+    text += text.splitlines()[1].replace("123", "125") + "\n" + WORKSHEET.splitlines()[1].replace("123", "126") + "\n"
+    submitted = written(tmp_path / "submitted", text, "Grades.csv")
+    names = [f"Jane Doe_{number}_assignsubmission_file/{FIRST}.ipynb" for number in (123, 125, 126)]
+    (submitted / "m.zip").write_bytes(zipped(*names))
+    assert times(tmp_path) == {"Jane-Doe_123": "", "Jane-Doe_125": "", "Jane-Doe_126": "2026-03-03 14:14:00"}
+    (says,) = take_in(submitted, FIRST, tmp_path).flags
+    assert says.startswith("Grades.csv, line 2: ") and "download the worksheet with Moodle set to English" in says
+    assert says.endswith("1 more of its dates cannot be read.")
 
 
 def test_the_instructor_s_word_goes_before_all_else(tmp_path):
@@ -323,16 +357,6 @@ def settled(book, root):
     return lateness.settle(book, Config(AssignLatePenalties={"plugin_class": lateness.LateDays}), root)
 
 
-def test_autograde_and_make_grade_share_the_step_and_the_plugin():
-    config = course_config(ROOT)
-    steps = config.Autograde.autograde_preprocessors
-    assert (
-        steps.index("helpers.grading.lateness.DueDates")
-        == steps.index("nbgrader.preprocessors.AssignLatePenalties") - 1
-    )
-    assert config.AssignLatePenalties.plugin_class == "helpers.grading.lateness.LateDays"
-
-
 @pytest.mark.parametrize("student, costs", [("ada", 1.4), ("ben", 0)])
 def test_nbgrader_s_own_step_takes_the_points(book, tmp_path, monkeypatch, student, costs):
     from nbgrader.preprocessors import AssignLatePenalties
@@ -341,9 +365,8 @@ def test_nbgrader_s_own_step_takes_the_points(book, tmp_path, monkeypatch, stude
     hand_in(book, FIRST, student, "2026-03-04 12:00 UTC")
     resources = {"nbgrader": {**ABOUT, "student": student, "db_url": f"sqlite:///{tmp_path}/gradebook.db"}}
     notebook = nbformat.v4.new_notebook()
-    config = Config(AssignLatePenalties={"plugin_class": "helpers.grading.lateness.LateDays"})
-    lateness.DueDates(config=config).preprocess(notebook, resources)
-    AssignLatePenalties(config=config).preprocess(notebook, resources)
+    lateness.enter_dates(book, lateness.deadlines_of(tmp_path), FIRST, student)
+    AssignLatePenalties(config=course_config(ROOT)).preprocess(notebook, resources)
     assert penalties(book)[student] == costs
     assert str(book.find_assignment(FIRST).duedate) == "2026-03-02 23:59:00", "the formgrader shows it"
     assert (book.find_submission(FIRST, student).extension is None) == (student == "ada")
@@ -460,19 +483,6 @@ def test_marks_and_comments_by_hand_survive_a_regrade_with_another_penalty(cours
     with Marks(course.folder, FIRST) as open_marks:
         assert open_marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").manual_score == 1
         assert open_marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ada").manual_comment == "See me"
-
-
-def test_nbgrader_autograde_takes_the_same_points(course):
-    written(course.folder, TABLE)
-    for student in ("cem", "dea"):
-        path = course.submit(student, answer_notebook(FIRST, **solved(FIRST)))
-        (path.parent / "timestamp.txt").write_text("2026-03-04 12:00 UTC")
-    course.nbgrader("autograde", FIRST, "--student", "cem", "--ExamExecute.isolation=none")
-    with Marks(course.folder, FIRST) as open_marks:
-        found = open_marks.gradebook.find_submission(FIRST, "cem")
-        assert (found.score, found.late_submission_penalty) == (OUT_OF, pytest.approx(OUT_OF / 5))
-        assert str(found.duedate) == "2026-03-02 23:59:00"
-    assert graded(course)[1]["dea"] == (OUT_OF, pytest.approx(OUT_OF / 5))
 
 
 @pytest.mark.needs("bubblewrap")

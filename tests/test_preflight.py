@@ -15,8 +15,8 @@ from stand_in import ISOLATION, StandIn
 
 from helpers.course import STUB
 from helpers.exercises import load_lesson
-from helpers.grading import nbgrader_steps, preflight
-from helpers.grading.batch import as_text, require_machine
+from helpers.grading import preflight
+from helpers.grading.batch import as_text
 from helpers.grading.execute.running import Executed, SandboxFailed
 from helpers.grading.journal import Journal
 from helpers.grading.judging import CheckRun, Why
@@ -307,31 +307,3 @@ def test_every_worker_grades_the_reference(course):
     made = batch(course, runner.execute)
     made._everywhere = everywhere
     assert "does not get full marks" in made.run().halted and nothing_written(course)
-
-
-def test_nbgrader_autograde_tries_the_machine_once_and_stops_before_the_first_student(course, monkeypatch):
-    runs = []
-
-    class Broken:
-        def __init__(self, *asked, **more):
-            runs.append(asked)
-
-        def execute(self, notebook):
-            return none_answers(notebook)
-
-    monkeypatch.setattr(nbgrader_steps, "kept_runner", Broken)
-    monkeypatch.setattr(nbgrader_steps, "_isolation", lambda: "none")
-    nbgrader_steps._require_machine.cache_clear()
-    with pytest.raises(SystemExit, match="does not get full marks on this machine"):
-        nbgrader_steps.require_exam_key(FIRST, "ada", [])
-    monkeypatch.setattr(Broken, "execute", lambda self, notebook, seed: stand_in(course).execute(notebook, seed))
-    for student in ("ada", "ben"):
-        nbgrader_steps.require_exam_key(FIRST, student, [])
-    assert len(runs) == 2, "once for the run that failed, once for both students"
-    nbgrader_steps._require_machine.cache_clear()
-
-
-def test_the_machine_can_be_tried_alone(course):
-    assert require_machine(course.folder, FIRST, stand_in(course).execute) == []
-    with pytest.raises(MachineWrong):
-        require_machine(course.folder, FIRST, none_answers)

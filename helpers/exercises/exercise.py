@@ -10,7 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from helpers.course import FIRST_EDITION
 from helpers.exercises.draw import Draw
 from helpers.exercises.tolerance import VALUES, Tolerance
 
@@ -179,9 +178,6 @@ def load_lesson(name: str) -> Lesson:
 
     Raises UnknownLesson, with the names there are, when there is none.
     """
-    if name in FIRST_EDITION:
-        now = " and ".join(FIRST_EDITION[name])
-        raise UnknownLesson(f"{name} is a lesson of the course's first edition. In this edition it is two: {now}.")
     if not re.fullmatch(r"\d\d_[a-z0-9_]+", name) or name not in lesson_names():
         raise UnknownLesson(f"There is no lesson called {name!r}. There is: {', '.join(lesson_names())}.")
     return importlib.import_module(f"helpers.exercises.l{name}").LESSON

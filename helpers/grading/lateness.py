@@ -1,7 +1,7 @@
-"""What lateness costs, through nbgrader's own doors: due dates and extensions in its gradebook, points by its plugin.
+"""What lateness costs: due dates and extensions in nbgrader's gradebook, points by its plugin.
 
-`nbgrader autograde` and `make grade` both go this way, so that the formgrader, the feedback and every export know. The
-table is `deadlines.csv` (`collect.deadlines`); without it nothing is taken off.
+So the formgrader, the feedback and every export know. The table is `deadlines.csv` (`collect.deadlines`); without it
+nothing is taken off.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nbgrader.api import Assignment, Gradebook, MissingEntry, SubmittedAssignment
 from nbgrader.plugins import BasePlugin
-from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
+from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy import ColumnElement, false, or_
 from sqlalchemy.orm import Session
 from traitlets import Unicode
@@ -38,16 +38,6 @@ class LateDays(BasePlugin):
         left = days_left(self.parent.gradebook.db, deadlines, lesson, student_id)
         days = max(0, days_begun(total_seconds_late) - left)
         return deadlines.cost(lesson, days, score) or None
-
-
-class DueDates(NbGraderPreprocessor):
-    """Writes a lesson's due date, and a student's extension, into the gradebook. Stands before AssignLatePenalties."""
-
-    def preprocess(self, nb, resources):
-        about = resources["nbgrader"]
-        with Gradebook(about["db_url"]) as gradebook:
-            enter_dates(gradebook, deadlines_of(Path.cwd()), about["assignment"], about["student"])
-        return nb, resources
 
 
 def deadlines_of(root: Path) -> Deadlines | None:

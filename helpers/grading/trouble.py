@@ -79,7 +79,7 @@ def of_database(problem: Exception, url: str | URL) -> str:
     if "locked" in said or "busy" in said:
         return (
             f"{name} is in use: another program has been writing to it all the time. Close the formgrader's pages, "
-            f"let `nbgrader autograde` or a backup of the folder come to its end, and try again. {AGAIN}"
+            f"let nbgrader's commands or a backup of the folder come to its end, and try again. {AGAIN}"
         )
     if "disk is full" in said:
         return _full(_file(url).parent)

@@ -16,7 +16,7 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("lesson", metavar="NN_topic")
     demo.add_argument("--remove", action="store_true", help="take the class away again, marks and all")
 
-    speed = add("grading-speed", help="measure the batch against nbgrader's own")
+    speed = add("grading-speed", help="measure what grading a class takes")
     speed.add_argument("lesson", metavar="NN_topic", nargs="?", default="01_dot_product_attention")
     speed.add_argument("--submissions", type=int, default=40, metavar="N")
 

@@ -1,10 +1,9 @@
-"""Our batch and nbgrader's own, side by side: the same class, the same machine, one run.
+"""What grading a class takes: time, processor time, memory.
 
     python -m helpers.trials grading-speed [NN_topic] [--submissions 40]
 
-A course of its own is made in a temporary folder and graded twice: by ``nbgrader autograde`` with nbgrader's own
-Execute, a plain kernel for one submission after the other, and by ``python -m helpers.grading grade``, sandboxed,
-with as many side by side as there are cores. What is measured is the whole command, Python's start included.
+A course of its own is made in a temporary folder and graded by ``python -m helpers.grading grade``. What is measured is
+the whole command, Python's start included.
 """
 
 from __future__ import annotations
@@ -31,22 +30,14 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
 from helpers.authoring.mistakes import Mistake, Same
-from helpers.course import EXAM_SEED, SHOWS_ONLY
-from helpers.grading.exam import load_exam_key
 from helpers.notebooks import CHECK, grade_id
 
 SAMPLE = 0.25  # seconds between two looks at the memory
-PLAIN_KERNELS = f"""
-c.Autograde.autograde_preprocessors[0] = "nbgrader.preprocessors.Execute"
-c.Autograde.exporter_class = "nbconvert.exporters.NotebookExporter"
-c.Execute.skip_cells_with_tag = {SHOWS_ONLY!r}
-c.Execute.extra_arguments = ["--IPKernelApp.log_level=ERROR", "--HistoryManager.hist_file=:memory:"]
-"""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One way to grade the class.
+    """What grading a class took.
 
     seconds: wall time. processor: seconds of all cores. memory: bytes, the peak of all processes together.
     marks: by student, points by exercise.
@@ -99,8 +90,8 @@ def _command(*words: str) -> list[str]:
     return [sys.executable, "-m", *words]
 
 
-def _environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1", **more}
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1"}
 
 
 def _run(folder: Path, *words: str) -> None:
@@ -109,13 +100,13 @@ def _run(folder: Path, *words: str) -> None:
         raise SystemExit(f"{' '.join(words)} failed:\n{done.stderr[-3000:]}")
 
 
-def measure(folder: Path, lesson: str, *words: str, **environment: str) -> Measured:
+def measure(folder: Path, lesson: str, *words: str) -> Measured:
     """Grade with this command, and look on."""
     begun, before = time.monotonic(), _processor()
     process = subprocess.Popen(
         _command(*words),
         cwd=folder,
-        env=_environment(**environment),
+        env=_environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -191,42 +182,31 @@ def marks(folder: Path, lesson: str) -> dict[str, dict[str, float | None]]:
 
 
 def bench(lesson: str, count: int = 40) -> int:
-    """Measure both, print a table, and return 0 where the marks agree."""
+    """Grade a class, print what that took, and return 0 where everybody has a mark."""
     (source,) = sources([lesson])
-    with tempfile.TemporaryDirectory() as folder:
-        theirs, ours = Path(folder, "nbgrader"), Path(folder, "ours")
-        theirs.mkdir(), ours.mkdir()
-        make_course(theirs, source, count)
-        make_course(ours, source, count)
-        shutil.copytree(theirs / "exam", ours / "exam", dirs_exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        make_course(folder, source, count)
         load = os.getloadavg()[0]
         machine = f"{os.cpu_count()} cores, {platform.machine()}, load before {load:.1f}"
         print(f"{count} submissions of {lesson}; {machine}", flush=True)
-        with open(theirs / "nbgrader_config.py", "a") as config:
-            config.write(PLAIN_KERNELS)
-        seed = load_exam_key(lesson, theirs).keys[0].seed
-        plain = measure(theirs, lesson, "nbgrader", "autograde", lesson, **{EXAM_SEED: seed})
-        fast = measure(ours, lesson, "helpers.grading", "grade", lesson, "--no-bar")
-    return _report(plain, fast, count)
+        measured = measure(folder, lesson, "helpers.grading", "grade", lesson, "--no-bar")
+    return _report(measured, count)
 
 
-def _report(plain: Measured, fast: Measured, count: int) -> int:
-    print(f"\n{'':24}{'nbgrader autograde':>20}{'make grade':>14}{'':>4}{'times':>6}")
+def _report(measured: Measured, count: int) -> int:
     rows = {
-        "wall time, s": (plain.seconds, fast.seconds),
-        "  per submission, s": (plain.seconds / count, fast.seconds / count),
-        "processor time, s": (plain.processor, fast.processor),
-        "peak memory, GB": (plain.memory / 1e9, fast.memory / 1e9),
+        "wall time, s": measured.seconds,
+        "  per submission, s": measured.seconds / count,
+        "processor time, s": measured.processor,
+        "peak memory, GB": measured.memory / 1e9,
     }
-    for name, (left, right) in rows.items():
-        print(f"{name:24}{left:>20.2f}{right:>14.2f}{'':>4}{left / right:>6.1f}")
-    differ = [student for student in plain.marks if plain.marks[student] != fast.marks.get(student)]
-    print("\nmarks                   nbgrader autograde    make grade")
-    for student, found in plain.marks.items():
-        left, right = _sum(found), _sum(fast.marks.get(student, {}))
-        print(f"{student:24}{left:>18}{right:>14}{'   differ' if student in differ else ''}")
-    print(f"\n{len(plain.marks) - len(differ)} of {count} agree in every exercise.")
-    return 1 if differ or len(fast.marks) != count else 0
+    for name, value in rows.items():
+        print(f"{name:24}{value:>10.2f}")
+    for student, found in measured.marks.items():
+        print(f"{student:24}{_sum(found):>10}")
+    marked = [found for found in measured.marks.values() if None not in found.values()]
+    return 0 if len(marked) == count else 1
 
 
 def _sum(found: dict[str, float | None]) -> str:

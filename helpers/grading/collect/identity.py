@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from helpers.course import FIRST_EDITION
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.collect.names import alike, is_safe, slug
 from helpers.grading.collect.roster import Person
@@ -46,8 +45,8 @@ KINDS = (FOLDER, *PLATFORMS, PACKED, LOOSE)
 
 @cache
 def lessons() -> tuple[str, ...]:
-    """The names of all lessons, looked up once: of this edition's, and of those that were lessons before."""
-    return (*lesson_names(), *FIRST_EDITION)
+    """The names of all lessons, looked up once."""
+    return tuple(lesson_names())
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def identify(owners: Iterable[Owner], people: Mapping[str, Person] | None = None
     people: the roster, by id. It gives ids to those whom a platform names, and names and addresses to all.
     """
     ordered = sorted(set(owners), key=lambda owner: (KINDS.index(owner.kind), owner.name, owner.number))
-    told = _told_by(ordered, people or {})
+    told, doubts = _told_by(ordered, people or {})
     collected = _collected(ordered)
     by_claim: dict[tuple, list[Owner]] = defaultdict(list)
     for owner in ordered:
@@ -146,29 +145,38 @@ def identify(owners: Iterable[Owner], people: Mapping[str, Person] | None = None
         person = told.get(claimants[0])
         speaker = next((owner for owner in claimants if owner.platform), claimants[0])
         made = Identified(_student(speaker, person if kind == "person" else None, people or {}), claimants)
+        made.flags += [doubts[owner] for owner in claimants if owner in doubts]
         _settle(made, taken)
         found.append(made)
     _flag_lookalikes(found)
     return found
 
 
-def _told_by(owners: list[Owner], people: Mapping[str, Person]) -> dict[Owner, Person]:
-    """Whom the roster means: Canvas's students by number, Moodle's by name where only one has it, folders by id."""
+def _told_by(owners: list[Owner], people: Mapping[str, Person]) -> tuple[dict[Owner, Person], dict[Owner, str]]:
+    """Whom the roster means: Canvas's students by number, Moodle's by name where only one has it, folders by id.
+
+    Returns also what to say of those for whom there was a name alone to go by.
+    """
     numbers = {p.number: p for p in people.values() if p.number and p.platform != "moodle"}
     names = _unique((alike(p.name), p) for p in people.values() if p.platform != "canvas")
-    claims = _unique((alike(owner.name), owner) for owner in owners if owner.kind == "moodle")
-    told = {}
+    claims = Counter(alike(owner.name) for owner in owners if owner.kind == "moodle")
+    told, doubts = {}, {}
     for owner in owners:
         if owner.kind == "canvas":
             person = numbers.get(owner.number)
         elif owner.kind == "moodle":
-            exact = people.get(owner.wished)
-            person = exact or (names.get(alike(owner.name)) if claims.get(alike(owner.name)) == owner else None)
+            person = people.get(owner.wished)
+            named = names.get(alike(owner.name))
+            if person is None and named and claims[alike(owner.name)] == 1:
+                person = named
+                doubts[owner] = f"matched to {plain(named.id)} in the roster by name alone"
+            elif person is None and named:
+                doubts[owner] = f"not matched to {plain(named.id)} in the roster: several hand-ins carry that name"
         else:
             person = people.get(owner.name) if owner.kind == FOLDER else None
         if person is not None:
             told[owner] = person
-    return told
+    return told, doubts
 
 
 def _collected(owners: list[Owner]) -> dict[Owner, Owner]:
@@ -226,14 +234,27 @@ def _settle(made: Identified, taken: dict[str, Identified]) -> None:
 
 
 def _flag_lookalikes(found: list[Identified]) -> None:
-    groups = defaultdict(list)
+    groups, hidden = defaultdict(list), _hidden_names(found)
     for made in found:
-        groups[alike(made.student.id)].append(made)
+        for name in {alike(made.student.id), *(alike(owner.name) for owner in made.owners)} - hidden:
+            groups[name].append(made)
+    others = defaultdict(dict)
     for group in groups.values():
         for made in group:
-            others = [plain(other.student.id) for other in group if other is not made]
-            if others and not any("kept apart" in flag for flag in made.flags):
-                made.flags.append(f"{', '.join(others)} is spelt almost the same; they are taken for different people")
+            others[made.student.id] |= {plain(other.student.id): None for other in group if other is not made}
+    for made in found:
+        same = list(others[made.student.id])
+        if same and not any("kept apart" in flag for flag in made.flags):
+            more = f" and {len(same) - 5} more" if len(same) > 5 else ""
+            made.flags.append(
+                f"its name is the same as that of {', '.join(same[:5])}{more}, or almost: taken for different people"
+            )
+
+
+def _hidden_names(found: list[Identified]) -> set[str]:
+    """The one name that Moodle gives to everybody where marking is blind: "Participant", in its own language."""
+    given = [alike(owner.name) for made in found for owner in made.owners if owner.kind == "moodle"]
+    return set(given) if len(given) > 2 and len(set(given)) == 1 else set()
 
 
 def unmarked(name: str) -> str:

@@ -17,19 +17,17 @@ from pathlib import Path
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import parse_utc
 
-from helpers.course import FIRST_EDITION
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.collect.collected import read_collected, recall
-from helpers.grading.collect.editions import defined_in, earlier_names, first_edition_of, told
 from helpers.grading.collect.identity import FOLDER, PACKED, Identified, Owner, Student, identify, lessons
 from helpers.grading.collect.names import slug
 from helpers.grading.collect.roster import roster
 from helpers.grading.collect.times import Times, read_times
 from helpers.grading.collect.untrusted import Screened, Unreadable, screen
 from helpers.grading.collect.walking import STAMP, Piece, Refused, Walk, shown
-from helpers.notebooks import check_id
+from helpers.notebooks import check_id, grade_id
 
-__all__ = ["Intake", "Piece", "Student", "Submission", "exercises_in", "slug", "take_in"]
+__all__ = ["Intake", "Piece", "Student", "Submission", "slug", "take_in"]
 
 OF_ANOTHER_LESSON = 3  # so many of a zip's students, and none with this lesson, make it another lesson's zip
 
@@ -88,8 +86,7 @@ def take_in(place: Path, lesson: str, root: Path | None = None) -> Intake:
 class _Candidate:
     """A piece that has been looked into.
 
-    of: the lesson whose exercises it holds most of, "" if none. edition: where it is a notebook of the first edition,
-    what to say about that.
+    of: the lesson whose exercises it holds most of, "" if none.
     """
 
     piece: Piece
@@ -97,7 +94,6 @@ class _Candidate:
     hits: int
     of: str = ""
     problem: str = ""
-    edition: str = ""
 
 
 class _Sorter:
@@ -106,9 +102,8 @@ class _Sorter:
     def __init__(self, lesson: Lesson):
         self.flags: list[str] = []
         self._lesson = lesson
-        self._names = (lesson.name, *earlier_names(lesson.name))  # what its folder and its file are called, or were
-        self._others = [name for name in lessons() if name not in self._names]
-        self._other_lessons = [load_lesson(name) for name in self._others if name not in FIRST_EDITION]
+        self._others = [name for name in lessons() if name != lesson.name]
+        self._other_lessons = [load_lesson(name) for name in self._others]
         self._ours: dict[Owner, list[_Candidate]] = defaultdict(list)
         self._broken: list[_Candidate] = []  # whose lesson nothing tells
         self._stamps: dict[Owner, Piece] = {}
@@ -117,7 +112,7 @@ class _Sorter:
     def sort(self, piece: Piece) -> None:
         if any(name in self._others for name in piece.parts[:-1]):
             return
-        laid_out = piece.owner.kind in (FOLDER, PACKED) and piece.inside[:1] and piece.inside[0] in self._names
+        laid_out = piece.owner.kind in (FOLDER, PACKED) and piece.inside[:1] == (self._lesson.name,)
         if piece.name == STAMP:
             if laid_out:
                 self._stamps[piece.owner] = piece
@@ -127,7 +122,7 @@ class _Sorter:
         meant = bool(piece.owner.platform) and self._is_named(piece.name) and not candidate.of
         if candidate.of:
             self._votes[piece.container][piece.owner].add(candidate.of)
-        if candidate.hits or candidate.edition or meant or (laid_out and (candidate.problem or plain_name)):
+        if candidate.hits or meant or (laid_out and (candidate.problem or plain_name)):
             self._ours[piece.owner].append(candidate)
         elif candidate.problem:
             if not any(other in name for name in piece.parts for other in self._others):
@@ -143,11 +138,8 @@ class _Sorter:
             digest = hashlib.sha256(f"{piece}{problem}".encode("utf-8", "replace")).hexdigest()
             return _Candidate(piece, digest, 0, "", str(problem))
         digest = hashlib.sha256(data).hexdigest()
-        names = defined_in(notebook)
+        names = _defined_in(notebook)
         ours = _count(names, self._lesson)
-        earlier = first_edition_of(notebook)
-        if earlier in self._names:
-            return _Candidate(piece, digest, ours, self._lesson.name, "", told(earlier, self._lesson, names))
         others = {lesson.name: _count(names, lesson) for lesson in self._other_lessons}
         other = max(others, key=others.get, default="")
         if ours and ours >= others.get(other, 0):
@@ -166,8 +158,8 @@ class _Sorter:
         return list(self._ours)
 
     def _is_named(self, name: str) -> bool:
-        """Does that file or folder have the lesson's name in its own, or the one that it had before?"""
-        return any(called in name for called in self._names)
+        """Does that file or folder have the lesson's name in its own?"""
+        return self._lesson.name in name
 
     def _may_be_ours(self, piece: Piece) -> bool:
         """A broken file in a class's zip is of the lesson that the others' in it are of."""
@@ -199,11 +191,9 @@ class _Sorter:
             listed = listed[: 4 if more else 5]
             counts = f"{self._place(best.piece)} ({_when(best.piece)}) counts, not {', '.join(listed)}{more}"
             flags.append(f"{len(others) + 1} files: {counts}")
-        elif best.piece.name != f"{self._lesson.name}.ipynb" and not student.platform and not best.edition:
+        elif best.piece.name != f"{self._lesson.name}.ipynb" and not student.platform:
             flags.append(f"the file is called {shown(best.piece.name)}")
-        if best.edition:
-            flags.append(best.edition)
-        elif not best.problem and not best.hits:
+        if not best.problem and not best.hits:
             flags.append("the notebook holds none of this lesson's exercises")
         late = best.piece.late
         return Submission(student, best.piece, best.digest, "", tuple(dict.fromkeys(flags)), late)
@@ -214,7 +204,6 @@ class _Sorter:
         return (
             not candidate.problem,
             candidate.hits > 0,
-            not candidate.edition,
             piece.upload,
             int(piece.dated) // 2,  # a zip knows every second second
             piece.name == f"{self._lesson.name}.ipynb",
@@ -225,7 +214,7 @@ class _Sorter:
 
     def _place(self, piece: Piece) -> str:
         """Where a piece lies, from its student's place on."""
-        in_lesson = len(piece.inside) > 1 and piece.inside[0] in self._names
+        in_lesson = len(piece.inside) > 1 and piece.inside[0] == self._lesson.name
         inside = piece.inside[1:] if in_lesson else piece.inside
         lies_in_file = not inside or piece.outer[-1].lower().endswith(".zip")
         return shown("/".join((piece.outer[-1], *inside) if lies_in_file else inside))
@@ -262,9 +251,12 @@ def _when(piece: Piece) -> str:
     return f"{datetime.fromtimestamp(piece.dated):%Y-%m-%d %H:%M}" if piece.dated else "no date"
 
 
-def exercises_in(notebook: NotebookNode, lesson: Lesson) -> int:
-    """How many of the lesson's exercises a notebook holds, by grade id, cell id, or what its cells define."""
-    return _count(defined_in(notebook), lesson)
+def _defined_in(notebook: NotebookNode) -> set[str]:
+    """The grade ids and ids of its cells, and the names of functions and classes that they define."""
+    names = {grade_id(cell) for cell in notebook.cells}
+    names |= {cell.get("id") for cell in notebook.cells}
+    text = "\n".join(cell.source for cell in notebook.cells)
+    return names | set(re.findall(r"^(?:def|class)[ \t]+(\w+)", text, re.MULTILINE))
 
 
 def _count(names: set[str], lesson: Lesson) -> int:

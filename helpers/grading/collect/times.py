@@ -3,6 +3,8 @@
 In the course's folder, `handed_in.csv` (lesson,student,at) is the instructor's word, and goes before all else.
 Moodle's zip holds no dates, but its grading worksheet does ("Last modified (submission)"): put it into submitted/
 beside the zip, as it is. Canvas tells nothing but that something is late.
+
+A table in submitted/ is the instructor's unless a platform's name for a student stands before its own.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 from helpers.grading.collect.csv_files import BadTable, Row, read_table
 from helpers.grading.collect.dates import BadDate, instant
 from helpers.grading.collect.deadlines import Deadlines, read_deadlines
-from helpers.grading.collect.identity import Owner, Student
+from helpers.grading.collect.identity import Owner, Student, platform_name
 from helpers.grading.collect.names import alike
 from helpers.grading.harmless import plain
 
@@ -28,12 +30,18 @@ LEAST = timedelta(seconds=1)  # how late something is that is late, as far as an
 
 @dataclass
 class Times:
-    """What is known of one lesson. by_hand: by the instructor's word for a student. moodle: by participant's number."""
+    """What is known of one lesson.
+
+    by_hand: by the instructor's word for a student. moodle: name and time by participant's number. disagree: the
+    participants about whom worksheets do not agree. unread: what to say about dates that cannot be read.
+    """
 
     lesson: str = ""
     deadlines: Deadlines | None = None
     by_hand: dict[str, tuple[Row, datetime]] = field(default_factory=dict)
     moodle: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+    disagree: dict[str, str] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
 
     def told(self, student: Student, owners: Iterable[Owner]) -> str:
@@ -61,11 +69,22 @@ class Times:
 
     @property
     def flags(self) -> list[str]:
-        """Words of the instructor that meant no one."""
-        return [
+        """Words of the instructor that meant no one, contradict each other, or cannot be read."""
+        unused = [
             f"{plain(row.path.name)}, line {row.line}: {plain(name)} has handed in nothing of {self.lesson}"
             for name, (row, _) in self.by_hand.items()
             if name not in self.used
+        ]
+        return [*unused, *self._disagreement, *self.unread]
+
+    @property
+    def _disagreement(self) -> list[str]:
+        if not self.disagree:
+            return []
+        some = ", ".join(list(self.disagree.values())[:5]) + (", ..." if len(self.disagree) > 5 else "")
+        return [
+            f"the grading worksheets do not agree about {some}: the later time counts. "
+            "Remove the worksheet that is out of date"
         ]
 
 
@@ -93,30 +112,44 @@ def read_times(root: Path, place: Path, lesson: str) -> Times:
 
 
 def _tables_in(place: Path) -> list[Path]:
-    """Tables that the instructor has put beside the zips; what lies deeper is a student's."""
+    """The tables that the instructor has put beside the zips; what lies deeper or bears a student's name is theirs."""
     if not place.is_dir():
         return []
-    return sorted(p for p in place.iterdir() if p.suffix.lower() == ".csv" and p.is_file() and not p.is_symlink())
+    tables = (path for path in place.iterdir() if path.suffix.lower() == ".csv" and not platform_name(path.name))
+    return sorted(path for path in tables if path.is_file() and not path.is_symlink())
 
 
-def _add_worksheet(times: Times, path: Path, zone) -> None:
+def _add_worksheet(times: Times, path: Path, zone: tzinfo) -> None:
     try:
         columns, rows = read_table(path)
     except BadTable:
         return  # some other file; a worksheet as Moodle writes it can be read
     if not set(WORKSHEET) <= set(columns):
         return
+    problems = []
     for row in rows:
         number = re.search(r"(\d+)$", row["identifier"])
         if number and row[WORKSHEET[1]] not in ("", "-"):
-            when = _moment(row, WORKSHEET[1], zone, ". Or download the worksheet with Moodle set to English")
-            known = times.moodle.get(number[1])
-            if known is None or when > known[1]:  # of several worksheets the last one knows
-                times.moodle[number[1]] = (row.first("full name", "name"), when)
+            try:
+                _add_moment(times, number[1], row.first("full name", "name"), _moment(row, WORKSHEET[1], zone))
+            except BadTable as problem:
+                problems.append(str(problem))
+    if problems:
+        more = f" {len(problems) - 1} more of its dates cannot be read." if len(problems) > 1 else ""
+        times.unread.append(f"{problems[0]} in {FILE}, or download the worksheet with Moodle set to English.{more}")
 
 
-def _moment(row: Row, column: str, zone, hint: str = "") -> datetime:
+def _add_moment(times: Times, number: str, name: str, when: datetime) -> None:
+    """Of several worksheets the last one knows, and its times are the later ones."""
+    known = times.moodle.get(number)
+    if known and known != (name, when):
+        times.disagree[number] = plain(f"{name or 'participant'} ({number})", 120)
+    if known is None or when > known[1]:
+        times.moodle[number] = (name, when)
+
+
+def _moment(row: Row, column: str, zone: tzinfo) -> datetime:
     try:
         return instant(row[column], zone)
     except BadDate as problem:
-        raise row.bad(f"{problem}{hint}") from None
+        raise row.bad(str(problem)) from None

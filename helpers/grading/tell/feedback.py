@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from helpers.exercises import Lesson
-from helpers.grading.collect.editions import is_about_the_edition
 from helpers.grading.progress import counted, progress
 from helpers.grading.tell.pages import page, write
 from helpers.grading.tell.results import Part, Result, results
@@ -30,9 +29,8 @@ def path_of(root: Path, student: str, lesson: str) -> Path:
 
 def feedback_page(lesson: Lesson, result: Result) -> str:
     """The page of one student, as HTML that stands alone."""
-    edition = [flag for flag in result.flags if is_about_the_edition(flag)]
     title = f"{lesson.number} · {lesson.title}"
-    return page("feedback.html.j2", title=title, result=result, edition=edition, share=_share, told=_told)
+    return page("feedback.html.j2", title=title, result=result, share=_share, told=_told)
 
 
 def _share(part: Part) -> float:
