@@ -950,7 +950,7 @@ def constants_of_many_kinds(nb):
         "MINUS_INFINITY = -math.inf\nROOT = math.sqrt",
         "LOWEST: dict = {torch.float16: -65504.0, torch.bfloat16: torch.finfo(torch.bfloat16).min}",
         "FIRST, *OTHERS = 0.0, 1, 2\nNOTHING = torch.tensor(FIRST)",
-        "softmax = torch.softmax\nhidden = torch.Tensor.masked_fill",
+        "softmax = torch.softmax\nfill_in = torch.Tensor.masked_fill",
         "import functools\nover_rows = functools.partial(softmax, dim=-1)",
         "lowest_of = lambda dtype: LOWEST.get(dtype, torch.finfo(dtype).min)",
     )
@@ -959,7 +959,7 @@ def constants_of_many_kinds(nb):
         "masked_softmax",
         """
         def masked_softmax(scores, mask):
-            weights = over_rows(hidden(scores, ~mask, lowest_of(scores.dtype)))
+            weights = over_rows(fill_in(scores, ~mask, lowest_of(scores.dtype)))
             return torch.where(mask, weights, NOTHING.to(weights))
         """,
     )

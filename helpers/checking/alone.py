@@ -29,32 +29,35 @@ class NothingDefined(Exception):
     """The own cell defines nothing by the exercise's name. The text says so, and where the cell stopped if it did."""
 
 
-def run_alone(exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str) -> Answer:
-    """The answer that a program slice gives, with the inputs of that seed.
+def run_alone(
+    exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str
+) -> tuple[Answer, str]:
+    """The answer that a program slice gives, with the inputs of that seed; and where the slice stopped, if it did.
 
     parts: by module, the text of the finished parts that the exercise builds on (see `finished_parts.sources_for`).
     Raises NothingDefined.
     """
     with _module("__main__") as namespace, _finished(parts), barred(exercise.forbidden):
-        written = _build(exercise.name, program, namespace)
-        return answers.run(exercise, written, seed)
+        written, stopped = _build(exercise.name, program, namespace)
+        return answers.run(exercise, written, seed), stopped
 
 
-def _build(name: str, program: Program, namespace: dict) -> object:
-    """What the own cell defines by that name."""
+def _build(name: str, program: Program, namespace: dict) -> tuple[object, str]:
+    """What the own cell defines by that name, and the first error on the way there."""
     _run_setup(program.setup, namespace)
+    stopped = ""
     for piece in program.pieces:
         _remember(f"<{piece.cell}>", "\n" * (piece.line - 1) + piece.text)
-        _run(piece.text, f"<{piece.cell}>", namespace, piece.line)
+        stopped = stopped or _run(piece.text, f"<{piece.cell}>", piece.cell, namespace, piece.line)
     namespace.pop(name, None)  # what is judged is what the own cell defines
     _remember(OWN, program.own)
-    stopped = _run(program.own, OWN, namespace)
+    stopped = stopped or _run(program.own, OWN, "the cell of this exercise", namespace)
     if name not in namespace:
         raise NothingDefined(f"{UNDEFINED.format(name=name)} {stopped}".rstrip())
-    return namespace[name]
+    return namespace[name], stopped
 
 
-def _run(text: str, file: str, namespace: dict, line: int = 1) -> str:
+def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str:
     """Run each statement, whatever becomes of those before it: what only tries something out may fail.
 
     Returns the first error in words, "" where there was none.
@@ -62,7 +65,7 @@ def _run(text: str, file: str, namespace: dict, line: int = 1) -> str:
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-        return f"It is no Python: {answers.described(problem)}"
+        return f"It is no Python: {answers.described(problem)}."
     stopped = ""
     for node in body:
         try:
@@ -71,7 +74,7 @@ def _run(text: str, file: str, namespace: dict, line: int = 1) -> str:
         except KeyboardInterrupt:
             raise
         except BaseException as problem:  # SystemExit too
-            stopped = stopped or f"Its line {node.lineno} stopped with {answers.described(problem)}"
+            stopped = stopped or f"Line {node.lineno} of {cell} stopped with {answers.described(problem)}."
     return stopped
 
 
@@ -168,7 +171,7 @@ _WATCHED_CLASSES = ("Tensor", "nn.Module", "nn.Parameter", "Generator")
 
 def run_watched(
     exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str
-) -> tuple[Answer, list[str]]:
+) -> tuple[Answer, str, list[str]]:
     """As `run_alone`, and what the answer changed of torch and of the probes, by name: no exercise needs that.
 
     Seen from within the student's process, which can hide it: a reason to look, and no proof.
@@ -185,14 +188,14 @@ def run_watched(
             owner = getattr(owner, word)
         spaces[f"torch.{name}"] = vars(owner)
     before = {space: {name: _identity(value) for name, value in names.items()} for space, names in spaces.items()}
-    answer = run_alone(exercise, program, parts, seed)
+    answer, stopped = run_alone(exercise, program, parts, seed)
     changed = [
         f"{space}.{name}"
         for space, names in before.items()
         for name, identity in names.items()
         if _identity(spaces[space].get(name)) != identity
     ]
-    return answer, changed[:10]
+    return answer, stopped, changed[:10]
 
 
 def _identity(value: object) -> tuple[int, int]:

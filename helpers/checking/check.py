@@ -138,11 +138,11 @@ class Check:
         """The verdict on an answer that runs alone, as it will in an exam, against the shipped key."""
         exercise, key = self.lesson[name], self._shipped_key()
         try:
-            answer = run_alone(exercise, program, sources_for(exercise), key.seed)
+            answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
         except NothingDefined as problem:
             return no_answer(exercise, str(problem))
         verdict = judge(exercise, answer, key[name], facts_of(exercise, program.own, program))
-        return verdict if verdict.state == RIGHT else replace(verdict, note=" ".join(program.missing.values()))
+        return verdict if verdict.state == RIGHT else replace(verdict, note=" ".join(program.missing.values()) or stopped)
 
     def _verdict(self, exercise: Exercise, written: object) -> Verdict:
         """The verdict at the desk, where the answer has its time and its cell may have failed."""

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 
 from helpers.checking.finished_parts import parts_imported
-from helpers.checking.syntax import NotPython, Statement, Unreadable, parse, python_of, statements
+from helpers.checking.syntax import STAR, NotPython, Statement, Unreadable, parse, python_of, statements
 
 MAY_USE = (
     "An exercise's cell may use the lesson's first cell, itself, and functions, classes, imports and constants of other"
@@ -153,11 +153,11 @@ class _Definitions:
             if name in seen:
                 continue
             seen.add(name)
-            places = self._by_name.get(name, [])
+            places = self._by_name.get(name, [] if name in there else self._by_name.get(STAR, []))
             for place in set(places) - chosen:
                 chosen.add(place)
                 names |= self._order[place][1].uses
-            reason = self._why_missing(name, there) if not places else CHANGED if name in self._changed else ""
+            reason = self._why_missing(name, there) if name not in self._by_name and not places else CHANGED if name in self._changed else ""
             if reason:
                 cell = self._computed.get(name) or self._changed.get(name)
                 missing[name] = reason.format(name=name, cell=cell, rule=MAY_USE)

@@ -160,6 +160,8 @@ def _statement(node: ast.stmt, lines: list[str]) -> Statement:
     line = min([node.lineno, *(each.lineno for each in decorators)])
     text = ast.unparse(node) if _shares_lines(node, lines) else "\n".join(lines[line - 1 : node.end_lineno])
     binds, uses = names_of(text)
+    if isinstance(node, ast.ImportFrom) and node.names[0].name == STAR:
+        binds = frozenset({STAR})
     defines, function = is_definition(node), isinstance(node, FUNCTIONS)
     changes = frozenset() if defines else _changed_by(node)
     return Statement(text, line, binds, uses, defines, function, _called_by(node), changes)
@@ -184,8 +186,8 @@ def names_of(text: str) -> tuple[frozenset[str], frozenset[str]]:
         scope = rest.pop()
         rest += scope.get_children()
         for symbol in scope.get_symbols():
-            if symbol.is_global():
-                (binds if symbol.is_assigned() else uses).add(symbol.get_name())
+            if symbol.is_global():  # one that is assigned in a function has to be there before
+                uses.add(symbol.get_name())
     return frozenset(binds), frozenset(uses)
 
 
@@ -197,6 +199,9 @@ _SIMPLE = (
     ast.keyword, ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension,
     ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.NamedExpr,
 )  # fmt: skip
+
+
+STAR = "*"  # what ``from math import *`` binds
 
 
 def is_definition(node: ast.stmt) -> bool:

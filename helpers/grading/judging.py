@@ -39,7 +39,7 @@ class CheckRun:
     """What one exercise came to.
 
     sent: the answer that it sent, as JSON that nobody has looked at yet; None for none. why: where it sent none, the
-    reason. says: more about the reason, in words that may be the student's own. changed: what the answer replaced of
+    reason. says: more about the reason, or where the answer's cells stopped, in words that may be the student's own. changed: what the answer replaced of
     torch or of the probes, by name.
     """
 
@@ -163,13 +163,13 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: Facts, p
     except answers.MalformedAnswer as problem:
         says = f"The exercise sent an answer that cannot be judged: {problem}."
         return Judged(no_answer(exercise, says), facts=facts)
-    return Judged(_noting(judge(exercise, answer, key[exercise.name], facts), program), answer, facts)
+    return Judged(_noting(judge(exercise, answer, key[exercise.name], facts), program, run.says), answer, facts)
 
 
-def _noting(verdict: Verdict, program: Program) -> Verdict:
-    """The verdict, with what the answer reads and cannot have in an exam."""
-    missing = "" if verdict.state == RIGHT else " ".join(program.missing.values())
-    return replace(verdict, note=missing) if missing else verdict
+def _noting(verdict: Verdict, program: Program, stopped: str = "") -> Verdict:
+    """The verdict, with what the answer reads and cannot have in an exam, or else where its cells stopped."""
+    note = "" if verdict.state == RIGHT else " ".join(program.missing.values()) or stopped
+    return replace(verdict, note=note) if note else verdict
 
 
 def _why_silent(run: CheckRun) -> str:

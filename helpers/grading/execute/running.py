@@ -25,6 +25,7 @@ from helpers.grading.execute import sandbox
 from helpers.grading.execute.conversation import DONE, FLOODED, LATE, Conversation, Reply
 from helpers.grading.execute.sandbox import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
 from helpers.grading.execute.zygote import Zygote, imports_of
+from helpers.grading.harmless import plain
 from helpers.grading.judging import CheckRun, Why
 
 RESTARTS = 3  # how many times a submission's dead processes are replaced
@@ -238,15 +239,15 @@ class _Execution:
         if "answer" in message:
             changed = message.get("changed")
             names = tuple(str(each)[:100] for each in changed[:10]) if isinstance(changed, list) else ()
-            return CheckRun(sent=message["answer"], changed=names)
+            return CheckRun(sent=message["answer"], says=plain(message.get("stopped", "")), changed=names)
         if "undefined" in message:
-            return CheckRun(why=Why.UNDEFINED, says=str(message["undefined"]))
+            return CheckRun(why=Why.UNDEFINED, says=plain(message["undefined"], 600))
         if reply.state == LATE:
             self.flags.append(f"{name} took longer than {self.runner.limits.exercise_seconds:g} s")
             return CheckRun(why=Why.LATE)
         if reply.state in (DONE, FLOODED):
             self.flags.append(f"{name} sent something that is no answer")
-            return CheckRun(says=str(message.get("broken", "")))
+            return CheckRun(says=plain(message.get("broken", "")))
         why = ended or reply.why or "it ended the Python process"
         self.flags.append(f"the process died in {name}: {why}")
         return CheckRun(why=Why.DIED, says=why)

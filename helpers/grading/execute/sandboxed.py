@@ -574,10 +574,10 @@ def carry_out(request: dict) -> dict:
     exercise = lesson[request["exercise"]]
     slice_of_it = program.Program.from_json(request["program"])
     try:
-        given, changed = alone.run_watched(exercise, slice_of_it, request["parts"], request["seed"])
+        given, stopped, changed = alone.run_watched(exercise, slice_of_it, request["parts"], request["seed"])
     except alone.NothingDefined as problem:
         return {"undefined": str(problem)[:500]}
-    return {"answer": answers.to_wire(given), "changed": changed}
+    return {"answer": answers.to_wire(given), "stopped": stopped[:500], "changed": changed}
 
 
 def _received(channel: socket.socket) -> dict:

@@ -1,0 +1,77 @@
+"""Honest notebooks, however unusual, get what their answers deserve, and none waits for anybody."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+
+import nbformat
+import pytest
+from honest_notebooks import NOTEBOOKS
+
+from helpers.checking.keys import load_key, shipped_path
+from helpers.course import ROOT
+from helpers.exercises import load_lesson
+from helpers.grading.batch import work_of
+from helpers.grading.collect.restoring import restore
+from helpers.grading.collect.untrusted import screen
+from helpers.grading.execute.running import Runner
+from helpers.grading.judging import judge_submission
+from helpers.grading.preflight import reference_answers
+from helpers.notebooks import filled_in
+
+LESSONS = sorted({one.lesson for one in NOTEBOOKS})
+
+
+@cache
+def released(lesson: str) -> nbformat.NotebookNode:
+    return nbformat.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb", as_version=4)
+
+
+def handed_in(one) -> bytes:
+    """The file of a notebook, all of whose answers are right, with somebody's habits in it."""
+    solved = filled_in(released(one.lesson), reference_answers(ROOT, load_lesson(one.lesson)))
+    notebook = json.loads(nbformat.writes(copy.deepcopy(solved)))
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+    one.edit(notebook)
+    return json.dumps(notebook).encode()
+
+
+@pytest.fixture(scope="module")
+def runners():
+    begun = {}
+
+    def of(lesson: str) -> Runner:
+        if lesson not in begun:
+            for runner in begun.values():
+                runner.__exit__()
+            begun.clear()
+            begun[lesson] = Runner(lesson).__enter__()
+        return begun[lesson]
+
+    yield of
+    for runner in begun.values():
+        runner.__exit__()
+
+
+@pytest.mark.needs("bubblewrap")
+@pytest.mark.parametrize("one", NOTEBOOKS, ids=lambda one: f"{one.lesson[:2]}-{one.name.replace(' ', '_')}")
+def test_an_honest_notebook_gets_what_its_answers_deserve(one, runners):
+    lesson, key = load_lesson(one.lesson), load_key(load_lesson(one.lesson), shipped_path(one.lesson), "")
+    restored = restore(screen(handed_in(one)).notebook, released(one.lesson)).notebook
+    executed = runners(one.lesson).execute(work_of(lesson, restored, released(one.lesson)), key.seed)
+    judged = judge_submission(lesson, key, executed.runs, executed.read)
+    earned = {name: (found.verdict.points, found.decision) for name, found in judged.items()}
+    expected = {e.name: (0 if e.name in one.loses else e.points, "") for e in lesson}
+    lost = [name for name in expected if earned[name] != expected[name]]
+    assert earned == expected, [(judged[name].verdict.says, judged[name].verdict.note, judged[name].look, [a.says for a in judged[name].verdict.aspects]) for name in lost]
+    for name in one.loses:
+        assert judged[name].verdict.note or judged[name].verdict.says, "a lost point is explained"
+
+
+def test_there_are_many_over_several_lessons():
+    assert len(NOTEBOOKS) >= 60
+    assert len(LESSONS) >= 6
+    assert len({(one.lesson, one.name) for one in NOTEBOOKS}) == len(NOTEBOOKS)
