@@ -30,7 +30,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
-from helpers.checking.guarding import LengthsAgree
+from helpers.checking.guarding import lengths_agree
 from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import Forbidden, Unmet
@@ -120,7 +120,8 @@ def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
     an exam: `from_wire(to_wire(answer))` is the same answer again.
     """
     notepad = _Notepad()
-    with contextlib.redirect_stdout(notepad), contextlib.redirect_stderr(notepad), warnings.catch_warnings():
+    quiet = contextlib.redirect_stdout(notepad), contextlib.redirect_stderr(notepad), warnings.catch_warnings()
+    with quiet[0], quiet[1], quiet[2], lengths_agree():
         warnings.simplefilter("ignore")
         outcomes = {aspect.name: _outcome(exercise, aspect, written, seed) for aspect in exercise.aspects}
     answer = Answer(exercise.name, _within_bounds(outcomes), harmless(notepad.kept)[:1000], notepad.lines)
@@ -139,7 +140,7 @@ def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | str) -> Outcome:
     torch.manual_seed(0)  # an answer that draws numbers of its own draws the same ones every time
     try:
-        with _defaults_of_torch(), LengthsAgree():
+        with _defaults_of_torch():
             returned = aspect.probe(written, exercise.draw(seed, aspect))
         return _packed(returned, aspect)
     except Forbidden as call:

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 
-class LengthsAgree(TorchFunctionMode):
-    """Lets `scaled_dot_product_attention` raise where keys and values are of different lengths.
+@contextmanager
+def lengths_agree() -> Iterator[None]:
+    """Let `scaled_dot_product_attention` raise where keys and values are of different lengths.
 
     On the CPU, without a mask, PyTorch 2.13 reads on past the end of the shorter one, and on the way back writes there:
-    sooner or later the process dies, and a student's unsaved work with it.
+    sooner or later the process dies, and a student's unsaved work with it. Within the block its own plain
+    implementation takes the place of the fused one.
     """
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns that an operator is overridden
+            key = "CompositeImplicitAutograd"
+            library.impl("scaled_dot_product_attention", _guarded, key, allow_override=True)
+        yield
+    finally:
+        library._destroy()
 
-    def __torch_function__(
-        self, function: Callable, types: object, arguments: tuple = (), options: dict | None = None
-    ) -> object:
-        options = options or {}
-        if getattr(function, "__name__", "") == "scaled_dot_product_attention":
-            given = dict(zip(("query", "key", "value"), arguments, strict=False)) | options
-            _require_equal_lengths(given.get("key"), given.get("value"))
-        return function(*arguments, **options)
 
-
-def _require_equal_lengths(key: object, value: object) -> None:
-    if isinstance(key, torch.Tensor) and isinstance(value, torch.Tensor) and min(key.dim(), value.dim()) > 1:
-        keys, values = key.shape[-2], value.shape[-2]
-        if keys != values:
-            raise RuntimeError(
-                f"there are {keys} keys and {values} values, and each key needs a value: key has the shape"
-                f" {tuple(key.shape)}, value {tuple(value.shape)}"
-            )
+def _guarded(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    if min(key.dim(), value.dim()) > 1 and key.shape[-2] != value.shape[-2]:
+        raise RuntimeError(
+            f"there are {key.shape[-2]} keys and {value.shape[-2]} values, and each key needs a value: key has the"
+            f" shape {tuple(key.shape)}, value {tuple(value.shape)}"
+        )
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(~attn_mask, -torch.inf)
+    plain = torch.ops.aten._scaled_dot_product_attention_math
+    return plain(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)[0]
