@@ -316,7 +316,13 @@ LESSON = Lesson(
             stars=2,
             minutes=7,
             aspects=(
-                Aspect("the other 68 bytes", 1.5, characters_of(OTHERS), axes="byte"),
+                Aspect(
+                    "the other 68 bytes",
+                    1.5,
+                    characters_of(OTHERS),
+                    axes="byte",
+                    constant="The answer is one table of 256 characters, which a student may as well write out.",
+                ),
                 Aspect(
                     "bytes that print",
                     0.5,
