@@ -10,10 +10,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.authoring import inspecting
-from helpers.authoring.inspecting import answer_of, stale_key
+from helpers.authoring.inspecting import answer_of, constant, stale_key
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.authoring.mistakes import Alias, Mistake, Same
-from helpers.checking.answers import ANSWERED, RAISED, Outcome, run
+from helpers.checking.answers import ANSWERED, RAISED, Answer, Outcome, run
 from helpers.checking.comparing import same_on_another_machine, same_outcome
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
@@ -26,6 +26,38 @@ ULPS = 16  # of the largest entry; seen between processors: 3e-5 at 43, which is
 
 def shipped(source):
     return load_key(source.lesson, shipped_path(source.name), "")
+
+
+# ----------------------------------------------------------------------------------------- what a table answers
+
+
+@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.name)
+def test_no_values_are_the_same_for_every_seed_without_a_reason(source):
+    assert list(constant(source, shipped(source))) == []
+
+
+def test_values_that_no_seed_changes_are_found(monkeypatch):
+    source = LESSONS[0]
+    key, first = shipped(source), source.lesson.exercises[0]
+
+    def from_the_key(exercise, written, seed):
+        return Answer(exercise.name, key[exercise.name].reference)
+
+    monkeypatch.setattr(inspecting, "run", from_the_key)
+    found = list(constant(source, key))
+    assert len(found) == sum(not aspect.side for exercise in source.lesson for aspect in exercise.aspects)
+    assert found[0].startswith(f"{first.name}: {first.aspects[0].name!r} has the same right values for every seed")
+    monkeypatch.setitem(vars(first.aspects[0]), "constant", "It has one right answer.")
+    assert list(constant(source, key)) == found[1:]
+
+
+def test_values_that_are_declared_constant_have_to_be(monkeypatch):
+    source = LESSONS[0]
+    first = source.lesson.exercises[0]
+    monkeypatch.setitem(vars(first.aspects[0]), "constant", "It has one right answer.")
+    assert list(constant(source, shipped(source))) == [
+        f"{first.name}: {first.aspects[0].name!r} is declared constant, and its values depend on the seed"
+    ]
 
 
 # --------------------------------------------------------------------------- what another machine makes of a key

@@ -16,8 +16,8 @@ from helpers.authoring.keys import BrokenReference, make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_cpu, sources
 from helpers.authoring.mistakes import Alias, BadEdit, Equal, Mistake, Same, Shortcut, Variant
 from helpers.authoring.mutation import EQUAL, FULL, tried
-from helpers.checking.answers import Answer, run
-from helpers.checking.comparing import same_on_another_machine
+from helpers.checking.answers import Answer, Outcome, run
+from helpers.checking.comparing import close, same_on_another_machine
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
@@ -27,7 +27,7 @@ from helpers.checking.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, Verdict, ear
 from helpers.course import HELPERS
 from helpers.desk.lessons import plan
 from helpers.exercises import Exercise, Prediction, lesson_names
-from helpers.exercises.exercise import UNCHANGED
+from helpers.exercises.exercise import UNCHANGED, Aspect
 from helpers.notebooks import (
     BEGIN,
     END,
@@ -119,8 +119,45 @@ def key_and_variants(source: Source) -> Iterator[str]:
         yield str(problem)
         return
     yield from stale_key(source, made)
+    yield from constant(source, made)
     yield from misjudged(source, SHIPPED_SEED, made)
     yield from surviving(source, made)
+
+
+def constant(source: Source, made: AnswerKey) -> Iterator[str]:
+    """The right values are others for each seed: those that are not can be typed in from the shipped key.
+
+    An aspect where they have to be the same says why. Those that pay only beside values are left out.
+    """
+    answers = Answers(source)
+    for exercise in source.lesson:
+        same = _same_for_every_seed(exercise, answers.make(exercise.name), made[exercise.name])
+        for aspect in exercise.aspects:
+            if aspect in same and not (aspect.side or aspect.constant):
+                yield f"{exercise.name}: {aspect.name!r} has the same right values for every seed. Draw its cases"
+            if aspect.constant and aspect not in same:
+                yield f"{exercise.name}: {aspect.name!r} is declared constant, and its values depend on the seed"
+
+
+ENOUGH_SEEDS = 5  # two seeds may draw the same sizes by chance
+
+
+def _same_for_every_seed(exercise: Exercise, written: object, entry: ExerciseKey) -> list[Aspect]:
+    """The aspects whose right values no seed changes. Further seeds are tried while there may be such a one."""
+    same = list(exercise.aspects)
+    for seed in fresh_seeds(ENOUGH_SEEDS):
+        if all(aspect.side for aspect in same):
+            break
+        with on_the_cpu():
+            outcomes = run(exercise, written, seed).outcomes
+        same = [one for one in same if _same_numbers(entry.reference[one.name], outcomes[one.name], one)]
+    return same
+
+
+def _same_numbers(one: Outcome, other: Outcome, aspect: Aspect) -> bool:
+    """Whatever they are called: a table need not know that."""
+    pairs = zip(one.tensors.values(), other.tensors.values(), strict=False)
+    return len(one.tensors) == len(other.tensors) and all(close(*pair, aspect) for pair in pairs)
 
 
 def surviving(source: Source, made: AnswerKey) -> Iterator[str]:

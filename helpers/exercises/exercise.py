@@ -33,7 +33,8 @@ class Aspect:
     only when the exercise's values were really computed. accepts: "tensor" or "number" (a Python number
     or a tensor of one entry). rtol, atol: how far off the result may be; see `exercises.tolerance`.
     dtype: compare the dtype too. picture: the first slice of the result can be shown as a heat map.
-    missed: what to say when the aspect fails and nothing more exact is known.
+    missed: what to say when the aspect fails and nothing more exact is known. constant: why the right tensors are the
+    same for every seed, where they have to be; `make check` accepts no others that are.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Aspect:
     dtype: bool = False
     picture: bool = False
     missed: str = ""
+    constant: str = ""
 
     @property
     def tolerance(self) -> Tolerance:

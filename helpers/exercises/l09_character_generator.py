@@ -514,13 +514,12 @@ def texts_apart(*sizes: tuple[int, int]) -> Probe:
 
 
 def uniform_windows(answer: Answer, draw: Draw) -> dict[str, object]:
-    """What the student's function says of a model that knows nothing: 8 bits a byte, of any text and for any t."""
-    asked = ((41, 6), (81, 4), (7, 6))
-    model = Uniform().to(draw.device).eval()
-    return {
-        f"for {length} bytes and t = {t}": answer(model, draw.integers(0, 256, length).to(torch.uint8), t)
-        for length, t in asked
-    }
+    """What the student's function says of a model that knows n bytes and nothing else: log₂ n, for any text and t."""
+    told = {}
+    for n, length, t in ((256, 41, 6), (draw.number(3, 100), 81, 4), (draw.number(100, 256), 7, 6)):
+        data = draw.integers(0, n, length).to(torch.uint8)
+        told[f"for {length} of {n} bytes and t = {t}"] = answer(Uniform(n).to(draw.device).eval(), data, t)
+    return told
 
 
 # ------------------------------------------------------------------------------------------ sliding_window_bits
@@ -561,12 +560,16 @@ def a_text(draw: Draw) -> tuple[torch.Tensor]:
 
 
 class Uniform(torch.nn.Module):
-    """A stand-in that gives each of 256 bytes the same chance."""
+    """A stand-in that gives each of n bytes the same chance."""
 
     t_max = 6
 
+    def __init__(self, n: int = 256):
+        super().__init__()
+        self.n = n
+
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        return torch.zeros(*ids.shape, 256, device=ids.device)
+        return torch.zeros(*ids.shape, self.n, device=ids.device)
 
 
 def uniform_text(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -694,8 +697,8 @@ LESSON = Lesson(
                     1,
                     uniform_windows,
                     accepts="number",
-                    missed="A model that gives each of 256 bytes the same chance needs 8 bits for each, whatever the"
-                    " text is.",
+                    missed="A model that gives each of n bytes the same chance needs log₂ n bits for each, 8 for 256,"
+                    " whatever the text is.",
                 ),
             ),
             builds_on=("generator.bits_per_byte",),

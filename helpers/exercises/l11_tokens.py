@@ -277,7 +277,8 @@ def split_characters(decode: Answer, draw: Draw) -> torch.Tensor:
 def broken_characters(decode: Answer, draw: Draw) -> torch.Tensor:
     """Bytes that are no character at all: a model may write anything."""
     (_, vocabulary), table = a_tokenizer(draw, LETTERS, 25), the_alphabet()
-    bytes_ = "a€".encode()[:-1] + b" " + "é".encode()[1:] + b"bc" + "😀".encode()[:2]
+    a, b, c = (chr(97 + i) for i in draw.permutation(26)[:3].tolist())
+    bytes_ = f"{a}€".encode()[:-1] + b" " + "é".encode()[1:] + f"{b}{c}".encode() + "😀".encode()[:2]
     return text_of(decode, [vocabulary[table[byte]] for byte in bytes_], vocabulary)
 
 
@@ -324,7 +325,13 @@ LESSON = Lesson(
             stars=2,
             minutes=7,
             aspects=(
-                Aspect("the other 68 bytes", 1.5, characters_of(OTHERS), axes="byte"),
+                Aspect(
+                    "the other 68 bytes",
+                    1.5,
+                    characters_of(OTHERS),
+                    axes="byte",
+                    constant="The answer is one table of 256 characters, which a student may as well write out.",
+                ),
                 Aspect(
                     "bytes that print",
                     0.5,

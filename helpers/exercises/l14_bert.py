@@ -87,12 +87,12 @@ def several_ways(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def unknown_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Words that do not go out: at the first letter, at the last, and where another cut would have done."""
+    """Words that do not go out, and one that does: at the first letter, at the last, and where another cut would do."""
     a, b, c, d = letters_of(draw, 4)
     vocabulary = a_vocabulary(a, a + b, f"##{b}", f"##{b}{c}", f"##{d}", f"##{a}")
     beginnings = a_vocabulary(a, a + b, c, c + d, f"##{b}", f"##{d}")
     return {
-        "where no piece begins the word": pieces_of(cut, [d + a, b, c + a], vocabulary),
+        "where no piece begins the word": pieces_of(cut, [d + a, a + b + d, b, c + a], vocabulary),
         "where the rest fits nothing": pieces_of(cut, [a + b + d + c, a + c, a + d + c + a], vocabulary),
         "where only a shorter first piece would have led to the end": pieces_of(cut, [a + b + c], vocabulary),
         "where no piece goes on after the second": pieces_of(cut, [a + a + b + a + c], vocabulary),
@@ -155,6 +155,7 @@ def texts_afterwards(pair: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 N, MASK_ID = 997, 4
 ROWS, LENGTH = 800, 500  # 400,000 tokens: every share that is looked at lies within half a step of the true one
+SHARES = "They are shares, measured on what the answer makes of drawn ids; it returns none of these numbers itself."
 
 
 def a_large_batch(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -642,10 +643,10 @@ LESSON = Lesson(
             stars=3,
             minutes=9,
             aspects=(
-                Aspect("what is asked for", 0.5, what_is_asked),
-                Aspect("what becomes of it", 1, fates),
-                Aspect("what is not asked for", 1, what_is_not_asked),
-                Aspect("drawn anew", 0.5, drawn_apart),
+                Aspect("what is asked for", 0.5, what_is_asked, constant=SHARES),
+                Aspect("what becomes of it", 1, fates, constant=SHARES),
+                Aspect("what is not asked for", 1, what_is_not_asked, constant=SHARES),
+                Aspect("drawn anew", 0.5, drawn_apart, constant=SHARES),
                 Aspect("input left alone", 0.5, ids_afterwards, side=True),
             ),
             forbidden=NO_BERT,

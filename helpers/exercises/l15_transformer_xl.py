@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 import torch.nn.functional as F
@@ -89,12 +89,17 @@ def without_gradient(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 # ----------------------------------------------------------------------------------------------- relative_shift
 
 
-def marker(t: int, s: int) -> Inputs:
-    """Entry [i, c] says 100·i + distance, the distance of column c being s − 1 − c."""
+def marker(t: int | None = None, more: bool = False) -> Inputs:
+    """Entry [i, c] says 100·i + distance, the distance of column c being s − 1 − c.
+
+    t: queries; None draws them. more: there are more keys, s, than queries.
+    """
 
     def inputs(draw):
-        rows, columns = (torch.arange(size, device=draw.device, dtype=torch.float32) for size in (t, s))
-        return (100 * rows.unsqueeze(-1) + 100 + s - 1 - columns,)
+        queries = t or draw.number(3, 7)
+        keys = queries + (draw.number(1, 7) if more else 0)
+        rows, columns = (torch.arange(size, device=draw.device, dtype=torch.float32) for size in (queries, keys))
+        return (100 * rows.unsqueeze(-1) + 100 + keys - 1 - columns,)
 
     return inputs
 
@@ -259,11 +264,11 @@ def ids_and_memories(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
 # -------------------------------------------------------------------------------------------------------- reach
 
 
-def reached(*cases: tuple[int, int, int]) -> Probe:
-    """What the student says for these (t, m, depth)."""
+def reached(cases: Callable[[Draw], Iterable[tuple[int, int, int]]]) -> Probe:
+    """What the student says for drawn (t, m, depth)."""
 
     def probe(answer, draw):
-        found = [answer(*case) for case in cases]
+        found = [answer(*case) for case in cases(draw)]
         wrong = next((one for one in found if isinstance(one, bool) or not isinstance(one, (int, float))), None)
         if wrong is not None:
             raise Unmet(f"A number of positions is a whole number; your function returns {kind_of(wrong)}.")
@@ -272,10 +277,33 @@ def reached(*cases: tuple[int, int, int]) -> Probe:
     return probe
 
 
-ONE_BLOCK = ((4, 4, 1), (5, 3, 1), (3, 8, 1), (1, 1, 1), (64, 16, 1), (7, 0, 1))
-WHOLE = ((4, 4, 2), (5, 10, 3), (3, 9, 4), (64, 64, 3), (128, 512, 12), (1, 5, 6), (512, 512, 12))
-BROKEN = ((4, 3, 2), (5, 7, 3), (3, 1, 4), (64, 16, 3), (128, 200, 12), (6, 13, 2), (8, 9, 5))
-NONE = ((4, 0, 2), (5, 0, 3), (1, 0, 7), (64, 0, 3))
+def one_block(draw: Draw) -> Iterator[tuple[int, int, int]]:
+    """Memories shorter and longer than the segment, and none."""
+    yield 1, draw.number(1, 9), 1
+    yield draw.number(2, 9), 0, 1
+    for longest in (9, 99, 999):
+        yield draw.number(2, longest), draw.number(1, longest), 1
+
+
+def whole_segments(draw: Draw) -> Iterator[tuple[int, int, int]]:
+    """Memories of one to six segments."""
+    yield 1, draw.number(2, 9), draw.number(2, 13)
+    for segments in (1, draw.number(2, 7), draw.number(2, 7)):
+        t = draw.number(3, 513)
+        yield t, segments * t, draw.number(2, 13)
+
+
+def parts_of_segments(draw: Draw) -> Iterator[tuple[int, int, int]]:
+    """Memories of some segments, or none, and a part of one."""
+    for segments in (0, 1, draw.number(2, 7)):
+        t = draw.number(3, 513)
+        yield t, segments * t + draw.number(1, t), draw.number(2, 13)
+
+
+def no_segment(draw: Draw) -> Iterator[tuple[int, int, int]]:
+    """No memory, under several blocks."""
+    for t in (1, draw.number(2, 9), draw.number(9, 99)):
+        yield t, 0, draw.number(2, 13)
 
 
 # ----------------------------------------------------------------------------------------------- streaming_bits
@@ -479,17 +507,17 @@ LESSON = Lesson(
             aspects=(
                 values(
                     0.5,
-                    marker(4, 4),
+                    marker(),
                     name="as many keys as queries",
-                    also={"of one row": marker(1, 1)},
+                    also={"of one row": marker(1)},
                     axes="t s",
                     picture=True,
                 ),
                 values(
                     1,
-                    marker(3, 7),
+                    marker(more=True),
                     name="more keys than queries",
-                    also={"for one query": marker(1, 6), "of another size": marker(5, 6), "from far": marker(4, 9)},
+                    also={"for one query": marker(1, more=True), "of another size": marker(more=True)},
                     axes="t s",
                     picture=True,
                 ),
@@ -603,10 +631,10 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                Aspect("memories of whole segments", 1, reached(*WHOLE), missed=EVEN),
-                Aspect("memories of parts of segments", 1, reached(*BROKEN), missed=ODD),
-                Aspect("one block", 0.5, reached(*ONE_BLOCK), missed=SINGLE),
-                Aspect("no memory", 0.5, reached(*NONE), side=True, missed=BARE),
+                Aspect("memories of whole segments", 1, reached(whole_segments), missed=EVEN),
+                Aspect("memories of parts of segments", 1, reached(parts_of_segments), missed=ODD),
+                Aspect("one block", 0.5, reached(one_block), missed=SINGLE),
+                Aspect("no memory", 0.5, reached(no_segment), side=True, missed=BARE),
             ),
         ),
         Exercise(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -24,6 +24,44 @@ def sizes(*numbers: int) -> Inputs:
     return lambda draw: numbers
 
 
+def some_positions(*others: int) -> Inputs:
+    """A drawn t of at least 4, and other sizes."""
+    return lambda draw: (draw.number(4, 8), *others)
+
+
+def as_long(draw: Draw) -> tuple[int, int]:
+    """A window, or a stride, of t positions."""
+    t = draw.number(4, 8)
+    return t, t
+
+
+def longer(draw: Draw) -> tuple[int, int]:
+    """A window, or a stride, of more than t positions."""
+    t = draw.number(3, 6)
+    return t, t + draw.number(1, 6)
+
+
+def blocks(rest: bool = False) -> Inputs:
+    """t and l: two or three blocks of l, or strides, or windows. rest: t is no multiple of l."""
+
+    def inputs(draw):
+        size = draw.number(3, 6)
+        return size * draw.number(2, 4) + (draw.number(1, size) if rest else 0), size
+
+    return inputs
+
+
+def columns(rest: bool = False, whole: bool = False) -> Inputs:
+    """t, l and c: two or three blocks, of which c columns are the summary, from two to l − 2. whole: c = l."""
+
+    def inputs(draw):
+        size = draw.number(4, 7)
+        t = size * draw.number(2, 4) + (draw.number(1, size) if rest else 0)
+        return t, size, size if whole else draw.number(2, size - 1)
+
+    return inputs
+
+
 def mask_on_a_device(points: float, *numbers: int) -> Aspect:
     """The mask is made where it is asked for."""
 
@@ -41,39 +79,39 @@ def mask_on_a_device(points: float, *numbers: int) -> Aspect:
 
 
 WINDOWS = {
-    "with a window of one": sizes(4, 1),
-    "with a window as long as the text": sizes(5, 5),
-    "with a window that is longer": sizes(3, 8),
+    "with a window of one": some_positions(1),
+    "with a window as long as the text": as_long,
+    "with a window that is longer": longer,
     "for one position": sizes(1, 2),
-    "for another size": sizes(9, 4),
+    "where w divides t": blocks(),
 }
 STRIDES = {
-    "with a stride of one": sizes(4, 1),
-    "where l divides t": sizes(12, 4),
-    "with a stride longer than the text": sizes(4, 9),
+    "with a stride of one": some_positions(1),
+    "with a stride of two": some_positions(2),
+    "where l divides t": blocks(),
+    "with a stride longer than the text": longer,
     "for one position": sizes(1, 3),
-    "for another size": sizes(11, 2),
 }
 BLOCKS = {
-    "where l does not divide t": sizes(11, 4),
-    "with blocks of one": sizes(4, 1),
-    "with a block longer than the text": sizes(4, 9),
+    "where l does not divide t": blocks(rest=True),
+    "with blocks of one": some_positions(1),
+    "with a block longer than the text": longer,
     "for one position": sizes(1, 3),
 }
 COLUMNS = {
-    "with two of three": sizes(10, 3, 2),
-    "with whole blocks": sizes(9, 3, 3),
-    "of a block of five": sizes(12, 5, 3),
+    "where l does not divide t": columns(rest=True),
+    "with whole blocks": columns(whole=True),
+    "with two of three": some_positions(3, 2),
 }
 
 # ------------------------------------------------------------------------------------------------- attended_pairs
 
 
-def counted(kind: str, *cases: tuple[int, int]) -> Probe:
-    """What the student says of a pattern for these (t, l)."""
+def counted(kind: str) -> Probe:
+    """What the student says of a pattern for drawn (t, l)."""
 
     def probe(answer, draw):
-        found = [answer(kind, *case) for case in cases]
+        found = [answer(kind, *case) for case in divided(draw)]
         wrong = next((one for one in found if isinstance(one, bool) or not isinstance(one, (int, float))), None)
         if wrong is not None:
             raise Unmet(f"A number of pairs is a whole number; your function returns {kind_of(wrong)}.")
@@ -84,7 +122,13 @@ def counted(kind: str, *cases: tuple[int, int]) -> Probe:
     return probe
 
 
-MANY = ((12, 3), (16, 4), (36, 6), (20, 20), (7, 1), (256, 16), (60, 4), (65_536, 256))
+def divided(draw: Draw) -> Iterator[tuple[int, int]]:
+    """(t, l), small and large. l divides t; it may be t, or 1."""
+    for least, most in ((2, 7), (2, 7), (7, 20), (100, 300)):
+        size = draw.number(least, most)
+        yield size * draw.number(least, most), size
+    yield as_long(draw)
+    yield draw.number(4, 9), 1
 
 
 # ------------------------------------------------------------------------------------------------------ connected
@@ -301,7 +345,7 @@ LESSON = Lesson(
             minutes=4,
             mend=True,
             aspects=(
-                values(1.5, sizes(7, 3), also=WINDOWS, axes="t t", dtype=True, picture=True, missed=ROWS),
+                values(1.5, blocks(rest=True), also=WINDOWS, axes="t t", dtype=True, picture=True, missed=ROWS),
                 mask_on_a_device(0.5, 5, 2),
             ),
         ),
@@ -310,7 +354,7 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                values(1.5, sizes(10, 3), also=STRIDES, axes="2 t t", dtype=True),
+                values(1.5, blocks(rest=True), also=STRIDES, axes="2 t t", dtype=True),
                 mask_on_a_device(0.5, 5, 2),
             ),
         ),
@@ -319,8 +363,8 @@ LESSON = Lesson(
             stars=2,
             minutes=6,
             aspects=(
-                values(1.5, sizes(12, 4), name="one column", also=BLOCKS, axes="2 t t", dtype=True),
-                values(1, sizes(8, 4, 2), name="several columns", also=COLUMNS, axes="2 t t", dtype=True),
+                values(1.5, blocks(), name="one column", also=BLOCKS, axes="2 t t", dtype=True),
+                values(1, columns(), name="several columns", also=COLUMNS, axes="2 t t", dtype=True),
                 mask_on_a_device(0.5, 5, 2),
             ),
         ),
@@ -329,10 +373,10 @@ LESSON = Lesson(
             stars=2,
             minutes=7,
             aspects=(
-                Aspect("full", 0.5, counted("full", *MANY), missed=FULL),
-                Aspect("local", 0.5, counted("local", *MANY), missed=WINDOW),
-                Aspect("strided", 1, counted("strided", *MANY), missed=STRIDE),
-                Aspect("fixed", 1, counted("fixed", *MANY), missed=BLOCK),
+                Aspect("full", 0.5, counted("full"), missed=FULL),
+                Aspect("local", 0.5, counted("local"), missed=WINDOW),
+                Aspect("strided", 1, counted("strided"), missed=STRIDE),
+                Aspect("fixed", 1, counted("fixed"), missed=BLOCK),
             ),
         ),
         Exercise(

@@ -208,12 +208,13 @@ def returning(which: str) -> Via:
 
 def uneven(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The balance of extreme cases: all alike, one for all, and two for all."""
-    size = 6
+    size = draw.number(5, 40)
+    first, second = draw.permutation(size)[:2].tolist()
     even = 30 * torch.eye(size).repeat(3, 1)
     one = torch.full((8, size), -30.0)
-    one[:, 2] = 30
+    one[:, first] = 30
     two = one.clone()
-    two[:, 4] = 30
+    two[:, second] = 30
     cases = {"all used alike": (even, 1), "one does everything": (one, 1), "two do everything": (two, 2)}
     return {said: part_of(answer(logits.to(draw.device), k), "balance") for said, (logits, k) in cases.items()}
 

@@ -15,7 +15,6 @@ import heapq
 import json
 import math
 import re
-import sys
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -67,6 +66,7 @@ _LATER_LETTERS = """
 _LATER_NUMBERS = """
 10d40-10d49 116d0-116e3 11bf0-11bf9 11f50-11f59 16130-16139 16d70-16d79 1ccf0-1ccf9 1d2c0-1d2d3 1e4f0-1e4f9
 1e5f1-1e5fa"""
+_BEYOND = 0x40000  # no letter and no number has been assigned from here on
 # Unicode's White_Space, which is not Python's \s: that has the separators 1c to 1f too.
 _SPACES = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
@@ -84,7 +84,7 @@ def _ranges(category, later):
     """All characters of a category of Unicode, as they are written between the brackets of a regular expression."""
     bounds = [tuple(int(end, 16) for end in part.split("-")) for part in later.split()]
     known = {place for first, last in bounds for place in range(first, last + 1)}
-    known.update(place for place in range(sys.maxunicode + 1) if unicodedata.category(chr(place))[0] == category)
+    known.update(place for place in range(_BEYOND) if unicodedata.category(chr(place))[0] == category)
     starts = sorted(place for place in known if place - 1 not in known)
     ends = sorted(place for place in known if place + 1 not in known)
     return "".join(f"\\U{start:08x}-\\U{end:08x}" for start, end in zip(starts, ends, strict=True))
