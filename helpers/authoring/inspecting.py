@@ -16,14 +16,15 @@ from helpers.authoring.keys import BrokenReference, make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_cpu, sources
 from helpers.authoring.mistakes import Alias, BadEdit, Equal, Mistake, Same, Shortcut, Variant
 from helpers.authoring.mutation import EQUAL, FULL, tried
-from helpers.checking.answers import Answer, Outcome, run
+from helpers.checking.answers import Answer, Outcome
 from helpers.checking.comparing import close, same_on_another_machine
+from helpers.checking.facts import facts_of
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
 from helpers.checking.predicting import listed
 from helpers.checking.syntax import digest_of_tree, parsed
-from helpers.checking.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, Verdict, earns_sides, judge, lost_aspects
+from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
 from helpers.course import HELPERS
 from helpers.desk.lessons import plan
 from helpers.exercises import Exercise, Prediction, lesson_names
@@ -131,7 +132,7 @@ def constant(source: Source, made: AnswerKey) -> Iterator[str]:
     """
     answers = Answers(source)
     for exercise in source.lesson:
-        same = _same_for_every_seed(exercise, answers.make(exercise.name), made[exercise.name])
+        same = _same_for_every_seed(exercise, answers, made[exercise.name])
         for aspect in exercise.aspects:
             if aspect in same and not (aspect.side or aspect.constant):
                 yield f"{exercise.name}: {aspect.name!r} has the same right values for every seed. Draw its cases"
@@ -142,14 +143,14 @@ def constant(source: Source, made: AnswerKey) -> Iterator[str]:
 ENOUGH_SEEDS = 5  # two seeds may draw the same sizes by chance
 
 
-def _same_for_every_seed(exercise: Exercise, written: object, entry: ExerciseKey) -> list[Aspect]:
+def _same_for_every_seed(exercise: Exercise, answers: Answers, entry: ExerciseKey) -> list[Aspect]:
     """The aspects whose right values no seed changes. Further seeds are tried while there may be such a one."""
     same = list(exercise.aspects)
     for seed in fresh_seeds(ENOUGH_SEEDS):
         if all(aspect.side for aspect in same):
             break
         with on_the_cpu():
-            outcomes = run(exercise, written, seed).outcomes
+            outcomes = answers.answer(exercise, seed).outcomes
         same = [one for one in same if _same_numbers(entry.reference[one.name], outcomes[one.name], one)]
     return same
 
@@ -412,7 +413,7 @@ def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[
 
     A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects
     in which it differs from the solution, and those that wait for numbers where it has none. An Alias is called
-    by the name of its mistake. A Same gets every point. A Shortcut gets none.
+    by the name of its mistake. A Same gets every point. A Shortcut gets none, whatever is said of it.
     key: of that seed, where there is one already; what the mistakes answer stands in it, and is not computed again.
     """
     answers, lesson = Answers(source), source.lesson
@@ -423,10 +424,12 @@ def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[
             answer = answer_of(variant, answers, entry, exercise, seed)
             text = answers.text(exercise.name, variant)
             if exercise.mend and digest_of_tree(text) == entry.released:  # what the verdict says of other words for it
-                if (as_given := judge(exercise, answer, entry, text)).state != AS_GIVEN or as_given.points:
+                if (
+                    as_given := judge(exercise, answer, entry, facts_of(exercise, text))
+                ).state != AS_GIVEN or as_given.points:
                     problems.append("unchanged, it is not known for that")
                 text = ""
-            verdict = judge(exercise, answer, entry, text)
+            verdict = judge(exercise, answer, entry, facts_of(exercise, text))
             problems.append(_misjudgement(variant, verdict, exercise, entry))
             told = "; ".join(problem for problem in problems if problem)
             yield variant, verdict, told and f"{variant.exercise}/{variant.slug} ({seed}): {told}"
@@ -437,7 +440,7 @@ def answer_of(variant: Variant, answers: Answers, entry: ExerciseKey, exercise: 
     for mistake in entry.mistakes if isinstance(variant, Mistake) else ():
         if mistake.slug == variant.slug:
             return Answer(exercise.name, mistake.outcomes)
-    return run(exercise, answers.make(exercise.name, variant), seed)
+    return answers.answer(exercise, seed, variant)
 
 
 def _misjudgement(variant: Variant, verdict, exercise: Exercise, key: ExerciseKey) -> str:
@@ -449,7 +452,7 @@ def _misjudgement(variant: Variant, verdict, exercise: Exercise, key: ExerciseKe
             else f"loses points. {verdict.says} {wrong}"
         )
     if isinstance(variant, Shortcut):
-        return "" if verdict.state == NOT_ALLOWED and verdict.points == 0 else "is not recognised as a shortcut"
+        return "" if verdict.points == 0 else "earns something"
     if verdict.points >= exercise.points:
         return "loses no point"
     name = variant.of if isinstance(variant, Alias) else variant.slug

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import Mistake
-from helpers.checking.answers import ANSWERED, run
+from helpers.checking.answers import ANSWERED
 from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake
 from helpers.checking.syntax import digest_of_tree
 from helpers.exercises import Exercise
@@ -60,7 +60,7 @@ def _key(source: Source, answers: Answers, seed: int | str) -> AnswerKey:
     with on_the_cpu():
         entries = {}
         for exercise in lesson:
-            reference = run(exercise, answers.make(exercise.name), seed).outcomes
+            reference = answers.answer(exercise, seed).outcomes
             for aspect, outcome in reference.items():
                 if outcome.state != ANSWERED:
                     raise BrokenReference(
@@ -68,9 +68,7 @@ def _key(source: Source, answers: Answers, seed: int | str) -> AnswerKey:
                         f"{outcome.state}, {outcome.says} {outcome.where}"
                     )
             mistakes = tuple(
-                KnownMistake(
-                    m.slug, m.title, m.says, run(exercise, answers.make(exercise.name, m), seed).outcomes, m.idle
-                )
+                KnownMistake(m.slug, m.title, m.says, answers.answer(exercise, seed, m).outcomes, m.idle)
                 for m in known[exercise.name]
             )
             entries[exercise.name] = ExerciseKey(reference, mistakes, released=_released(source, exercise))

@@ -17,8 +17,12 @@ import jupytext
 import nbformat
 
 from helpers.authoring.mistakes import Mistake, Same, Shortcut, Variant
+from helpers.checking.alone import run_alone
+from helpers.checking.answers import Answer
+from helpers.checking.finished_parts import sources_for
+from helpers.checking.program import Program
 from helpers.course import DEVICE, NOTEBOOKS, ROOT, SOLUTIONS
-from helpers.exercises import Lesson, load_lesson
+from helpers.exercises import Exercise, Lesson, load_lesson
 from helpers.notebooks import SETUP, as_released, as_solved, grade_id, sources_of
 
 CARD = (
@@ -132,7 +136,7 @@ def on_the_cpu() -> Iterator[None]:
 
 
 class Answers:
-    """Makes the objects that a solution cell, or a variant of it, defines.
+    """What solution cells, and variants of them, answer: each alone, as in an exam (see `checking.alone`).
 
     The lesson's setup cell and the one solution cell run in a namespace of their own; no other cell is
     needed, because no exercise builds on the student's answer to another.
@@ -149,6 +153,17 @@ class Answers:
         """The solution cell's text."""
         cell = self._cells[exercise]
         return variant.apply(cell) if variant else cell
+
+    def answer(
+        self, exercise: Exercise, seed: int | str, variant: Variant | None = None, text: str | None = None
+    ) -> Answer:
+        """What the solution cell answers with the inputs of a seed, or a variant of it, or a cell of this text.
+
+        Raises NothingDefined.
+        """
+        own = self.text(exercise.name, variant) if text is None else text
+        with contextlib.redirect_stdout(io.StringIO()):
+            return run_alone(exercise, Program(self._cells[SETUP], (), own), sources_for(exercise), seed)[0]
 
     def make(self, exercise: str, variant: Variant | None = None) -> object:
         """The function or class that the cell defines."""

@@ -29,9 +29,7 @@ class NothingDefined(Exception):
     """The own cell defines nothing by the exercise's name. The text says so, and where the cell stopped if it did."""
 
 
-def run_alone(
-    exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str
-) -> tuple[Answer, str]:
+def run_alone(exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str) -> tuple[Answer, str]:
     """The answer that a program slice gives, with the inputs of that seed; and where the slice stopped, if it did.
 
     parts: by module, the text of the finished parts that the exercise builds on (see `finished_parts.sources_for`).
@@ -165,7 +163,14 @@ def _finished(parts: Mapping[str, str]) -> Iterator[None]:
 
 # ------------------------------------------------------------------------------- what an answer may not change
 
-_WATCHED = ("torch", "torch.nn.functional", "torch.autograd", "torch.linalg", "helpers.exercises.aspects", "helpers.exercises.draw")
+_WATCHED = (
+    "torch",
+    "torch.nn.functional",
+    "torch.autograd",
+    "torch.linalg",
+    "helpers.exercises.aspects",
+    "helpers.exercises.draw",
+)
 _WATCHED_CLASSES = ("Tensor", "nn.Module", "nn.Parameter", "Generator")
 
 

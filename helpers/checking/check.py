@@ -142,7 +142,9 @@ class Check:
         except NothingDefined as problem:
             return no_answer(exercise, str(problem))
         verdict = judge(exercise, answer, key[name], facts_of(exercise, program.own, program))
-        return verdict if verdict.state == RIGHT else replace(verdict, note=" ".join(program.missing.values()) or stopped)
+        return (
+            verdict if verdict.state == RIGHT else replace(verdict, note=" ".join(program.missing.values()) or stopped)
+        )
 
     def _verdict(self, exercise: Exercise, written: object) -> Verdict:
         """The verdict at the desk, where the answer has its time and its cell may have failed."""

@@ -166,9 +166,7 @@ def read_cells(lesson: Lesson, cells: Sequence[Handed], released: Mapping[str, s
         source = cells[own].source if own is not None else ""
         finished = finished_names(setup, exercise.builds_on)
         programs[exercise.name] = program_of(exercise.name, source, setup, before, after, finished)
-        facts[exercise.name] = facts_of(
-            exercise, source, programs[exercise.name], released.get(exercise.name, "")
-        )
+        facts[exercise.name] = facts_of(exercise, source, programs[exercise.name], released.get(exercise.name, ""))
     predicted = {p.name: literal(cells[places[p.name]].source, p.name) for p in lesson.predictions if p.name in places}
     return Read(programs, facts, predicted)
 

@@ -103,6 +103,12 @@ def _operators(pattern: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple(found)
 
 
+def find_operators() -> None:
+    """Look all operators up, so that what is forked later need not."""
+    for family in FAMILIES.values():
+        _operators(family.operators)
+
+
 def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
     """A sentence about the first forbidden name in a cell that stands for no operator; "" where there is none.
 

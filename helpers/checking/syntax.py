@@ -119,9 +119,9 @@ def _require_moderate(tree: ast.Module) -> None:
         if depth > DEEPEST:
             raise Unreadable(f"the cell is nested more than {DEEPEST} levels deep")
         for node in level:
-            if isinstance(node, ast.Constant) and isinstance(node.value, int):
-                if node.value.bit_length() > LARGEST_INTEGER:
-                    raise Unreadable("the cell holds an integer of more than 77 digits")
+            number = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(number, int) and number.bit_length() > LARGEST_INTEGER:
+                raise Unreadable("the cell holds an integer of more than 77 digits")
         level = [child for node in level for child in ast.iter_child_nodes(node)]
 
 

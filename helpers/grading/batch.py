@@ -40,8 +40,8 @@ from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unopened, Unreadable
 from helpers.grading.decisions import Decisions
 from helpers.grading.exam import digest_of_work, exam_key_path, load_exam_key, runs_without_seed, without_seed
-from helpers.grading.findings import WAITS
 from helpers.grading.execute.running import Executed, Work
+from helpers.grading.findings import WAITS
 from helpers.grading.gradebook import Held, Marks, digest_of, sqlite_file
 from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry, Journal
@@ -273,7 +273,12 @@ class Batch:
         judged = judge_submission(self._asked, prepared.key, runs, executed.read, decided)
         at_the_desk = self._at_the_desk(work, executed.read, judged)
         write_verdicts(
-            notebook, self._asked, judged, executed.isolation, judge_predictions(self._asked, executed.read), at_the_desk
+            notebook,
+            self._asked,
+            judged,
+            executed.isolation,
+            judge_predictions(self._asked, executed.read),
+            at_the_desk,
         )
         file = self._finish(notebook)
         cells = list(recorded(notebook))

@@ -172,7 +172,9 @@ def _what_to_do(outcome: Outcome, wrong: list[dict]) -> str:
         return (
             "The released notebook holds answers already, or the exam key is wrong: run `make check`, make both anew."
         )
-    judged = [r for r in outcome.records if outcome.runs.get(r["exercise"]) and outcome.runs[r["exercise"]].sent is not None]
+    judged = [
+        r for r in outcome.records if outcome.runs.get(r["exercise"]) and outcome.runs[r["exercise"]].sent is not None
+    ]
     if outcome.problem or not judged:
         return (
             "No code of the lesson ran as it should: look at the sandbox, the memory and the disk of this machine, and "
@@ -180,7 +182,7 @@ def _what_to_do(outcome: Outcome, wrong: list[dict]) -> str:
         )
     if any(r not in judged for r in wrong):
         return (
-            "Some checks gave no answer: look at this machine's memory, its load, and the time limits (--exercise-seconds)."
+            "Some exercises gave no answer: look at this machine's memory, load, and time limits (--exercise-seconds)."
         )
     return (
         "The answers arrived, and are not what the key expects: the exam key or notebooks/ may be older than "

@@ -191,7 +191,10 @@ class _Execution:
             reply = self._read(own)
             if reply.state == DONE and "read" in reply.message:
                 alone = Read.from_json(reply.message["read"])
-                programs[exercise.name], facts[exercise.name] = alone.programs[exercise.name], alone.facts[exercise.name]
+                programs[exercise.name], facts[exercise.name] = (
+                    alone.programs[exercise.name],
+                    alone.facts[exercise.name],
+                )
             else:
                 source, why = "".join(cell.source for cell in own), "reading it took too long, or ended the process"
                 programs[exercise.name] = Program(self.work.setup, (), source, refused=why)

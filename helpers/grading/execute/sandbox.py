@@ -223,7 +223,9 @@ def packages_for_tests() -> tuple[str, ...]:
         declared = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
     except metadata.PackageNotFoundError:
         return ()
-    needed = _closure(each.name for each in declared if each.marker is None or each.marker.evaluate({"extra": "grading"}))
+    needed = _closure(
+        each.name for each in declared if each.marker is None or each.marker.evaluate({"extra": "grading"})
+    )
     tests = {each.name for each in declared if each.marker is not None and each.marker.evaluate({"extra": "test"})}
     folders = set()
     for name in sorted({_canonical(name) for name in tests} - needed):
@@ -244,7 +246,11 @@ def _closure(names: Iterable[str]) -> set[str]:
             found.add(name)
             with contextlib.suppress(metadata.PackageNotFoundError):
                 needs = [Requirement(text) for text in metadata.requires(name) or ()]
-                rest += [_canonical(need.name) for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+                rest += [
+                    _canonical(need.name)
+                    for need in needs
+                    if need.marker is None or need.marker.evaluate({"extra": ""})
+                ]
     return found
 
 

@@ -274,6 +274,7 @@ def prepare(about: dict) -> str:
             exec(line, {})
     with contextlib.suppress(Exception):
         _warm_torch(sys.modules["torch"])
+        sys.modules["helpers.checking.forbidden"].find_operators()
     gc.collect()
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
     return missing
@@ -350,7 +351,7 @@ def enter_namespaces() -> None:
 
 
 def keep(control: int, orders: int, about: dict) -> None:
-    """Fork the submission's init, end it when told to (by any byte, or the end of `orders`), and report why it ended."""
+    """Fork the submission's init, end it at any byte on `orders` or at their end, and report why it ended."""
     channel = socket.socket(fileno=orders)
     try:
         os.setsid()
