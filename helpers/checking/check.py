@@ -138,9 +138,12 @@ class Check:
         """The verdict on an answer that runs alone, as it will in an exam, against the shipped key."""
         exercise, key = self.lesson[name], self._shipped_key()
         try:
-            answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
+            with at_most(self.seconds):
+                answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
         except NothingDefined as problem:
             return no_answer(exercise, str(problem))
+        except TookTooLong as late:
+            return no_answer(exercise, _too_long(self.seconds, late))
         verdict = judge(exercise, answer, key[name], facts_of(exercise, program.own, program))
         return (
             verdict if verdict.state == RIGHT else replace(verdict, note=" ".join(program.missing.values()) or stopped)
