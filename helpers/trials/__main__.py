@@ -19,6 +19,7 @@ def parser() -> argparse.ArgumentParser:
     speed = add("grading-speed", help="measure what grading a class takes")
     speed.add_argument("lesson", metavar="NN_topic", nargs="?", default="01_dot_product_attention")
     speed.add_argument("--submissions", type=int, default=40, metavar="N")
+    speed.add_argument("--nbgrader", type=int, metavar="N", help="how many of them nbgrader grades (default: all)")
 
     compare = add("compare-attacks", help="try every known attack on plain nbgrader and here, and write the table")
     compare.add_argument("--only", action="append", default=[], metavar="ATTACK")
@@ -41,7 +42,7 @@ def _run(asked: argparse.Namespace) -> int | None:
     if asked.command == "grading-speed":
         from helpers.trials.grading_speed import bench
 
-        return bench(asked.lesson, asked.submissions)
+        return bench(asked.lesson, asked.submissions, asked.nbgrader)
     from helpers.trials.attack_table import compare
 
     return compare(tuple(asked.only))
