@@ -30,8 +30,9 @@ class NotPython(ValueError):
 
 # ------------------------------------------------------------------------------------------- the reader
 
-_ASSIGNED_MAGIC = re.compile(r"^(\s*[\w.,\[\]\t ]+=\s*)[%!].*$")
-_HELP = re.compile(r"^\s*(\?{1,2}\s*[\w.%]+|[\w.%]+\s*\?{1,2})\s*;?\s*$")
+# Possessive, so that no line takes as long as its square
+_ASSIGNED_MAGIC = re.compile(r"(\s*+[\w.,\[\]]++[\w.,\[\]\t ]*+=\s*+)[%!]")
+_HELP = re.compile(r"\s*+(?:\?{1,2}\s*+[\w.%]++|[\w.%]++\s*+\?{1,2})\s*+;?+\s*+$")
 _PYTHON_CELLS = {"time", "timeit", "capture", "prun", "memit", "mprun", "lprun"}  # cell magics whose body is Python
 
 

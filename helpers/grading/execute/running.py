@@ -29,7 +29,7 @@ from helpers.grading.harmless import plain
 from helpers.grading.judging import CheckRun, Why
 
 RESTARTS = 3  # how many times a submission's dead processes are replaced
-READING_SECONDS = 20.0
+READING_SECONDS = 10.0
 
 __all__ = ["Executed", "Limits", "NoSandbox", "Runner", "SandboxFailed", "Work"]
 
