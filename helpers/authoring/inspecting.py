@@ -14,7 +14,7 @@ from nbformat.notebooknode import NotebookNode
 from helpers.authoring.building import release
 from helpers.authoring.keys import BrokenReference, make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_cpu, sources
-from helpers.authoring.mistakes import Alias, BadEdit, Equal, Mistake, Same, Shortcut, Variant
+from helpers.authoring.mistakes import Alias, BadEdit, Equal, Mistake, Named, Same, Shortcut, Variant
 from helpers.authoring.mutation import EQUAL, FULL, tried
 from helpers.checking.answers import Answer, Outcome
 from helpers.checking.comparing import close, same_on_another_machine
@@ -29,6 +29,7 @@ from helpers.course import HELPERS
 from helpers.desk.lessons import plan
 from helpers.exercises import Exercise, Prediction, lesson_names
 from helpers.exercises.exercise import UNCHANGED, Aspect
+from helpers.grading.execute.sandbox import NoSandbox, SandboxFailed
 from helpers.notebooks import (
     BEGIN,
     END,
@@ -116,7 +117,7 @@ def key_and_variants(source: Source) -> Iterator[str]:
     """The key is made once, for it takes long: it is what the shipped one has to be, and what judges the variants."""
     try:
         made = make_key(source, SHIPPED_SEED)
-    except (BadEdit, BrokenReference, BadRegion) as problem:
+    except (BadEdit, BrokenReference, BadRegion, NoSandbox, SandboxFailed) as problem:
         yield str(problem)
         return
     yield from stale_key(source, made)
@@ -403,12 +404,12 @@ def to_come(source: Source) -> list[str]:
 
 def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[str]:
     """The variants that the real verdict does not judge as meant, with inputs of that seed: see `judged`."""
-    slugs = [(v.exercise, v.slug) for v in source.variants()]
+    slugs = [(v.exercise, v.slug) for v in (*source.variants(), *source.named())]
     yield from (f"{e}/{s} is listed twice" for e, s in {pair for pair in slugs if slugs.count(pair) > 1})
     yield from (problem for *_, problem in judged(source, seed, key) if problem)
 
 
-def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[tuple[Variant, Verdict, str]]:
+def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[tuple[Variant | Named, Verdict, str]]:
     """Every variant with its verdict, on inputs of that seed, and what is wrong with the verdict; "" where nothing is.
 
     A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects
@@ -419,10 +420,10 @@ def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[
     answers, lesson = Answers(source), source.lesson
     key = key or make_key(source, seed)
     with on_the_cpu():
-        for variant in source.variants():
+        for variant in (*source.variants(), *source.named()):
             exercise, entry, problems = lesson[variant.exercise], key[variant.exercise], []
             answer = answer_of(variant, answers, entry, exercise, seed)
-            text = answers.text(exercise.name, variant)
+            text = variant.text if isinstance(variant, Named) else answers.text(exercise.name, variant)
             if exercise.mend and digest_of_tree(text) == entry.released:  # what the verdict says of other words for it
                 if (
                     as_given := judge(exercise, answer, entry, facts_of(exercise, text))
@@ -435,15 +436,15 @@ def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[
             yield variant, verdict, told and f"{variant.exercise}/{variant.slug} ({seed}): {told}"
 
 
-def answer_of(variant: Variant, answers: Answers, entry: ExerciseKey, exercise: Exercise, seed: str) -> Answer:
-    """What a variant answers: what the key of the seed holds of a Mistake, and else what it returns when it is run."""
-    for mistake in entry.mistakes if isinstance(variant, Mistake) else ():
+def answer_of(variant: Variant | Named, answers: Answers, entry: ExerciseKey, exercise: Exercise, seed: str) -> Answer:
+    """What a variant answers: what the key of the seed holds of a known mistake, and else what it returns."""
+    for mistake in entry.mistakes if isinstance(variant, (Mistake, Named)) else ():
         if mistake.slug == variant.slug:
             return Answer(exercise.name, mistake.outcomes)
     return answers.answer(exercise, seed, variant)
 
 
-def _misjudgement(variant: Variant, verdict, exercise: Exercise, key: ExerciseKey) -> str:
+def _misjudgement(variant: Variant | Named, verdict, exercise: Exercise, key: ExerciseKey) -> str:
     if isinstance(variant, Same):
         wrong = "; ".join(f"{a.name}: {a.says}" for a in verdict.aspects if not a.held)
         return (

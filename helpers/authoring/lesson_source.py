@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import runpy
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from types import CodeType
 import jupytext
 import nbformat
 
-from helpers.authoring.mistakes import Mistake, Same, Shortcut, Variant
+from helpers.authoring.mistakes import BadEdit, Mistake, Named, Same, Shortcut, Variant
 from helpers.checking.alone import run_alone
 from helpers.checking.answers import Answer
 from helpers.checking.finished_parts import sources_for
@@ -50,6 +51,11 @@ class Source:
         return self.folder / f"{self.name}.ipynb"
 
     @property
+    def named_file(self) -> Path:
+        """Where the mistakes lie that are known in students' own words."""
+        return self.folder / "named.toml"
+
+    @property
     def lesson(self) -> Lesson:
         """What its exercises ask."""
         return load_lesson(self.name)
@@ -58,6 +64,15 @@ class Source:
         """What mistakes.py lists, of the kind asked for."""
         listed = runpy.run_path(str(self.folder / "mistakes.py"))["VARIANTS"]
         return [variant for variant in listed if isinstance(variant, kind)]
+
+    def named(self) -> list[Named]:
+        """What named.toml lists; nothing where there is none. Raises BadEdit where it cannot be read."""
+        if not self.named_file.is_file():
+            return []
+        try:
+            return [Named(**each) for each in tomllib.loads(self.named_file.read_text(encoding="utf-8"))["mistake"]]
+        except (ValueError, KeyError, TypeError) as problem:
+            raise BadEdit(f"{self.name}: named.toml cannot be read: {problem}") from None
 
     def read(self) -> nbformat.NotebookNode:
         """The lesson as a notebook without outputs, made from the .py alone."""

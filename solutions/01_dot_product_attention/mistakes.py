@@ -355,7 +355,6 @@ VARIANTS = [
     Shortcut(SOFTMAX, "library", instead="return torch.softmax(scores, dim=-1)"),
     Shortcut(SOFTMAX, "logsumexp", instead="return torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))"),
     Shortcut(SOFTMAX, "library-by-name", instead='return getattr(torch, "softmax")(scores, -1)'),
-    Shortcut(SOFTMAX, "logsumexp", instead="return torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))"),
     # ------------------------------------------------------------------------------------- self_attention
     Mistake(SELF, "no-softmax", edit=("torch.softmax(raw, dim=-1)", "raw"), title="no softmax",
             says="You average with the raw weights: they may be negative and do not add up to 1, so the outputs are no "

@@ -61,7 +61,8 @@ Submissions are strangers' programs, and they are run in a sandbox made by bubbl
     Arch                  sudo pacman -S bubblewrap
     macOS, Windows        grade in a Linux virtual machine or container
 
-In a container, bubblewrap needs the right to make user namespaces (for Docker: --security-opt seccomp=unconfined).
+In a container, bubblewrap needs the right to make user namespaces (for Docker: --security-opt seccomp=unconfined)."""
+WITHOUT = """
 To go on without a sandbox, say so: {without}. Any submission can then read and change whatever you can:
 the solutions, the gradebook, your files; and every mark will say that it was made that way."""
 
@@ -75,9 +76,13 @@ class SandboxFailed(RuntimeError):
 
 
 def why_not(without: str = "the flag --unsafe") -> str:
-    """Why submissions cannot be sandboxed here and what to do, or nothing where they can."""
+    """Why submissions cannot be sandboxed here and what to do, or nothing where they can.
+
+    without: how to go on all the same; "" where there is no way.
+    """
     problem = _problem()
-    return HOW_TO.format(problem=problem, without=without) if problem else ""
+    how_to = HOW_TO.format(problem=problem) + (WITHOUT.format(without=without) if without else "")
+    return how_to if problem else ""
 
 
 def is_installed() -> bool:
