@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
+from helpers.grading.provenance import examine
 
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, sources
@@ -24,7 +25,6 @@ from helpers.grading.execute import sandbox, zygote
 from helpers.grading.execute.running import Limits, NoSandbox, Runner, SandboxFailed
 from helpers.grading.findings import WAITS
 from helpers.grading.judging import earned, judge_submission
-from helpers.grading.provenance import examine
 from helpers.notebooks import grade_id, sources_of
 from helpers.trials.attacks import ATTACKS, EXERCISE, LEAK, Attack, Surroundings
 

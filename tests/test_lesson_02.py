@@ -12,9 +12,9 @@ from torch import nn
 
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking import check
+from helpers.checking.alone import NothingDefined
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
-from helpers.checking.syntax import forbidden_use
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.data.toy.phrases import ASKS, KINDS, known_words, phrases
 from helpers.data.vectors import word_vectors
@@ -126,15 +126,15 @@ def test_finished_parts_get_full_points(part, seed):
     assert (verdict.state, verdict.points) == (RIGHT, exercise.points)
 
 
-def test_importing_the_finished_part_is_a_shortcut():
+def test_the_finished_part_cannot_be_imported():
     exercise = SOURCE.lesson["SingleHeadAttention"]
     for line in (
         "from helpers.parts.attention import SingleHeadAttention",
-        "import helpers.parts.attention as a",
-        "from helpers import parts",
+        "import helpers.parts.attention as a\nSingleHeadAttention = a.SingleHeadAttention",
+        "from helpers import parts\nSingleHeadAttention = parts.attention.SingleHeadAttention",
     ):
-        assert forbidden_use(line, exercise.forbidden), line
-    assert not forbidden_use("from torch.nn import functional as F", exercise.forbidden)
+        with pytest.raises(NothingDefined, match="SingleHeadAttention is a finished part"):
+            Answers(SOURCE).answer(exercise, "seed", text=line)
 
 
 def test_two_matrices_can_do_what_one_cannot():

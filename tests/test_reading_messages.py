@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from helpers.grading.execute.outputs import Collector, Room
 from nbformat.notebooknode import NotebookNode
 
 from helpers.checking import answers
 from helpers.course import Limits
 from helpers.grading.execute.conversation import BROKEN, LONGEST_LINE, Meter, parse
-from helpers.grading.execute.outputs import Collector, Room
 
 MIME = answers.MIME
 

@@ -8,6 +8,9 @@ import nbformat
 import pytest
 import torch
 from conftest import FIRST, solved
+from helpers.grading.likeness import LONG_ENOUGH, alike_sources, given_sizes, known_shapes, shape_of, size_of_tree
+from helpers.grading.provenance import examine
+from helpers.grading.reaches import read
 
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, sources
 from helpers.authoring.mistakes import Mistake, Same, Shortcut
@@ -21,9 +24,6 @@ from helpers.exercises import load_lesson
 from helpers.grading.decisions import Decision, Decisions
 from helpers.grading.findings import ACCEPTED, ELSEWHERE, ENTERED, REACHES, REFUSED, SHORTCUT, STUB, WAITS
 from helpers.grading.judging import CheckRun, judge_submission
-from helpers.grading.likeness import LONG_ENOUGH, alike_sources, given_sizes, known_shapes, shape_of, size_of_tree
-from helpers.grading.provenance import examine
-from helpers.grading.reaches import read
 from helpers.notebooks import filled_in, grade_id, sources_of, without_marks
 
 FOURTH = "04_multi_head"
