@@ -118,7 +118,7 @@ $(STAMP): $(PY)
 lab: .lab-lesson env ## Open JupyterLab at the start page, or at LESSON=NN_topic (ARGS="..." go to JupyterLab)
 	@exec $(PY) -m helpers lab $(LESSON) -- $(ARGS)
 
-panels: .panels-lesson env ## Run a lesson of yours from the top, and print what each check says: LESSON=NN_topic
+panels: .panels-lesson env ## Print what each check of a lesson will say in an exam: LESSON=NN_topic
 	@$(PY) -m helpers panels $(LESSON)
 
 # ./data stands aside from the code: `make clean` and `make distclean` leave it, for it can be half a gigabyte.

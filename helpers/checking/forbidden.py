@@ -11,7 +11,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 
@@ -59,7 +59,7 @@ FAMILIES = {
 }
 
 
-def barred(forbidden: Mapping[str, str]):
+def barred(forbidden: Mapping[str, str]) -> AbstractContextManager[None]:
     """A context in which the operators behind these names raise Forbidden. Leaving it restores them."""
     patterns = {FAMILIES[name].operators: says for name, says in forbidden.items() if name in FAMILIES}
     patterns.pop("", None)
