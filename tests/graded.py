@@ -26,8 +26,18 @@ def copied(pattern, folder, monkeypatch=None):
     return made
 
 
-def batch(course, execute=None, jobs=2):
-    return Batch(course.folder, FIRST, execute or StandIn(FIRST).execute, jobs, bar=False)
+def batch(course, runner=None, jobs=2):
+    return Batch(course.folder, FIRST, runner or StandIn(FIRST), jobs, bar=False)
+
+
+class Instead:
+    """A runner of which only `execute` is asked."""
+
+    def __init__(self, execute):
+        self.execute = execute
+
+    def rerun(self, work, read, seed, only):
+        return {}
 
 
 def hand_in_a_few(course):

@@ -1,6 +1,6 @@
 """A stand-in for the runner, and a batch that is killed again and again.
 
-The stand-in runs trusted answers in this process, in milliseconds. As a program this file grades a course with
+The stand-in runs trusted answers in this process, without a sandbox. As a program this file grades a course with
 forks of itself, kills each with SIGKILL at a random moment, and starts the next:
 
     python tests/stand_in.py LESSON KILLS [--real]
@@ -20,28 +20,26 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade
-
-import helpers.lesson  # noqa: F401  (so that forks need not import it)
 from helpers.checking import answers
-from helpers.checking.check import run_in_exam
-from helpers.checking.predicting import predicted, to_wire
-from helpers.exercises import load_lesson
+from helpers.checking.alone import NothingDefined, run_alone
+from helpers.checking.facts import Read, read_cells
+from helpers.checking.finished_parts import sources_for
+from helpers.exercises import Exercise, load_lesson
 from helpers.grading.batch import Batch
-from helpers.grading.execute.check_runs import run_of
-from helpers.grading.execute.running import Executed, Runner
-from helpers.notebooks import exercise_of
+from helpers.grading.execute.running import Executed, Runner, Work
+from helpers.grading.execute.zygote import imports_of
+from helpers.grading.judging import CheckRun, Why
 
 ISOLATION = "none (a stand-in)"
 
 
 @dataclass
 class StandIn:
-    """Runs the notebooks of one lesson. seed: instead of the one it is told. delay: seconds, at random."""
+    """Runs the submissions of one lesson. seed: instead of the one it is given. delay: seconds, at random."""
 
     lesson: str
     seed: str = ""
@@ -51,43 +49,41 @@ class StandIn:
     def __post_init__(self):
         self._asked, self._lock = load_lesson(self.lesson), threading.Lock()
 
-    def execute(self, notebook: NotebookNode, seed: str) -> Executed:
+    def execute(self, work: Work, seed: str) -> Executed:
         time.sleep(self.delay * random.random())
-        with self._lock, contextlib.redirect_stdout(io.StringIO()):
+        read = read_cells(self._asked, work.cells, work.released, work.setup)
+        with self._lock:
             self.runs += 1
-            names: dict = {"__name__": "__main__"}
-            for cell in notebook.cells:
-                self._cell(cell, names, self.seed or seed)
-        runs = {exercise_of(cell): run_of(cell) for cell in notebook.cells if is_grade(cell)}
-        return Executed(notebook, (), ISOLATION, runs)
+            runs = {exercise.name: self._run(exercise, read, self.seed or seed) for exercise in self._asked}
+        return Executed(runs, read, (), ISOLATION)
 
-    def _cell(self, cell: NotebookNode, names: dict, seed: str) -> None:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-        predicts = self._asked.prediction(name.removeprefix("check_"))
-        if name == "setup" or name in self._asked or predicts and name == predicts.name:
-            exec(cell.source, names)
-        elif predicts:
-            wire = to_wire(predicted(predicts, names.get(predicts.name, ...)))
-            cell.outputs = [NotebookNode(output_type="display_data", metadata={}, data={answers.MIME: wire})]
-        elif name.startswith("check_"):
-            exercise = self._asked[name.removeprefix("check_")]
-            if exercise.name not in names:
-                return
-            wire = answers.to_wire(run_in_exam(exercise, names[exercise.name], seed))
-            cell.outputs = [NotebookNode(output_type="display_data", metadata={}, data={answers.MIME: wire})]
+    def rerun(self, work: Work, read: Read, seed: str, only: Collection[str]) -> dict[str, CheckRun]:
+        with self._lock:
+            return {name: self._run(self._asked[name], read, seed) for name in only}
+
+    def _run(self, exercise: Exercise, read: Read, seed: str) -> CheckRun:
+        if read.facts[exercise.name].stub:
+            return CheckRun(why=Why.STUB)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                answer, stopped = run_alone(exercise, read.programs[exercise.name], sources_for(exercise), seed)
+        except NothingDefined as problem:
+            return CheckRun(why=Why.UNDEFINED, says=str(problem))
+        return CheckRun(sent=answers.to_wire(answer), says=stopped)
 
 
 def grade(lesson: str, real: bool = False) -> None:
     """A batch in the working folder."""
     if real:
         with Runner(lesson) as runner:
-            Batch(Path.cwd(), lesson, runner.execute, 2, bar=False).run()
+            Batch(Path.cwd(), lesson, runner, 2, bar=False).run()
     else:
-        Batch(Path.cwd(), lesson, StandIn(lesson, delay=0.01).execute, 2, bar=False).run()
+        Batch(Path.cwd(), lesson, StandIn(lesson, delay=0.01), 2, bar=False).run()
 
 
 def killed(lesson: str, kills: int, real: bool) -> None:
     """Grade with forks of this process, `kills` of which are killed, and one more that is left alone."""
+    exec(imports_of(Path("notebooks", lesson, f"{lesson}.ipynb")))  # so that forks need not
     chance = random.Random(11)
     for left in range(kills, -1, -1):
         child = os.fork()
