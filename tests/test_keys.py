@@ -15,6 +15,7 @@ from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.authoring.mistakes import Alias, Mistake, Same
 from helpers.checking.answers import ANSWERED, RAISED, Answer, Outcome, run
 from helpers.checking.comparing import same_on_another_machine, same_outcome
+from helpers.checking.facts import facts_of
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises.exercise import UNCHANGED, Aspect, lesson_names
@@ -115,7 +116,7 @@ def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeyp
             if variant.slug == UNCHANGED:
                 text = ""  # a cell that is as it was given has no mistake to be called by; its numbers have
             answer = answer_of(variant, answers, key[exercise.name], exercise, SHIPPED_SEED)
-            verdict = judge(exercise, answer, other[exercise.name], text)
+            verdict = judge(exercise, answer, other[exercise.name], facts_of(exercise, text))
             if isinstance(variant, Same) and (verdict.state, verdict.points) != (RIGHT, exercise.points):
                 wrong.append((variant.exercise, variant.slug, "loses points"))
             if isinstance(variant, (Mistake, Alias)):

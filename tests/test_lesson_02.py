@@ -14,7 +14,6 @@ from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking import check
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
-from helpers.checking.syntax import forbidden_use
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.data.toy.phrases import ASKS, KINDS, known_words, phrases
 from helpers.data.vectors import word_vectors
@@ -124,17 +123,6 @@ def test_finished_parts_get_full_points(part, seed):
         key = ExerciseKey(run(exercise, Answers(SOURCE).make(part), seed).outcomes)
         verdict = judge(exercise, run(exercise, getattr(parts, part), seed), key)
     assert (verdict.state, verdict.points) == (RIGHT, exercise.points)
-
-
-def test_importing_the_finished_part_is_a_shortcut():
-    exercise = SOURCE.lesson["SingleHeadAttention"]
-    for line in (
-        "from helpers.parts.attention import SingleHeadAttention",
-        "import helpers.parts.attention as a",
-        "from helpers import parts",
-    ):
-        assert forbidden_use(line, exercise.forbidden), line
-    assert not forbidden_use("from torch.nn import functional as F", exercise.forbidden)
 
 
 def test_two_matrices_can_do_what_one_cannot():

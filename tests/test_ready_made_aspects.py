@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from helpers.checking.syntax import forbidden_use
 from helpers.exercises.aspects import Unmet, any_device, raises
 from helpers.exercises.draw import Draw
 
@@ -66,22 +65,6 @@ def test_an_error_has_to_mention_what_the_exercise_asks_for():
         aspect.probe(refusing("not enough values to unpack"), Draw("seed"))
     with pytest.raises(Unmet, match="17 is odd"):
         aspect.probe(lambda n: n // 2, Draw("seed"))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from helpers.parts.multi_head import split_heads as s",
-        "import helpers.parts.multi_head as m",
-        "from helpers import parts; s = parts.multi_head.split_heads",
-    ],
-)
-def test_a_forbidden_module_is_seen_however_it_is_imported(line):
-    assert "write it" in forbidden_use(line, {"multi_head": "write it"})
-
-
-def test_a_relative_import_is_no_stumbling_block():
-    assert forbidden_use("from . import other", {"multi_head": "write it"}) == ""
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (100, 50)], ids=["remembered", "too large for that"])
