@@ -36,7 +36,7 @@ def only(source):
 TOO_MUCH = {
     "characters": ("#" * (LONGEST + 1), "characters"),
     "lines": ("\n" * MOST_LINES, "lines"),
-    "nodes": ("a;" * (MOST_NODES // 3), "pieces of syntax"),
+    "nodes": ("a;" * (MOST_NODES // 2), "pieces of syntax"),
     "operators within operators": ("x = 1" + " + 1" * (DEEPEST + 1), "nested"),
     "brackets within brackets": ("(" * 150 + "1" + ")" * 150 + "\nx = " + "[" * 101 + "]" * 101, "nested"),
     "attributes of attributes": ("x" + ".a" * 5_000, "nested"),
