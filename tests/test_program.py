@@ -218,7 +218,8 @@ def test_a_slice_goes_through_json_and_comes_back():
     "text",
     [
         "def f(x): pass", "class f: pass", "f = lambda x: x", "g = f = max", "from torch import softmax as f",
-        "import f", "if True:\n    f = 1", "%%time\ndef f(x): pass", "def f(x):\n    return x +", "x = = 1\nclass f:\n    pass",
+        "import f", "if True:\n    f = 1", "%%time\ndef f(x): pass", "def f(x):\n    return x +",
+        "x = = 1\nclass f:\n    pass",
     ],
 )  # fmt: skip
 def test_a_cell_gives_a_name_its_meaning_however_it_is_bound(text):
