@@ -24,7 +24,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-import helpers.lesson  # noqa: F401  (so that forks need not import it)
 from helpers.checking import answers
 from helpers.checking.alone import NothingDefined, run_alone
 from helpers.checking.facts import Read, read_cells
@@ -32,6 +31,7 @@ from helpers.checking.finished_parts import sources_for
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.batch import Batch
 from helpers.grading.execute.running import Executed, Runner, Work
+from helpers.grading.execute.zygote import imports_of
 from helpers.grading.judging import CheckRun, Why
 
 ISOLATION = "none (a stand-in)"
@@ -84,6 +84,7 @@ def grade(lesson: str, real: bool = False) -> None:
 
 def killed(lesson: str, kills: int, real: bool) -> None:
     """Grade with forks of this process, `kills` of which are killed, and one more that is left alone."""
+    exec(imports_of(Path("notebooks", lesson, f"{lesson}.ipynb")))  # so that forks need not
     chance = random.Random(11)
     for left in range(kills, -1, -1):
         child = os.fork()

@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
-from graded import FULL, NONE, OUT_OF, WRONG, batch, copied, hand_in_a_few
+from graded import FULL, NONE, OUT_OF, WRONG, Instead, batch, copied, hand_in_a_few
 from nbconvert import HTMLExporter
 from needs import postgresql_programs
 from stand_in import ISOLATION, StandIn
@@ -69,7 +69,7 @@ def test_what_is_graded_is_not_run_again(course):
     hand_in_a_few(course)
     batch(course).run()
     runner = StandIn(FIRST, "another seed")
-    summary = batch(course, runner.execute).run()
+    summary = batch(course, runner).run()
     assert (runner.runs, len(summary.resumed), summary.graded) == (0, 3, [])
     assert course.marks()["ada"] == FULL
 
@@ -144,12 +144,12 @@ def test_a_failure_of_the_machinery_gives_no_mark_and_stops_nobody(course):
     hand_in_a_few(course)
     runner = StandIn(FIRST)
 
-    def fails_for_ben(notebook, seed):
-        if any(cell.source == WRONG for cell in notebook.cells):
+    def fails_for_ben(work, seed):
+        if any(cell.source == WRONG for cell in work.cells):
             raise OSError("no space left")
-        return runner.execute(notebook, seed)
+        return runner.execute(work, seed)
 
-    summary = batch(course, fails_for_ben).run()
+    summary = batch(course, Instead(fails_for_ben)).run()
     assert summary.failed == [("ben", "OSError: no space left")]
     assert "ben  NOT GRADED: OSError: no space left" in as_text(summary)
     assert set(course.marks()) == {"ada", "eve"}
@@ -172,12 +172,12 @@ def test_ctrl_c_keeps_what_is_done(course):
     hand_in_a_few(course)
     runner = StandIn(FIRST)
 
-    def stopped(notebook, seed):
+    def stopped(work, seed):
         if runner.runs:
             raise KeyboardInterrupt
-        return runner.execute(notebook, seed)
+        return runner.execute(work, seed)
 
-    summary = batch(course, stopped, jobs=1).run()
+    summary = batch(course, Instead(stopped), jobs=1).run()
     assert summary.stopped and "goes on where it stopped" in as_text(summary)
     assert len(batch(course).run().entries) == 3
 
@@ -204,19 +204,13 @@ def test_a_late_submission_is_known_as_late(course):
 def test_nothing_that_a_browser_could_run_is_left_for_the_formgrader(course):
     notebook = answer_notebook(FIRST, **solved(FIRST))
     notebook.cells.append(nbformat.v4.new_markdown_cell("a < b <script>alert(1)</script> <img src=x onerror=alert(1)>"))
+    data = {"text/html": "<script>alert(1)</script>", "text/plain": "1", "application/javascript": "alert(1)"}
+    next(cell for cell in notebook.cells if cell.cell_type == "code").outputs = [
+        nbformat.v4.new_output("display_data", data),
+        nbformat.v4.new_output("display_data", {"image/png": '"><script>alert(1)</script>'}),
+    ]
     course.submit("ada", notebook)
-    runner = StandIn(FIRST)
-
-    def with_html(notebook, seed):
-        executed = runner.execute(notebook, seed)
-        data = {"text/html": "<script>alert(1)</script>", "text/plain": "1", "application/javascript": "alert(1)"}
-        executed.notebook.cells[1].outputs = [
-            nbformat.v4.new_output("display_data", data),
-            nbformat.v4.new_output("display_data", {"image/png": '"><script>alert(1)</script>'}),
-        ]
-        return executed
-
-    batch(course, with_html).run()
+    batch(course).run()
     path = course.folder / "autograded" / "ada" / FIRST / f"{FIRST}.ipynb"
     page, _ = HTMLExporter().from_filename(path)  # as the formgrader makes its own
     assert "<script>alert" not in page and "<img src=x" not in page and "javascript" not in path.read_text()

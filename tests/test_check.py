@@ -95,7 +95,7 @@ def test_a_mistake_shows_a_panel_and_one_line_of_error(desk):
 
 def test_a_shortcut_is_seen_at_the_desk_too(desk):
     text, _ = desk("row_softmax", "def row_softmax(scores):\n    return torch.softmax(scores, dim=-1)")
-    assert "uses softmax" in text and "0 of 4 points" in text
+    assert "calls softmax" in text and "0 of 4 points" in text
 
 
 def test_other_names_for_the_answer_are_checked_as_what_they_stand_for(desk):

@@ -12,7 +12,6 @@ from torch import nn
 
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking import check
-from helpers.checking.alone import NothingDefined
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
@@ -124,17 +123,6 @@ def test_finished_parts_get_full_points(part, seed):
         key = ExerciseKey(run(exercise, Answers(SOURCE).make(part), seed).outcomes)
         verdict = judge(exercise, run(exercise, getattr(parts, part), seed), key)
     assert (verdict.state, verdict.points) == (RIGHT, exercise.points)
-
-
-def test_the_finished_part_cannot_be_imported():
-    exercise = SOURCE.lesson["SingleHeadAttention"]
-    for line in (
-        "from helpers.parts.attention import SingleHeadAttention",
-        "import helpers.parts.attention as a\nSingleHeadAttention = a.SingleHeadAttention",
-        "from helpers import parts\nSingleHeadAttention = parts.attention.SingleHeadAttention",
-    ):
-        with pytest.raises(NothingDefined, match="SingleHeadAttention is a finished part"):
-            Answers(SOURCE).answer(exercise, "seed", text=line)
 
 
 def test_two_matrices_can_do_what_one_cannot():

@@ -209,5 +209,5 @@ def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
     exercise = LESSON[name]
     with on_the_cpu():
         key = ExerciseKey(run(exercise, solution(name), seed).outcomes)
-        verdict = judge(exercise, run(exercise, getattr(bert, name), seed), key, "")
+        verdict = judge(exercise, run(exercise, getattr(bert, name), seed), key)
     assert verdict.state == RIGHT, verdict

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
-import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
-from graded import FULL, NONE, WRONG, batch, hand_in_a_few
+from graded import FULL, NONE, WRONG, Instead, batch, hand_in_a_few
 from stand_in import ISOLATION, StandIn
 
-from helpers.course import STUB
+from helpers.checking.facts import read_cells
 from helpers.exercises import load_lesson
 from helpers.grading import preflight
-from helpers.grading.batch import as_text
+from helpers.grading.batch import as_text, work_of
 from helpers.grading.execute.running import Executed, SandboxFailed
 from helpers.grading.journal import Journal
 from helpers.grading.judging import CheckRun, Why
@@ -35,13 +35,15 @@ def judged(course):
     return (course.folder / "autograded").glob("*/*/*.ipynb")
 
 
-def none_answers(notebook, seed=None):
+def none_answers(work, seed=None):
     """A machine on which every process dies, as one whose sandbox hides the course's Python."""
     died = CheckRun(why=Why.DIED, says="it ended the Python process")
-    return Executed(notebook, ("the kernel died in setup",), ISOLATION, {e.name: died for e in load_lesson(FIRST)})
+    read = read_cells(load_lesson(FIRST), work.cells, work.released, work.setup)
+    runs = {exercise.name: died for exercise in load_lesson(FIRST)}
+    return Executed(runs, read, ("the process died in raw_weights",), ISOLATION)
 
 
-def sandbox_fails(notebook, seed=None):
+def sandbox_fails(work, seed=None):
     raise SandboxFailed("the sandbox could not be started")
 
 
@@ -51,14 +53,17 @@ def sandbox_fails(notebook, seed=None):
 @pytest.mark.parametrize(
     "execute, seen",
     [
-        (none_answers, ("raw_weights           0 of 3", "it ended the Python process", "the kernel died in setup")),
+        (
+            none_answers,
+            ("raw_weights           0 of 3", "it ended the Python process", "the process died in raw_weights"),
+        ),
         (sandbox_fails, ("SandboxFailed: the sandbox could not be started", "No code of the lesson ran")),
     ],
     ids=["every process dies", "no sandbox starts"],
 )
 def test_a_machine_that_grades_nothing_right_writes_nothing_and_says_what_was_seen(course, execute, seen):
     hand_in_a_few(course)
-    summary = batch(course, execute).run()
+    summary = batch(course, Instead(execute)).run()
     assert nothing_written(course) and not summary.graded and not summary.failed
     for words in ("Nothing was graded", "by the same route", "on this machine", "No mark was written", *seen):
         assert words in summary.halted
@@ -67,7 +72,7 @@ def test_a_machine_that_grades_nothing_right_writes_nothing_and_says_what_was_se
 
 def test_what_such_a_stop_interrupts_is_graded_later_and_not_resumed_as_zeros(course):
     hand_in_a_few(course)
-    batch(course, none_answers).run()
+    batch(course, Instead(none_answers)).run()
     summary = batch(course).run()
     assert (len(summary.graded), summary.resumed, summary.halted) == (3, [], "")
     assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
@@ -77,7 +82,7 @@ def test_marks_that_were_there_stay_when_a_batch_is_stopped(course):
     hand_in_a_few(course)
     batch(course).run()
     before = course.marks(), {path: path.read_bytes() for path in judged(course)}
-    assert batch(course, none_answers).run(again=True).halted
+    assert batch(course, Instead(none_answers)).run(again=True).halted
     assert (course.marks(), {path: path.read_bytes() for path in judged(course)}) == before
 
 
@@ -85,14 +90,16 @@ def test_one_exercise_that_is_judged_otherwise_is_enough(course):
     hand_in_a_few(course)
     runner = stand_in(course)
 
-    def computes_otherwise(notebook, seed):
-        for cell in notebook.cells:
-            asked = cell.metadata.get("nbgrader", {}).get("grade_id") == "raw_weights"
-            if asked and STUB not in cell.source:  # the empty submission computes nothing, here or elsewhere
-                cell.source = WRONG
-        return runner.execute(notebook, seed)
+    def computes_otherwise(work, seed):
+        cells = [
+            replace(cell, source=WRONG)  # but for the empty submission, which computes nothing, here or elsewhere
+            if cell.name == "raw_weights" and cell.source != work.released["raw_weights"]
+            else cell
+            for cell in work.cells
+        ]
+        return runner.execute(replace(work, cells=tuple(cells)), seed)
 
-    halted = batch(course, computes_otherwise).run().halted
+    halted = batch(course, Instead(computes_otherwise)).run().halted
     assert "raw_weights  1 of 3" in halted and "self_attention" not in halted
     assert "The answers arrived, and are not what the key expects" in halted and "make exam-key" in halted
     assert nothing_written(course)
@@ -100,19 +107,20 @@ def test_one_exercise_that_is_judged_otherwise_is_enough(course):
 
 def test_a_key_of_another_seed_than_the_answers_stops_the_batch(course):
     hand_in_a_few(course)
-    assert "does not get full marks" in batch(course, StandIn(FIRST, "another seed").execute).run().halted
+    assert "does not get full marks" in batch(course, StandIn(FIRST, "another seed")).run().halted
     assert nothing_written(course)
 
 
 def test_points_for_an_empty_submission_stop_the_batch(course):
     hand_in_a_few(course)
-    right = answer_notebook(FIRST, **solved(FIRST))
+    released = answer_notebook(FIRST)
+    right = work_of(load_lesson(FIRST), answer_notebook(FIRST, **solved(FIRST)), released)
     runner = stand_in(course)
 
-    def gives_everybody_everything(notebook, seed):
-        return runner.execute(nbformat.from_dict(right), seed)
+    def gives_everybody_everything(work, seed):
+        return runner.execute(right, seed)
 
-    halted = batch(course, gives_everybody_everything).run().halted
+    halted = batch(course, Instead(gives_everybody_everything)).run().halted
     assert "an empty submission of this lesson" in halted and "does not get no points" not in halted
     assert nothing_written(course)
 
@@ -120,10 +128,10 @@ def test_points_for_an_empty_submission_stop_the_batch(course):
 def test_the_probes_go_the_way_of_all_submissions_and_leave_no_mark(course):
     hand_in_a_few(course)
     runner = stand_in(course)
-    summary = batch(course, runner.execute).run()
+    summary = batch(course, runner).run()
     assert runner.runs == 2 + 2, "the reference, an empty one, and two that can be read"
     assert set(course.marks()) == {"ada", "ben", "eve"} == {entry.student for entry in summary.entries}
-    assert batch(course, runner.execute).run().resumed and runner.runs == 4, "nothing to grade, nothing to try"
+    assert batch(course, runner).run().resumed and runner.runs == 4, "nothing to grade, nothing to try"
 
 
 def test_where_there_are_no_solutions_it_is_said_and_the_empty_one_still_goes_first(course, monkeypatch):
@@ -133,7 +141,7 @@ def test_where_there_are_no_solutions_it_is_said_and_the_empty_one_still_goes_fi
     summary = batch(course).run()
     assert course.marks()["ada"] == FULL
     assert "the reference solution was not tried first" in as_text(summary)
-    assert batch(course, sandbox_fails).run(again=True).halted
+    assert batch(course, Instead(sandbox_fails)).run(again=True).halted
 
 
 def test_the_checkout_s_own_solutions_are_taken_where_the_course_s_folder_has_none(course):
@@ -147,10 +155,10 @@ def test_the_checkout_s_own_solutions_are_taken_where_the_course_s_folder_has_no
 def breaks_after(runner, runs):
     """A machine on which every process dies after so many submissions."""
 
-    def execute(notebook, seed):
-        return runner.execute(notebook, seed) if runner.runs < runs else none_answers(notebook)
+    def execute(work, seed):
+        return runner.execute(work, seed) if runner.runs < runs else none_answers(work)
 
-    return execute
+    return Instead(execute)
 
 
 def hand_in(course, count):
@@ -173,13 +181,13 @@ def test_a_sandbox_that_fails_from_then_on_stops_the_batch_instead_of_failing_fo
     hand_in(course, 12)
     runner, tried = stand_in(course), []
 
-    def execute(notebook, seed):
+    def execute(work, seed):
         if runner.runs >= 4:
-            tried.append(notebook)
-            sandbox_fails(notebook)
-        return runner.execute(notebook, seed)
+            tried.append(work)
+            sandbox_fails(work)
+        return runner.execute(work, seed)
 
-    summary = batch(course, execute, jobs=1).run()
+    summary = batch(course, Instead(execute), jobs=1).run()
     assert "the sandbox could not be started" in summary.halted and len(tried) < 8
     assert set(course.marks()) == {entry.student for entry in summary.graded}
 
@@ -189,13 +197,13 @@ def test_a_submission_that_kills_its_own_process_gets_its_marks_once_the_machine
     runner, lock = stand_in(course), threading.Lock()
     order = []
 
-    def execute(notebook, seed):
+    def execute(work, seed):
         with lock:
-            mine = any(cell.source == WRONG for cell in notebook.cells)
+            mine = any(cell.source == WRONG for cell in work.cells)
             order.append("ben" if mine else "other")
-        return none_answers(notebook) if mine else runner.execute(notebook, seed)
+        return none_answers(work) if mine else runner.execute(work, seed)
 
-    summary = batch(course, execute, jobs=1).run()
+    summary = batch(course, Instead(execute), jobs=1).run()
     assert not summary.halted and course.marks()["ben"] == NONE and course.marks()["ada"] == FULL
     assert order.index("ben") < len(order) - 1, "the reference ran again, after it"
 
@@ -224,9 +232,8 @@ def outcome(probe=None, points=4, problem="", **runs):
     return SimpleNamespace(probe=probe, records=records, runs=runs, flags=(), problem=problem)
 
 
-SENT, DIED = CheckRun(sent=("...",)), CheckRun(why=Why.DIED)
-FORGOT = CheckRun(why=Why.RAISED, error="NameError", says="name 'f' is not defined")
-ELSE = CheckRun(why=Why.RAISED, error="NameError", says="name 'check' is not defined")
+SENT, DIED = CheckRun(sent="..."), CheckRun(why=Why.DIED)
+STUB, UNDEFINED, LATE = (CheckRun(why=why) for why in (Why.STUB, Why.UNDEFINED, Why.LATE))
 
 
 @pytest.fixture
@@ -251,7 +258,10 @@ def test_nothing_is_written_before_both_probes_passed(guard):
     assert guard.take(later) == [later]
 
 
-@pytest.mark.parametrize("run, waits", [(DIED, True), (CheckRun(), True), (ELSE, True), (FORGOT, False), (SENT, False)])
+@pytest.mark.parametrize(
+    "run, waits",
+    [(DIED, True), (CheckRun(), True), (LATE, True), (STUB, False), (UNDEFINED, False), (SENT, False)],
+)
 def test_what_the_machine_could_have_done_waits_for_the_reference_to_pass_again(guard, run, waits):
     one = outcome(points=0, f=run)
     assert passed(guard).take(one) == ([] if waits else [one])
@@ -300,10 +310,9 @@ def test_every_worker_grades_the_reference(course):
     hand_in_a_few(course)
     runner = stand_in(course)
 
-    def everywhere(notebook, seed):
-        wrong = none_answers(nbformat.from_dict(notebook))
-        return [runner.execute(nbformat.from_dict(notebook), seed), wrong]
+    def everywhere(work, seed):
+        return [runner.execute(work, seed), none_answers(work)]
 
-    made = batch(course, runner.execute)
+    made = batch(course, runner)
     made._everywhere = everywhere
     assert "does not get full marks" in made.run().halted and nothing_written(course)

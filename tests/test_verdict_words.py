@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from helpers.checking.answers import ANSWERED, Outcome, run
+from helpers.checking.facts import facts_of
+from helpers.checking.forbidden import barred
 from helpers.checking.keys import ExerciseKey, KnownMistake
 from helpers.checking.panel import as_html, as_text
 from helpers.checking.verdicts import NOT_ALLOWED, SAME_CAUSE, judge
@@ -45,7 +49,9 @@ def told(asked, right, answer, **mistakes):
 
 
 def judged(asked, right, answer, source="", **mistakes):
-    return judge(asked, run(asked, answer, SEED), key_for(asked, right, **mistakes), source)
+    with barred(asked.forbidden):
+        given = run(asked, answer, SEED)
+    return judge(asked, given, key_for(asked, right, **mistakes), facts_of(asked, source))
 
 
 def said_of(target, yours, **policy):
@@ -225,10 +231,16 @@ def test_the_cause_stands_first_and_the_same_cause_below_it():
 
 
 def test_the_panel_of_a_shortcut_ticks_nothing():
-    asked = exercise(values(1, pair), forbidden={"matmul": "Write the sum."})
-    verdict = judged(asked, product, product, source="def answer(x, w):\n    return torch.matmul(x, w)")
-    assert verdict.state == NOT_ALLOWED
-    assert "✓" not in as_text(verdict) + as_html(verdict)
+    asked = exercise(values(1, pair), forbidden={"softmax": "Write the sum."})
+    for given, source in (
+        (lambda x, w: (x @ w).softmax(-1), ""),
+        (product, "def answer(x, w):\n    return x.numel()"),
+    ):
+        by_name = {"numel": "Count them."} if source else {}
+        one = replace(asked, forbidden={**asked.forbidden, **by_name})
+        verdict = judged(one, product, given, source=source)
+        assert verdict.state == NOT_ALLOWED
+        assert "✓" not in as_text(verdict) + as_html(verdict)
 
 
 # ----------------------------------------------------------------------------------------- when a mistake is named

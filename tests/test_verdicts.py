@@ -177,26 +177,9 @@ def test_a_stub_is_not_attempted_and_nothing_is_wrong_with_that(stub):
 
 
 def test_a_shortcut_gets_no_points_and_is_told_why():
-    source = "def row_softmax(scores):\n    return scores.softmax(-1)"
-    result = verdict(lambda s: s.softmax(-1), "row_softmax", source=source)
+    result = verdict(lambda s: s.softmax(-1), "row_softmax")
     assert (result.state, result.points) == (NOT_ALLOWED, 0)
-    assert "Line 2 uses softmax" in as_text(result)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "from helpers.parts.attention import attention as raw_weights",
-        "import helpers.parts.scaling",
-        "from helpers import parts",
-    ],
-)
-def test_a_finished_part_of_the_course_is_no_answer_to_any_exercise(source):
-    assert verdict(right, source=source).state == NOT_ALLOWED
-
-
-def test_a_variable_called_parts_is_nobodys_business():
-    assert verdict(right, source="def raw_weights(x):\n    parts = []\n    return x @ x.mT").state == RIGHT
+    assert "Your code calls softmax" in as_text(result)
 
 
 @pytest.mark.parametrize(

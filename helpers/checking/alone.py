@@ -10,6 +10,7 @@ import ast
 import contextlib
 import linecache
 import sys
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 
@@ -43,13 +44,14 @@ def run_alone(exercise: Exercise, program: Program, parts: Mapping[str, str], se
 def _build(name: str, program: Program, namespace: dict) -> tuple[object, str]:
     """What the own cell defines by that name, and the first error on the way there."""
     _run_setup(program.setup, namespace)
-    stopped = ""
+    errors = []
     for piece in program.pieces:
         _remember(f"<{piece.cell}>", "\n" * (piece.line - 1) + piece.text)
-        stopped = stopped or _run(piece.text, f"<{piece.cell}>", piece.cell, namespace, piece.line)
+        errors.append(_run(piece.text, f"<{piece.cell}>", piece.cell, namespace, piece.line))
     namespace.pop(name, None)  # what is judged is what the own cell defines
     _remember(OWN, program.own)
-    stopped = stopped or _run(program.own, OWN, "the cell of this exercise", namespace)
+    errors.append(_run(program.own, OWN, "the cell of this exercise", namespace))
+    stopped = next(filter(None, errors), "")
     if name not in namespace:
         raise NothingDefined(f"{UNDEFINED.format(name=name)} {stopped}".rstrip())
     return namespace[name], stopped
@@ -192,7 +194,7 @@ def run_watched(
         owner = torch
         for word in name.split("."):
             owner = getattr(owner, word)
-        spaces[f"torch.{name}"] = vars(owner)
+        spaces[f"torch.{name}"] = ChainMap(*map(vars, owner.__mro__))  # what it inherits, too, can be covered
     before = {space: {name: _identity(value) for name, value in names.items()} for space, names in spaces.items()}
     answer, stopped = run_alone(exercise, program, parts, seed)
     changed = [

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from helpers.checking.finished_parts import parts_imported
 from helpers.checking.syntax import STAR, NotPython, Statement, Unreadable, parse, python_of, statements
+from helpers.notebooks import defines
 
 MAY_USE = (
     "An exercise's cell may use the lesson's first cell, itself, and functions, classes, imports and constants of other"
@@ -181,8 +182,14 @@ def _bound(inside: Iterable[Statement]) -> frozenset[str]:
 
 
 def binds(name: str, source: str) -> bool:
-    """Does a cell give `name` a meaning at its top: by def, class, an assignment or an import?"""
-    return any(name in each.binds for each in _statements(source))
+    """Does a cell give `name` a meaning at its top: by def, class, an assignment or an import?
+
+    Of a cell that is no Python, the lines say so that would define it.
+    """
+    try:
+        return any(name in each.binds for each in statements(source))
+    except (Unreadable, NotPython):
+        return bool(defines(name).search(source))
 
 
 @lru_cache(maxsize=2048)

@@ -1,0 +1,289 @@
+"""The one reader of students' Python: what it refuses, and what it says of the rest."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from helpers.checking.syntax import (
+    DEEPEST,
+    LARGEST_INTEGER,
+    LONGEST,
+    MOST_LINES,
+    MOST_NODES,
+    NotPython,
+    Unreadable,
+    digest_of_tree,
+    holds_stub,
+    names_of,
+    parse,
+    parsed,
+    python_of,
+    shape_of,
+    statements,
+    stubs,
+)
+
+
+def only(source):
+    (statement,) = statements(source)
+    return statement
+
+
+# ------------------------------------------------------------------------------------------- bounds
+
+TOO_MUCH = {
+    "characters": ("#" * (LONGEST + 1), "characters"),
+    "lines": ("\n" * MOST_LINES, "lines"),
+    "nodes": ("a;" * (MOST_NODES // 2), "pieces of syntax"),
+    "operators within operators": ("x = 1" + " + 1" * (DEEPEST + 1), "nested"),
+    "brackets within brackets": ("(" * 150 + "1" + ")" * 150 + "\nx = " + "[" * 101 + "]" * 101, "nested"),
+    "attributes of attributes": ("x" + ".a" * 5_000, "nested"),
+    "a large integer": (f"x = {2**LARGEST_INTEGER}", "77 digits"),
+    "a large integer in hexadecimal": ("x = 0x" + "f" * 10_000, "77 digits"),
+}
+
+
+@pytest.mark.parametrize("source, says", TOO_MUCH.values(), ids=TOO_MUCH)
+def test_what_is_larger_than_any_exercise_needs_is_refused_and_why_is_said(source, says):
+    with pytest.raises(Unreadable, match=says):
+        parse(source)
+    with pytest.raises(Unreadable):
+        statements(source)
+    assert parsed(source) is None
+    assert digest_of_tree(source) == "" and shape_of(source) == ("", 0) and stubs(source, "x") == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "#" * LONGEST,
+        "\n" * (MOST_LINES - 1),
+        f"x = {2**LARGEST_INTEGER - 1}",
+        "x = " + "-" * 50 + "1",
+        "x = " + " + ".join(["1"] * 50),
+    ],
+    ids=["characters", "lines", "integer", "signs", "a sum"],
+)
+def test_what_is_just_within_the_bounds_is_read(source):
+    parse(source)
+
+
+@pytest.mark.parametrize("source", ["def f(:", "x = = 1", "\0", "x = 1" + "0" * 5_000, "'", "  x = 1\n y = 2"])
+def test_what_is_no_python_is_refused_with_the_parsers_words(source):
+    with pytest.raises(NotPython, match=r"\S"):
+        parse(source)
+    assert parsed(source) is None
+
+
+@pytest.mark.parametrize("source", ["(" * 39_000, "-" * 39_000 + "1", "f(" * 19_000, "lambda: " * 4_900 + "1"])
+def test_no_text_within_the_bounds_ends_the_reader(source):
+    with pytest.raises((Unreadable, NotPython)):
+        parse(source)
+
+
+# ------------------------------------------------------------------------------- what a notebook allows besides
+
+
+@pytest.mark.parametrize(
+    "source, python",
+    [
+        ("%matplotlib inline\nx = 1", "pass\nx = 1"),
+        ("x = 1\n!pip list", "x = 1\npass"),
+        ("if x:\n    %time y\n    z = 1", "if x:\n    pass\n    z = 1"),
+        ("?torch.softmax\nx = 1", "pass\nx = 1"),
+        ("torch.softmax??\nx = 1", "pass\nx = 1"),
+        ("files = !ls\nx = 1", "files = None\nx = 1"),
+        ("took = %timeit -o f()\nx = 1", "took = None\nx = 1"),
+        ("%%time\nx = 1", "\nx = 1"),
+        ("%%capture out\nx = 1", "\nx = 1"),
+        ("\n%%bash\nrm x", "\n\n"),
+        ("%%html\n<b>", "\n"),
+    ],
+)
+def test_magics_shell_lines_and_calls_for_help_do_nothing_and_keep_the_lines(source, python):
+    assert python_of(source) == python
+    assert parse(source)
+
+
+def test_python_that_looks_like_a_magic_stays_as_it_is():
+    source = "x = (a\n % b)\nprint('''\n!no\n''')\ny = a != b"
+    assert python_of(source) == source
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\r"])
+def test_the_ends_of_lines_are_those_of_any_system(newline):
+    source = "def f(x):\n    return '''a\nb'''\n"
+    assert python_of(source.replace("\n", newline)) == source
+    assert digest_of_tree(source.replace("\n", newline)) == digest_of_tree(source)
+    assert only(source.replace("\n", newline)).text + "\n" == source
+
+
+def test_a_byte_order_mark_is_no_part_of_the_cell():
+    assert python_of("\ufeffx = 1") == "x = 1"
+
+
+# ------------------------------------------------------------------------------------------- statements
+
+
+@pytest.mark.parametrize(
+    "source, binds, uses",
+    [
+        ("x = y + 1", {"x"}, {"y"}),
+        ("def f(x):\n    return g(x) + c", {"f"}, {"g", "c"}),
+        ("def f(x, y=d):\n    inner = x\n    return lambda z: inner + z + e", {"f"}, {"d", "e"}),
+        ("@wraps\ndef f(): pass", {"f"}, {"wraps"}),
+        ("class C(Base):\n    size = n\n    def m(self): return helper(self)", {"C"}, {"Base", "n", "helper"}),
+        ("import torch.nn as nn, math", {"nn", "math"}, set()),
+        ("import torch.nn", {"torch"}, set()),
+        ("from a import b as c", {"c"}, set()),
+        ("from math import *", {"*"}, set()),
+        ("a, (b, *c) = d", {"a", "b", "c"}, {"d"}),
+        ("total = sum(v for v in values)", {"total"}, {"sum", "values"}),
+        ("for i in range(3):\n    x = i", {"i", "x"}, {"range", "i"}),
+        ("def f():\n    global count\n    count = 1", {"f"}, {"count"}),
+        ("x: int = 3", {"x"}, {"int"}),
+    ],
+)
+def test_a_statement_knows_which_names_it_binds_and_which_it_uses(source, binds, uses):
+    statement = only(source)
+    assert (statement.binds, statement.uses) == (binds, uses)
+
+
+@pytest.mark.parametrize("text", ["return x", "await x", "nonlocal x", "def f(x):\n    global x"])
+def test_what_python_refuses_later_than_its_parser_binds_nothing(text):
+    assert "x" not in names_of(text)[0]
+
+
+@pytest.mark.parametrize(
+    "source, defines",
+    [
+        ("def f(): pass", True),
+        ("class C: pass", True),
+        ("import math", True),
+        ("try:\n    import fast as m\nexcept ImportError:\n    import math as m", True),
+        ("if True:\n    def f(): pass\nelse:\n    f = None", True),
+        ("pass", True),
+        ("eps = 1e-5", True),
+        ("sizes: list = [n for n in range(3)]", True),
+        ("double = lambda x: 2 * x", True),
+        ("scale = torch.tensor(2.0).sqrt()", True),
+        ("a, b = 1, 2", True),
+        ("table[0] = 1", False),
+        ("seen.append(1)", False),
+        ("count += 1", False),
+        ("for i in range(3): x = i", False),
+        ("with open(name) as file: text = file.read()", False),
+        ("if True:\n    print(1)", False),
+        ("x: int", False),
+    ],
+)
+def test_functions_classes_imports_and_constants_are_definitions_and_nothing_else_is(source, defines):
+    assert only(source).defines is defines
+
+
+@pytest.mark.parametrize(
+    "source, changes",
+    [
+        ("table[key] = 1", {"table"}),
+        ("model.layers[0].weight = w", {"model"}),
+        ("seen.append(x)", {"seen"}),
+        ("total += 1", {"total"}),
+        ("for x in xs:\n    seen.add(x)\n    d[x] = 1", {"seen", "d"}),
+        ("print(x)", set()),
+        ("def f():\n    seen.append(1)", set()),
+        ("x = seen.pop()", set()),
+    ],
+)
+def test_a_statement_knows_whose_objects_it_writes_into(source, changes):
+    assert only(source).changes == changes
+
+
+def test_a_constant_knows_which_functions_it_calls():
+    assert only("x = make(3) + other(y).sum()").calls == {"make", "other"}
+    assert only("def f(): return make(3)").calls == frozenset()
+
+
+def test_statements_know_their_lines_and_keep_their_text():
+    source = "x = 1; y = 2  # both\n\n# above\n@wraps\n@again\ndef f():\n    return 1   # one\n"
+    first, second, function = statements(source)
+    assert [s.line for s in (first, second, function)] == [1, 1, 4]
+    assert (first.text, second.text) == ("x = 1", "y = 2")
+    assert function.text == "@wraps\n@again\ndef f():\n    return 1   # one"
+    assert (first.function, function.function) == (False, True)
+
+
+def test_the_reader_is_quick_on_the_largest_cell_there_may_be():
+    source = "\n".join(f"x{n} = f(a, b)" for n in range(1_900))[:LONGEST]
+    before = time.process_time()
+    statements(source)
+    digest_of_tree(source)
+    assert time.process_time() - before < 20
+
+
+# ------------------------------------------------------------------------------------------- equal programs
+
+
+def test_two_cells_are_the_same_program_whatever_their_comments_and_layout():
+    one = "def f(x):\n    '''Doubles.'''\n    return 2*x"
+    other = "# mine\ndef f( x ):\n\n    return (2 * x)  # twice"
+    assert digest_of_tree(one) == digest_of_tree(other) != digest_of_tree("def f(x):\n    return 3*x")
+
+
+def test_two_cells_have_one_shape_whatever_their_names():
+    one = "def f(x: int) -> int:\n    total = x + 1\n    return total"
+    other = "def f(value):\n    result = value + 1\n    return result"
+    assert shape_of(one) == shape_of(other) != shape_of(other.replace("+ 1", "- 1"))
+
+
+# ------------------------------------------------------------------------------------------------ stubs
+
+STUB = "def f(x):\n    raise NotImplementedError('write this')"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        STUB,
+        "def f(x):\n    '''Doubles.'''\n    # not yet\n    y = x\n    raise NotImplementedError",
+        "def f(x):\n    if x:\n        raise NotImplementedError\n    else:\n        raise NotImplementedError()",
+        "def f(x):\n    with g():\n        raise NotImplementedError\n    return x",
+        "def f(x):\n    return 2 * x\n" + STUB,
+    ],
+)
+def test_a_function_that_only_says_that_it_is_not_written_is_a_stub(source):
+    assert stubs(source, "f") == (1, 1) and holds_stub(source, "f")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(x):\n    return 2 * x",
+        "def f(x):\n    if x is None:\n        raise NotImplementedError\n    return x",
+        "def f(x):\n    raise ValueError('write this')",
+        STUB + "\ndef f(x):\n    return x",
+        STUB + "\nf = lambda x: x",
+        "def g(x):\n    raise NotImplementedError\ndef f(x):\n    return x",
+        "def f(x):\n    return x\n    raise NotImplementedError",
+        "no python at all",
+        "",
+    ],
+)
+def test_what_may_return_something_is_no_stub(source):
+    assert not holds_stub(source, "f")
+
+
+def test_of_a_class_the_methods_that_are_stubs_are_counted_and_those_that_were_released_make_the_stub():
+    method = "    def {}(self):\n        {}\n"
+    given = "class C:\n" + method.format("a", "raise NotImplementedError") + method.format("b", "return 1")
+    given += method.format("c", "raise NotImplementedError")
+    begun = given.replace("raise NotImplementedError", "return 2", 1)
+    assert (stubs(given, "C"), stubs(begun, "C")) == ((2, 3), (1, 3))
+    assert holds_stub(given, "C", given) and not holds_stub(begun, "C", given)
+    assert not holds_stub(given, "C"), "without the release it may be that only one method is asked"
+
+
+def test_a_function_that_hands_on_to_an_unwritten_class_is_as_unwritten():
+    inner = "class Inner:\n    def run(self):\n        raise NotImplementedError\n"
+    assert holds_stub(inner + "def f(x):\n    return Inner().run()", "f")
