@@ -564,7 +564,7 @@ def answer(number: int, about: dict, used: int) -> None:
 
 def carry_out(request: dict) -> dict:
     """What is asked of one process: to read a submission, or to run one answer."""
-    from helpers.checking import alone, answers, facts, program
+    from helpers.checking import alone, answers, facts, forbidden, program
     from helpers.exercises import load_lesson
 
     lesson = load_lesson(request["lesson"])
@@ -572,6 +572,7 @@ def carry_out(request: dict) -> dict:
         cells = [facts.Handed(**cell) for cell in request["cells"]]
         return {"read": facts.read_cells(lesson, cells, request["released"], request["setup"]).as_json()}
     exercise = lesson[request["exercise"]]
+    forbidden.bar_for_good(exercise.forbidden)
     slice_of_it = program.Program.from_json(request["program"])
     try:
         given, changed = alone.run_watched(exercise, slice_of_it, request["parts"], request["seed"])
