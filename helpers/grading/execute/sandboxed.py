@@ -155,11 +155,12 @@ REFUSED = {
     "vhangup": (153, 58),
     "pidfd_getfd": (438, 438),
 }
+PROGRAMS = {"execve": (59, 221), "execveat": (322, 281)}  # another Python would know nothing of what is forbidden
 BOUNDED = {"clone": (56, 220), "clone3": (435, 435), "socket": (41, 198)}
 
 
-def refuse_system_calls(families: tuple[int, ...] = (socket.AF_UNIX,)) -> bool:
-    """Install a seccomp filter: the calls in REFUSED fail with EPERM, and so do sockets of other families.
+def refuse_system_calls(refused: dict = REFUSED, families: tuple[int, ...] = (socket.AF_UNIX,)) -> bool:
+    """Install a seccomp filter: the refused calls fail with EPERM, and so do sockets of other families.
 
     clone may not make namespaces; clone3, whose flags a filter cannot read, is "not implemented", and the C
     library takes clone instead. Returns False on processors that this table does not know.
@@ -177,7 +178,7 @@ def refuse_system_calls(families: tuple[int, ...] = (socket.AF_UNIX,)) -> bool:
     namespaces = 0x7E020080  # CLONE_NEW*
     program = [line(load, 4), line(equal, processor, 1, 0), line(give, end), line(load, 0)]
     program += [line(at_least, 0x40000000, 0, 1), line(give, enosys)]  # x86's second set of numbers
-    for numbers in REFUSED.values():
+    for numbers in refused.values():
         program += [line(equal, numbers[place], 0, 1), line(give, eperm)]
     program += [line(equal, clone3, 0, 1), line(give, enosys)]
     program += [line(equal, clone, 0, 3), line(load, 16), line(bits, namespaces, 0, 1), line(give, eperm)]
@@ -552,7 +553,7 @@ def answer(number: int, about: dict, used: int) -> None:
         set_limits(about["limits"], used)
         if about["sandboxed"]:
             drop_capabilities()
-            refuse_system_calls()
+            refuse_system_calls(REFUSED | PROGRAMS)
         reseed()
         line = carry_out(_received(channel))
     except BaseException as problem:  # SystemExit too: nothing may run the fork server's loop
