@@ -7,7 +7,8 @@ import copy
 import nbformat
 import pytest
 import torch
-from conftest import FIRST, solved
+from conftest import FIRST, Course, solved
+from nbgrader.api import Gradebook
 
 from helpers.authoring.lesson_source import NOTEBOOKS, sources
 from helpers.authoring.mistakes import Mistake, Same
@@ -20,8 +21,12 @@ from helpers.checking.syntax import holds_stub, stubs
 from helpers.checking.verdicts import LOOK, NOT_ALLOWED, NOT_STARTED, RIGHT
 from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Forbidden
-from helpers.grading.batch import work_of
+from helpers.grading import commands, looking
+from helpers.grading.__main__ import parser
+from helpers.grading.batch import Batch, as_text, work_of
+from helpers.grading.commands import register
 from helpers.grading.decisions import Decision, Decisions
+from helpers.grading.execute.running import Executed
 from helpers.grading.findings import ACCEPTED, CHANGES, LEADS_OUT, REFUSED, UNREADABLE, WAITS
 from helpers.grading.judging import CheckRun, Why, judge_submission
 from helpers.notebooks import filled_in, grade_id, sources_of, without_marks
@@ -323,3 +328,73 @@ def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
 
 def test_a_right_answer_is_right_alone():
     assert judged(FIRST, right(FIRST), "row_softmax").verdict.state == RIGHT
+
+
+# ---------------------------------------------------------------------------------- the instructor's commands
+
+
+class InThisProcess:
+    """A runner without a sandbox, for answers of the tests' own."""
+
+    def execute(self, work, seed, only=None):
+        lesson = load_lesson(work.lesson)
+        found = read_cells(lesson, work.cells, work.released, work.setup)
+        return Executed(self.rerun(work, found, seed, [exercise.name for exercise in lesson]), found)
+
+    def rerun(self, work, read, seed, only):
+        runs = {}
+        for exercise in (load_lesson(work.lesson)[name] for name in only):
+            given, changed = alone.run_watched(exercise, read.programs[exercise.name], sources_for(exercise), seed)
+            runs[exercise.name] = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
+        return runs
+
+
+LOOKED_AT = "def raw_weights(x):\n    raw_weights.__globals__  # \x1b[2J\n    return x @ x.mT\n"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """A course in which Ada's raw_weights waits, and nothing of Zoe's."""
+    made = Course(tmp_path_factory.mktemp("course") / "course", FIRST)
+    made.exam_key(seeds=1)
+    register(made.folder, FIRST)
+    made.submit("zoe", right(FIRST))
+    made.submit("ada", right(FIRST, raw_weights=LOOKED_AT))
+    made.grade = lambda: Batch(made.folder, FIRST, InThisProcess(), 1, bar=False).run((), True)
+    made.grade()
+    return made
+
+
+def test_what_waits_is_listed_with_its_cell_made_harmless(course, monkeypatch, capsys):
+    monkeypatch.chdir(course.folder)
+    assert looking.look(FIRST) == 0
+    said = capsys.readouterr().out
+    assert "ada: raw_weights, 3 of 3 points by the numbers" in said and "1 answer waits for you" in said
+    assert "\\u001b[2J" in said and "\x1b" not in said and "zoe" not in said
+    assert f'make accept LESSON={FIRST} ARGS="ada raw_weights"' in said
+
+
+def test_the_batch_says_how_many_answers_wait(course):
+    (line,) = [line for line in as_text(course.grade()).splitlines() if "to look at" in line]
+    assert line.split()[3] == "1" and f"make look LESSON={FIRST}" in line
+
+
+def test_a_decision_gives_the_mark_and_survives_a_regrade(course, monkeypatch):
+    def waiting():
+        with Gradebook(f"sqlite:///{course.folder}/gradebook.db") as gradebook:
+            found = gradebook.find_submission_notebook(FIRST, FIRST, "ada")
+            return {grade.name for grade in found.grades if grade.needs_manual_grade}
+
+    monkeypatch.chdir(course.folder)
+    monkeypatch.setattr(commands, "grade", lambda asked, limits: course.grade() and 0)
+    assert course.marks()["ada"]["raw_weights"] == 0 and waiting() == {"check_raw_weights"}
+    assert course.marks()["zoe"]["raw_weights"] == 3
+    for word, points in (("accept", 3), ("refuse", 0), ("accept", 3)):
+        looking.decide(parser().parse_args([word, FIRST, "ada", "raw_weights"]))
+        assert course.marks()["ada"]["raw_weights"] == points and waiting() == set()
+        course.grade()
+        assert course.marks()["ada"]["raw_weights"] == points
+    with pytest.raises(SystemExit, match="there is nothing to decide about row_softmax"):
+        looking.decide(parser().parse_args(["accept", FIRST, "ada", "row_softmax"]))
+    with pytest.raises(SystemExit, match="There is: nothing"):
+        looking.decide(parser().parse_args(["accept", FIRST, "zoe"]))
