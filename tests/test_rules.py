@@ -145,7 +145,7 @@ OUT = {
     "the probes": "from helpers.exercises.l04_multi_head import LESSON",
     "the check": "import helpers.checking.answers",
     "by a text": "getattr(f, '__globals__')",
-    "torch in Python": "from torch._refs import softmax",
+    "torch's own inside": "torch._C",
 }
 
 
@@ -154,7 +154,7 @@ def test_an_answer_that_leads_out_waits_and_no_other_does(text):
     cells = right(FOURTH, split_heads=f"def split_heads(x, h):\n    {text}\n")
     found = read(FOURTH, cells).facts
     assert [name for name, facts in found.items() if facts.look] == ["split_heads"]
-    assert found["split_heads"].look[0].line == 2 + text.count("\n") or found["split_heads"].look[0].line >= 2
+    assert found["split_heads"].look[0].line == 2 + text.count("\n")
 
 
 def test_what_leads_out_in_a_cell_that_the_answer_does_not_need_is_nobodys_matter():
