@@ -12,7 +12,9 @@ import linecache
 import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from types import FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
+
+import torch
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
@@ -166,35 +168,19 @@ def _finished(parts: Mapping[str, str]) -> Iterator[None]:
 
 # ------------------------------------------------------------------------------- what an answer may not change
 
-_WATCHED = (
-    "torch",
-    "torch.nn.functional",
-    "torch.autograd",
-    "torch.linalg",
-    "helpers.exercises.aspects",
-    "helpers.exercises.draw",
-)
-_WATCHED_CLASSES = ("Tensor", "nn.Module", "nn.Parameter", "Generator")
+_WATCHED = ("torch", "torch.nn.functional", "torch.autograd", "torch.linalg")
+_WATCHED_CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.Generator)
+_OWN_ROOMS = ("helpers.exercises", "helpers.checking")
 
 
 def run_watched(
     exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str
 ) -> tuple[Answer, str, list[str]]:
-    """As `run_alone`, and what the answer changed of torch and of the probes, by name: no exercise needs that.
+    """As `run_alone`, and what the answer changed of torch and of the check, by name: no exercise needs that.
 
     Seen from within the student's process, which can hide it: a reason to look, and no proof.
     """
-    import torch
-
-    from helpers.exercises import load_lesson
-
-    probes = load_lesson.__module__, *(name for name in sys.modules if name.startswith("helpers.exercises.l"))
-    spaces = {name: vars(sys.modules[name]) for name in (*_WATCHED, *probes)}
-    for name in _WATCHED_CLASSES:
-        owner = torch
-        for word in name.split("."):
-            owner = getattr(owner, word)
-        spaces[f"torch.{name}"] = ChainMap(*map(vars, owner.__mro__))  # what it inherits, too, can be covered
+    spaces = _watched(exercise)
     before = {space: {name: _identity(value) for name, value in names.items()} for space, names in spaces.items()}
     answer, stopped = run_alone(exercise, program, parts, seed)
     changed = [
@@ -206,5 +192,27 @@ def run_watched(
     return answer, stopped, changed[:10]
 
 
-def _identity(value: object) -> tuple[int, int]:
-    return id(value), id(getattr(value, "__code__", None)) if isinstance(value, FunctionType) else 0
+def _watched(exercise: Exercise) -> dict[str, Mapping[str, object]]:
+    """The names of modules, of classes and of the exercise's aspects, by whose they are."""
+    spaces = {name: vars(sys.modules[name]) for name in _WATCHED}
+    spaces |= {name: vars(module) for name, module in list(sys.modules.items()) if name.startswith(_OWN_ROOMS)}
+    own = [each for name in spaces if name.startswith(_OWN_ROOMS) for each in spaces[name].values()]
+    classes = [each for each in own if isinstance(each, type) and each.__module__.startswith(_OWN_ROOMS)]
+    for each in (*_WATCHED_CLASSES, *classes):  # what a class inherits, too, can be covered
+        spaces[f"{each.__module__}.{each.__name__}"] = ChainMap(*map(vars, each.__mro__))
+    return spaces | {f"the aspect {aspect.name!r}": vars(aspect) for aspect in exercise.aspects}
+
+
+def _identity(value: object) -> tuple:
+    """Changes when a name gets another meaning, or a function another inside."""
+    if not isinstance(value, FunctionType):
+        return (id(value),)
+    inside = value.__code__, value.__defaults__, value.__kwdefaults__, *map(_content, value.__closure__ or ())
+    return (id(value), *map(id, inside))
+
+
+def _content(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it has none
+        return None

@@ -158,9 +158,9 @@ class _Execution:
     _over: str = ""  # why nothing more is run
 
     def run(self) -> Executed:
-        self._end = time.monotonic() + self.runner.limits.total_seconds
         try:
             self._open()
+            self._end = time.monotonic() + self.runner.limits.total_seconds  # the first one waits for the imports
             if self.read is None:
                 self.read = self._reading()
             for exercise in load_lesson(self.work.lesson):
