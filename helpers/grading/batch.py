@@ -414,7 +414,7 @@ class _Pool:
 
 
 def _as_submission(probe: Probe) -> Submission:
-    piece = Piece(Owner(FOLDER, probe.name), (probe.name,), (), 0.0, probe.read)
+    piece = Piece(Owner(FOLDER, probe.name), (probe.name,), (), read=probe.read)
     return Submission(Student(probe.name), piece, digest="")
 
 
