@@ -55,13 +55,9 @@ class Facts:
     look: tuple[Leaning, ...] = ()
     refused: str = ""
 
-    def as_json(self) -> dict:
-        """For another process."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: Mapping) -> Facts:
-        """What `as_json` made."""
+        """What `dataclasses.asdict` made."""
         return cls(**{**data, "look": tuple(Leaning(**one) for one in data["look"])})
 
 
@@ -136,9 +132,7 @@ class Read:
 
     def as_json(self) -> dict:
         """For another process."""
-        programs = {name: one.as_json() for name, one in self.programs.items()}
-        facts = {name: one.as_json() for name, one in self.facts.items()}
-        return {"programs": programs, "facts": facts, "predicted": dict(self.predicted)}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping) -> Read:

@@ -21,6 +21,7 @@ from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from helpers.course import HELPERS, LIMITS, Limits
 
@@ -233,7 +234,7 @@ def packages_for_tests() -> tuple[str, ...]:
     )
     tests = {each.name for each in declared if each.marker is not None and each.marker.evaluate({"extra": "test"})}
     folders = set()
-    for name in sorted({_canonical(name) for name in tests} - needed):
+    for name in sorted({canonicalize_name(name) for name in tests} - needed):
         with contextlib.suppress(metadata.PackageNotFoundError):
             found = metadata.distribution(name)
             tops = {file.parts[0] for file in found.files or () if file.suffix == ".py" and len(file.parts) > 1}
@@ -244,7 +245,7 @@ def packages_for_tests() -> tuple[str, ...]:
 def _closure(names: Iterable[str]) -> set[str]:
     """Packages, and those that they need in turn."""
     found: set[str] = set()
-    rest = [_canonical(name) for name in names]
+    rest = [canonicalize_name(name) for name in names]
     while rest:
         name = rest.pop()
         if name not in found:
@@ -252,15 +253,11 @@ def _closure(names: Iterable[str]) -> set[str]:
             with contextlib.suppress(metadata.PackageNotFoundError):
                 needs = [Requirement(text) for text in metadata.requires(name) or ()]
                 rest += [
-                    _canonical(need.name)
+                    canonicalize_name(need.name)
                     for need in needs
                     if need.marker is None or need.marker.evaluate({"extra": ""})
                 ]
     return found
-
-
-def _canonical(name: str) -> str:
-    return name.lower().replace("_", "-").replace(".", "-")
 
 
 def _links_to_python() -> list[str]:
