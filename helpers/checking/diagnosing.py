@@ -87,7 +87,7 @@ def _constant(yours, target, mine, goal, axes, aspect) -> str:
 
 def _related(yours, target, mine, goal, axes, aspect) -> str:
     """The right numbers, transposed, negated, scaled or shifted."""
-    same = _loose(aspect)
+    same = aspect.tolerance.holds
     if goal.dim() >= 2:
         for first in range(goal.dim()):
             for second in range(first + 1, goal.dim()):
@@ -160,7 +160,7 @@ def _by_row(yours, target, mine, goal, axes, aspect) -> str:
     if goal.dim() < 2 or goal.shape[-1] < 3 or not target.is_floating_point():
         return ""
     name = f"along axis {axes[-1]}" if len(axes) == goal.dim() else "along the last axis"
-    same = _loose(aspect)
+    same = aspect.tolerance.holds
     factors = (mine * goal).sum(-1, keepdim=True) / (goal * goal).sum(-1, keepdim=True)
     if (factors.abs() > 1e-6).all() and same(mine / factors, goal):
         if same(mine / factors.mean(), goal):
@@ -256,11 +256,6 @@ def _shown(number: torch.Tensor) -> str:
     """50256 as it is, and 0.123456 as 0.1235."""
     value = number.item()
     return f"{value:.0f}" if value == value // 1 and abs(value) < 1e9 else f"{value:.4g}"
-
-
-def _loose(aspect: Aspect):
-    tolerance = aspect.tolerance
-    return lambda mine, goal: tolerance.holds(mine, goal)
 
 
 def _place(index: list[int], axes: list[str]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 
 from helpers.checking.forbidden import forbidden_use
 from helpers.checking.program import CodeCell, Program, finished_names, program_of
-from helpers.checking.syntax import digest_of_tree, parsed, shape_of, stubs
+from helpers.checking.syntax import digest_of_tree, holds_stub, parsed, shape_of, stubs
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import CHECK, check_id
 
@@ -67,13 +67,12 @@ def facts_of(exercise: Exercise, source: str, program: Program | None = None, re
     source: its own cell. program: its slice; the cell alone without one. released: the cell as students get it; without
     it only a cell that holds nothing but stubs is said to hold the stub.
     """
-    left, every = stubs(source, exercise.name)
     texts = program.texts if program else (source,)
     shape, size = shape_of(source)
     return Facts(
         program=digest_of_tree(source),
-        stub=left > 0 and left >= (stubs(released, exercise.name)[0] if released else every),
-        begun=left > 0,
+        stub=holds_stub(source, exercise.name, released),
+        begun=stubs(source, exercise.name)[0] > 0,
         shortcut=next(filter(None, (forbidden_use(text, exercise.forbidden) for text in texts)), ""),
         shape=shape,
         size=size,

@@ -6,22 +6,21 @@ answer that was changed waits again.
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from helpers.grading.findings import ACCEPTED, REFUSED
-from helpers.grading.journal import FOLDER
+from helpers.grading.journal import FOLDER, add_line, lines
 
 FILE = "decisions.jsonl"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision. digest: see `provenance.digest_of`. decision: ACCEPTED or REFUSED. at: UTC."""
+    """One decision. digest: see `judging.digest_of`. decision: ACCEPTED or REFUSED. at: UTC."""
 
     lesson: str
     student: str
@@ -38,29 +37,19 @@ class Decisions:
         self.path = root / FOLDER / FILE
 
     def read(self) -> dict[tuple[str, str, str, str], str]:
-        """What was decided, by lesson, student, exercise and digest. A line that a crash cut off was not written."""
-        if not self.path.is_file():
-            return {}
+        """What was decided, by lesson, student, exercise and digest."""
         found = {}
-        for line in self.path.read_text(encoding="utf-8", errors="replace").split("\n"):
-            try:
-                one = Decision(**json.loads(line))
-            except (ValueError, TypeError):
-                continue
-            if one.decision in (ACCEPTED, REFUSED):
-                found[one.lesson, one.student, one.exercise, one.digest] = one.decision
+        for line in lines(self.path):
+            with suppress(TypeError):
+                one = Decision(**line)
+                if one.decision in (ACCEPTED, REFUSED):
+                    found[one.lesson, one.student, one.exercise, one.digest] = one.decision
         return found
 
     def write(self, decision: Decision) -> None:
         """Add a decision, and return when the disk has it."""
         self.path.parent.mkdir(exist_ok=True)
-        line = "\n" + json.dumps(asdict(decision), ensure_ascii=False) + "\n"
-        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(handle, line.encode())
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        add_line(self.path, asdict(decision))
 
     def of(self, lesson: str, student: str) -> Callable[[str, str], str]:
         """What was decided about one submission: (exercise, digest) -> "", ACCEPTED or REFUSED."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,37 +59,43 @@ class Journal:
     def read(self) -> dict[str, Entry]:
         """The last entry of each student. A line that a crash cut off counts as not written."""
         entries = {}
-        for line in self._lines():
-            try:
-                told = json.loads(line)
-                if told.pop("format") == FORMAT:
-                    entry = Entry(**told)
+        for line in lines(self.path):
+            with suppress(TypeError):
+                if line.pop("format", None) == FORMAT:
+                    entry = Entry(**line)
                     entries[entry.student] = entry
-            except (ValueError, TypeError, KeyError, AttributeError):
-                continue
         return entries
 
     def write(self, entry: Entry) -> None:
         """Add an entry, and return when the disk has it."""
-        line = json.dumps({"format": FORMAT, **asdict(entry)}, ensure_ascii=False) + "\n"
-        with open(self.path, "ab", opener=_private) as file:
-            file.write(line.encode("utf-8", "replace"))
-            file.flush()
-            os.fsync(file.fileno())
+        add_line(self.path, {"format": FORMAT, **asdict(entry)})
 
     @contextmanager
     def held(self) -> Iterator[Journal]:
-        """Nobody else grades this lesson meanwhile. Raises Busy. A line that was cut off is closed first."""
+        """Nobody else grades this lesson meanwhile. Raises Busy."""
         with held(self.path):
-            if self.path.exists() and (data := self.path.read_bytes()) and not data.endswith(b"\n"):
-                with open(self.path, "ab") as file:
-                    file.write(b"\n")
             yield self
 
-    def _lines(self) -> list[str]:
-        if not self.path.exists():
-            return []
-        return self.path.read_text(encoding="utf-8", errors="replace").split("\n")
+
+def lines(path: Path) -> Iterator[dict]:
+    """The objects in a file of JSON lines. A line that a crash cut off counts as not written."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    for line in text.split("\n"):
+        with suppress(ValueError, RecursionError):
+            if isinstance(told := json.loads(line), dict):
+                yield told
+
+
+def add_line(path: Path, told: dict) -> None:
+    """Add a line to a file of JSON lines, and return when the disk has it. One that was cut off is closed first."""
+    line = json.dumps(told, ensure_ascii=False) + "\n"
+    with open(path, "a+b", opener=_private) as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else f"\n{line}"
+        file.write(line.encode("utf-8", "replace"))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _private(path: str, flags: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from sqlalchemy.orm import Query, joinedload, selectinload, undefer
 
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.gradebook import Marks
-from helpers.grading.journal import Entry, Journal
+from helpers.grading.journal import Entry, Journal, lines
 from helpers.grading.progress import progress
 from helpers.grading.records import FORMAT, PLACE
 from helpers.notebooks import check_id, exercise_of, grade_id
@@ -101,14 +102,9 @@ def reading(submissions: Iterable) -> Iterable:
 def versions_handed_in(path: Path) -> Mapping[str, set[str]]:
     """The digests of what each student handed in over time, as far as this journal knows."""
     versions: dict[str, set[str]] = defaultdict(set)
-    if not path.is_file():
-        return versions
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            told = json.loads(line)
-            versions[told["student"]].add(str(told["submitted"]))
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
+    for line in lines(path):
+        with suppress(KeyError, TypeError):
+            versions[line["student"]].add(str(line["submitted"]))
     return versions
 
 
