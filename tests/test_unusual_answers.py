@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import io
 
 import nbformat
 import pytest
 from conftest import solved
+from stand_in import StandIn
 from unusual_answers import UNUSUAL
 
 from helpers.authoring.lesson_source import NOTEBOOKS
-from helpers.checking import answers
+from helpers.checking.facts import read_cells
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import RIGHT
 from helpers.exercises import lesson_names, load_lesson
+from helpers.grading.batch import work_of
 from helpers.grading.collect.restoring import restore
-from helpers.grading.judging import CheckRun, judge_submission
-from helpers.grading.provenance import examine
-from helpers.notebooks import SETUP, check_id, filled_in, grade_id, sources_of, without_marks
+from helpers.grading.judging import judge_submission
+from helpers.notebooks import check_id, filled_in, grade_id, without_marks
 
 
 def full_name(number):
@@ -41,33 +40,17 @@ def place_of(notebook, name):
     return next(place for place, cell in enumerate(notebook.cells) if grade_id(cell) == name)
 
 
-def run_until(notebook, exercise):
-    """What the exercise's name stands for when its check is reached."""
-    names = {"__name__": "__main__"}
-    with contextlib.redirect_stdout(io.StringIO()):
-        for cell in notebook.cells:
-            if grade_id(cell) == check_id(exercise):
-                return names[exercise]
-            shows = "show" in cell.metadata.get("tags", [])
-            known = ("", SETUP, exercise, *load_names(exercise))
-            if cell.cell_type == "code" and not shows and grade_id(cell) in known:
-                exec(compile(cell.source, f"<{grade_id(cell) or 'cell'}>", "exec"), names)
-    raise AssertionError("there is no such check")
-
-
-def load_names(exercise):
-    return next(tuple(e.name for e in load_lesson(name)) for name in lesson_names() if exercise in load_lesson(name))
-
-
 @pytest.mark.parametrize("unusual", UNUSUAL, ids=lambda u: f"{u.lesson}-{u.exercise}-{u.style}")
 def test_a_right_answer_in_unusual_style_gets_every_point(unusual):
     name = full_name(unusual.lesson)
     lesson, released = load_lesson(name), nbformat.read(NOTEBOOKS / name / f"{name}.ipynb", as_version=4)
     exercise, key = lesson[unusual.exercise], load_key(lesson, shipped_path(name), "")
     notebook = restore(handed_in(unusual, released), copy.deepcopy(released)).notebook
-    answer = answers.run_noting(exercise, run_until(notebook, exercise.name), key.seed)
-    runs = {exercise.name: CheckRun(sent=(answers.to_wire(answer),))}
-    found = judge_submission(lesson, key, runs, sources_of(notebook), examine(lesson, notebook, released))
+    work = work_of(lesson, notebook, released)
+    read = read_cells(lesson, work.cells, work.released, work.setup)
+    runner = StandIn(name)
+    runs = runner.rerun(work, read, key.seed, [exercise.name])
+    found = judge_submission(lesson, key, runs, read)
     about = found[exercise.name]
     lost = [(line.name, line.says) for line in about.verdict.aspects if not line.held]
     assert (about.verdict.state, about.verdict.points) == (RIGHT, exercise.points), (
