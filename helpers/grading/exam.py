@@ -100,6 +100,7 @@ def runs_without_seed(runs: Mapping[str, CheckRun], seed: str) -> dict[str, Chec
             run,
             sent=without_seed(run.sent, seed),
             says=without_seed(run.says, seed),
+            changed=without_seed(run.changed, seed),
         )
         for name, run in runs.items()
     }
