@@ -9,20 +9,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
 
 from helpers.authoring.keys import make_key
-from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, sources
+from helpers.authoring.lesson_source import ROOT, sources
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS
 from helpers.exercises import load_lesson
-from helpers.grading.collect.restoring import restore
+from helpers.grading.batch import work_of
 from helpers.grading.execute import sandbox
 from helpers.grading.execute.running import Runner
 from helpers.grading.execute.sandbox import NoSandbox
 from helpers.grading.judging import judge_submission
-from helpers.notebooks import sources_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -83,35 +81,41 @@ def asked_anew():
 
 def graded(key, **answers) -> tuple[dict[str, float], str]:
     """Each exercise's points, and all that was printed."""
-    released = nbformat.read(NOTEBOOKS / FIRST / f"{FIRST}.ipynb", as_version=4)
-    notebook = restore(answer_notebook(FIRST, **{**solved(FIRST), **answers}), released).notebook
-    with Runner(FIRST, SEED) as runner:
-        executed = runner.execute(notebook)
-        again = runner.execute(notebook)
-    assert executed.isolation == again.isolation == "bubblewrap, warm kernel"
+    work = work_of(load_lesson(FIRST), answer_notebook(FIRST, **{**solved(FIRST), **answers}), answer_notebook(FIRST))
+    with Runner(FIRST) as runner:
+        executed = runner.execute(work, SEED)
+        again = runner.execute(work, SEED)
+    assert executed.isolation == again.isolation == "bubblewrap, warm"
     assert printed(executed) == printed(again)
-    judged = judge_submission(load_lesson(FIRST), key, executed.runs, sources_of(executed.notebook))
+    judged = judge_submission(load_lesson(FIRST), key, executed.runs, executed.read)
     return {name: found.verdict.points for name, found in judged.items()}, printed(executed)
 
 
 def printed(executed) -> str:
-    return "".join(o.get("text", "") for cell in executed.notebook.cells for o in cell.get("outputs", []))
+    return "".join(run.sent["printed"] for run in executed.runs.values() if run.sent)
 
 
 WRITES = """
 import os, sys, tempfile
-for folder in ("/tmp", "/dev/shm", os.getcwd(), os.path.expanduser("~"), tempfile.gettempdir()):
-    path = os.path.join(folder, "mine")
-    print("found" if os.path.exists(path) and folder != "/tmp" else "new", folder)
-    with open(path, "w") as file:
-        file.write("x")
-for folder in (sys.prefix, os.path.dirname(sys.prefix), os.path.dirname(os.path.dirname(sys.prefix))):
-    try:
-        open(os.path.join(folder, "mine"), "w")
-        print("LEAK wrote", folder, os.listdir(folder)) if folder != "/tmp" else None
-    except OSError:
-        pass
-print(sorted(os.listdir(os.path.dirname(sys.prefix))))
+def raw_weights(x):
+    global written
+    if not "written" in globals():
+        written = True
+        write()
+    return x @ x.mT
+def write():
+    for folder in ("/tmp", "/dev/shm", os.getcwd(), os.path.expanduser("~"), tempfile.gettempdir()):
+        path = os.path.join(folder, "mine")
+        print("found" if os.path.exists(path) and folder != "/tmp" else "new", folder)
+        with open(path, "w") as file:
+            file.write("x")
+    for folder in (sys.prefix, os.path.dirname(sys.prefix), os.path.dirname(os.path.dirname(sys.prefix))):
+        try:
+            open(os.path.join(folder, "mine"), "w")
+            print("LEAK wrote", folder, os.listdir(folder)) if folder != "/tmp" else None
+        except OSError:
+            pass
+    print(sorted(os.listdir(os.path.dirname(sys.prefix))))
 """
 
 
@@ -120,8 +124,7 @@ def test_a_course_lies_where_submissions_may_write(place, key, monkeypatch):
     course = checkout(place / "course")
     (course / "gradebook.db").write_text("precious")
     move(monkeypatch, course, virtual_environment(course / ".venv"))
-    answer = solved(FIRST)["raw_weights"]
-    points, said = graded(key, raw_weights=WRITES + answer)
+    points, said = graded(key, raw_weights=WRITES)
     assert points == FULL
     assert "LEAK" not in said and "found" not in said
     assert "['.venv']" in said  # and not the gradebook beside it
@@ -169,7 +172,7 @@ def test_where_python_does_not_find_torch_inside_grading_refuses_and_says_so(tmp
         path.unlink()
     move(monkeypatch, course, python)
     with pytest.raises(NoSandbox, match="does not find torch"):
-        Runner(FIRST, SEED).__enter__()
+        Runner(FIRST).__enter__()
 
 
 def test_a_course_under_tmp_that_may_only_be_read_grades_a_class_elsewhere(tmp_path):

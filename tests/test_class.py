@@ -11,7 +11,6 @@ from conftest import FIRST, Course, answer_notebook, solved
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
-from helpers.checking.answers import MIME
 from helpers.checking.check import start
 from helpers.checking.panel import number
 from helpers.exercises.exercise import UNCHANGED
@@ -33,11 +32,8 @@ def mistakes():
 MISTAKEN = {f"mistaken-{turn}": made for turn, made in enumerate(mistakes())}
 
 FORGE = """
-import json
 from IPython.display import display
-from helpers.checking.answers import MIME
-from helpers.exercises.exercise import UNCHANGED
-def forged(data): display({MIME: data, "text/plain": "1"}, raw=True)
+def forged(data): display({"application/vnd.dot-product-to-gpt2.answer+json": data, "text/plain": "1"}, raw=True)
 """
 
 # What is written into the solution cell of raw_weights; its own points are lost, all others stay.
@@ -55,9 +51,6 @@ ATTACKS = {
     "sys-exit": "import sys\ndef raw_weights(x): sys.exit(0)",
     "sys-exit-in-cell": "import sys\nsys.exit(0)",
     "forged-nonsense": FORGE + "def raw_weights(x):\n    forged({'points': 3})\n    return x",
-    "forged-twice": (
-        FORGE + "def raw_weights(x):\n    forged({'format': 1, 'exercise': 'raw_weights'})\n    return x @ x.mT"
-    ),
     "forged-large": FORGE + "def raw_weights(x):\n    forged({'tensors': 'A' * 30_000_000})\n    return x",
     "the-shipped-key": (
         "from helpers.checking.keys import load_key, shipped_path\nfrom helpers.exercises import load_lesson\n"
@@ -173,6 +166,8 @@ def course(tmp_path_factory):
             },
         ),
     )
+    displays = FORGE + "def raw_weights(x):\n    forged({'format': 1, 'exercise': 'raw_weights'})\n    return x @ x.mT"
+    course.submit("displays", answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": displays}))
     for student, made in MISTAKEN.items():
         cells = {name: ANSWERS.text(name, mistake) for name, mistake in made.items()}
         course.submit(student, answer_notebook(FIRST, **{**solved(FIRST), **cells}))
@@ -266,17 +261,18 @@ def test_feedback_shows_verdicts_and_no_base64(course, marks):
     for student in marks:
         page = course.feedback(student)
         assert page.count('class="verdict"') == len(FULL) + len(SOURCE.lesson.predictions)
-        assert MIME not in page and not re.search(
+        assert not re.search(
             r"[A-Za-z0-9+/]{2000}",
             re.sub(r'src="data:image[^"]*"|<style.*?</style>|<script.*?</script>', "", page, flags=re.DOTALL),
         )
 
 
-def test_a_silent_check_says_why(course):
+def test_what_an_answer_displays_goes_nowhere(marks):
+    assert marks["displays"] == FULL
+
+
+def test_an_answer_that_ends_its_process_is_told_so(course):
     assert "it ended the Python process" in course.feedback("exit-in-answer")
-    assert "The check sent 4 answers" in course.feedback(
-        "forged-nonsense"
-    ) or "answers where one is expected" in course.feedback("forged-nonsense")
 
 
 def test_the_export_has_every_student_once(course, marks):

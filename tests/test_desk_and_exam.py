@@ -14,13 +14,16 @@ from conftest import FIRST, answer_notebook, solved
 from helpers.checking import answers
 from helpers.checking.answers import ANSWERED, REFUSED, Answer, from_wire, run, to_wire
 from helpers.checking.check import REMEDY, start
+from helpers.checking.facts import Facts
+from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.panel import as_html, as_text
+from helpers.checking.program import Program
 from helpers.checking.verdicts import RIGHT, judge
-from helpers.course import EXAM_SEED
 from helpers.exercises import load_lesson
+from helpers.grading.batch import work_of
 from helpers.grading.execute.sandbox import why_not
-from helpers.grading.judging import CheckRun, judge_check
+from helpers.grading.judging import CheckRun, judge_run, judge_submission
 from helpers.grading.records import digest_of_wrong, record
 
 # ------------------------------------------------------------------------------------------- odd things to return
@@ -283,24 +286,19 @@ def checks():
     return {name: start(name) for name in LESSONS}
 
 
-def in_an_exam(check, name, written, key, monkeypatch):
-    """What check() displays in a kernel that has a seed, as text, and what the grader reads in it."""
-    shown = []
-    with monkeypatch.context() as patch:
-        patch.setenv(EXAM_SEED, key.seed)
-        patch.setattr("helpers.checking.check.display", lambda data, raw: shown.append(json.dumps(data)))
-        patch.setattr(check, "_exercise", lambda written: check.lesson[name])
-        check(written)
-    (data,) = map(json.loads, shown)
-    return judge_check(CheckRun((data[answers.MIME],)), check.lesson[name], key, "")
+def in_an_exam(exercise, written, key):
+    """What the grader reads in the line that a process sends."""
+    with barred(exercise.forbidden):
+        line = json.dumps(to_wire(run(exercise, written, key.seed)))
+    return judge_run(CheckRun(json.loads(line)), exercise, key, Facts(), Program("", (), ""))
 
 
 @pytest.mark.parametrize("lesson, name", EXERCISES, ids=lambda part: getattr(part, "name", part))
-def test_desk_and_exam_give_the_same_points_whatever_is_answered(lesson, name, keys, checks, monkeypatch):
+def test_desk_and_exam_give_the_same_points_whatever_is_answered(lesson, name, keys, checks):
     check, differ = checks[lesson.name], {}
     for what, written in DONE.items():
         desk = check.verdict(name, written)
-        exam = in_an_exam(check, name, written, keys[lesson.name], monkeypatch)
+        exam = in_an_exam(lesson[name], written, keys[lesson.name])
         if desk != exam.verdict or desk.state == "no answer":
             differ[what] = (desk, exam.verdict)
         shown = as_html(exam.verdict) + as_text(exam.verdict) + json.dumps(record(exam.verdict, exam.answer))
@@ -350,24 +348,6 @@ def test_more_numbers_than_there_is_room_for_cost_their_own_aspects_only():
     assert all(len(o.tensors) <= answers.MOST_TENSORS for o in answer.outcomes.values())
 
 
-def test_a_shortcut_is_seen_at_the_desk_however_the_name_is_bound():
-    from helpers.notebooks import binds
-
-    for text in (
-        "def f(x): pass",
-        "class f: pass",
-        "f = lambda x: x",
-        "g = f = max",
-        "from torch import softmax as f",
-        "import f",
-        "if True:\n    f = 1",
-        "%%time\ndef f(x): pass",
-    ):
-        assert binds("f", text), text
-    for text in ("def g(f): return f", "f(3)", "# f = 3", "print(f)"):
-        assert not binds("f", text), text
-
-
 # ------------------------------------------------------------------------------------------ the real sandbox
 
 
@@ -394,11 +374,12 @@ def test_the_real_sandbox_gives_the_points_of_the_desk(keys):
     needs_sandbox()
     from helpers.grading.execute.running import Runner
 
-    lesson, key = LESSONS[FIRST], keys[FIRST]
-    with Runner(FIRST, key.seed) as runner:
+    lesson, key, released = LESSONS[FIRST], keys[FIRST], answer_notebook(FIRST)
+    with Runner(FIRST) as runner:
         for what, text in REAL.items():
-            executed = runner.execute(answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": text}))
-            exam = judge_check(executed.runs["raw_weights"], lesson["raw_weights"], key, text).verdict
+            notebook = answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": text})
+            executed = runner.execute(work_of(lesson, notebook, released), key.seed)
+            exam = judge_submission(lesson, key, executed.runs, executed.read)["raw_weights"].verdict
             names = {"torch": torch}
             exec(text, names)
             desk = start(FIRST).verdict("raw_weights", names["raw_weights"], text)

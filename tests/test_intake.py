@@ -15,7 +15,7 @@ import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
 
-from helpers.grading.collect import untrusted, walking
+from helpers.grading.collect import outputs, untrusted, walking
 from helpers.grading.collect.intake import slug, take_in
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unreadable, screen
@@ -351,11 +351,23 @@ def test_odd_cells_are_read_or_left_out_and_the_notebook_can_be_written(cell):
     nbformat.writes(restored).encode()
 
 
-def test_no_output_is_carried_over():
-    data = notebook_of(
-        outputs=[{"output_type": "display_data", "data": {"text/html": "<script>1</script>"}, "metadata": {}}]
+def test_saved_outputs_stay_and_are_called_the_students():
+    said, shown = (
+        outputs.SAVED,
+        {"output_type": "display_data", "data": {"text/plain": ["3", "\x1b[2J"]}, "metadata": {}},
     )
-    assert screen(data).notebook.cells[0].outputs == []
+    broken = [{"output_type": "stream", "name": 3, "text": "x"}, 7, {"output_type": "error"}, {"data": {}}]
+    first, kept, error = screen(notebook_of(outputs=[shown, *broken])).notebook.cells[0].outputs
+    assert (first.text, kept.data, error.traceback) == (said, {"text/plain": "3"}, [])
+    again = screen(notebook_of(outputs=[dict(first), dict(kept)])).notebook.cells[0].outputs
+    assert [first, kept] == again, "handed in again, it is not called so twice"
+
+
+def test_outputs_that_are_too_large_or_too_many_are_left_out():
+    long = {"output_type": "stream", "name": "stdout", "text": "x" * (3 << 20)}
+    short = {"output_type": "stream", "name": "stdout", "text": "y"}
+    found = screen(notebook_of(outputs=[long, *[short] * 3000])).notebook.cells[0].outputs
+    assert {one.text for one in found[1:]} == {"y"} and len(found) <= 2001
 
 
 def test_an_old_notebook_is_read():

@@ -1,7 +1,5 @@
 """Exercises that are mended, and predictions: what students get, what they are told, and that no trick pays."""
 
-import json
-
 import nbformat
 import pytest
 
@@ -11,14 +9,14 @@ from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
 from helpers.authoring.releasing import ClearOrExchange
 from helpers.checking import check as checks
 from helpers.checking import panel
-from helpers.checking.answers import MIME, run
+from helpers.checking.answers import run
+from helpers.checking.facts import Handed, Read, facts_of, read_cells
 from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.predicting import MADE, NONE_OF_THEM, NOT_YET, from_wire, predicted, to_wire
+from helpers.checking.predicting import MADE, NONE_OF_THEM, NOT_YET, predicted
 from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, WRONG, judge
-from helpers.course import EXAM_SEED
 from helpers.exercises import Lesson, Prediction, load_lesson
-from helpers.grading.judging import CheckRun, Why, judge_predictions
+from helpers.grading.judging import judge_predictions
 from helpers.grading.records import recorded, write_verdicts
 from helpers.grading.tell.feedback import feedback_page
 from helpers.grading.tell.findings import names
@@ -105,9 +103,9 @@ def key():
     return load_key(LESSON, shipped_path(NAME), "")["HurriedAttention"]
 
 
-def verdict(key, text, source=None):
+def verdict(key, text):
     answer = run(EXERCISE, Answers(SOURCE).made_of(EXERCISE.name, text), "desk")
-    return judge(EXERCISE, answer, key, text if source is None else source)
+    return judge(EXERCISE, answer, key, facts_of(EXERCISE, text))
 
 
 def test_the_cell_as_it_was_given_is_a_calm_state_and_earns_nothing_whatever_was_written_around_it(key):
@@ -115,7 +113,8 @@ def test_the_cell_as_it_was_given_is_a_calm_state_and_earns_nothing_whatever_was
     commented = "# I have looked at it\n" + given.replace('"""x: (b, t, e). Returns (b, t, e)."""', '"""Mine."""')
     solution = Answers(SOURCE).make("HurriedAttention")
     for text in (given, commented, given.replace("\n\n", "\n\n\n")):
-        found = judge(EXERCISE, run(EXERCISE, solution, "desk"), key, text)  # even with the right numbers
+        given_facts = facts_of(EXERCISE, text)
+        found = judge(EXERCISE, run(EXERCISE, solution, "desk"), key, given_facts)  # even with the right numbers
         assert (found.state, found.points, found.mistakes) == (AS_GIVEN, 0, ())
         assert "You have not changed the cell yet" in panel.as_text(found)
         assert "✗" not in panel.as_html(found) and "self.attend" not in panel.as_html(found)
@@ -200,40 +199,37 @@ def test_an_unknown_prediction_is_told_which_there_are(monkeypatch, capsys):
     assert "noise" in capsys.readouterr().out
 
 
-def test_in_an_exam_nothing_but_the_choice_is_sent(monkeypatch):
-    monkeypatch.setenv(EXAM_SEED, "secret")
-    for value, chosen in ((" b", "B"), (..., ""), ("<b>", ""), (Angry(), "")):
-        (sent,) = desk(monkeypatch, value)
-        assert sent[MIME] == {"format": 1, "prediction": "noise", "chosen": chosen}
-        assert set(sent) == {MIME, "text/plain"} and "C" not in json.dumps(sent)
-
-
-HOSTILE = [
-    (),
-    ({"format": 1, "prediction": "noise", "chosen": "B"},) * 2,
-    (None,),
-    ([],),
-    ({"format": 1, "prediction": "noise", "chosen": "<script>"},),
-    ({"format": 1, "prediction": "noise", "chosen": ["C"]},),
-    ({"format": 1, "prediction": "noise", "chosen": {"C": "C"}},),
-    ({"format": 1, "prediction": "other", "chosen": "C"},),
-    ({"format": [], "prediction": "noise", "chosen": "C"},),
-    ({"format": 1, "exercise": "noise", "points": 3, "outcomes": {}},),
-    ("C",),
+PREDICTING = [
+    ('noise = "C"', "C", MADE),
+    ('noise = " b "  # I think', "B", MADE),
+    ('noise = "A"\nnoise = "B"', "B", MADE),
+    ('print(1 / 0)\nnoise = other = "C"', "C", MADE),
+    ("noise = ...", "", NOT_YET),
+    ('noise = "D"', "", NONE_OF_THEM),
+    ('noise = "<script>"', "", NONE_OF_THEM),
+    ('noise = "C" * 10**9', "", NOT_YET),
+    ('noise = ["C"]', "", NOT_YET),
+    ('noise = answers["noise"]', "", NOT_YET),
+    ('def noise(): return "C"', "", NOT_YET),
+    ('exit()\nother = "C"', "", NOT_YET),
+    ("noise = (", "", NOT_YET),
+    ("", "", NOT_YET),
 ]
 
 
-@pytest.mark.parametrize("sent", HOSTILE, ids=lambda sent: "")
-def test_of_whatever_else_is_sent_nothing_is_believed_and_nothing_costs(sent):
-    made = judge_predictions(ONE, {"noise": CheckRun(sent)})["noise"]
-    assert (made.state, made.chosen) == (NOT_YET, "")
-    assert judge_predictions(ONE, {})["noise"].chosen == ""
-    assert judge_predictions(ONE, {"noise": CheckRun(why=Why.DIED, says="<b>")})["noise"].chosen == ""
+@pytest.mark.parametrize(("source", "chosen", "state"), PREDICTING)
+def test_in_an_exam_a_prediction_is_read_in_its_cell_and_nothing_is_run(source, chosen, state):
+    read = read_cells(ONE, [Handed("noise", "noise", source), Handed("", "cell 3", 'noise = "A"')], {}, "import torch")
+    made = judge_predictions(ONE, read)["noise"]
+    assert (made.state, made.chosen) == (state, chosen)
+
+
+def test_without_its_cell_no_prediction_was_made():
+    assert judge_predictions(ONE, Read())["noise"].state == NOT_YET
 
 
 def test_a_choice_is_recorded_with_no_points_whatever_stood_under_the_cell():
-    assert from_wire(to_wire(predicted(ASKED, "b")), ASKED) == predicted(ASKED, "B")
-    notebook = judged({"noise": CheckRun((to_wire(predicted(ASKED, "B")),))}, forged=True)
+    notebook = judged("B", forged=True)
     (_, record), (output,) = next(recorded(notebook)), notebook.cells[0].outputs
     assert record["prediction"] == {"chosen": "B", "right": "C", "choices": ["A", "B", "C"]}
     assert (record["points"], record["out_of"], record["earned"]) == (0, 0, 0)
@@ -241,13 +237,13 @@ def test_a_choice_is_recorded_with_no_points_whatever_stood_under_the_cell():
     assert "forged" not in nbformat.writes(notebook)
 
 
-def judged(runs, forged=False):
+def judged(value, forged=False):
     about = {"grade": True, "grade_id": "check_noise", "locked": True, "points": 0.0, "schema_version": 3}
     cell = nbformat.v4.new_code_cell("", metadata={"nbgrader": {**about, "solution": False, "task": False}})
     if forged:
         cell.outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "300", "text/html": "<b>forged</b>"})]
     notebook = nbformat.v4.new_notebook(cells=[cell])
-    write_verdicts(notebook, ONE, {}, "here", judge_predictions(ONE, runs))
+    write_verdicts(notebook, ONE, {}, "here", {"noise": predicted(ASKED, value)})
     return notebook
 
 
@@ -255,7 +251,7 @@ def judged(runs, forged=False):
 
 
 def result(student, value):
-    notebook = judged({"noise": CheckRun((to_wire(predicted(ASKED, value)),))})
+    notebook = judged(value)
     record = next(recorded(notebook))[1]
     html = notebook.cells[0].outputs[0].data["text/html"]
     parts = (Part("noise", 0.0, 0.0, record=record, panel=html, code=f'noise = "{value}"'), *WORKED)

@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+import threading
+import time
 
 import pytest
-from helpers.grading.execute.outputs import Collector, Room
-from nbformat.notebooknode import NotebookNode
 
 from helpers.checking import answers
-from helpers.course import Limits
-from helpers.grading.execute.conversation import BROKEN, LONGEST_LINE, Meter, parse
-
-MIME = answers.MIME
-
-
-def cell(check: bool = False) -> NotebookNode:
-    about = {"grade_id": "check_it", "grade": check, "solution": False, "points": 1, "locked": check}
-    metadata = NotebookNode(nbgrader=NotebookNode(about))
-    return NotebookNode(cell_type="code", source="", outputs=[], execution_count=None, metadata=metadata)
-
-
-def collected(*messages: dict, check: bool = False, **limits) -> tuple[NotebookNode, Collector]:
-    """The cell that these messages make, after a way through JSON."""
-    made = cell(check)
-    collector = Collector(made, Room.within(Limits(**limits)))
-    for message in messages:
-        collector(parse(json.dumps(message).encode()))
-    collector.finish()
-    return made, collector
-
-
-def shown(data: dict, **more) -> dict:
-    return {"type": "display_data", "data": data, **more}
-
-
-def printed(text: str, name: str = "stdout") -> dict:
-    return {"type": "stream", "name": name, "text": text}
+from helpers.grading.collect.outputs import SAVED, Room, saved_outputs
+from helpers.grading.execute.conversation import DEAD, DONE, FLOODED, LATE, LONGEST_LINE, Conversation, parse
 
 
 def test_the_largest_answer_there_may_be_fits_into_a_message():
     wire = {"tensors": "A" * (answers.LARGEST_ANSWER * 4 // 3 + 4), "printed": "x" * 1000}
-    line = json.dumps(shown({MIME: wire, "text/plain": ""})).encode()
+    line = json.dumps({"answer": wire, "stopped": "x" * 500, "changed": ["torch.matmul"] * 10}).encode()
     assert len(line) < LONGEST_LINE
-    made, _ = collected(json.loads(line), check=True)
-    assert made.outputs[0].data[MIME]["tensors"] == wire["tensors"]
+    assert parse(line)["answer"] == wire
 
 
 @pytest.mark.parametrize(
@@ -64,7 +39,7 @@ def test_the_largest_answer_there_may_be_fits_into_a_message():
     ],
 )
 def test_what_is_no_message_is_broken_and_nothing_else(line):
-    assert parse(line) == BROKEN
+    assert parse(line) is None
 
 
 def test_numbers_that_no_notebook_can_hold_are_nothing():
@@ -72,75 +47,120 @@ def test_numbers_that_no_notebook_can_hold_are_nothing():
     assert parse(line) == {"a": None, "b": None, "c": None, "d": None, "e": 2, "f": 0.5}
 
 
-def test_a_check_sends_one_answer_and_of_more_it_is_enough_to_know_that_they_came():
-    made, _ = collected(*[shown({MIME: {"tensors": "A" * 1000}})] * 500, check=True)
-    sent = [output.data[MIME] for output in made.outputs]
-    assert sent[0] == {"tensors": "A" * 1000} and not any(sent[1:]) and 1 < len(sent) <= 100
+# ------------------------------------------------------------------------------------------- one reply
 
 
-def test_an_answer_outside_of_a_check_goes_nowhere():
-    made, collector = collected(shown({MIME: {"tensors": "AAAA"}, "text/plain": "4.0"}))
-    assert made.outputs == [] and not collector.broken
+def talk(says, until=5.0):
+    """A conversation whose other end answers one request by this: what it writes, and how its process ended."""
+    control, init = socket.socketpair()
+    orders, keeper = socket.socketpair()
+
+    def answers():
+        _, (number,), _, _ = socket.recv_fds(init, 1, 1)
+        with socket.socket(fileno=number) as channel:
+            while not channel.recv(1 << 16).endswith(b"\n"):
+                pass
+            with contextlib.suppress(OSError):  # the grader has heard enough
+                says(channel)
+        with contextlib.suppress(OSError):
+            init.sendall(b'{"status": 0}\n')
+
+    thread = threading.Thread(target=answers)
+    thread.start()
+    try:
+        return Conversation(control, orders).ask({"task": "answer"}, time.monotonic() + until)
+    finally:
+        for end in (control, orders):
+            end.close()
+        thread.join(30)
+        for end in (init, keeper):
+            end.close()
 
 
-def test_an_answer_cannot_be_taken_back():
-    made, _ = collected(shown({MIME: {"n": 1}}), {"type": "clear_output"}, shown({MIME: {"n": 2}}), check=True)
-    assert [output.data[MIME] for output in made.outputs] == [{"n": 1}, None]
+def test_of_a_process_the_first_line_is_read_and_nothing_after_it():
+    reply = talk(lambda channel: channel.sendall(b'{"n": 1}\n{"n": 2}\n' + b"x" * 10_000))
+    assert (reply.state, reply.message) == (DONE, {"n": 1})
 
 
-def test_all_answers_of_a_notebook_share_one_room():
-    room, large = Room.within(Limits(answers_bytes=2500)), shown({MIME: {"tensors": "A" * 1000}})
-    sent = []
-    for _ in range(4):
-        made = cell(check=True)
-        Collector(made, room)(large)
-        sent.append(made.outputs[0].data[MIME])
-    assert [answer is not None for answer in sent] == [True, True, False, False]
+def test_a_line_in_pieces_is_one_line():
+    def says(channel):
+        for piece in (b'{"n"', b": 1", b"}\n"):
+            channel.sendall(piece)
+
+    assert talk(says).message == {"n": 1}
 
 
-def test_what_is_printed_is_cut_where_the_grader_reads_it():
-    made, collector = collected(*[printed("x" * 1000)] * 10, output_bytes=2500)
-    assert made.outputs[0].text == "x" * 2500 and collector.cut
+def test_a_process_that_says_nothing_is_dead():
+    assert talk(lambda channel: None).state == DEAD
+    assert talk(lambda channel: channel.sendall(b'{"n": 1')).state == DEAD
 
 
-def test_outputs_are_counted_and_answers_are_not():
-    many = [shown({"text/plain": "x"})] * 50
-    made, collector = collected(*many, shown({MIME: {"n": 1}}), check=True, outputs=20)
-    assert len(made.outputs) == 21 and collector.cut and made.outputs[-1].data[MIME] == {"n": 1}
+@pytest.mark.parametrize("line", [b"not json\n", b"[" * 900 + b"]" * 900 + b"\n", b"null\n"])
+def test_a_line_that_is_no_message_is_none(line):
+    reply = talk(lambda channel: channel.sendall(line))
+    assert (reply.state, reply.message) == (FLOODED, {})
+
+
+def test_a_flood_is_cut_where_the_grader_reads_it():
+    def says(channel):
+        while True:
+            channel.sendall(b"x" * (1 << 20))
+
+    assert talk(says, until=60).state == FLOODED
+
+
+def test_a_process_that_is_silent_and_does_not_end_is_late():
+    assert talk(lambda channel: channel.recv(1), until=0.2).state == LATE
+
+
+# ------------------------------------------------------------------------------------ what was saved under cells
+
+
+def kept(*outputs, **room):
+    """Of the outputs of one cell, those that are kept, without the line before them."""
+    first, *rest = saved_outputs(list(outputs), Room(**room)) or [None]
+    assert first is None or first.text == SAVED
+    return rest
+
+
+def shown(data, **more):
+    return {"output_type": "display_data", "data": data, **more}
+
+
+def printed(text):
+    return {"output_type": "stream", "name": "stdout", "text": text}
+
+
+@pytest.mark.parametrize("outputs", [None, {}, "text", 3, [None], [[]], [{"output_type": []}], [{"data": {}}], []])
+def test_what_is_no_output_is_dropped(outputs):
+    assert saved_outputs(outputs, Room()) == []
+
+
+def test_the_student_s_own_outputs_are_kept_below_a_line_that_says_so():
+    plot = shown({"image/png": "AAAA", "text/plain": ["<Fig", "ure>"]}, metadata={"x": "y"})
+    (text, picture) = kept(printed("3\n"), plot)
+    assert text.text == "3\n"
+    assert (picture.data, picture.metadata) == ({"image/png": "AAAA", "text/plain": "<Figure>"}, {})
+
+
+def test_outputs_that_were_graded_before_get_no_second_line():
+    once = saved_outputs([printed("3\n")], Room())
+    assert saved_outputs(once, Room()) == once
 
 
 def test_nothing_but_text_is_kept_of_an_output():
-    made, _ = collected(
-        shown({"text/plain": "x", "application/json": [[]] * 100, "a/b": None}, metadata={"x": "y" * 1000}),
-        shown({f"text/{number}": "" for number in range(3000)}),
-        {"type": "error", "ename": "E\x1b[1A", "evalue": "\ud800", "traceback": [""] * 3000},
+    first, second, third = kept(
+        shown({"text/plain": "x", "application/json": [[]] * 100, "a/b": None}),
+        shown({f"text/{number}": "x" for number in range(3000)}),
+        {"output_type": "error", "ename": "E\x1b[1A", "evalue": "\ud800", "traceback": [""] * 3000},
     )
-    first, second, third = made.outputs
-    assert (first.data, first.metadata) == ({"text/plain": "x"}, {})
-    assert len(second.data) == 20
-    assert (third.ename, third.evalue, len(third.traceback)) == ("E", "", 200)
+    assert first.data == {"text/plain": "x"} and len(second.data) == 20
+    assert third.ename == "E" and len(third.traceback) == 200
+    assert "\ud800" not in third.evalue
 
 
-def test_what_is_displayed_anew_stands_where_it_stood():
-    made, collector = collected(
-        shown({"text/plain": "0 %"}, display_id="bar"),
-        printed("between\n"),
-        {"type": "update_display_data", "data": {"text/plain": "100 %"}, "display_id": "bar"},
-        {"type": "update_display_data", "data": {"text/plain": "?"}, "display_id": "nobody's"},
-    )
-    assert [output.get("data", output.get("text")) for output in made.outputs] == [{"text/plain": "100 %"}, "between\n"]
-    assert not collector.broken
-
-
-def test_a_progress_bar_is_its_last_state():
-    made, _ = collected(printed("  0 %\r 50 %"), printed("\r100 %\nwindows\r\n\x1b[31mred\x1b[0m"))
-    assert made.outputs[0].text == "100 %\nwindows\nred"
-
-
-def test_a_meter_says_what_there_is_too_much_of():
-    meter = Meter(cell=17 << 20, notebook=17 << 20)
-    assert meter.over() == "it sent the grader more than 16 MB"
-    meter.begin()
-    assert meter.over() == ""
-    meter.notebook = 65 << 20
-    assert "the notebook" in meter.over()
+def test_the_outputs_of_a_notebook_share_one_room():
+    assert len(kept(*[printed("x" * 1000)] * 10, characters=2500)) == 2
+    assert len(kept(*[printed("x")] * 50, outputs=20)) == 20
+    room = Room(outputs=3)
+    assert [len(saved_outputs([printed("x")] * 2, room)) for _ in range(3)] == [3, 2, 0]

@@ -24,7 +24,7 @@ from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, key_as_bytes
 from helpers.checking.syntax import parsed
 from helpers.checking.verdicts import AspectVerdict, Verdict
 from helpers.course import KEYS, write_whole
-from helpers.grading.exam import ExamKey, exam_key_path, load_exam_key, save_exam_key, without_seed
+from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key, save_exam_key
 from helpers.grading.records import digest_of_wrong
 from helpers.grading.tell.results import Part, results
 from helpers.notebooks import SETUP
@@ -90,7 +90,7 @@ class Proposal:
             self._require_same_answer(shipped)
             findings = list(misjudged(tried, SHIPPED_SEED, shipped))
             for key in keys:
-                findings += without_seed(list(misjudged(tried, key.seed, key)), key.seed)
+                findings += [finding.replace(key.seed, HIDDEN) for finding in misjudged(tried, key.seed, key)]
         if findings:
             raise CannotName("\n  ".join(["With it the lesson would not be judged as meant any more:", *findings]))
         return shipped, exam and ExamKey(exam.lesson, exam.secret, tuple(keys))

@@ -169,7 +169,12 @@ def _finished(parts: Mapping[str, str]) -> Iterator[None]:
 # ------------------------------------------------------------------------------- what an answer may not change
 
 _WATCHED = ("torch", "torch.nn.functional", "torch.autograd", "torch.linalg")
-_WATCHED_CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.Generator)
+_WATCHED_CLASSES = {
+    "torch.Tensor": torch.Tensor,
+    "torch.nn.Module": torch.nn.Module,
+    "torch.nn.Parameter": torch.nn.Parameter,
+    "torch.Generator": torch.Generator,
+}
 _OWN_ROOMS = ("helpers.exercises", "helpers.checking")
 
 
@@ -198,8 +203,9 @@ def _watched(exercise: Exercise) -> dict[str, Mapping[str, object]]:
     spaces |= {name: vars(module) for name, module in list(sys.modules.items()) if name.startswith(_OWN_ROOMS)}
     own = [each for name in spaces if name.startswith(_OWN_ROOMS) for each in spaces[name].values()]
     classes = [each for each in own if isinstance(each, type) and each.__module__.startswith(_OWN_ROOMS)]
-    for each in (*_WATCHED_CLASSES, *classes):  # what a class inherits, too, can be covered
-        spaces[f"{each.__module__}.{each.__name__}"] = ChainMap(*map(vars, each.__mro__))
+    spaces |= {f"{each.__module__}.{each.__name__}": vars(each) for each in classes}
+    for name, each in _WATCHED_CLASSES.items():  # what a class inherits, too, can be covered
+        spaces[name] = ChainMap(*map(vars, each.__mro__))
     return spaces | {f"the aspect {aspect.name!r}": vars(aspect) for aspect in exercise.aspects}
 
 

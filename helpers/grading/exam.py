@@ -80,7 +80,8 @@ def without_seed(run: CheckRun, seed: str) -> CheckRun:
     Whoever encodes it gets it out all the same: this keeps pages clean, the pool is what makes it worth nothing.
     """
     sent = json.loads(json.dumps(run.sent).replace(seed, HIDDEN))
-    return dataclasses.replace(run, sent=sent, says=run.says.replace(seed, HIDDEN))
+    changed = tuple(name.replace(seed, HIDDEN) for name in run.changed)
+    return dataclasses.replace(run, sent=sent, says=run.says.replace(seed, HIDDEN), changed=changed)
 
 
 # ------------------------------------------------------------------------------------------- the file

@@ -116,8 +116,8 @@ def _changed_metadata(key: str, released: NotebookNode, found: list[NotebookNode
 
 def _find_by_definition(released: NotebookNode, written: dict, added: dict, flags: list[str]) -> None:
     """A solution whose cell is gone, or empty, is known by what it defines; the last one counts."""
-    solutions = [_key(cell) for cell in released.cells if _about(cell).get("solution")]
-    for key in solutions:
+    sources = {_key(cell): cell.source for cell in released.cells if _about(cell).get("solution")}
+    for key in sources:
         if any(_text(cell).strip() for cell in written[key]):
             continue
         name = re.escape(key)
@@ -125,12 +125,13 @@ def _find_by_definition(released: NotebookNode, written: dict, added: dict, flag
             rf"^(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
         )
         matches = [(extras, e) for extras in added.values() for e in extras if defines.search(_text(e))]
-        code = [match for match in matches if match[1].cell_type == "code"]
-        for extras, match in code or matches:  # a solution that became text is still what was handed in
+        matches = [match for match in matches if match[1].cell_type == "code"] or matches  # text is handed in, too
+        begun = [match for match in matches if _text(match[1]) != sources[key]] or matches
+        for extras, match in begun[-1:]:
             extras[:] = [extra for extra in extras if extra is not match]
             written[key].append(match)
         if not matches:
-            matches = [each for other in solutions for each in written[other] if defines.search(_text(each))]
+            matches = [each for other in sources for each in written[other] if defines.search(_text(each))]
             written[key] += matches[-1:]
         if matches:
             flags.append(f"{key} was found by what it defines")
