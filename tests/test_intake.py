@@ -358,7 +358,7 @@ def test_saved_outputs_stay_and_are_called_the_students():
     )
     broken = [{"output_type": "stream", "name": 3, "text": "x"}, 7, {"output_type": "error"}, {"data": {}}]
     first, kept, error = screen(notebook_of(outputs=[shown, *broken])).notebook.cells[0].outputs
-    assert (first.text, kept.data, error.traceback) == (said, {"text/plain": "3"}, [])
+    assert (first.text, kept.data, error.traceback) == (outputs.SAVED, {"text/plain": "3"}, [])
     again = screen(notebook_of(outputs=[dict(first), dict(kept)])).notebook.cells[0].outputs
     assert [first, kept] == again, "handed in again, it is not called so twice"
 
