@@ -59,7 +59,7 @@ export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .PHONY: help env lab panels data update test quick lint site build check read mutants new-lesson release students-repository home exam-key name-mistake \
-        assignment demo-class collect grade bench bench-grading compare-attacks look accept refuse feedback report export \
+        assignment demo-class collect grade bench bench-grading look accept refuse feedback report export \
         restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .panels-lesson .name .from .to .answer
 
 help: ## List these commands
@@ -118,7 +118,7 @@ $(STAMP): $(PY)
 lab: .lab-lesson env ## Open JupyterLab at the start page, or at LESSON=NN_topic (ARGS="..." go to JupyterLab)
 	@exec $(PY) -m helpers lab $(LESSON) -- $(ARGS)
 
-panels: .panels-lesson env ## Run a lesson of yours from the top, and print what each check says: LESSON=NN_topic
+panels: .panels-lesson env ## Print what each check of a lesson will say in an exam: LESSON=NN_topic
 	@$(PY) -m helpers panels $(LESSON)
 
 # ./data stands aside from the code: `make clean` and `make distclean` leave it, for it can be half a gigabyte.
@@ -202,9 +202,6 @@ bench: .full env ## Measure the finished parts against other libraries, as ratio
 
 bench-grading: .full .lesson-if-named env ## Measure what grading a class takes (LESSON=, ARGS="--submissions N")
 	$(PY) -m helpers.trials grading-speed $(LESSON) $(ARGS)
-
-compare-attacks: .full env ## Try every known attack on plain nbgrader and here, and write the table
-	$(PY) -m helpers.trials compare-attacks $(ARGS)
 
 look: .full .lesson env ## List the answers that wait for you, with the cells that they wait for: LESSON=NN_topic
 	$(PY) -m helpers.grading look $(LESSON)

@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lab.epilog = "What stands behind -- goes to JupyterLab: python -m helpers lab 3 -- --port=8899"
     commands.add_parser("start", help="write the start page, start.ipynb, for Notebook 7 or VS Code")
     commands.add_parser("points", help="print the points so far, and where you stopped")
-    panels = commands.add_parser("panels", help="run a lesson from the top, and print what each check says")
+    panels = commands.add_parser("panels", help="print what each check of a lesson will say in an exam")
     panels.add_argument("lesson", help="its name or number, or a notebook's path")
     for name, about in (
         ("stub", "bring an exercise back as it was given, and keep your answer aside"),

@@ -17,7 +17,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from helpers.exercises.exercise import lesson_names
-from helpers.grading import backups, gradebook
+from helpers.grading import backups, gradebook, lateness
 from helpers.grading.backups import FOLDER, KEPT, NoBackup, back_up, listed, restore
 from helpers.grading.batch import as_text
 from helpers.grading.gradebook import Marks
@@ -169,15 +169,15 @@ def test_a_gradebook_that_somebody_else_is_writing_to(course, file, monkeypatch)
 )
 def test_what_sqlite_says_while_marks_are_written_stops_the_batch_in_words(course, monkeypatch, said, told):
     hand_in_a_few(course)
-    real = gradebook.Penalties.preprocess
+    real = lateness.Penalties.settle
 
-    def fails(self, notebook, resources):
-        if resources["nbgrader"]["student"] == "ben":
+    def fails(self, submission):
+        if submission.student_id == "ben":
             raise OperationalError("INSERT INTO grade VALUES (?)", {}, sqlite3.OperationalError(said))
-        return real(self, notebook, resources)
+        return real(self, submission)
 
     with monkeypatch.context() as patch:
-        patch.setattr(gradebook.Penalties, "preprocess", fails)
+        patch.setattr(lateness.Penalties, "settle", fails)
         summary = batch(course, jobs=1).run()
     assert told in summary.halted and "INSERT" not in as_text(summary)
     assert (

@@ -66,7 +66,15 @@ def test_an_honest_notebook_gets_what_its_answers_deserve(one, runners):
     earned = {name: (found.verdict.points, found.decision) for name, found in judged.items()}
     expected = {e.name: (0 if e.name in one.loses else e.points, "") for e in lesson}
     lost = [name for name in expected if earned[name] != expected[name]]
-    assert earned == expected, [(judged[name].verdict.says, judged[name].verdict.note, judged[name].look, [a.says for a in judged[name].verdict.aspects]) for name in lost]
+    assert earned == expected, [
+        (
+            judged[name].verdict.says,
+            judged[name].verdict.note,
+            judged[name].look,
+            [a.says for a in judged[name].verdict.aspects],
+        )
+        for name in lost
+    ]
     for name in one.loses:
         assert judged[name].verdict.note or judged[name].verdict.says, "a lost point is explained"
 

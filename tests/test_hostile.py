@@ -2,239 +2,323 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import shutil
 import socket
-import subprocess
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import FIRST, answer_notebook, solved
+from attacks import ATTACKS, DESERVED, FIRST, LEAK, NOTHING, WAITS, Attack, Surroundings
+from conftest import answer_notebook, solved
 
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, sources
+from helpers.checking import answers
 from helpers.checking.verdicts import NO_ANSWER
 from helpers.exercises import load_lesson
+from helpers.grading import findings
+from helpers.grading.batch import work_of
+from helpers.grading.collect.outputs import SAVED, Room, saved_outputs
 from helpers.grading.collect.restoring import restore
 from helpers.grading.execute import sandbox, zygote
-from helpers.grading.execute.running import Limits, NoSandbox, Runner, SandboxFailed
-from helpers.grading.findings import WAITS
+from helpers.grading.execute.running import Executed, Limits, NoSandbox, Runner, SandboxFailed
 from helpers.grading.judging import earned, judge_submission
-from helpers.grading.provenance import examine
-from helpers.notebooks import grade_id, sources_of
-from helpers.trials.attacks import ATTACKS, EXERCISE, LEAK, Attack, Surroundings
+from helpers.notebooks import check_id, grade_id, without_marks
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 
 SEED = "a seed for hostile tests"
-LIMITS = Limits(cell_seconds=8, total_seconds=90)
-SLACK = 8  # seconds beyond its limits in which a submission has to be over, on a busy machine
+LIMITS = Limits(exercise_seconds=3, total_seconds=30, processor_seconds=30, memory=1 << 30)
+SLACK = 12  # seconds beyond its limits in which a submission has to be over, on a busy machine
+EXERCISE = "raw_weights"
 FULL = {exercise.name: exercise.points for exercise in load_lesson(FIRST)}
-RELEASE = nbformat.read(NOTEBOOKS / FIRST / f"{FIRST}.ipynb", as_version=4)
-SOLVED = solved(FIRST)
+BY_SLUG = {attack.slug: attack for attack in ATTACKS}
+
+
+@cache
+def key_of(lesson):
+    return make_key(sources([lesson])[0], SEED)
+
+
+@cache
+def released(lesson):
+    return nbformat.read(NOTEBOOKS / lesson / f"{lesson}.ipynb", as_version=4)
+
+
+@cache
+def right(lesson):
+    return {name: without_marks(text) for name, text in solved(lesson).items()}
 
 
 @pytest.fixture(scope="module")
-def key():
-    return make_key(sources([FIRST])[0], SEED)
+def services():
+    """A server on the loopback and an abstract socket: their listening sockets."""
+    server = socket.create_server(("127.0.0.1", 0))
+    local = socket.socket(socket.AF_UNIX)
+    local.bind(f"\0grader-{os.getpid()}")
+    local.listen()
+    with server, local:
+        server.setblocking(False), local.setblocking(False)
+        yield server, local
 
 
 @pytest.fixture(scope="module")
-def surroundings(tmp_path_factory):
-    """Something to attack: a course, a server on the loopback, an abstract socket, a secret in the environment."""
+def surroundings(tmp_path_factory, services):
+    """Something to attack: a course, services of this machine, a secret in the environment."""
     course = tmp_path_factory.mktemp("course")
-    shutil.copytree(ROOT / "solutions", course / "solutions")
+    shutil.copytree(ROOT / "solutions" / FIRST, course / "solutions" / FIRST)
     for name in ("exam/key", "gradebook.db", "submitted/zoe/answer", "autograded/zoe/answer"):
         (course / name).parent.mkdir(parents=True, exist_ok=True)
         (course / name).write_text("precious contents")
     for folder in (course, *course.parents[:3]):
         folder.chmod(0o755)
     os.environ["GRADERS_OWN"] = "secret"
-    server = socket.create_server(("127.0.0.1", 0))
-    local = socket.socket(socket.AF_UNIX)
-    name = f"grader-{os.getpid()}"
-    local.bind(f"\0{name}")
-    local.listen()
-    yield Surroundings(str(course), server.getsockname()[1], name)
-    server.close(), local.close()
+    yield Surroundings(str(course), services[0].getsockname()[1], services[1].getsockname()[1:].decode())
     del os.environ["GRADERS_OWN"]
 
 
 @pytest.fixture(scope="module")
-def runner():
-    with Runner(FIRST, SEED, limits=LIMITS) as runner:
+def runners():
+    """A runner for each lesson, started when it is first asked for."""
+    with contextlib.ExitStack() as stack:
+
+        @cache
+        def runner(lesson):
+            return stack.enter_context(Runner(lesson, limits=LIMITS))
+
         yield runner
 
 
+@pytest.fixture(scope="module")
+def runner(runners):
+    return runners(FIRST)
+
+
+def work(lesson=FIRST, cell=(), **texts):
+    """A submission. cell: an exercise, and the text of a cell that is added before its check."""
+    notebook = answer_notebook(lesson, **{**right(lesson), **texts})
+    if cell:
+        place = next(i for i, one in enumerate(notebook.cells) if grade_id(one) == check_id(cell[0]))
+        notebook.cells.insert(place, nbformat.v4.new_code_cell(cell[1]))
+    return work_of(load_lesson(lesson), restore(notebook, released(lesson)).notebook, released(lesson))
+
+
 def submission(attack: Attack, surroundings: Surroundings):
-    notebook = answer_notebook(FIRST, **{**SOLVED, EXERCISE: surroundings.fill(attack.source)})
-    for cell in notebook.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade_id") == f"check_{EXERCISE}":
-            cell.metadata.tags = list(attack.tags)
-    if attack.cell:
-        place = next(i for i, cell in enumerate(notebook.cells) if grade_id(cell) == f"check_{EXERCISE}")
-        notebook.cells.insert(place, nbformat.v4.new_code_cell(surroundings.fill(attack.cell)))
-    return restore(notebook, RELEASE).notebook
+    texts = {**attack.others, attack.exercise: surroundings.fill(attack)}
+    return work(attack.lesson, (attack.exercise, attack.cell) if attack.cell else (), **texts)
 
 
-HONEST = restore(answer_notebook(FIRST, **SOLVED), RELEASE).notebook
+def judged(executed: Executed, lesson=FIRST):
+    return judge_submission(load_lesson(lesson), key_of(lesson), executed.runs, executed.read)
 
 
-def verdicts(executed, key):
-    return {name: found.verdict for name, found in judged(executed, key).items()}
+def marks(executed, lesson=FIRST):
+    return {name: found.verdict.points for name, found in judged(executed, lesson).items()}
 
 
-def judged(executed, key):
-    lesson, notebook = load_lesson(FIRST), executed.notebook
-    return judge_submission(lesson, key, executed.runs, sources_of(notebook), examine(lesson, notebook, RELEASE))
-
-
-def marks(executed, key):
-    """What the numbers earn: whether they wait for somebody to look is another test's matter."""
-    return {name: earned(about) for name, about in judged(executed, key).items()}
-
-
-def printed(notebook):
-    return "".join(str(output) for cell in notebook.cells for output in cell.get("outputs", []))
+def said(executed):
+    """All that came back from a submission, the findings and the flags with it."""
+    return repr([executed.runs, executed.flags]) + repr(executed.read.facts)
 
 
 def files(folder):
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+def visited(services):
+    """Has anybody connected to one of these sockets?"""
+    for service in services:
+        with contextlib.suppress(BlockingIOError):
+            service.accept()
+            return True
+    return False
+
+
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.slug)
-def test_an_attack_costs_its_own_points_and_nothing_else(attack, runner, key, surroundings):
-    course = sandbox.Path(surroundings.course)
-    before = files(course)
-    begun = time.monotonic()
-    executed = runner.execute(submission(attack, surroundings))
-    took = time.monotonic() - begun
-    assert took < LIMITS.total_seconds + SLACK
-    found, own = judged(executed, key), verdicts(executed, key)[EXERCISE]
-    # whatever waits for the instructor is not lost
-    points = {name: earned(about) for name, about in found.items()}
-    deserved = {**FULL, EXERCISE: FULL[EXERCISE] if attack.keeps or attack.held else 0}
-    assert points == deserved or attack.spoils and all(points[name] <= deserved[name] for name in points)
-    assert own.points == 0 or attack.keeps
-    assert found[EXERCISE].decision == WAITS or not attack.held
-    assert LEAK not in printed(executed.notebook)
-    assert attack.keeps or own.says or executed.flags or any(aspect.says for aspect in own.aspects)
-    assert files(course) == before
-    after = runner.execute(HONEST)
-    assert marks(after, key) == FULL
-    assert after.flags == ()
-    assert after.isolation == "bubblewrap, warm kernel"
+def test_an_attack_earns_no_more_than_it_deserves_and_harms_nobody(attack, runners, surroundings, services):
+    before, begun = files(Path(surroundings.course)), time.monotonic()
+    names = [exercise.name for exercise in load_lesson(attack.lesson)]
+    run = {attack.exercise, *attack.others, names[-1]}  # the last runs after all that an attack leaves behind
+    executed = runners(attack.lesson).execute(submission(attack, surroundings), SEED, run)
+    assert time.monotonic() - begun < LIMITS.total_seconds + SLACK
+    found = judged(executed, attack.lesson)
+    full = {exercise.name: exercise.points for exercise in load_lesson(attack.lesson) if exercise.name in run}
+    own, points = found.pop(attack.exercise), full.pop(attack.exercise)
+    assert own.verdict.points == (points if attack.earns == DESERVED else 0)
+    assert (own.decision == findings.WAITS) == (attack.earns == WAITS)
+    assert earned(own) == (0 if attack.earns == NOTHING else points)
+    assert {name: one.verdict.points for name, one in found.items() if name in run} == full
+    assert not any(one.look for one in found.values())
+    assert LEAK not in said(executed)
+    assert not visited(services)
+    assert files(Path(surroundings.course)) == before
+    assert executed.isolation == "bubblewrap, warm"
 
 
-NAMED = {
-    "endless-loop": f"raw_weights took longer than {LIMITS.cell_seconds} s",
-    "stubborn-loop": "raw_weights could not be interrupted and was killed",
-    "exits": "the kernel died in check_raw_weights: it ended the Python process",
-    "crashes": "SIGSEGV",
-    "12-gb": "stopped with RuntimeError",
-    "fork-bomb": "raw_weights",
-    "one-long-line": "output of raw_weights was cut at 2 MB",
-    "asks": "StdinNotImplementedError",
-    "forged-messages": "sent something that is no output",
-    "flood-of-answers": "it sent the grader more than 16 MB",
-    "flood-of-brackets": "it sent the grader more than 16 MB",
-    "flood-of-small-messages": "it sent the grader more than 20,000 messages",
-    "tiny-outputs": "output of raw_weights was cut",
-    "terminal-commands": "raw_weights stopped with Fine18 of 18: 18 of 18",
-    "half-characters": "raw_weights stopped with Half",
-    "memory-in-sockets": "it opened more than 256 sockets",
+def test_an_honest_submission_after_all_of_them_has_full_marks(runner):
+    executed = runner.execute(work(), SEED)
+    assert marks(executed) == FULL
+    assert executed.flags == ()
+
+
+# Attacks that are seen where one of the walls is missing: a place in sandboxed.py, what replaces it, and what shows
+WEAKER = {
+    "no-folders-of-its-own": (
+        "            make_own_folders(about)\n        if sys",
+        "            pass\n        if sys",
+    ),
+    "no-system-call-refused": ("refuse_system_calls(REFUSED | PROGRAMS)", "pass"),
+    "processes-stay": ("        _end_the_rest()\n", ""),
+}
+SEEN = {
+    "no-folders-of-its-own": ("for-the-next-exercise", "LEAK file in /tmp"),
+    "no-system-call-refused": ("memory-without-a-process", "LEAK memfd"),
+    "processes-stay": ("for-the-next-exercise", "LEAK socket"),
 }
 
 
-@pytest.mark.parametrize("slug", NAMED)
+@pytest.mark.parametrize("wall", WEAKER)
+def test_without_one_of_the_walls_an_attack_is_seen(wall, monkeypatch, tmp_path, surroundings):
+    text = sandbox.SANDBOXED.read_text()
+    assert WEAKER[wall][0] in text
+    weaker = tmp_path / "sandboxed.py"
+    weaker.write_text(text.replace(*WEAKER[wall]))
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(0o755)
+    monkeypatch.setattr(sandbox, "SANDBOXED", weaker)
+    slug, shows = SEEN[wall]
+    attack = BY_SLUG[slug]
+    with Runner(FIRST, limits=LIMITS) as runner:
+        executed = runner.execute(submission(attack, surroundings), SEED, {attack.exercise, *attack.others})
+    assert shows in said(executed) + judged(executed)[attack.exercise].verdict.state
+
+
+FLAGS = {
+    "endless-loop": f"raw_weights took longer than {LIMITS.exercise_seconds:g} s",
+    "exits": "the process died in raw_weights: it ended the Python process",
+    "crashes": "SIGSEGV",
+    "endless-line": "raw_weights sent something that is no answer",
+}
+
+
+@pytest.mark.parametrize("slug", FLAGS)
 def test_the_instructor_reads_what_happened(slug, runner, surroundings):
-    (attack,) = (attack for attack in ATTACKS if attack.slug == slug)
-    assert NAMED[slug] in "; ".join(runner.execute(submission(attack, surroundings)).flags)
+    executed = runner.execute(submission(BY_SLUG[slug], surroundings), SEED, {EXERCISE})
+    assert FLAGS[slug] in "; ".join(executed.flags)
 
 
-@pytest.mark.parametrize("slug", ["terminal-commands", "half-characters", "odd-json", "forged-messages"])
-def test_what_a_submission_says_is_harmless_text_that_any_file_can_hold(slug, runner, surroundings):
-    (attack,) = (attack for attack in ATTACKS if attack.slug == slug)
-    executed = runner.execute(submission(attack, surroundings))
-    nbformat.writes(executed.notebook).encode("utf-8")
-    outputs = [cell.get("outputs", []) for cell in executed.notebook.cells]
-    runs = [(run.sent, run.says, run.error) for run in executed.runs.values()]
-    said = json.dumps([outputs, runs, executed.flags], allow_nan=False)
-    said = said.replace("\\\\", "")  # a traceback shows the student's line, which spells them
-    for sign in ("\\u001b", "\\u202e", "\\ud8", "\\udf", "\\u009b", "\\r"):
-        assert sign not in said, sign
+FINE = r"""
+def raw_weights(x):
+    raise type('Fine\x1b[1A\x1b[2K18 of 18', (Exception,), {})('\r\x1b[A\u202e18\x9b2J')
+"""
+HALVES = r"""
+def raw_weights(x):
+    print('\ud800')
+    raise type('Half', (Exception,), {})('\ud83d and the rest')
+"""
+MUTE = """
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError
+def raw_weights(x):
+    raise Mute
+"""
+UNUSUAL = {"escapes": FINE, "halves": HALVES, "mute": MUTE}
 
 
-def test_all_that_a_submission_sends_takes_the_grader_no_more_than_its_limits(runner, surroundings):
-    for slug in ("flood-of-answers", "flood-of-brackets", "big-metadata", "tiny-outputs"):
-        (attack,) = (attack for attack in ATTACKS if attack.slug == slug)
-        tracemalloc.start()
-        executed = runner.execute(submission(attack, surroundings))
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert len(nbformat.writes(executed.notebook)) < 16 << 20, slug
-        assert peak < 200 << 20, slug
+@pytest.mark.parametrize("text", UNUSUAL.values(), ids=UNUSUAL)
+def test_what_a_submission_says_is_harmless_text_that_any_file_can_hold(text, runner):
+    verdict = judged(runner.execute(work(raw_weights=text), SEED, {EXERCISE}))[EXERCISE].verdict
+    said = " ".join(aspect.says for aspect in verdict.aspects) + verdict.printed
+    assert said.encode("utf-8")
+    assert not set("\x1b\x9b\r") & set(said)
+
+
+def test_an_answer_takes_the_grader_no_more_memory_than_its_limits(runner, surroundings):
+    tracemalloc.start()
+    runner.execute(submission(BY_SLUG["endless-line"], surroundings), SEED, {EXERCISE})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100 << 20
+
+
+def test_outputs_that_look_like_verdicts_are_shown_as_the_students():
+    forged = {"output_type": "display_data", "data": {answers.MIME: "{}", "text/html": "18 of 18"}, "metadata": {}}
+    first, kept = saved_outputs([forged], Room())
+    assert first.text == SAVED
+    assert kept.data["text/html"] == "18 of 18"
 
 
 HOARDS = {
     "shared": (
-        "import mmap, time\nhoard = mmap.mmap(-1, 1 << 30)\nfor _ in range(32):\n    hoard.write(bytes(16 << 20))\n"
+        "import mmap, time\nhoard = mmap.mmap(-1, 1 << 30)\nfor _ in range(48):\n    hoard.write(bytes(16 << 20))\n"
     ),
     "by-children": (
         "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n"
-        "        hoard = bytearray(b'x') * (100 << 20)\n        time.sleep(60)\n"
+        "        hoard = bytearray(b'x') * (200 << 20)\n        time.sleep(60)\n"
     ),
 }
 
 
 @pytest.mark.parametrize("hoard", HOARDS)
-def test_memory_that_no_process_owns_alone_is_counted_all_the_same(hoard, key):
-    answer = HOARDS[hoard] + "time.sleep(60)\n"
-    notebook = restore(answer_notebook(FIRST, **{**SOLVED, EXERCISE: answer}), RELEASE).notebook
-    with Runner(FIRST, SEED, limits=Limits(memory=256 << 20)) as runner:
-        executed = runner.execute(notebook)
-    assert "it used more than 0.2 GB of memory" in "; ".join(executed.flags)
-    assert marks(executed, key) == {**FULL, EXERCISE: 0}
+def test_memory_that_no_process_owns_alone_is_counted_all_the_same(hoard):
+    with Runner(FIRST, limits=Limits(memory=512 << 20)) as runner:
+        executed = runner.execute(work(raw_weights=HOARDS[hoard] + "time.sleep(60)\n"), SEED)
+    assert "it used more than 0.5 GB of memory" in "; ".join(executed.flags)
+    assert marks(executed) == {**FULL, EXERCISE: 0}
 
 
 def test_no_process_of_a_submission_outlives_it(runner, surroundings):
-    for attack in ATTACKS:
-        if attack.slug in ("daemon", "fork-bomb", "closes-everything"):
-            runner.execute(submission(attack, surroundings))
+    for slug in ("daemon", "fork-bomb", "stays-behind", "ends-its-siblings"):
+        runner.execute(submission(BY_SLUG[slug], surroundings), SEED, {BY_SLUG[slug].exercise})
     patience = time.monotonic() + 30
-    while f"sleep {surroundings.port}1234" in everything_that_runs() and time.monotonic() < patience:
+    while len(running(runner)) > 3 and time.monotonic() < patience:  # two of bubblewrap's own, and the fork server
         time.sleep(0.1)
-    assert f"sleep {surroundings.port}1234" not in everything_that_runs()
+    assert len(running(runner)) == 3
 
 
-def everything_that_runs():
-    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+def running(runner):
+    """Those of the family that have not ended; one that has, and is not counted yet, has no command line."""
+    return [process for process in family(runner) if Path(f"/proc/{process}/cmdline").read_bytes()]
 
 
-def test_two_submissions_that_run_at_once_cannot_meet(runner, key):
-    meet = (
-        "import socket, time, os\nmine = socket.socket(socket.AF_UNIX)\ntry:\n    mine.bind('\\0meeting')\n   "
-        " mine.listen()\nexcept OSError:\n    print('LEAK met')\nopen('/dev/shm/meeting', 'x')\nopen('/tmp/meeting',"
-        " 'x')\ntime.sleep(1.5)\n" + SOLVED[EXERCISE]
-    )
-    notebook = restore(answer_notebook(FIRST, **{**SOLVED, EXERCISE: meet}), RELEASE).notebook
+def family(runner):
+    """The processes of the warm fork server, and all that descend from it."""
+    found, rest = [], [runner._zygote._process.pid]
+    while rest:
+        found.append(rest.pop())
+        with contextlib.suppress(OSError):
+            rest += map(int, Path(f"/proc/{found[-1]}/task/{found[-1]}/children").read_text().split())
+    return found
+
+
+MEET = """
+import os, socket, time
+mine = socket.socket(socket.AF_UNIX)
+mine.bind(chr(0) + 'meeting')
+mine.listen()
+files = [open(f'{folder}/meeting', 'x') for folder in ('/dev/shm', '/tmp')]
+time.sleep(1)
+def raw_weights(x):
+    return x @ x.mT if len(files) == 2 and mine.getsockname() else x
+"""
+
+
+def test_two_submissions_that_run_at_once_cannot_meet(runner):
     with ThreadPoolExecutor(2) as pool:
-        for executed in pool.map(runner.execute, [notebook, notebook]):
-            assert LEAK not in printed(executed.notebook)
-            assert marks(executed, key) == FULL
+        for executed in pool.map(lambda _: runner.execute(work(raw_weights=MEET), SEED), range(2)):
+            assert marks(executed) == FULL
 
 
 def test_the_warm_process_shares_no_writable_memory_with_its_forks(runner):
-    runner.execute(HONEST)
-    family, rest = [], [runner._zygote._process.pid]
-    while rest:
-        family.append(rest.pop())
-        rest += map(int, sandbox.Path(f"/proc/{family[-1]}/task/{family[-1]}/children").read_text().split())
-    maps = [sandbox.Path(f"/proc/{process}/maps").read_text() for process in family]
+    runner.execute(work(), SEED, {EXERCISE})
+    maps = [Path(f"/proc/{process}/maps").read_text() for process in family(runner)]
     assert any("libtorch" in text for text in maps)
     assert not any(" rw-s " in text for text in maps)
 
@@ -248,66 +332,60 @@ def is_open(n):
         return False
 libc, found = ctypes.CDLL(None), ctypes.create_string_buffer(24)
 libc.capget(struct.pack("Ii", 0x20080522, 0), found)
-print("descriptors", list(filter(is_open, range(1000))), "capabilities", sum(found.raw))
-print("new privileges refused", libc.prctl(39, 0, 0, 0, 0), "user", os.getuid() != 0, "alone", os.getpid())
+said = f"descriptors {list(filter(is_open, range(1000)))} capabilities {sum(found.raw)}"
+said += f" new privileges refused {libc.prctl(39, 0, 0, 0, 0)} user {os.getuid() != 0}"
+def raw_weights(x):
+    print(said)
+    return x
 """
 
 
-def test_a_submission_holds_one_descriptor_and_no_capability(runner):
-    notebook = restore(answer_notebook(FIRST, **{**SOLVED, EXERCISE: LOOK}), RELEASE).notebook
-    said = printed(runner.execute(notebook).notebook)
-    assert "descriptors [0, 1, 2, 3] capabilities 0" in said
-    assert "new privileges refused 1 user True alone 1" in said
-
-
-@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
-def test_warm_and_cold_kernels_give_the_same_answers(warm, key):
-    draws = "import random, numpy, torch\nprint('drawn', torch.rand(3).tolist())\n"
-    notebook = restore(answer_notebook(FIRST, **{**SOLVED, EXERCISE: draws + SOLVED[EXERCISE]}), RELEASE).notebook
-    with Runner(FIRST, SEED, warm=warm) as runner:
-        executed = runner.execute(notebook)
-    assert marks(executed, key) == FULL
-    assert executed.isolation == f"bubblewrap, {'warm' if warm else 'cold'} kernel"
-    # What torch draws after manual_seed(0), which every lesson's setup calls
-    assert "drawn [0.4962" in printed(executed.notebook)
+def test_an_answer_holds_one_descriptor_and_no_capability(runner):
+    printed = judged(runner.execute(work(raw_weights=LOOK), SEED, {EXERCISE}))[EXERCISE].verdict.printed
+    assert "descriptors [0, 1, 2, 3] capabilities 0 new privileges refused 1 user True" in printed
 
 
 def test_two_forks_draw_different_random_numbers(runner):
-    draws = "import random, numpy\nprint('drawn', random.random(), numpy.random.rand())\n"
-    notebook = restore(answer_notebook(FIRST, **{**SOLVED, EXERCISE: draws}), RELEASE).notebook
-    first, second = (printed(runner.execute(notebook).notebook) for _ in range(2))
-    assert first != second
+    draws = "import random, numpy\ndef raw_weights(x):\n    print(random.random(), numpy.random.rand())\n    return x\n"
+    runs = [runner.execute(work(raw_weights=draws), SEED, {EXERCISE}) for _ in range(2)]
+    first, second = (judged(executed)[EXERCISE].verdict.printed for executed in runs)
+    assert first and first != second
 
 
-def test_a_dead_warm_process_is_replaced(key):
-    with Runner(FIRST, SEED) as runner:
-        runner.execute(HONEST)
+def test_warm_and_cold_processes_give_the_same_marks():
+    with Runner(FIRST, warm=False) as runner:
+        executed = runner.execute(work(), SEED)
+    assert marks(executed) == FULL
+    assert executed.isolation == "bubblewrap, cold"
+
+
+def test_a_dead_warm_process_is_replaced():
+    with Runner(FIRST) as runner:
+        runner.execute(work(), SEED, {EXERCISE})
         runner._zygote._process.kill()
         runner._zygote._process.wait()
-        assert marks(runner.execute(HONEST), key) == FULL
+        assert marks(runner.execute(work(), SEED)) == FULL
 
 
 def test_a_sandbox_in_which_the_course_cannot_be_imported_is_nobodys_mistake(monkeypatch):
     monkeypatch.setattr(zygote, "NEEDED", "import a_library_that_is_missing\n")
-    with Runner(FIRST, SEED) as runner, pytest.raises(SandboxFailed, match="a_library_that_is_missing"):
-        runner.execute(HONEST)
+    with Runner(FIRST) as runner, pytest.raises(SandboxFailed, match="a_library_that_is_missing"):
+        runner.execute(work(), SEED)
 
 
-def test_a_seed_may_be_a_submissions_own(runner, key):
-    other = marks(runner.execute(HONEST, seed="another seed"), key)
+def test_a_seed_may_be_a_submissions_own(runner):
+    other = marks(runner.execute(work(), "another seed"))
     assert sum(other.values()) < sum(FULL.values())  # right answers, to other inputs than the key's
-    assert marks(runner.execute(HONEST), key) == FULL
 
 
-def test_the_limit_on_all_cells_together_holds(key):
-    nap = "import time\ntime.sleep(2)\n"
-    slow = {name: nap + text for name, text in SOLVED.items()}
-    notebook = restore(answer_notebook(FIRST, **slow), RELEASE).notebook
-    with Runner(FIRST, SEED, limits=Limits(total_seconds=5)) as runner:
-        executed = runner.execute(notebook)
-    found = verdicts(executed, key)
-    assert found["masked_squared_error"].points == FULL["masked_squared_error"]
-    assert found["equivariance_gap"].state == NO_ANSWER
+def test_the_limit_on_all_exercises_together_holds():
+    slow = {name: f"import time\ntime.sleep(2)\n{text}" for name, text in right(FIRST).items()}
+    with Runner(FIRST, limits=Limits(total_seconds=5)) as runner:
+        runner.execute(work(), SEED, {EXERCISE})
+        executed = runner.execute(work(**slow), SEED)
+    found = judged(executed)
+    assert found["masked_squared_error"].verdict.points == FULL["masked_squared_error"]
+    assert found["equivariance_gap"].verdict.state == NO_ANSWER
     assert "took longer than 5 s" in "; ".join(executed.flags)
 
 
@@ -316,19 +394,19 @@ def test_without_bubblewrap_it_refuses_and_says_what_to_install(monkeypatch):
     sandbox._problem.cache_clear()
     try:
         with pytest.raises(NoSandbox, match="(?s)apt install bubblewrap.*--unsafe"):
-            Runner(FIRST, SEED).__enter__()
+            Runner(FIRST).__enter__()
     finally:
         sandbox._problem.cache_clear()
 
 
-def test_without_a_sandbox_by_choice_the_record_says_so(key):
-    with Runner(FIRST, SEED, isolation="none") as runner:
-        executed = runner.execute(HONEST)
-    assert marks(executed, key) == FULL
+def test_without_a_sandbox_by_choice_the_record_says_so():
+    with Runner(FIRST, isolation="none") as runner:
+        executed = runner.execute(work(), SEED)
+    assert marks(executed) == FULL
     assert executed.isolation == "none (--unsafe)"
 
 
-def test_submissions_can_run_side_by_side(runner, key):
+def test_submissions_can_run_side_by_side(runner):
     with ThreadPoolExecutor(4) as pool:
-        for executed in pool.map(runner.execute, [HONEST] * 12):
-            assert marks(executed, key) == FULL
+        for executed in pool.map(lambda _: runner.execute(work(), SEED), range(8)):
+            assert marks(executed) == FULL

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
 
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
-from stand_in import StandIn
+from nbformat.v4 import new_code_cell
 
+from helpers.authoring import __main__ as command
 from helpers.authoring.exam_key import exam_key_of
+from helpers.authoring.inspecting import key_and_variants, misjudged
+from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import ROOT, Source
-from helpers.authoring.mistakes import Mistake
-from helpers.authoring.naming import CannotName, bodies_of, inserted, propose
-from helpers.checking.keys import load_key, shipped_path
+from helpers.authoring.mistakes import BadEdit, Named
+from helpers.authoring.named import as_toml
+from helpers.authoring.naming import CannotName, propose
+from helpers.checking.keys import SHIPPED_SEED, key_as_bytes, load_key, shipped_path
 from helpers.grading.batch import Batch
 from helpers.grading.exam import exam_key_path, load_exam_key, save_exam_key
+from helpers.grading.execute import sandbox
+from helpers.grading.execute.running import NoSandbox, Runner
 from helpers.grading.tell.results import results
+from helpers.notebooks import without_marks
 
+pytestmark = pytest.mark.needs("bubblewrap")
+
+OUTSIDE = "from pathlib import Path\n\nPath({marker!r}).write_text('here')\n"
 NEW = "def raw_weights(x):\n    scores = x @ x.transpose(1, 2)\n    return scores.abs().sqrt()"
 AGAIN = "def raw_weights(x):\n    w = torch.matmul(x, x.transpose(-2, -1))\n    return torch.sqrt(torch.abs(w))"
-RISKY = "def row_softmax(scores):\n    open('/etc/hostname').read()\n    return scores * 3"
+HELPED = "def raw_weights(x):\n    return rooted(x @ x.mT)"
+HELPER = "def rooted(x):\n    return x.abs().sqrt()"
+# The answers of a review that ran as the instructor once, before the sandbox ran them
+POPEN = 'def raw_weights(x):\n    torch.os.popen("touch {marker}").read(); return x @ x.mT * 3.7'
+IMPORTED = """def raw_weights(x):
+    torch.importlib.import_module("subprocess").run(["touch", {marker!r}])
+    return x @ x.mT * 3.9"""
 WORDS = {
     "slug": "roots",
     "title": "the roots of the weights",
@@ -28,112 +46,155 @@ WORDS = {
 
 
 @pytest.fixture(scope="module")
-def pattern(tmp_path_factory, first_lesson):
-    """A course in which five handed in, three of them with the same wrong answer in two wordings, and were graded."""
+def marker(tmp_path_factory):
+    """What code of a student would leave behind on this machine."""
+    return tmp_path_factory.mktemp("marker") / "ran"
+
+
+@pytest.fixture(scope="module")
+def pattern(tmp_path_factory, first_lesson, marker):
+    """A course that was graded: some have the same wrong answer, each in other words; others are hostile."""
     course = Course(tmp_path_factory.mktemp("naming"), FIRST)
     course.nbgrader("generate_assignment", FIRST, "--force")
-    save_exam_key(exam_key_of(first_lesson, "secret", 2), first_lesson.lesson, exam_key_path(FIRST, course.folder))
-    given = cell_of(first_lesson, "raw_weights")
-    for student, text in {
+    save_exam_key(exam_key_of(first_lesson, "secret", 1), first_lesson.lesson, exam_key_path(FIRST, course.folder))
+    given = without_marks(first_lesson.cells()["raw_weights"])
+    handed_in = {
         "ada": given,
-        "ben": given.replace(given_body(given), "    scores = x @ x.transpose(1, 2)\n    return scores.abs().sqrt()"),
-        "cleo": AGAIN,
-        "dan": NEW,
-        "eve": given,
-    }.items():
-        more = {"row_softmax": RISKY} if student == "eve" else {}
-        course.submit(student, answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": text, **more}))
+        "ben": HELPED,
+        "cleo": OUTSIDE.format(marker=str(marker)) + AGAIN,
+        "dan": OUTSIDE.format(marker=str(marker)) + NEW,
+        "fay": "def raw_weights(x):\n    return lost(x @ x.mT)",
+        "mal": POPEN.format(marker=marker),
+        "eve": IMPORTED.format(marker=str(marker)),
+    }
+    helpers = {"ben": HELPER, "fay": "lost = lambda x: x / 7.3"}
+    for student, text in handed_in.items():
+        notebook = answer_notebook(FIRST, **{**solved(FIRST), "raw_weights": text})
+        if student in helpers:
+            notebook.cells.insert(2, new_code_cell(helpers[student]))
+        course.submit(student, notebook)
     grade(course)
     return course
 
 
-def cell_of(source, exercise):
-    from helpers.notebooks import without_marks
-
-    return without_marks(source.cells()[exercise])
-
-
-def given_body(cell):
-    return cell[cell.rindex('"""') + 4 :]
-
-
 def grade(course):
-    import os
-
-    here = os.getcwd()
-    os.chdir(course.folder)
-    try:
-        return Batch(course.folder, FIRST, StandIn(FIRST).execute, 1, bar=False).run()
-    finally:
-        os.chdir(here)
+    with pytest.MonkeyPatch.context() as patch, Runner(FIRST) as runner:
+        patch.chdir(course.folder)
+        return Batch(course.folder, FIRST, runner, 1, bar=False).run()
 
 
-@pytest.fixture
-def course(pattern, tmp_path, monkeypatch):
-    folder = tmp_path / "course"
+def copied(pattern, folder):
     shutil.copytree(pattern.folder, folder)
-    shutil.copy(ROOT / "solutions" / FIRST / f"{FIRST}.py", folder / "solutions" / FIRST)
-    shutil.copy(ROOT / "solutions" / FIRST / "mistakes.py", folder / "solutions" / FIRST)
+    for name in (f"{FIRST}.py", "mistakes.py"):
+        shutil.copy(ROOT / "solutions" / FIRST / name, folder / "solutions" / FIRST)
     (folder / "keys").mkdir()
     shutil.copy(shipped_path(FIRST), folder / "keys")
     made = object.__new__(Course)
     made.folder, made.lesson = folder, FIRST
-    monkeypatch.chdir(folder)
     return made
 
 
 @pytest.fixture
-def source(course):
+def course(pattern, tmp_path, monkeypatch):
+    made = copied(pattern, tmp_path / "course")
+    monkeypatch.chdir(made.folder)
+    return made
+
+
+def source_of(course):
     return Source(FIRST, course.folder / "solutions" / FIRST)
 
 
-def record(course, student, exercise="raw_weights"):
+@pytest.fixture
+def source(course):
+    return source_of(course)
+
+
+@pytest.fixture(scope="module")
+def named(pattern, tmp_path_factory):
+    """The course after the answer that ben, cleo and dan share was named, and what was proposed."""
+    course = copied(pattern, tmp_path_factory.mktemp("named") / "course")
+    found = propose(source_of(course), course.folder, record(course, "ben")["answer"][:8], **WORDS)
+    found.write(keys=course.folder / "keys")
+    return course, found
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran_outside(marker):
+    yield
+    assert not marker.exists()
+
+
+def parts(course):
+    """What became of raw_weights, by student."""
     _, found = results(course.folder, FIRST)
-    return next(p.record for r in found if r.student == student for p in r.parts if p.name == exercise)
+    return {r.student: p for r in found for p in r.parts if p.name == "raw_weights"}
+
+
+def record(course, student):
+    return parts(course)[student].record
 
 
 def everything(course):
-    files = [
-        *(course.folder / "solutions").rglob("*.py"),
-        *(course.folder / "keys").iterdir(),
-        *(course.folder / "exam").iterdir(),
-    ]
+    files = [p for room in ("solutions", "keys", "exam") for p in (course.folder / room).rglob("*") if p.is_file()]
     return {path: path.read_bytes() for path in files}
 
 
-def test_the_same_wrong_answer_has_one_handle_whatever_inputs_a_student_met(course):
-    handles = {record(course, student)["answer"] for student in ("ben", "cleo", "dan")}
-    assert len(handles) == 1
-    assert record(course, "ada")["answer"] not in handles
-
-
-def test_a_shared_answer_is_named_and_the_next_grading_calls_it_so(course, source):
-    handle = record(course, "ben")["answer"][:8]
-    assert record(course, "ben")["mistakes"] == []
-    before = course.marks()
-    found = propose(source, course.folder, handle, **WORDS)
+def test_a_shared_answer_is_named_and_the_next_grading_calls_it_so(named, pattern):
+    course, found = named
     assert set(found.students) == {"ben", "cleo", "dan"}
-    assert found.diff.count("\n+") > 5 and "\n-" not in found.diff.split("@@", 1)[1]
-    found.write(keys=course.folder / "keys")
+    assert found.mistake.text in (part.code for part in parts(course).values()), "as it was handed in"
+    assert "rooted" not in found.mistake.text, "it is a text that needs no other cell"
+    assert source_of(course).named() == [found.mistake]
     assert load_exam_key(FIRST, course.folder).secret == "secret"
-    assert len(grade(course).graded) == 5, "a changed key grades everybody again"
+    assert record(pattern, "ben")["mistakes"] == []
+    assert len(grade(course).graded) == 7, "a changed key grades everybody again"
+    before, after = pattern.marks(), course.marks()
     for student in ("ben", "cleo", "dan"):
         (called,) = record(course, student)["mistakes"]
         assert (called["slug"], called["title"]) == ("roots", WORDS["title"])
-    after = course.marks()
-    assert after["ada"] == before["ada"] and after["eve"] == before["eve"]
-    for student in (
-        "ben",
-        "cleo",
-        "dan",
-    ):  # who makes a known mistake has computed something: what else is right counts
+        # who makes a known mistake has computed something: what else is right counts
         assert after[student] == {**before[student], "raw_weights": 1}
-    shipped = load_key(source.lesson, course.folder / "keys" / f"{FIRST}.safetensors", "")
-    assert "roots" in [mistake.slug for mistake in shipped["raw_weights"].mistakes]
-    (written,) = [v for v in source.variants() if v.slug == "roots"]
-    assert isinstance(written, Mistake) and written.says == WORDS["says"]
+    assert after["ada"] == before["ada"]
     with pytest.raises(CannotName, match="called 'the roots of the weights' already"):
-        propose(source, course.folder, handle, **WORDS)
+        propose(source_of(course), course.folder, record(course, "ben")["answer"], **WORDS)
+
+
+def test_every_later_key_comes_to_the_same(named):
+    source, path = source_of(named[0]), named[0].folder / "keys" / f"{FIRST}.safetensors"
+    made = make_key(source, SHIPPED_SEED)
+    assert key_as_bytes(made, source.lesson) == path.read_bytes()
+    assert "roots" in [mistake.slug for mistake in load_key(source.lesson, path, "")["raw_weights"].mistakes]
+    assert list(misjudged(source, SHIPPED_SEED, made)) == []
+    (again,), (key,) = exam_key_of(source, "secret", 1).keys, load_exam_key(FIRST, named[0].folder).keys
+    assert key_as_bytes(again, source.lesson) == key_as_bytes(key, source.lesson)
+
+
+def test_without_a_sandbox_such_a_lesson_is_refused_and_others_are_not(named, course, first_lesson, monkeypatch):
+    source = source_of(named[0])
+    monkeypatch.setattr(sandbox, "_problem", lambda: "It is not installed here.")
+    for attempt in (
+        lambda: make_key(source, SHIPPED_SEED),
+        lambda: exam_key_of(source, "secret", 1),
+        lambda: propose(source_of(course), course.folder, record(course, "ben")["answer"], **WORDS),
+    ):
+        with pytest.raises(NoSandbox, match=r"(?s)code of students.*sudo apt install bubblewrap") as refused:
+            attempt()
+        assert "--unsafe" not in str(refused.value)
+    (finding,) = key_and_variants(source)
+    assert "code of students" in finding
+    make_key(first_lesson, SHIPPED_SEED)
+
+
+@pytest.mark.parametrize("student", ["mal", "eve"])
+def test_a_hostile_answer_runs_nowhere_else(course, source, student):
+    """Whatever becomes of it: `nothing_ran_outside` looks whether it ran on this machine."""
+    source.named_file.write_text(as_toml([Named("raw_weights", text=parts(course)[student].code, **WORDS)]))
+    assert "roots" in [mistake.slug for mistake in make_key(source, SHIPPED_SEED)["raw_weights"].mistakes]
+
+
+def test_a_hostile_answer_can_be_named(course, source):
+    propose(source, course.folder, record(course, "mal")["answer"], **WORDS).write(keys=course.folder / "keys")
 
 
 @pytest.mark.parametrize(
@@ -149,24 +210,26 @@ def test_a_shared_answer_is_named_and_the_next_grading_calls_it_so(course, sourc
 def test_what_cannot_be_done_is_refused_with_words_and_changes_nothing(course, source, change, said):
     before = everything(course)
     told = {"answer": record(course, "ben")["answer"], **WORDS, **change}
-    with pytest.raises(CannotName, match=said):
+    with pytest.raises((CannotName, BadEdit), match=said):
         propose(source, course.folder, **told)
     assert everything(course) == before
 
 
-def test_an_answer_that_reaches_beyond_its_sums_is_not_taken_over(course, source):
-    handle = record(course, "eve", "row_softmax")["answer"]
-    with pytest.raises(CannotName, match=r"reaches for open\(\).*Write it by hand"):
-        propose(source, course.folder, handle, **WORDS)
+def test_an_answer_that_needs_another_cell_is_refused(course, source):
+    before = everything(course)
+    found = propose(source, course.folder, record(course, "fay")["answer"], **WORDS)
+    with pytest.raises(CannotName, match="does not give the numbers that were graded.*by hand"):
+        found.write(keys=course.folder / "keys")
+    assert everything(course) == before
 
 
 def test_a_mistake_that_takes_anothers_name_is_undone(course, source, monkeypatch):
     before = everything(course)
     found = propose(source, course.folder, record(course, "ben")["answer"], **WORDS)
     monkeypatch.setattr(
-        "helpers.authoring.naming.misjudged", lambda *a: iter(["raw_weights/other (desk): is called roots"])
+        "helpers.authoring.naming.misjudged", lambda *a: iter([f"raw_weights/other ({a[1]}): is called roots"])
     )
-    with pytest.raises(CannotName, match="is called roots"):
+    with pytest.raises(CannotName, match=r"\(desk\): is called roots(?s:.*)\(\(the exam's seed\)\): is called roots"):
         found.write(keys=course.folder / "keys")
     assert everything(course) == before
 
@@ -174,7 +237,6 @@ def test_a_mistake_that_takes_anothers_name_is_undone(course, source, monkeypatc
 def test_a_disk_that_is_full_half_way_leaves_everything_as_it_was(course, source, monkeypatch):
     before = everything(course)
     found = propose(source, course.folder, record(course, "ben")["answer"], **WORDS)
-    monkeypatch.setattr("helpers.authoring.naming.misjudged", lambda *a: iter([]))
 
     def full(*given):
         raise OSError(28, "No space left on device")
@@ -185,81 +247,48 @@ def test_a_disk_that_is_full_half_way_leaves_everything_as_it_was(course, source
     assert everything(course) == before
 
 
-# ------------------------------------------------------------------------------------------- finding the text
-
-ONE = 'def f(x, y=1):\n    """Says."""\n    b = x.shape[0]\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION'
-TWO = (
-    "class M(nn.Module):\n    def __init__(self, e):\n        super().__init__()\n"
-    "        ### BEGIN SOLUTION\n        self.a = e\n        ### END SOLUTION\n\n"
-    "    def forward(self, x):\n        ### BEGIN SOLUTION\n        return x\n        ### END SOLUTION"
-)
-
-
-def without(cell, *bodies):
-    for body in bodies:
-        begin, end = cell.index("### BEGIN"), cell.index("### END SOLUTION") + len("### END SOLUTION")
-        indent = cell[cell.rindex("\n", 0, begin) + 1 : begin]
-        cell = cell[:begin] + body.replace("\n", "\n" + indent) + cell[end:]
-    return cell
-
-
-def test_the_bodies_are_what_stands_where_the_regions_were():
-    assert bodies_of(ONE, without(ONE, "z = 2 * x\nreturn z"))[0] == ("z = 2 * x\nreturn z",)
-    two = without(TWO, "self.b = nn.Linear(e, e)\nself.c = 3", "if x:\n    return 1\nreturn self.b(x)")
-    assert bodies_of(TWO, two)[0] == ("self.b = nn.Linear(e, e)\nself.c = 3", "if x:\n    return 1\nreturn self.b(x)")
-
-
-def test_a_cell_that_was_changed_around_them_says_so_and_what_fits_is_used():
-    changed = "# mine\ndef f(x, y=1):\n    b = x.shape[0]\n    return 3 * x   # so"
-    assert bodies_of(ONE, changed) == (("return 3 * x   # so",), [bodies_of(ONE, changed)[1][0]])
-    assert "changed outside" in bodies_of(ONE, changed)[1][0]
-    changed = TWO.replace("### BEGIN SOLUTION", "").replace("### END SOLUTION", "").replace("class", "import os\nclass")
-    assert bodies_of(TWO, changed)[0] == ("self.a = e", "return x") or "super" not in bodies_of(TWO, changed)[0][0]
+def test_the_text_is_shown_harmless_and_nothing_is_written_without_a_yes(course, source, monkeypatch, capsys):
+    path = course.folder / "autograded" / "dan" / FIRST / f"{FIRST}.ipynb"
+    notebook = json.loads(path.read_text())
+    for cell in notebook["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "raw_weights":
+            cell["source"] = f"# \x1b[2J\u202e\n{NEW}"
+    path.write_text(json.dumps(notebook))
+    for student in ("ben", "cleo"):
+        (course.folder / "autograded" / student / FIRST / f"{FIRST}.ipynb").unlink()
+    monkeypatch.setattr(command, "sources", lambda names: [source])
+    given = {"--name": WORDS["slug"], "--title": WORDS["title"], "--says": WORDS["says"]}
+    words = [word for pair in given.items() for word in pair]
+    monkeypatch.setattr(sys, "argv", ["authoring", "name-mistake", FIRST, record(course, "dan")["answer"], *words])
+    monkeypatch.setattr("builtins.input", lambda question: "n")
+    before = everything(course)
+    assert command.main() == 1 and everything(course) == before
+    shown = capsys.readouterr()
+    assert "# \\u001b[2J\\u202e\n" in shown.out and "return scores.abs().sqrt()" in shown.out
+    assert "Nothing was changed." in shown.err
 
 
 @pytest.mark.parametrize(
-    "code, said",
+    "text",
     [
-        ("f = lambda x, y=1: x", "does not define"),
-        ("def f(z):\n    b = z.shape[0]\n    return z", "changes the arguments"),
-        ("def f(x, y=1):\n    return x", "lines of f that were given"),
-        ("def f(x, y=1):\n    b = x.shape[0]", "without a body"),
-        ("def f(x", "no Python"),
+        "x = 1",
+        'x = "quoted"',
+        'x = """three"""\ny = 2\n',
+        "x = '\\n' + '\\\\'",
+        "# é \x7f\x1b\t\u2028 \\\r\nx = 'a\\\n'",
     ],
 )
-def test_a_cell_that_does_not_fit_is_refused_with_words(code, said):
-    with pytest.raises(CannotName, match=said):
-        bodies_of(ONE, code)
+def test_whatever_a_text_holds_the_file_gives_it_back(tmp_path, text):
+    source = Source(FIRST, tmp_path)
+    named = [Named("raw_weights", slug, 'a "title"\\', "It's so.", text) for slug in ("one", "two")]
+    source.named_file.write_bytes(as_toml(named).encode())
+    assert source.named() == named
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "return x",
-        'return "quoted"',
-        'z = """three"""\nreturn z',
-        "return '\\n'",
-        "return 'é' * 3",
-        "if x:\n    y = 1\nreturn y",
-    ],
-)
-def test_whatever_a_body_holds_mistakes_py_stays_valid_and_says_the_same(body, first_lesson):
-    before = (first_lesson.folder / "mistakes.py").read_text()
-    mistake = Mistake("raw_weights", "a-new-one", instead=body, title='a "title"', says="It's so. " * 30)
-    after = inserted(before, mistake)
-    space: dict = {}
-    exec(after, space)
-    (written,) = [v for v in space["VARIANTS"] if getattr(v, "slug", "") == "a-new-one"]
-    cell = first_lesson.cells()["raw_weights"]
-    assert written.apply(cell) == mistake.apply(cell)
-    assert (written.title, written.says) == (mistake.title, mistake.says)
-    assert all(line in after.splitlines() for line in before.splitlines())
-
-
-def test_several_bodies_are_written_one_for_each_region():
-    listed = "VARIANTS = [Mistake('M', 'x', edit=('a', 'b'), title='t', says='s')]"
-    text = f"from helpers.authoring import Mistake\n\n{listed}\n"
-    mistake = Mistake("M", "two", instead=("self.a = 2", "return 3 * x\n"), title="t", says="s")
-    space: dict = {}
-    exec(inserted(text, mistake), space)
-    assert space["VARIANTS"][1].apply(TWO) == mistake.apply(TWO)
+def test_a_file_that_cannot_be_read_says_so(tmp_path):
+    source = Source(FIRST, tmp_path)
+    assert source.named() == []
+    for text in ("[[mistake]", "", "[[mistake]]\nslug = 'x'"):
+        source.named_file.write_text(text)
+        with pytest.raises(BadEdit, match="named.toml cannot be read"):
+            source.named()

@@ -20,7 +20,7 @@ from helpers.grading.batch import as_text, work_of
 from helpers.grading.execute.running import Executed, SandboxFailed
 from helpers.grading.journal import Journal
 from helpers.grading.judging import CheckRun, Why
-from helpers.grading.preflight import EMPTY, REFERENCE, TOGETHER, Guard, MachineWrong, Probe
+from helpers.grading.preflight import REFERENCE, TOGETHER, MachineWrong, Probe
 
 
 def stand_in(course):
@@ -224,7 +224,7 @@ def test_a_file_that_this_machine_cannot_open_is_not_a_zero(course, monkeypatch)
     assert "ada" not in course.marks()
 
 
-# ------------------------------------------------------------------------------------------- the guard itself
+# ------------------------------------------------------------------------------------------- what is doubtful
 
 
 def outcome(probe=None, points=4, problem="", **runs):
@@ -233,73 +233,52 @@ def outcome(probe=None, points=4, problem="", **runs):
 
 
 SENT, DIED = CheckRun(sent="..."), CheckRun(why=Why.DIED)
-STUB, UNDEFINED, LATE = (CheckRun(why=why) for why in (Why.STUB, Why.UNDEFINED, Why.LATE))
-
-
-@pytest.fixture
-def guard():
-    return Guard([Probe(REFERENCE, None), Probe(EMPTY, None)])
-
-
-def passed(guard):
-    for probe in (guard.next_probe(), guard.next_probe()):
-        guard.take(outcome(probe, 4 if probe.name == REFERENCE else 0, f=SENT))
-    return guard
-
-
-def test_nothing_is_written_before_both_probes_passed(guard):
-    early = outcome(f=SENT)
-    assert guard.take(early) == []
-    reference, empty = guard.next_probe(), guard.next_probe()
-    assert guard.next_probe() is None
-    assert guard.take(outcome(empty, 0, f=SENT)) == []
-    assert guard.take(outcome(reference, 4, f=SENT)) == [early]
-    later = outcome(f=SENT)
-    assert guard.take(later) == [later]
+HOLDS_STUB, UNDEFINED, LATE = (CheckRun(why=why) for why in (Why.STUB, Why.UNDEFINED, Why.LATE))
 
 
 @pytest.mark.parametrize(
-    "run, waits",
-    [(DIED, True), (CheckRun(), True), (LATE, True), (STUB, False), (UNDEFINED, False), (SENT, False)],
+    "run, doubtful",
+    [(DIED, True), (CheckRun(), True), (LATE, True), (HOLDS_STUB, False), (UNDEFINED, False), (SENT, False)],
 )
-def test_what_the_machine_could_have_done_waits_for_the_reference_to_pass_again(guard, run, waits):
-    one = outcome(points=0, f=run)
-    assert passed(guard).take(one) == ([] if waits else [one])
-    assert guard.next_probe() is None, "one alone can wait"
-    canary = guard.next_probe(last=True)
-    assert bool(canary) is waits
-    if waits:
-        assert canary.name == REFERENCE
-        after = outcome(points=0, f=run)
-        assert guard.take(after) == [], "it came in while the reference ran: the next one has to speak for it"
-        assert guard.take(outcome(canary, 4, f=SENT)) == [one] and guard.holds == 1
+def test_what_the_machine_could_have_done_is_doubtful(run, doubtful):
+    assert preflight.is_doubtful(outcome(points=0, f=run)) is doubtful
 
 
-def test_a_failed_second_look_raises_and_releases_nothing(guard):
-    passed(guard).take(outcome(points=0, f=DIED))
-    canary = guard.next_probe(last=True)
+def test_a_sandbox_that_failed_is_doubtful():
+    assert preflight.is_doubtful(outcome(problem="SandboxFailed: ..."))
+
+
+def test_a_failed_second_look_says_that_marks_were_written_before_it():
     with pytest.raises(MachineWrong, match="Grading was stopped"):
-        guard.take(outcome(canary, 0, f=DIED))
+        preflight.require(outcome(Probe(REFERENCE, None), 0, f=DIED), midway=True)
 
 
-def test_doubtful_ones_share_a_look_and_a_failed_sandbox_calls_for_one_at_once(guard):
-    passed(guard)
-    for _ in range(TOGETHER - 1):
-        guard.take(outcome(points=0, f=DIED))
-    assert guard.next_probe() is None
-    guard.take(outcome(points=0, f=DIED))
-    canary = guard.next_probe()
-    assert canary and len(guard.take(outcome(canary, f=SENT))) == TOGETHER
-    failed = outcome(problem="SandboxFailed: ...")
-    assert guard.take(failed) == [] and guard.next_probe() is not None
+def test_doubtful_ones_share_a_look(course):
+    hand_in(course, TOGETHER + 1)
+    runner, looks = stand_in(course), []
+
+    def execute(work, seed):
+        well = runner.runs < 2
+        executed = runner.execute(work, seed)
+        return executed if well else replace(executed, runs=dict.fromkeys(executed.runs, DIED))
+
+    made = batch(course, Instead(execute), jobs=1)
+    real = made._outcome
+
+    def counted(item):
+        looks.extend([item[1]] if item[1] else [])
+        return real(item)
+
+    made._outcome = counted
+    assert made.run().halted.startswith("Grading was stopped") and course.marks() == {}
+    assert len(looks) == 3, "two before the batch, and one for all"
 
 
-def test_what_a_check_said_cannot_act_on_the_terminal(guard):
-    probe = guard.next_probe()
-    bad = outcome(probe, 0, f=SENT)
+def test_what_a_check_said_cannot_act_on_the_terminal():
+    bad = outcome(Probe(REFERENCE, None), 0, f=SENT)
     bad.records[0]["says"], bad.flags = "\x1b[2Jgone", ("\x1b]0;title\x07flag",)
     with pytest.raises(MachineWrong) as caught:
-        guard.take(bad)
+        preflight.require(bad)
     assert "\x1b" not in str(caught.value) and "gone" in str(caught.value)
 
 

@@ -240,7 +240,7 @@ def test_a_cell_that_only_uses_a_name_gives_it_no_meaning(text):
         "f.__globals__['x'] = 1", "import ctypes", "import gc; gc.get_objects()", "sys._getframe(1)",
         "getattr(f, '__code__')",
         "torch._C.foo", "from torch import _C", "import helpers.keys", "from helpers.checking import keys",
-        "importlib.import_module('helpers.exercises.draw')", "torch.library.Library('aten', 'IMPL')",
+        "importlib.import_module('helpers.exercises.draw')",
     ],
 )  # fmt: skip
 def test_a_line_that_leads_out_of_the_answer_is_shown_wherever_the_slice_has_it(line):

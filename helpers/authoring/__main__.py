@@ -14,6 +14,7 @@ from helpers.authoring.lesson_source import sources
 from helpers.authoring.minutes import minutes
 from helpers.authoring.mistakes import BadEdit
 from helpers.authoring.reading import reading
+from helpers.grading.execute.sandbox import NoSandbox, SandboxFailed
 
 
 def main() -> int:
@@ -52,7 +53,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         return globals()[f"_{arguments.command.replace('-', '_')}"](arguments)
-    except (BadEdit, BrokenLesson, BrokenReference) as problem:
+    except (BadEdit, BrokenLesson, BrokenReference, NoSandbox, SandboxFailed) as problem:
         print(problem, file=sys.stderr)
         return 1
 
@@ -116,16 +117,18 @@ def _exam_key(arguments) -> int:
 
 def _name_mistake(arguments) -> int:
     from helpers.authoring.naming import CannotName, propose
+    from helpers.grading.looking import visible
 
     (source,) = sources([arguments.lesson])
     try:
         found = propose(source, Path.cwd(), arguments.answer, arguments.name, arguments.title, arguments.says)
-        print(f"{found.diff}\nMade by {len(found.students)}: {', '.join(found.students)}.", *found.notes, sep="\n")
-        print("Read it: a student wrote it, and from now on it runs on your machine, outside the sandbox.")
+        print("\n".join(f"    {visible(line)}" for line in found.mistake.text.split("\n")))
+        print(f"\nMade by {len(found.students)}: {visible(', '.join(found.students))}.")
+        print(f"It would stand in solutions/{source.name}/named.toml, and run in the sandbox alone.")
         if not arguments.yes and input("Write it down? [y/N] ").strip().lower() not in ("y", "yes"):
             raise CannotName("You said no.")
         found.write(told=print)
-    except (CannotName, BadEdit, EOFError) as problem:
+    except (CannotName, BadEdit, NoSandbox, SandboxFailed, EOFError) as problem:
         print(f"{problem or 'Nobody answered; ARGS=--yes answers for you.'}\nNothing was changed.", file=sys.stderr)
         return 1
     print(f"{found.mistake.exercise} knows {found.mistake.slug!r} now, in the students' key and in the exam's. Then:")

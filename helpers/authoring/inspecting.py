@@ -14,20 +14,22 @@ from nbformat.notebooknode import NotebookNode
 from helpers.authoring.building import release
 from helpers.authoring.keys import BrokenReference, make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_cpu, sources
-from helpers.authoring.mistakes import Alias, BadEdit, Equal, Mistake, Same, Shortcut, Variant
+from helpers.authoring.mistakes import Alias, BadEdit, Equal, Mistake, Named, Same, Shortcut, Variant
 from helpers.authoring.mutation import EQUAL, FULL, tried
-from helpers.checking.answers import Answer, Outcome, run
+from helpers.checking.answers import Answer, Outcome
 from helpers.checking.comparing import close, same_on_another_machine
+from helpers.checking.facts import facts_of
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
 from helpers.checking.predicting import listed
 from helpers.checking.syntax import digest_of_tree, parsed
-from helpers.checking.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, Verdict, earns_sides, judge, lost_aspects
+from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
 from helpers.course import HELPERS
 from helpers.desk.lessons import plan
 from helpers.exercises import Exercise, Prediction, lesson_names
 from helpers.exercises.exercise import UNCHANGED, Aspect
+from helpers.grading.execute.sandbox import NoSandbox, SandboxFailed
 from helpers.notebooks import (
     BEGIN,
     END,
@@ -115,7 +117,7 @@ def key_and_variants(source: Source) -> Iterator[str]:
     """The key is made once, for it takes long: it is what the shipped one has to be, and what judges the variants."""
     try:
         made = make_key(source, SHIPPED_SEED)
-    except (BadEdit, BrokenReference, BadRegion) as problem:
+    except (BadEdit, BrokenReference, BadRegion, NoSandbox, SandboxFailed) as problem:
         yield str(problem)
         return
     yield from stale_key(source, made)
@@ -131,7 +133,7 @@ def constant(source: Source, made: AnswerKey) -> Iterator[str]:
     """
     answers = Answers(source)
     for exercise in source.lesson:
-        same = _same_for_every_seed(exercise, answers.make(exercise.name), made[exercise.name])
+        same = _same_for_every_seed(exercise, answers, made[exercise.name])
         for aspect in exercise.aspects:
             if aspect in same and not (aspect.side or aspect.constant):
                 yield f"{exercise.name}: {aspect.name!r} has the same right values for every seed. Draw its cases"
@@ -142,14 +144,14 @@ def constant(source: Source, made: AnswerKey) -> Iterator[str]:
 ENOUGH_SEEDS = 5  # two seeds may draw the same sizes by chance
 
 
-def _same_for_every_seed(exercise: Exercise, written: object, entry: ExerciseKey) -> list[Aspect]:
+def _same_for_every_seed(exercise: Exercise, answers: Answers, entry: ExerciseKey) -> list[Aspect]:
     """The aspects whose right values no seed changes. Further seeds are tried while there may be such a one."""
     same = list(exercise.aspects)
     for seed in fresh_seeds(ENOUGH_SEEDS):
         if all(aspect.side for aspect in same):
             break
         with on_the_cpu():
-            outcomes = run(exercise, written, seed).outcomes
+            outcomes = answers.answer(exercise, seed).outcomes
         same = [one for one in same if _same_numbers(entry.reference[one.name], outcomes[one.name], one)]
     return same
 
@@ -402,45 +404,47 @@ def to_come(source: Source) -> list[str]:
 
 def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[str]:
     """The variants that the real verdict does not judge as meant, with inputs of that seed: see `judged`."""
-    slugs = [(v.exercise, v.slug) for v in source.variants()]
+    slugs = [(v.exercise, v.slug) for v in (*source.variants(), *source.named())]
     yield from (f"{e}/{s} is listed twice" for e, s in {pair for pair in slugs if slugs.count(pair) > 1})
     yield from (problem for *_, problem in judged(source, seed, key) if problem)
 
 
-def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[tuple[Variant, Verdict, str]]:
+def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[tuple[Variant | Named, Verdict, str]]:
     """Every variant with its verdict, on inputs of that seed, and what is wrong with the verdict; "" where nothing is.
 
     A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects
     in which it differs from the solution, and those that wait for numbers where it has none. An Alias is called
-    by the name of its mistake. A Same gets every point. A Shortcut gets none.
+    by the name of its mistake. A Same gets every point. A Shortcut gets none, whatever is said of it.
     key: of that seed, where there is one already; what the mistakes answer stands in it, and is not computed again.
     """
     answers, lesson = Answers(source), source.lesson
     key = key or make_key(source, seed)
     with on_the_cpu():
-        for variant in source.variants():
+        for variant in (*source.variants(), *source.named()):
             exercise, entry, problems = lesson[variant.exercise], key[variant.exercise], []
             answer = answer_of(variant, answers, entry, exercise, seed)
-            text = answers.text(exercise.name, variant)
+            text = variant.text if isinstance(variant, Named) else answers.text(exercise.name, variant)
             if exercise.mend and digest_of_tree(text) == entry.released:  # what the verdict says of other words for it
-                if (as_given := judge(exercise, answer, entry, text)).state != AS_GIVEN or as_given.points:
+                if (
+                    as_given := judge(exercise, answer, entry, facts_of(exercise, text))
+                ).state != AS_GIVEN or as_given.points:
                     problems.append("unchanged, it is not known for that")
                 text = ""
-            verdict = judge(exercise, answer, entry, text)
+            verdict = judge(exercise, answer, entry, facts_of(exercise, text))
             problems.append(_misjudgement(variant, verdict, exercise, entry))
             told = "; ".join(problem for problem in problems if problem)
             yield variant, verdict, told and f"{variant.exercise}/{variant.slug} ({seed}): {told}"
 
 
-def answer_of(variant: Variant, answers: Answers, entry: ExerciseKey, exercise: Exercise, seed: str) -> Answer:
-    """What a variant answers: what the key of the seed holds of a Mistake, and else what it returns when it is run."""
-    for mistake in entry.mistakes if isinstance(variant, Mistake) else ():
+def answer_of(variant: Variant | Named, answers: Answers, entry: ExerciseKey, exercise: Exercise, seed: str) -> Answer:
+    """What a variant answers: what the key of the seed holds of a known mistake, and else what it returns."""
+    for mistake in entry.mistakes if isinstance(variant, (Mistake, Named)) else ():
         if mistake.slug == variant.slug:
             return Answer(exercise.name, mistake.outcomes)
-    return run(exercise, answers.make(exercise.name, variant), seed)
+    return answers.answer(exercise, seed, variant)
 
 
-def _misjudgement(variant: Variant, verdict, exercise: Exercise, key: ExerciseKey) -> str:
+def _misjudgement(variant: Variant | Named, verdict, exercise: Exercise, key: ExerciseKey) -> str:
     if isinstance(variant, Same):
         wrong = "; ".join(f"{a.name}: {a.says}" for a in verdict.aspects if not a.held)
         return (
@@ -449,7 +453,7 @@ def _misjudgement(variant: Variant, verdict, exercise: Exercise, key: ExerciseKe
             else f"loses points. {verdict.says} {wrong}"
         )
     if isinstance(variant, Shortcut):
-        return "" if verdict.state == NOT_ALLOWED and verdict.points == 0 else "is not recognised as a shortcut"
+        return "" if verdict.points == 0 else "earns something"
     if verdict.points >= exercise.points:
         return "loses no point"
     name = variant.of if isinstance(variant, Alias) else variant.slug

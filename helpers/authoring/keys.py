@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
-from helpers.authoring.mistakes import Mistake
-from helpers.checking.answers import ANSWERED, run
-from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake
+from helpers.authoring.mistakes import Mistake, Named
+from helpers.authoring.named import running
+from helpers.checking.answers import ANSWERED
+from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake, Outcomes
 from helpers.checking.syntax import digest_of_tree
 from helpers.exercises import Exercise
 from helpers.notebooks import GETS
@@ -20,7 +21,8 @@ class BrokenReference(RuntimeError):
 def make_key(source: Source, seed: int | str) -> AnswerKey:
     """The answer key of a lesson for one seed.
 
-    Raises BrokenReference when the solution fails a probe, BadEdit when a mistake does not fit the solution.
+    Raises BrokenReference when the solution fails a probe, BadEdit when a mistake does not fit the solution, NoSandbox
+    when the lesson has mistakes in students' own words and there is no sandbox to run them in.
     """
     return make_keys(source, [seed])[0]
 
@@ -34,9 +36,10 @@ def make_keys(
     gets objects of its own, for one may remember what it was asked before.
     """
     answers, made = Answers(source), []
-    for seed in seeds:
-        made.append(_key(source, answers, seed))
-        progress(len(made), len(seeds))
+    with running(source) as outcomes_of:
+        for seed in seeds:
+            made.append(_key(source, answers, seed, outcomes_of))
+            progress(len(made), len(seeds))
     return made
 
 
@@ -52,15 +55,22 @@ def _released(source: Source, exercise: Exercise) -> str:
     return digest
 
 
-def _key(source: Source, answers: Answers, seed: int | str) -> AnswerKey:
+def _key(
+    source: Source, answers: Answers, seed: int | str, outcomes_of: Callable[[Named, int | str], Outcomes]
+) -> AnswerKey:
     lesson = source.lesson
-    known: dict[str, list[Mistake]] = {exercise.name: [] for exercise in lesson}
-    for mistake in source.variants(Mistake):
+    known: dict[str, list[Mistake | Named]] = {exercise.name: [] for exercise in lesson}
+    for mistake in (*source.variants(Mistake), *source.named()):
         known[lesson[mistake.exercise].name].append(mistake)
+
+    def came_to(exercise: Exercise, mistake: Mistake | Named) -> Outcomes:
+        is_named = isinstance(mistake, Named)
+        return outcomes_of(mistake, seed) if is_named else answers.answer(exercise, seed, mistake).outcomes
+
     with on_the_cpu():
         entries = {}
         for exercise in lesson:
-            reference = run(exercise, answers.make(exercise.name), seed).outcomes
+            reference = answers.answer(exercise, seed).outcomes
             for aspect, outcome in reference.items():
                 if outcome.state != ANSWERED:
                     raise BrokenReference(
@@ -68,10 +78,7 @@ def _key(source: Source, answers: Answers, seed: int | str) -> AnswerKey:
                         f"{outcome.state}, {outcome.says} {outcome.where}"
                     )
             mistakes = tuple(
-                KnownMistake(
-                    m.slug, m.title, m.says, run(exercise, answers.make(exercise.name, m), seed).outcomes, m.idle
-                )
-                for m in known[exercise.name]
+                KnownMistake(m.slug, m.title, m.says, came_to(exercise, m), m.idle) for m in known[exercise.name]
             )
             entries[exercise.name] = ExerciseKey(reference, mistakes, released=_released(source, exercise))
     return AnswerKey(source.name, str(seed), entries)

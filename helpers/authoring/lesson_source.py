@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import runpy
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,13 @@ from types import CodeType
 import jupytext
 import nbformat
 
-from helpers.authoring.mistakes import Mistake, Same, Shortcut, Variant
+from helpers.authoring.mistakes import BadEdit, Mistake, Named, Same, Shortcut, Variant
+from helpers.checking.alone import run_alone
+from helpers.checking.answers import Answer
+from helpers.checking.finished_parts import sources_for
+from helpers.checking.program import Program
 from helpers.course import DEVICE, NOTEBOOKS, ROOT, SOLUTIONS
-from helpers.exercises import Lesson, load_lesson
+from helpers.exercises import Exercise, Lesson, load_lesson
 from helpers.notebooks import SETUP, as_released, as_solved, grade_id, sources_of
 
 CARD = (
@@ -46,6 +51,11 @@ class Source:
         return self.folder / f"{self.name}.ipynb"
 
     @property
+    def named_file(self) -> Path:
+        """Where the mistakes lie that are known in students' own words."""
+        return self.folder / "named.toml"
+
+    @property
     def lesson(self) -> Lesson:
         """What its exercises ask."""
         return load_lesson(self.name)
@@ -54,6 +64,15 @@ class Source:
         """What mistakes.py lists, of the kind asked for."""
         listed = runpy.run_path(str(self.folder / "mistakes.py"))["VARIANTS"]
         return [variant for variant in listed if isinstance(variant, kind)]
+
+    def named(self) -> list[Named]:
+        """What named.toml lists; nothing where there is none. Raises BadEdit where it cannot be read."""
+        if not self.named_file.is_file():
+            return []
+        try:
+            return [Named(**each) for each in tomllib.loads(self.named_file.read_text(encoding="utf-8"))["mistake"]]
+        except (ValueError, KeyError, TypeError) as problem:
+            raise BadEdit(f"{self.name}: named.toml cannot be read: {problem}") from None
 
     def read(self) -> nbformat.NotebookNode:
         """The lesson as a notebook without outputs, made from the .py alone."""
@@ -132,7 +151,7 @@ def on_the_cpu() -> Iterator[None]:
 
 
 class Answers:
-    """Makes the objects that a solution cell, or a variant of it, defines.
+    """What solution cells, and variants of them, answer: each alone, as in an exam (see `checking.alone`).
 
     The lesson's setup cell and the one solution cell run in a namespace of their own; no other cell is
     needed, because no exercise builds on the student's answer to another.
@@ -149,6 +168,17 @@ class Answers:
         """The solution cell's text."""
         cell = self._cells[exercise]
         return variant.apply(cell) if variant else cell
+
+    def answer(
+        self, exercise: Exercise, seed: int | str, variant: Variant | None = None, text: str | None = None
+    ) -> Answer:
+        """What the solution cell answers with the inputs of a seed, or a variant of it, or a cell of this text.
+
+        Raises NothingDefined.
+        """
+        own = self.text(exercise.name, variant) if text is None else text
+        with contextlib.redirect_stdout(io.StringIO()):
+            return run_alone(exercise, Program(self._cells[SETUP], (), own), sources_for(exercise), seed)[0]
 
     def make(self, exercise: str, variant: Variant | None = None) -> object:
         """The function or class that the cell defines."""

@@ -10,7 +10,7 @@ from helpers.notebooks import BEGIN, END, as_solved
 
 
 class BadEdit(ValueError):
-    """An edit that does not fit the solution it is meant for."""
+    """A variant that does not fit the solution it is meant for, or gives no answer."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,25 @@ class Mistake(Variant):
         super().__post_init__()
         if not self.title or not self.says:
             raise BadEdit(f"{self.exercise}/{self.slug}: a mistake needs a title and something to say")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A wrong answer as a student handed it in, which the check knows by name: see `named`. Runs in the sandbox alone.
+
+    No Variant, so that nothing that runs those runs this. exercise, slug, title, says: as those of a Mistake. text: the
+    whole solution cell.
+    """
+
+    exercise: str
+    slug: str
+    title: str
+    says: str
+    text: str
+    idle = False
+
+    def __post_init__(self):
+        Mistake(self.exercise, self.slug, instead=self.text, title=self.title, says=self.says)  # the same rules hold
 
 
 @dataclass(frozen=True)

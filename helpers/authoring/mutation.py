@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import Equal
 from helpers.authoring.mutants import Mutant, mutants
-from helpers.checking.answers import run
+from helpers.checking.facts import facts_of
 from helpers.checking.keys import AnswerKey
 from helpers.checking.verdicts import Verdict, judge
 
@@ -54,12 +54,11 @@ def tried(source: Source, key: AnswerKey, mutants_of: Callable[[str, str], list[
         for mutant in mutants_of(exercise.name, cells[exercise.name]):
             try:
                 with on_the_cpu(), contextlib.redirect_stdout(io.StringIO()), _time_limit(SECONDS):
-                    written = answers.made_of(exercise.name, mutant.text)
-                    answer = run(exercise, written, key.seed)
+                    answer = answers.answer(exercise, key.seed, text=mutant.text)
             except (Exception, TimeIsUp):
                 yield Tried(mutant, BROKEN)
                 continue
-            verdict = judge(exercise, answer, key[exercise.name], mutant.text)
+            verdict = judge(exercise, answer, key[exercise.name], facts_of(exercise, mutant.text))
             listed = (mutant.exercise, mutant.old, mutant.new) in equal
             yield Tried(mutant, outcome_of(verdict, listed), verdict)
 

@@ -12,7 +12,9 @@ import linecache
 import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from types import FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
+
+import torch
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
@@ -30,9 +32,7 @@ class NothingDefined(Exception):
     """The own cell defines nothing by the exercise's name. The text says so, and where the cell stopped if it did."""
 
 
-def run_alone(
-    exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str
-) -> tuple[Answer, str]:
+def run_alone(exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str) -> tuple[Answer, str]:
     """The answer that a program slice gives, with the inputs of that seed; and where the slice stopped, if it did.
 
     parts: by module, the text of the finished parts that the exercise builds on (see `finished_parts.sources_for`).
@@ -72,6 +72,7 @@ def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str
     for node in body:
         try:
             ast.increment_lineno(node, line - 1)
+            # Annotations stay text, as this module's do: one may name a finished part that is not here
             exec(compile(ast.Module([node], []), file, "exec"), namespace)
         except KeyboardInterrupt:
             raise
@@ -93,11 +94,11 @@ def _run_setup(text: str, namespace: dict) -> None:
                 exec(compile(ast.Module([node], []), "<setup>", "exec"), namespace)
         if "start" in namespace:
             namespace["start"] = lambda lesson: _no_check
-    namespace["check"] = _no_check
+    namespace |= {"check": _no_check, "display": _no_check, "get_ipython": _no_check}
 
 
-def _no_check(*written: object) -> None:
-    """Stands in for `check`, which a cell may call after its answer."""
+def _no_check(*written: object, **options: object) -> None:
+    """Stands in for `check`, which a cell may call after its answer, and for what only a notebook has."""
 
 
 _no_check.prediction = _no_check
@@ -167,28 +168,19 @@ def _finished(parts: Mapping[str, str]) -> Iterator[None]:
 
 # ------------------------------------------------------------------------------- what an answer may not change
 
-_WATCHED = ("torch", "torch.nn.functional", "torch.autograd", "torch.linalg", "helpers.exercises.aspects", "helpers.exercises.draw")
-_WATCHED_CLASSES = ("Tensor", "nn.Module", "nn.Parameter", "Generator")
+_WATCHED = ("torch", "torch.nn.functional", "torch.autograd", "torch.linalg")
+_WATCHED_CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.Generator)
+_OWN_ROOMS = ("helpers.exercises", "helpers.checking")
 
 
 def run_watched(
     exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str
 ) -> tuple[Answer, str, list[str]]:
-    """As `run_alone`, and what the answer changed of torch and of the probes, by name: no exercise needs that.
+    """As `run_alone`, and what the answer changed of torch and of the check, by name: no exercise needs that.
 
     Seen from within the student's process, which can hide it: a reason to look, and no proof.
     """
-    import torch
-
-    from helpers.exercises import load_lesson
-
-    probes = load_lesson.__module__, *(name for name in sys.modules if name.startswith("helpers.exercises.l"))
-    spaces = {name: vars(sys.modules[name]) for name in (*_WATCHED, *probes)}
-    for name in _WATCHED_CLASSES:
-        owner = torch
-        for word in name.split("."):
-            owner = getattr(owner, word)
-        spaces[f"torch.{name}"] = ChainMap(*map(vars, owner.__mro__))  # what it inherits, too, can be covered
+    spaces = _watched(exercise)
     before = {space: {name: _identity(value) for name, value in names.items()} for space, names in spaces.items()}
     answer, stopped = run_alone(exercise, program, parts, seed)
     changed = [
@@ -200,5 +192,27 @@ def run_watched(
     return answer, stopped, changed[:10]
 
 
-def _identity(value: object) -> tuple[int, int]:
-    return id(value), id(getattr(value, "__code__", None)) if isinstance(value, FunctionType) else 0
+def _watched(exercise: Exercise) -> dict[str, Mapping[str, object]]:
+    """The names of modules, of classes and of the exercise's aspects, by whose they are."""
+    spaces = {name: vars(sys.modules[name]) for name in _WATCHED}
+    spaces |= {name: vars(module) for name, module in list(sys.modules.items()) if name.startswith(_OWN_ROOMS)}
+    own = [each for name in spaces if name.startswith(_OWN_ROOMS) for each in spaces[name].values()]
+    classes = [each for each in own if isinstance(each, type) and each.__module__.startswith(_OWN_ROOMS)]
+    for each in (*_WATCHED_CLASSES, *classes):  # what a class inherits, too, can be covered
+        spaces[f"{each.__module__}.{each.__name__}"] = ChainMap(*map(vars, each.__mro__))
+    return spaces | {f"the aspect {aspect.name!r}": vars(aspect) for aspect in exercise.aspects}
+
+
+def _identity(value: object) -> tuple:
+    """Changes when a name gets another meaning, or a function another inside."""
+    if not isinstance(value, FunctionType):
+        return (id(value),)
+    inside = value.__code__, value.__defaults__, value.__kwdefaults__, *map(_content, value.__closure__ or ())
+    return (id(value), *map(id, inside))
+
+
+def _content(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it has none
+        return None

@@ -58,29 +58,16 @@ class CheckFailed(Exception):
 
 
 class Panel:
-    """A verdict that a notebook shows as a panel and a terminal as text."""
+    """What a notebook shows as a panel and a terminal as text."""
 
-    def __init__(self, verdict: Verdict):
-        self.verdict = verdict
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/html": panel.as_html(self.verdict), "text/plain": panel.as_text(self.verdict)}
-
-    def __repr__(self) -> str:
-        return panel.as_text(self.verdict)
-
-
-class PredictionPanel:
-    """What became of a prediction, as a panel and as text."""
-
-    def __init__(self, made: predicting.Predicted):
-        self.made = made
+    def __init__(self, html: str, text: str):
+        self._html, self._text = html, text
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/html": panel.prediction_as_html(self.made), "text/plain": panel.prediction_as_text(self.made)}
+        return {"text/html": self._html, "text/plain": self._text}
 
     def __repr__(self) -> str:
-        return panel.prediction_as_text(self.made)
+        return self._text
 
 
 class Check:
@@ -106,7 +93,7 @@ class Check:
             return
         verdict = self._verdict(exercise, written)
         self._keep(verdict)
-        display(Panel(verdict))
+        display(Panel(panel.as_html(verdict), panel.as_text(verdict)))
         calm = verdict.state in (NOT_STARTED, AS_GIVEN) and not os.environ.get(VALIDATING)
         if verdict.state != RIGHT and not calm:
             raise CheckFailed(verdict)
@@ -121,7 +108,8 @@ class Check:
             known = ", ".join(prediction.name for prediction in self.lesson.predictions) or "none"
             print(f"This lesson asks for no such prediction. Those that it asks for: {known}.")
             return
-        display(PredictionPanel(predicting.predicted(asked, value)))
+        made = predicting.predicted(asked, value)
+        display(Panel(panel.prediction_as_html(made), panel.prediction_as_text(made)))
 
     def verdict(self, name: str, written: object, source: str = "") -> Verdict:
         """The verdict on an answer to the exercise of that name, against the shipped key. source: its cell's text."""
@@ -138,11 +126,16 @@ class Check:
         """The verdict on an answer that runs alone, as it will in an exam, against the shipped key."""
         exercise, key = self.lesson[name], self._shipped_key()
         try:
-            answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
+            with at_most(self.seconds):
+                answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
         except NothingDefined as problem:
             return no_answer(exercise, str(problem))
+        except TookTooLong as late:
+            return no_answer(exercise, _too_long(self.seconds, late))
         verdict = judge(exercise, answer, key[name], facts_of(exercise, program.own, program))
-        return verdict if verdict.state == RIGHT else replace(verdict, note=" ".join(program.missing.values()) or stopped)
+        return (
+            verdict if verdict.state == RIGHT else replace(verdict, note=" ".join(program.missing.values()) or stopped)
+        )
 
     def _verdict(self, exercise: Exercise, written: object) -> Verdict:
         """The verdict at the desk, where the answer has its time and its cell may have failed."""

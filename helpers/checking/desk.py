@@ -14,7 +14,6 @@ from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, Intera
 
 from helpers.checking.program import CodeCell, binds
 
-
 SECONDS = 20.0  # that an answer has for all its probes
 SETTING = "COURSE_CHECK_SECONDS"  # another number of seconds, from the environment
 STARTS = re.compile(r"^check\s*=\s*start\(", re.MULTILINE)

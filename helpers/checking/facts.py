@@ -22,7 +22,7 @@ LEADS_OUT = frozenset(
     "__globals__ __builtins__ __subclasses__ __code__ __closure__ __import__ __torch_function__ __torch_dispatch__"
     " f_back f_globals f_locals f_builtins tb_frame gi_frame _getframe _current_frames currentframe settrace setprofile"
     " get_objects get_referrers get_referents meta_path import_module exec_module ctypes _ctypes"
-    " TorchFunctionMode TorchDispatchMode Library _C _refs _decomp _destroy".split()
+    " TorchFunctionMode TorchDispatchMode _C".split()
 )
 OWN_ROOMS = ("helpers.exercises", "helpers.checking", "helpers.keys", "helpers.grading", "helpers.authoring")
 
@@ -55,13 +55,9 @@ class Facts:
     look: tuple[Leaning, ...] = ()
     refused: str = ""
 
-    def as_json(self) -> dict:
-        """For another process."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: Mapping) -> Facts:
-        """What `as_json` made."""
+        """What `dataclasses.asdict` made."""
         return cls(**{**data, "look": tuple(Leaning(**one) for one in data["look"])})
 
 
@@ -136,9 +132,7 @@ class Read:
 
     def as_json(self) -> dict:
         """For another process."""
-        programs = {name: one.as_json() for name, one in self.programs.items()}
-        facts = {name: one.as_json() for name, one in self.facts.items()}
-        return {"programs": programs, "facts": facts, "predicted": dict(self.predicted)}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping) -> Read:
@@ -166,9 +160,7 @@ def read_cells(lesson: Lesson, cells: Sequence[Handed], released: Mapping[str, s
         source = cells[own].source if own is not None else ""
         finished = finished_names(setup, exercise.builds_on)
         programs[exercise.name] = program_of(exercise.name, source, setup, before, after, finished)
-        facts[exercise.name] = facts_of(
-            exercise, source, programs[exercise.name], released.get(exercise.name, "")
-        )
+        facts[exercise.name] = facts_of(exercise, source, programs[exercise.name], released.get(exercise.name, ""))
     predicted = {p.name: literal(cells[places[p.name]].source, p.name) for p in lesson.predictions if p.name in places}
     return Read(programs, facts, predicted)
 

@@ -7,18 +7,18 @@ In an exam helpers.parts does not exist, for it holds the answers to other exerc
 from __future__ import annotations
 
 import ast
-import dis
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
-from types import CodeType
 
+from helpers.checking.syntax import names_of
 from helpers.course import HELPERS
 from helpers.exercises import Exercise
 
 PARTS = "helpers.parts"
+ANNOTATIONS_ARE_TEXT = "from __future__ import annotations"  # so that what an annotation names is not needed
 
 
 def sources_for(exercise: Exercise) -> dict[str, str]:
@@ -125,20 +125,19 @@ def _cut(part: str) -> tuple[str, str]:
 
 def _text(statements: set[_Statement]) -> str:
     nodes = [one.node for one in sorted(statements, key=lambda one: one.place)]
-    return f"from __future__ import annotations\n{ast.unparse(ast.Module(nodes, []))}\n"
+    return f"{ANNOTATIONS_ARE_TEXT}\n{ast.unparse(ast.Module(nodes, []))}\n"
 
 
 @cache
 def _statements(module: str) -> tuple[_Statement, ...]:
     body = _body(module)
     modules = {name: part for name, part in parts_imported(ast.Module(body, [])).items() if "." not in part}
-    codes = [_code(node) for node in body]
-    bound = [frozenset(_names(code, "STORE_NAME", "STORE_GLOBAL")) for code in codes]
-    known = frozenset().union(*bound)
+    names = [names_of(f"{ANNOTATIONS_ARE_TEXT}\n{ast.unparse(node)}") for node in body]
+    known = frozenset().union(*(binds for binds, _ in names))
     found = []
-    for place, (node, code, binds) in enumerate(zip(body, codes, bound, strict=True)):
+    for place, (node, (binds, uses)) in enumerate(zip(body, names, strict=True)):
         parts = parts_used(node, modules) | {part for part in parts_imported(node).values() if "." in part}
-        found.append(_Statement(place, node, binds, known & _read(code), frozenset(parts)))
+        found.append(_Statement(place, node, binds, known & uses, frozenset(parts)))
     return tuple(found)
 
 
@@ -160,18 +159,3 @@ def _one_a_name(node: ast.stmt) -> list[ast.stmt]:
 def _source(node: ast.ImportFrom) -> str:
     """The module that names are imported from; one of the parts imports the others by a single dot."""
     return ".".join(word for word in (PARTS if node.level else "", node.module) if word)
-
-
-def _code(statement: ast.stmt) -> CodeType:
-    """Its code, in which annotations are text: what an annotation names is not needed to run it."""
-    return compile(ast.Module([statement], []), "<part>", "exec", flags=annotations.compiler_flag)
-
-
-def _names(code: CodeType, *instructions: str) -> set[str]:
-    return {one.argval for one in dis.get_instructions(code) if one.opname in instructions}
-
-
-def _read(code: CodeType) -> set[str]:
-    """The names of its module that code reads, in whatever function or class; its own variables are none of them."""
-    inner = [_read(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
-    return _names(code, "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS").union(*inner)

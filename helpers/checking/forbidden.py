@@ -1,19 +1,23 @@
 """Functions of torch that an exercise is there to replace: calling one of them raises.
 
-An override registered with torch's dispatcher stands in for each operator, below Python, so that an alias, a thread, a
-module of torch or a gradient meets it too. What torch builds in Python, of operators that are allowed, is known by its
-name in the text of the answer.
+An override registered with torch's dispatcher replaces each operator, below Python, so that an alias, a thread, a
+module of torch or a gradient meets it too. What torch builds in Python, of operators that are allowed, has its code
+replaced. A name for which there is neither is looked for in the text of the answer.
 """
 
 from __future__ import annotations
 
 import ast
+import ctypes
+import inspect
 import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from types import CodeType, FunctionType
 
 import torch
 
@@ -25,10 +29,13 @@ _MODULES = r"\w*(multi_head_attention|transformer_encoder)\w*"  # of torch.nn, w
 _ATTENTION = rf"\w*(scaled_dot_product|flash_attention|efficient_attention)\w*|{_MODULES}"
 _NORM = r"\w*(layer|group|batch|instance)_norm\w*"
 
-# The keys under which the CPU, a GPU and `meta` look for an operator's code
-_KEYS = (
-    "CPU", "CUDA", "Meta", "SparseCPU", "CompositeImplicitAutograd", "CompositeExplicitAutograd",
-    "CompositeImplicitAutogradNestedTensor",
+# In the dispatcher's table of an operator, the keys under which numbers are computed: MkldnnCPU, NestedTensorCUDA
+_CODE = re.compile(r"^(?!Auto)(\w*(?:CPU|CUDA|Meta)|Composite\w+)(?:\[alias\])?: ", re.MULTILINE)
+
+# Where torch has in Python what an exercise may ask for, or an operator once more
+_IN_PYTHON = (
+    "torch._refs.", "torch._decomp.", "torch.nn.functional.", "torch.nn.modules.activation.",
+    "torch.nn.modules.transformer.", "torch.nn.attention.", "torch.utils.checkpoint.", "torch.amp.grad_scaler.",
 )  # fmt: skip
 
 _OF_ATTENTION = ("MultiheadAttention", "multi_head_attention_forward", "flex_attention")
@@ -43,6 +50,11 @@ class Family:
 
     operators: str = ""
     names: tuple[str, ...] = ()
+
+    @property
+    def pattern(self) -> str:
+        """Of all its names."""
+        return "|".join(filter(None, (self.operators, *self.names)))
 
 
 # By the name that an exercise forbids. What is not listed has no operator and is known by its own name.
@@ -59,26 +71,45 @@ FAMILIES = {
 }
 
 
-def barred(forbidden: Mapping[str, str]):
-    """A context in which the operators behind these names raise Forbidden. Leaving it restores them."""
-    patterns = {FAMILIES[name].operators: says for name, says in forbidden.items() if name in FAMILIES}
-    patterns.pop("", None)
-    return _overridden(patterns) if patterns else nullcontext()
-
-
 @contextmanager
-def _overridden(patterns: Mapping[str, str]) -> Iterator[None]:
-    library = torch.library.Library("aten", "IMPL")  # noqa: TOR901 (it lives as long as this block)
+def barred(forbidden: Mapping[str, str]) -> Iterator[None]:
+    """A context in which the functions behind these names raise Forbidden. Leaving it restores them."""
+    library = _library()
+    codes = _bar(forbidden, library)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns that an operator is overridden
-            for pattern, says in patterns.items():
-                for operator, keys in _operators(pattern):
-                    for key in keys:
-                        library.impl(operator, _raising(operator, says), key, allow_override=True)
         yield
     finally:
-        library._destroy()
+        library.reset()
+        for function, code in codes.items():
+            function.__code__ = code
+
+
+def bar_for_good(forbidden: Mapping[str, str]) -> None:
+    """The same for the rest of this process. No object is left by which an answer could restore them."""
+    library = _library()
+    _bar(forbidden, library)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))  # so that it never ends, and nothing refers to it
+
+
+def _library():
+    # torch.library.Library keeps itself in a public list of finalizers, by which anybody could end it
+    return torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
+
+
+def _bar(forbidden: Mapping[str, str], library) -> dict[FunctionType, CodeType]:
+    """Have these functions raise, for as long as the library lasts. Returns what was the code of those in Python."""
+    families = {name: FAMILIES.get(name, Family("", (name,))) for name in forbidden}
+    codes: dict[FunctionType, CodeType] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns that an operator is overridden
+        for name, says in forbidden.items():
+            for operator, keys in _operators(families[name].operators):
+                for key in keys:
+                    library.impl(operator, key, _raising(operator, says), False)
+            for function in _functions(families[name].pattern):
+                codes.setdefault(function, function.__code__)
+                function.__code__ = _raising_code(function, says)
+    return codes
 
 
 def _raising(operator: str, says: str):
@@ -90,17 +121,55 @@ def _raising(operator: str, says: str):
     return forbidden
 
 
+def _raising_code(function: FunctionType, says: str) -> CodeType:
+    """Code in the place of a function's own, whose module may not have the names that it needs."""
+    outer = function.__code__.co_freevars  # there have to be as many, such as the `__class__` of `super`
+    message = f"Your code calls {function.__qualname__.removesuffix('.__init__').strip('_')}. {says}"
+    lines = [
+        "def outer():",
+        *(f"    {name} = None" for name in outer),
+        "    def forbidden(*_, **__):",
+        f"        from {Forbidden.__module__} import Forbidden",
+        f"        raise Forbidden({message!r})",
+        *(f"        {name}" for name in outer),
+        "    return forbidden.__code__",
+    ]
+    space: dict = {}
+    exec("\n".join(lines), space)
+    return space["outer"]()
+
+
 @cache
 def _operators(pattern: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The operators of torch whose names fit, with the keys under which each has code. No gradient is among them."""
     found = []
-    for full in sorted(torch._C._dispatch_get_all_op_names()):
+    for full in sorted(torch._C._dispatch_get_all_op_names()) if pattern else ():
         space, _, operator = full.partition("::")
         name = operator.split(".")[0]
         if space == "aten" and "backward" not in name and re.fullmatch(pattern, name):
-            keys = tuple(key for key in _KEYS if torch._C._dispatch_has_kernel_for_dispatch_key(full, key))
-            found.append((operator, keys))
+            keys = _CODE.findall(torch._C._dispatch_dump(full))
+            found.append((operator, tuple(keys)))
     return tuple(found)
+
+
+@cache
+def _functions(pattern: str) -> tuple[FunctionType, ...]:
+    """The functions of torch that are written in Python, and the constructors of its classes, whose names fit."""
+    found: dict[FunctionType, None] = {}
+    for path, module in list(sys.modules.items()):
+        for name, value in vars(module).items() if pattern and f"{path}.".startswith(_IN_PYTHON) else ():
+            if re.fullmatch(pattern, name):
+                inner = inspect.unwrap(value.__init__ if isinstance(value, type) else value)
+                if isinstance(inner, FunctionType):
+                    found[inner] = None
+    return tuple(found)
+
+
+def find_all() -> None:
+    """Look up what could be barred, so that what is forked later need not."""
+    for family in FAMILIES.values():
+        _operators(family.operators)
+        _functions(family.pattern)
 
 
 def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:

@@ -86,9 +86,9 @@ def program_of(
 ) -> Program:
     """The program slice of an exercise.
 
-    name: what its own cell defines. own: that cell. before, after: the other cells that stand before and behind its check; a name that is defined
-    before it is not looked for behind it. finished: names that the setup cell imports from the finished parts and that
-    the exercise does not build on.
+    name: what its own cell defines. own: that cell. before, after: the other cells that stand before and behind its
+    check; a name that is defined before it is not looked for behind it. finished: names that the setup cell imports
+    from the finished parts and that the exercise does not build on.
     """
     try:
         text, inside = python_of(own), statements(own)
@@ -158,7 +158,13 @@ class _Definitions:
             for place in set(places) - chosen:
                 chosen.add(place)
                 names |= self._order[place][1].uses
-            reason = self._why_missing(name, there) if name not in self._by_name and not places else CHANGED if name in self._changed else ""
+            reason = (
+                self._why_missing(name, there)
+                if name not in self._by_name and not places
+                else CHANGED
+                if name in self._changed
+                else ""
+            )
             if reason:
                 cell = self._computed.get(name) or self._changed.get(name)
                 missing[name] = reason.format(name=name, cell=cell, rule=MAY_USE)

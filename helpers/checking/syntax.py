@@ -30,8 +30,9 @@ class NotPython(ValueError):
 
 # ------------------------------------------------------------------------------------------- the reader
 
-_ASSIGNED_MAGIC = re.compile(r"^(\s*[\w.,\[\]\t ]+=\s*)[%!].*$")
-_HELP = re.compile(r"^\s*(\?{1,2}\s*[\w.%]+|[\w.%]+\s*\?{1,2})\s*;?\s*$")
+# Possessive, so that no line takes as long as its square
+_ASSIGNED_MAGIC = re.compile(r"(\s*+[\w.,\[\]]++[\w.,\[\]\t ]*+=\s*+)[%!]")
+_HELP = re.compile(r"\s*+(?:\?{1,2}\s*+[\w.%]++|[\w.%]++\s*+\?{1,2})\s*+;?+\s*+$")
 _PYTHON_CELLS = {"time", "timeit", "capture", "prun", "memit", "mprun", "lprun"}  # cell magics whose body is Python
 
 
@@ -119,9 +120,9 @@ def _require_moderate(tree: ast.Module) -> None:
         if depth > DEEPEST:
             raise Unreadable(f"the cell is nested more than {DEEPEST} levels deep")
         for node in level:
-            if isinstance(node, ast.Constant) and isinstance(node.value, int):
-                if node.value.bit_length() > LARGEST_INTEGER:
-                    raise Unreadable("the cell holds an integer of more than 77 digits")
+            number = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(number, int) and number.bit_length() > LARGEST_INTEGER:
+                raise Unreadable("the cell holds an integer of more than 77 digits")
         level = [child for node in level for child in ast.iter_child_nodes(node)]
 
 

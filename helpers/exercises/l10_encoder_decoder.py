@@ -616,18 +616,18 @@ LESSON = Lesson(
             minutes=15,
             aspects=(
                 Aspect(
-                    "several beams", 1.5, searched((2, 3, 4) * 5, 7, 8, urgent=True), axes="sentence t", dtype=True
+                    "several beams", 1.5, searched((2, 3, 4) * 12, 7, 8, urgent=True), axes="sentence t", dtype=True
                 ),
                 Aspect(
                     "beams that end early",
                     0.5,
-                    searched((2,) * 4 + (2, 3) * 8, 7, 6, urgent=False, forks=4),
+                    searched((2,) * 4 + (2, 3) * 20, 7, 6, urgent=False, forks=4),
                     axes="sentence t",
                     dtype=True,
                     missed=EARLY,
                 ),
                 Aspect("one beam", 0.5, searched((1,) * 8, 7, 5, urgent=False), axes="sentence t", dtype=True),
-                Aspect("room for all", 1, searched((64,) * 6, 4, 3, urgent=False), axes="sentence t", dtype=True),
+                Aspect("room for all", 1, searched((64,) * 12, 4, 3, urgent=False), axes="sentence t", dtype=True),
                 Aspect("encoder once", 0.5, readings_beam, side=True, accepts="number", missed=ONCE),
                 any_device(0.5, the_source, via=searched_on),
             ),

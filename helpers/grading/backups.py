@@ -18,7 +18,7 @@ from helpers.grading.trouble import Trouble, damaged, in_words
 
 FOLDER = "gradebook-backups"
 KEPT = 20
-DATED = "%Y-%m-%d_%H-%M-%S"  # UTC
+DATED = "gradebook_%Y-%m-%d_%H-%M-%S-%f"  # UTC; no two in the same microsecond
 ON_A_SERVER = (
     "The gradebook is a database on a server: its backups are made and brought back there, with pg_dump and "
     "pg_restore, and not by this command."
@@ -57,11 +57,10 @@ def back_up(root: Path, gradebook: Path) -> Path | None:
         unfinished = folder / f".unfinished-{os.getpid()}"
         try:
             _copy(gradebook, unfinished)
-            _require_sound(unfinished, gradebook)
             there = sorted(folder.glob("gradebook_*.db"))
             if there and unfinished.read_bytes() == there[-1].read_bytes():
                 return None
-            path = _free_name(folder)
+            path = folder / f"{datetime.now(UTC):{DATED}}.db"
             unfinished.chmod(0o400)  # marks; and nobody should open a backup in place of the gradebook
             os.replace(unfinished, path)
         finally:
@@ -75,39 +74,32 @@ def _copy(source: Path, target: Path) -> None:
     """By SQLite's own means: a whole state, also while others write, or where somebody was killed while writing."""
     target.unlink(missing_ok=True)
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    with (
-        contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as here,
-        contextlib.closing(sqlite3.connect(target)) as there,
-    ):
+    with _opened(source, "rw") as here, _opened(target, "rw") as there:
         here.backup(there)
+        _require_sound(there, source)
     with open(target, "rb") as file:
         os.fsync(file.fileno())
 
 
-def _require_sound(path: Path, gradebook: Path) -> None:
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
+@contextlib.contextmanager
+def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """mode: "ro", "rw", or "rwc" to make the file where there is none."""
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=30)) as opened:
+        yield opened
+
+
+def _require_sound(database: sqlite3.Connection, named: Path) -> None:
+    (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
     if said != "ok":
-        raise Trouble(damaged(f"sqlite:///{gradebook}", said.splitlines()[0][:100]))
-
-
-def _free_name(folder: Path) -> Path:
-    """A name that sorts behind all that were given, also those of the same second that have been thrown away since."""
-    stem = f"gradebook_{datetime.now(UTC).strftime(DATED)}"
-    given = sorted(path.stem for path in folder.glob(f"{stem}*.db"))
-    if not given:
-        return folder / f"{stem}.db"
-    number = int(given[-1].removeprefix(stem).removeprefix("_") or 0) + 1
-    return folder / f"{stem}_{number:04}.db"
+        raise Trouble(damaged(f"sqlite:///{named}", said.splitlines()[0][:100]))
 
 
 def backups(root: Path) -> list[Backup]:
     """The backups there are, the newest first."""
     found = []
     for path in sorted((root / FOLDER).glob("gradebook_*.db"), reverse=True):
-        with contextlib.suppress(ValueError, IndexError):
-            day, clock = path.stem.split("_")[1:3]
-            at = datetime.strptime(f"{day}_{clock}", DATED).replace(tzinfo=UTC)
+        with contextlib.suppress(ValueError):
+            at = datetime.strptime(path.stem, DATED).replace(tzinfo=UTC)
             found.append(Backup(path, at, path.stat().st_size, _marks_in(path)))
     return found
 
@@ -115,7 +107,7 @@ def backups(root: Path) -> list[Backup]:
 def _marks_in(path: Path) -> int:
     asked = "SELECT count(DISTINCT notebook_id) FROM grade WHERE auto_score IS NOT NULL OR manual_score IS NOT NULL"
     try:
-        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        with _opened(path, "ro") as database:
             return database.execute(asked).fetchone()[0]
     except sqlite3.Error:
         return 0
@@ -126,8 +118,8 @@ def listed(root: Path) -> str:
     found = backups(root)
     if not found:
         return f"There are no backups yet: {FOLDER}/ is filled before every batch that has something to grade."
-    lines = [f"{'backup':<32}{'made (UTC)':<22}{'MB':>6}{'graded notebooks':>20}"]
-    lines += [f"{b.name:<32}{b.at:%Y-%m-%d %H:%M:%S}   {b.size / 2**20:>6.1f}{b.marks:>20}" for b in found]
+    lines = [f"{'backup':<38}{'made (UTC)':<22}{'MB':>6}{'graded notebooks':>20}"]
+    lines += [f"{b.name:<38}{b.at:%Y-%m-%d %H:%M:%S}   {b.size / 2**20:>6.1f}{b.marks:>20}" for b in found]
     return "\n".join([*lines, "", f'To bring one back:  make restore-gradebook ARGS={found[0].name}   (or "latest")'])
 
 
@@ -140,19 +132,15 @@ def restore(root: Path, gradebook: Path, name: str) -> str:
     chosen = next(iter(found.values()), None) if name == "latest" else found.get(name.removesuffix(".db"))
     if chosen is None:
         raise NoBackup(f"There is no backup called {name}.\n\n{listed(root)}")
-    with in_words(f"sqlite:///{gradebook}", root), _no_batch(root), _set_aside(root, chosen.path) as source:
-        _require_sound(source, chosen.path)
+    # Opened first: the copy that is made of what is there now may be the one that pushes the backup out
+    with in_words(f"sqlite:///{gradebook}", root), _no_batch(root), _opened(chosen.path, "ro") as backup:
+        _require_sound(backup, chosen.path)
         kept = _keep(root, gradebook)
-        if kept and kept.suffix == ".db":  # into the file itself, so that whoever has it open sees the marks change
-            with (
-                contextlib.closing(sqlite3.connect(source)) as here,
-                contextlib.closing(sqlite3.connect(gradebook, timeout=30)) as there,
-            ):
-                here.backup(there)
-        else:
-            for beside in ("-journal", "-wal", "-shm"):  # they belong to the damaged file
-                gradebook.with_name(gradebook.name + beside).unlink(missing_ok=True)
-            os.replace(source, gradebook)
+        if kept and kept.suffix == ".damaged":
+            for end in ("", "-journal", "-wal", "-shm"):
+                gradebook.with_name(gradebook.name + end).unlink(missing_ok=True)
+        with _opened(gradebook, "rwc") as there:  # the file itself: whoever has it open sees the marks change
+            backup.backup(there)
     before = f"What was there before is kept as {kept}." if kept else "There was none before."
     at = f"{chosen.at:%Y-%m-%d %H:%M:%S} UTC"
     return (
@@ -160,18 +148,6 @@ def restore(root: Path, gradebook: Path, name: str) -> str:
         "`make grade` brings back what was graded since then; points given by hand since then stand in that file "
         "alone. Restart the formgrader if it is open."
     )
-
-
-@contextlib.contextmanager
-def _set_aside(root: Path, backup: Path) -> Iterator[Path]:
-    """A copy of the backup, which the copy that is made of the present state cannot push out."""
-    copied = root / FOLDER / f".restoring-{os.getpid()}"
-    try:
-        shutil.copyfile(backup, copied)
-        copied.chmod(0o600)
-        yield copied
-    finally:
-        copied.unlink(missing_ok=True)
 
 
 def _keep(root: Path, gradebook: Path) -> Path | None:
@@ -182,7 +158,7 @@ def _keep(root: Path, gradebook: Path) -> Path | None:
         back_up(root, gradebook)
         return max((root / FOLDER).glob("gradebook_*.db")).relative_to(root)
     except Trouble:
-        path = _free_name(root / FOLDER).with_suffix(".damaged")
+        path = root / FOLDER / f"{datetime.now(UTC):{DATED}}.damaged"
         shutil.copyfile(gradebook, path)
         return path.relative_to(root)
 

@@ -14,10 +14,10 @@ import hashlib
 import statistics
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -39,14 +39,14 @@ from helpers.grading.collect.intake import Piece, Student, Submission, take_in
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unopened, Unreadable
 from helpers.grading.decisions import Decisions
-from helpers.grading.exam import digest_of_work, exam_key_path, load_exam_key, runs_without_seed, without_seed
-from helpers.grading.findings import WAITS
+from helpers.grading.exam import digest_of_work, exam_key_path, load_exam_key, without_seed
 from helpers.grading.execute.running import Executed, Work
+from helpers.grading.findings import WAITS
 from helpers.grading.gradebook import Held, Marks, digest_of, sqlite_file
 from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry, Journal
 from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission
-from helpers.grading.preflight import REFERENCE, Guard, MachineWrong, Probe
+from helpers.grading.preflight import REFERENCE, MachineWrong, Probe
 from helpers.grading.progress import counted, progress
 from helpers.grading.records import recorded, write_verdicts
 from helpers.grading.regrade import Regraded
@@ -193,21 +193,33 @@ class Batch:
         )
 
     def _grade(self, todo: list[Submission], desk: _Desk) -> None:
-        guard, waiting, pool = Guard(self._probes(desk.summary)), deque(todo), _Pool(self._outcome, self._jobs)
+        probes, pool, doubtful = self._probes(desk.summary), _Pool(self._outcome, self._jobs), []
         self._finish = desk.marks.finish
         with pool, progress(len(todo), "Grading", "submission", shown=self._bar) as bar:
-            while True:
-                last = not waiting and not pool.busy
-                while (probe := guard.next_probe(last)) is not None:
-                    pool.start((_as_submission(probe), probe))
-                while waiting and pool.room and guard.holds <= 8 * self._jobs + preflight.TOGETHER:
-                    pool.start((waiting.popleft(), None))
-                if not pool.busy:
-                    return
-                for outcome in pool.wait():
-                    for sure in guard.take(outcome):
-                        desk.put(sure)
-                        bar.update()
+
+            def put(outcomes: list[Outcome]) -> None:
+                for outcome in outcomes:
+                    desk.put(outcome)
+                    bar.update()
+
+            for outcome in pool.outcomes((_as_submission(probe), probe) for probe in probes):
+                preflight.require(outcome)
+            for outcome in pool.outcomes((submission, None) for submission in todo):
+                if not preflight.is_doubtful(outcome):
+                    put([outcome])
+                    continue
+                doubtful.append(outcome)
+                if outcome.problem or len(doubtful) >= preflight.TOGETHER:
+                    put(self._confirmed(doubtful, pool, probes[0]))
+                    doubtful = []
+            put(self._confirmed(doubtful, pool, probes[0]))
+
+    def _confirmed(self, doubtful: list[Outcome], pool: _Pool, probe: Probe) -> list[Outcome]:
+        """These outcomes, once the machine has graded the probe as it should. Raises MachineWrong."""
+        if doubtful:
+            for outcome in pool.outcomes([(_as_submission(probe), probe)]):
+                preflight.require(outcome, midway=True)
+        return doubtful
 
     def _probes(self, summary: Summary) -> list[Probe]:
         found = preflight.probes(self.root, self._asked, self._released)
@@ -267,13 +279,18 @@ class Batch:
         if executed is None:
             nothing = CheckRun(why=Why.NOTHING_TO_RUN, says=prepared.problem)
             executed = Executed({exercise.name: nothing for exercise in self._asked}, Read(), isolation=NOTHING_RAN)
-        runs = runs_without_seed(executed.runs, seed)
-        flags += without_seed(executed.flags, seed)
+        runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
+        flags += executed.flags
         decided = self._decisions.of(self.lesson, submission.student.id)
         judged = judge_submission(self._asked, prepared.key, runs, executed.read, decided)
         at_the_desk = self._at_the_desk(work, executed.read, judged)
         write_verdicts(
-            notebook, self._asked, judged, executed.isolation, judge_predictions(self._asked, executed.read), at_the_desk
+            notebook,
+            self._asked,
+            judged,
+            executed.isolation,
+            judge_predictions(self._asked, executed.read),
+            at_the_desk,
         )
         file = self._finish(notebook)
         cells = list(recorded(notebook))
@@ -334,9 +351,7 @@ class _Desk:
             self.summary.failed.append((student.id, outcome.problem))
             return
         entry = self._entry(outcome)
-        before = regrade.regraded(
-            student.id, self.marks, self.held.get(student.id, {}), self.done.get(student.id), entry
-        )
+        before = regrade.regraded(student.id, self.held.get(student.id, {}), self.done.get(student.id), entry)
         try:
             if not self.summary.dry:
                 points = self.marks.save(student, outcome.notebook, outcome.file, outcome.submission.timestamp)
@@ -377,26 +392,19 @@ class _Pool:
     """Threads that do the work on submissions, a few ahead of whoever takes the outcomes."""
 
     def __init__(self, work: Callable[[tuple], Outcome], jobs: int):
-        self._work, self._jobs = work, jobs
+        self._work, self._ahead = work, 2 * jobs + 2
         self._threads = ThreadPoolExecutor(jobs + 1, WORKERS)  # one judges while the others run
-        self._running: set[Future] = set()
 
-    @property
-    def busy(self) -> bool:
-        return bool(self._running)
-
-    @property
-    def room(self) -> bool:
-        return len(self._running) < 2 * self._jobs + 2
-
-    def start(self, item: tuple) -> None:
-        self._running.add(self._threads.submit(self._work, item))
-
-    def wait(self) -> Iterator[Outcome]:
-        """What is done, once something is."""
-        for future in wait(self._running, return_when=FIRST_COMPLETED).done:
-            self._running.discard(future)
-            yield future.result()
+    def outcomes(self, items: Iterable[tuple]) -> Iterator[Outcome]:
+        """What comes of these, as it is done."""
+        left, running = iter(items), set()
+        while True:
+            running |= {self._threads.submit(self._work, item) for item in islice(left, self._ahead - len(running))}
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
 
     def __enter__(self) -> _Pool:
         return self
@@ -406,7 +414,7 @@ class _Pool:
 
 
 def _as_submission(probe: Probe) -> Submission:
-    piece = Piece(Owner(FOLDER, probe.name), (probe.name,), (), 0.0, probe.read)
+    piece = Piece(Owner(FOLDER, probe.name), (probe.name,), (), read=probe.read)
     return Submission(Student(probe.name), piece, digest="")
 
 

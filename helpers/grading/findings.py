@@ -5,7 +5,7 @@ A finding is no accusation. It says what stands in a cell and why somebody shoul
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 STUB, UNREADABLE, LEADS_OUT, CHANGES = "stub", "unreadable", "leads out", "changes"
 RULES = {
@@ -35,6 +35,3 @@ class Finding:
     excerpt: str
     why: str
     holds: bool = True
-
-    def as_json(self) -> dict:
-        return asdict(self)

@@ -1,8 +1,8 @@
 """Writing one submission's judged notebook and marks, as nbgrader does, whole or not at all.
 
-nbgrader's own preprocessors decide about points, comments and penalties (see `lending`). What they write for one
-submission lands in one transaction, so that nobody ever sees half of its marks, whatever happens to the process in
-between. Judging is done before: here only is written what was judged.
+What is written for one submission lands in one transaction, so that nobody ever sees half of its marks, whatever
+happens to the process in between; nbgrader's own preprocessors commit after every cell. Judging is done before: here
+only is written what was judged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from nbgrader.api import (
     Assignment,
     Base,
     BaseCell,
+    Comment,
     Grade,
     Gradebook,
     MissingEntry,
@@ -32,7 +33,8 @@ from nbgrader.api import (
 )
 from nbgrader.api import Student as StudentRow
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import CheckCellMetadata, IgnorePattern, LimitOutput
+from nbgrader.preprocessors import CheckCellMetadata, IgnorePattern, LimitOutput, OverwriteCells
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import scoped_session, sessionmaker
@@ -43,9 +45,9 @@ from helpers.grading import lateness
 from helpers.grading.collect.intake import Student
 from helpers.grading.defusing import defuse
 from helpers.grading.findings import WAITS
-from helpers.grading.lending import Overwrite, Penalties, Rows, SaveGrades
 from helpers.grading.records import recorded
 from helpers.grading.trouble import Trouble, another_version, in_words
+from helpers.notebooks import grade_id
 
 PATIENCE = 30  # seconds that a gradebook may be in use by others, or a server may take to answer
 QUIET = logging.getLogger("helpers.grading.nbgrader")
@@ -146,8 +148,9 @@ class Marks:
         Submissions are restored from it, so that this need not be done for each. Raises ValidationError when
         the lesson's metadata is not nbgrader's.
         """
+        about = {"assignment": self.lesson, "notebook": self.lesson, "db_url": _patient(self.course.db_url)}
         with self._in_words():
-            Overwrite(self.gradebook, config=self._config, log=QUIET).preprocess(notebook, self._resources(""))
+            OverwriteCells(config=self._config, log=QUIET).preprocess(notebook, {"nbgrader": about})
         CheckCellMetadata(config=self._config, log=QUIET).preprocess(notebook, {})
         self._texts = frozenset(cell.source for cell in notebook.cells)
         return notebook
@@ -183,14 +186,6 @@ class Marks:
             found.setdefault(student, {})[cell] = Held(automatic, by_hand)
         return found
 
-    def automatic(self, student: str) -> dict[str, float | None]:
-        """The automatic points that the gradebook holds, by check cell; empty when it holds none."""
-        try:
-            with self._in_words():
-                return _automatic(Rows(self.gradebook, self.lesson, student))
-        except MissingEntry:
-            return {}
-
     def finish(self, judged: NotebookNode) -> bytes:
         """The file of a judged notebook (see `records.write_verdicts`): outputs cut as nbgrader does, and defused.
 
@@ -207,18 +202,41 @@ class Marks:
         file: what `finish` made of it. timestamp: when it was handed in, in UTC, "" if unknown. Comments and points
         that somebody gave by hand stay.
         """
-        resources = self._resources(student.id)
         with self._one_transaction():
-            rows = self._reset(student, timestamp)
+            notebook = self._submission(student, timestamp)
             lateness.enter_dates(self.gradebook, lateness.deadlines_of(self.root), self.lesson, student.id)
-            SaveGrades(rows, config=self._config, log=QUIET).preprocess(judged, resources)
-            Penalties(rows, config=self._config, log=QUIET).preprocess(judged, resources)
-            keep_waiting(rows.grades, judged)
+            points = self._write_scores(notebook, judged)
+            self.gradebook.db.flush()
+            lateness.Penalties(self.gradebook, self.lesson, config=self._config, log=QUIET).settle(notebook.assignment)
             self.gradebook.db.flush()
             if timestamp:
                 write_whole(self.folder(student.id) / "timestamp.txt", timestamp, 0o444)
             write_whole(self.path(student.id), file, 0o444)  # nbgrader leaves read-only files; so do we
-            return _automatic(rows)
+            return points
+
+    def _write_scores(self, notebook: SubmittedNotebook, judged: NotebookNode) -> dict[str, float | None]:
+        """Write points and automatic comments, by nbgrader's rules. Returns the points by check cell."""
+        grades, comments = self._rows(Grade, notebook), self._rows(Comment, notebook)
+        waiting = {grade_id(cell) for cell, record in recorded(judged) if record.get("decision") == WAITS}
+        for grade in grades.values():
+            grade.auto_score = None  # of an earlier submission
+        for cell in judged.cells:
+            name = grade_id(cell)
+            if is_grade(cell):
+                grade = grades[name]
+                grade.auto_score, _ = determine_grade(cell, QUIET)
+                by_hand = grade.manual_score is not None or grade.auto_score is None
+                grade.needs_manual_grade = by_hand or name in waiting
+            if is_solution(cell) or is_task(cell):
+                unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell) and not is_task(cell)
+                comments[name].auto_comment = "No response." if unchanged else None
+        return {name: grade.auto_score for name, grade in grades.items()}
+
+    def _rows(self, kind: type, notebook: SubmittedNotebook) -> dict:
+        """The grades or the comments of a submission by cell, read anew: the formgrader writes to these rows, too."""
+        found = self.gradebook.db.query(kind, BaseCell.name).join(BaseCell, BaseCell.id == kind.cell_id)
+        found = found.filter(kind.notebook_id == notebook.id).populate_existing()
+        return {name: row for row, name in found}
 
     def settle_lateness(self) -> list[str]:
         """Put every lesson's penalties right by the table of deadlines as it is now; in words, whose changed."""
@@ -233,17 +251,8 @@ class Marks:
         except MissingEntry:
             return
 
-    def _resources(self, student: str) -> dict:
-        about = {
-            "student": student,
-            "assignment": self.lesson,
-            "notebook": self.lesson,
-            "db_url": self.course.db_url,
-        }
-        return {"nbgrader": about, "unique_key": self.lesson}
-
-    def _reset(self, student: Student, timestamp: str) -> Rows:
-        """Make the submission, or forget the automatic points of an earlier one."""
+    def _submission(self, student: Student, timestamp: str) -> SubmittedNotebook:
+        """The row of the submission, made where there is none."""
         about = {
             "first_name": student.first_name,
             "last_name": student.last_name,
@@ -253,26 +262,12 @@ class Marks:
         self.gradebook.update_or_create_student(student.id, **{k: v for k, v in about.items() if v})
         with self.gradebook.db.no_autoflush:  # nbgrader builds a submission's rows before it adds them
             self.gradebook.update_or_create_submission(self.lesson, student.id, timestamp=timestamp or None)
-        rows = Rows(self.gradebook, self.lesson, student.id)
-        for grade in rows.grades.values():
-            grade.auto_score = None
-        return rows
-
-
-def keep_waiting(grades: Mapping[str, Grade], judged: NotebookNode) -> None:
-    """Mark for the formgrader the answers that an instructor is to look at first. grades: rows by check cell."""
-    for cell, about in recorded(judged):
-        if about.get("decision") == WAITS:
-            grades[cell.metadata.nbgrader["grade_id"]].needs_manual_grade = True
+        return self.gradebook.find_submission_notebook(self.lesson, self.lesson, student.id)
 
 
 def digest_of(file: bytes) -> str:
     """Of a judged notebook's file, as the journal keeps it."""
     return hashlib.sha256(file).hexdigest()
-
-
-def _automatic(rows: Rows) -> dict[str, float | None]:
-    return {name: grade.auto_score for name, grade in rows.grades.items()}
 
 
 def _patient(address: str) -> str:

@@ -39,8 +39,8 @@ class CheckRun:
     """What one exercise came to.
 
     sent: the answer that it sent, as JSON that nobody has looked at yet; None for none. why: where it sent none, the
-    reason. says: more about the reason, or where the answer's cells stopped, in words that may be the student's own. changed: what the answer replaced of
-    torch or of the probes, by name.
+    reason. says: more about the reason, or where the answer's cells stopped, in words that may be the student's
+    own. changed: what the answer replaced of torch or of the probes, by name.
     """
 
     sent: object = None
@@ -87,7 +87,11 @@ def judge_submission(
         run = runs.get(exercise.name, CheckRun(why=Why.NOT_RUN, says="its cell was missing"))
         program = read.programs.get(exercise.name, Program("", (), ""))
         judged[exercise.name] = weigh(
-            judge_run(run, exercise, key, read.facts.get(exercise.name, Facts()), program), exercise, run, program, decided
+            judge_run(run, exercise, key, read.facts.get(exercise.name, Facts()), program),
+            exercise,
+            run,
+            program,
+            decided,
         )
     return judged
 
@@ -126,7 +130,8 @@ def _found(exercise: str, facts: Facts, run: CheckRun) -> Iterator[Finding]:
     for one in facts.look:
         yield Finding(LEADS_OUT, exercise, one.cell, one.line, one.excerpt, one.why)
     if run.changed:
-        why = f"While the answer ran, {', '.join(f'`{name}`' for name in run.changed)} was replaced. No exercise needs it."
+        names = ", ".join(f"`{name}`" for name in run.changed)
+        why = f"While the answer ran, {names} was replaced. No exercise needs that."
         yield Finding(CHANGES, exercise, exercise, 0, "", why)
 
 

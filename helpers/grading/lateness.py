@@ -101,24 +101,24 @@ def settle(gradebook: Gradebook, config: Config, root: Path) -> list[str]:
             enter_dates(gradebook, deadlines, lesson, student)
     told = []
     for lesson in sorted(assignments, key=lambda name: (assignments[name].duedate or datetime.max, name)):
-        step, assignment = _Again(gradebook, lesson, config=_with_root(config, root)), assignments[lesson]
+        step, assignment = Penalties(gradebook, lesson, config=_with_root(config, root)), assignments[lesson]
         due = assignment.duedate
         late = SubmittedAssignment.timestamp > due if due else false()
         for submission in _of(gradebook, assignment, or_(late, SubmittedAssignment.late_submission_penalty > 0)):
-            told += step.again(submission)
+            told += step.settle(submission)
     gradebook.db.commit()
     return told
 
 
-class _Again(AssignLatePenalties):
-    """nbgrader's own step for marks that stand in the gradebook already: by the same plugin, within the same bounds."""
+class Penalties(AssignLatePenalties):
+    """nbgrader's own step, in a gradebook that is open: by the same plugin, within the same bounds."""
 
     def __init__(self, gradebook: Gradebook, lesson: str, **more: object):
         super().__init__(**more)
         self.gradebook, self.assignment_id = gradebook, lesson
         self.init_plugin()
 
-    def again(self, submission: SubmittedAssignment) -> list[str]:
+    def settle(self, submission: SubmittedAssignment) -> list[str]:
         """Write the penalty of a submission; in words, what it was and is, if it is another."""
         told, late, student = [], submission.total_seconds_late, submission.student_id
         for notebook in submission.notebooks:

@@ -1,19 +1,18 @@
 """Never silently wrong: the lesson's own solution goes through the same grading before anything is written.
 
 Before a batch two submissions are graded by the same route as all others: the reference solution, which has to get
-full marks, and the release as it is, which has to get none. And as long as a batch goes on, what a broken machine could
-have brought about (a process that died, a check without an answer, a sandbox that failed) is written only after the
-reference solution has got full marks once more, later than that.
+full marks, and the release as it is, which has to get none. What a broken machine could have brought about (a process
+that died, a check without an answer, a sandbox that failed) is written only after the reference solution has got full
+marks once more, later than that.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -24,6 +23,9 @@ from helpers.exercises import Lesson
 from helpers.grading.harmless import plain
 from helpers.grading.judging import CheckRun, Why
 from helpers.notebooks import filled_in, sources_of, without_marks
+
+if TYPE_CHECKING:
+    from helpers.grading.batch import Outcome
 
 REFERENCE, EMPTY = "the reference solution", "an empty submission"
 TOGETHER = 8  # doubtful outcomes that wait for one look at the machine
@@ -37,16 +39,6 @@ NO_REFERENCE = (
 
 class MachineWrong(Exception):
     """What is known to be right is not graded as right here. The text says what was seen, and what to do."""
-
-
-class Outcome(Protocol):
-    """What the guard has to know of a submission that was graded and is not written yet."""
-
-    records: Sequence[dict]  # see records.record
-    flags: Sequence[str]
-    problem: str  # why nothing could be graded; "" where it was
-    runs: Mapping[str, CheckRun]
-    probe: Probe | None
 
 
 @dataclass(frozen=True)
@@ -76,55 +68,6 @@ def reference_answers(root: Path, lesson: Lesson) -> dict[str, str]:
             cells = sources_of(nbformat.read(path, as_version=4))
             return {e.name: without_marks(cells[e.name]) for e in lesson if e.name in cells}
     return {}
-
-
-class Guard:
-    """Holds outcomes back until it is known that the machine grades as it should."""
-
-    def __init__(self, first: Sequence[Probe]):
-        self._to_start = list(first)
-        self._flying: set[str] = set()
-        self._canary = next((probe for probe in first if probe.name == REFERENCE), first[-1])
-        self._passed = False
-        self._waiting: list = []  # for the first probes
-        self._doubtful: list = []  # for a probe that is still to start
-        self._on_trial: list = []  # for the one that is under way
-
-    @property
-    def holds(self) -> int:
-        """How many outcomes are held back."""
-        return len(self._waiting) + len(self._doubtful) + len(self._on_trial)
-
-    def next_probe(self, last: bool = False) -> Probe | None:
-        """A probe to start now, before anything else. last: nothing else is left to wait for."""
-        if self._to_start:
-            probe = self._to_start.pop(0)
-            self._flying.add(probe.name)
-            return probe
-        urgent = last or len(self._doubtful) >= TOGETHER or any(outcome.problem for outcome in self._doubtful)
-        if self._flying or not self._doubtful or not urgent:
-            return None
-        self._on_trial, self._doubtful = self._doubtful, []
-        self._flying.add(self._canary.name)
-        return self._canary
-
-    def take(self, outcome: Outcome) -> list:
-        """An outcome came in; returns those that may be written now. Raises MachineWrong."""
-        if outcome.probe is not None:
-            require(outcome, midway=self._passed)
-            self._flying.discard(outcome.probe.name)
-            if self._flying or self._to_start:
-                return []
-            self._passed = True
-            sure, self._waiting, self._on_trial = [*self._waiting, *self._on_trial], [], []
-            return sure
-        if is_doubtful(outcome):
-            self._doubtful.append(outcome)
-            return []
-        if not self._passed:
-            self._waiting.append(outcome)
-            return []
-        return [outcome]
 
 
 def is_doubtful(outcome: Outcome) -> bool:
@@ -172,7 +115,9 @@ def _what_to_do(outcome: Outcome, wrong: list[dict]) -> str:
         return (
             "The released notebook holds answers already, or the exam key is wrong: run `make check`, make both anew."
         )
-    judged = [r for r in outcome.records if outcome.runs.get(r["exercise"]) and outcome.runs[r["exercise"]].sent is not None]
+    judged = [
+        r for r in outcome.records if outcome.runs.get(r["exercise"]) and outcome.runs[r["exercise"]].sent is not None
+    ]
     if outcome.problem or not judged:
         return (
             "No code of the lesson ran as it should: look at the sandbox, the memory and the disk of this machine, and "
@@ -180,7 +125,7 @@ def _what_to_do(outcome: Outcome, wrong: list[dict]) -> str:
         )
     if any(r not in judged for r in wrong):
         return (
-            "Some checks gave no answer: look at this machine's memory, its load, and the time limits (--exercise-seconds)."
+            "Some exercises gave no answer: look at this machine's memory, load, and time limits (--exercise-seconds)."
         )
     return (
         "The answers arrived, and are not what the key expects: the exam key or notebooks/ may be older than "

@@ -58,10 +58,6 @@ class Lines:
             self._told = now
             self._say()
 
-    def write(self, text: str) -> None:
-        """A line of something else, as `tqdm.write`."""
-        print(text, file=self._file, flush=True)
-
     def close(self) -> None:
         """The last line; called more than once, it says so once."""
         if self._open:

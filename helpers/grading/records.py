@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
@@ -48,8 +49,8 @@ def record(
     "points" are those that count: 0 while it waits and where it was refused. "earned": those that the numbers earn,
     whatever was decided. "digest": names what is decided about. "shape", "size": see `syntax.shape_of`.
 
-    "mistakes": {"slug", "title", "says"}, the weightiest first; records of an earlier edition have no "says". "answer":
-    see `digest_of_wrong`; its first characters are how the report names an answer.
+    "mistakes": {"slug", "title", "says"}, the weightiest first. "answer": see `digest_of_wrong`;
+    its first characters are how the report names an answer.
 
     What a student predicted has a record as well: see `record_of_prediction`.
     """
@@ -72,7 +73,7 @@ def record(
         "shape": facts.shape,
         "size": facts.size,
         "isolation": isolation,
-        "look": [finding.as_json() for finding in look],
+        "look": [asdict(finding) for finding in look],
         "decision": decision,
         "earned": verdict.points if earned is None else earned,
         "digest": digest,

@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import nbformat
-
 from helpers.checking.panel import number
-from helpers.grading.gradebook import Held, Marks
+from helpers.grading.gradebook import Held
 from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry
-from helpers.grading.records import recorded
-from helpers.notebooks import exercise_of, grade_id
+from helpers.grading.progress import counted
+from helpers.notebooks import exercise_of
 
 MANY, SHARE = 5, 0.2  # so many students, and so large a part of the class, seldom change at once by their own doing
 LONGEST = 90  # characters of a verdict in the table
@@ -44,15 +42,15 @@ class Regraded:
     renamed: tuple[tuple[str, str, str], ...] = ()  # exercise, was, now: other words for the same points
 
 
-def regraded(student: str, marks: Marks, held: Mapping[str, Held], entry: Entry | None, new: Entry) -> Regraded | None:
+def regraded(student: str, held: Mapping[str, Held], entry: Entry | None, new: Entry) -> Regraded | None:
     """What grading anew changes for a student; None for one who had no automatic marks.
 
-    held: what the gradebook holds of the student, by check cell. entry: the journal's from then, None where nbgrader
-    graded. new: what was judged now.
+    held: what the gradebook holds of the student, by check cell. entry: the journal's from then, None where that is
+    gone. new: what was judged now.
     """
     if not any(one.automatic is not None for one in held.values()):
         return None
-    old = _old_records(student, marks, held, entry)
+    old = {record["exercise"]: record for record in entry.verdicts} if entry else {}
     changes, renamed, before, after = [], [], 0.0, 0.0
     for record in new.verdicts:
         cell = next((name for name in new.marks if exercise_of_cell(name) == record["exercise"]), record["exercise"])
@@ -74,18 +72,6 @@ def exercise_of_cell(name: str) -> str:
     return exercise_of({"metadata": {"nbgrader": {"grade_id": name}}})
 
 
-def _old_records(student: str, marks: Marks, held: Mapping[str, Held], entry: Entry | None) -> dict[str, dict]:
-    """The verdicts that the marks rest on: the judged notebook's, or the journal's where it has gone."""
-    path = marks.path(student)
-    if path.is_file() and not path.is_symlink():
-        try:
-            notebook = nbformat.read(path, as_version=4)
-            return {record["exercise"]: record for cell, record in recorded(notebook) if grade_id(cell) in held}
-        except (ValueError, OSError, KeyError, AttributeError):
-            pass
-    return {record["exercise"]: record for record in entry.verdicts} if entry else {}
-
-
 def in_words(record: Mapping | None) -> str:
     """A verdict in a few words: "right", "wrong: softmax already applied"."""
     if not record:
@@ -99,7 +85,7 @@ def in_words(record: Mapping | None) -> str:
 
 def _why(entry: Entry | None, new: Entry) -> str:
     if entry is None:
-        return "graded by nbgrader before, or by a batch whose journal is gone"
+        return "graded by a batch whose journal is gone"
     causes = [
         (entry.submitted != new.submitted, "another file was handed in"),
         (entry.key != new.key, "the exam key is another"),
@@ -116,7 +102,7 @@ def as_text(found: Sequence[Regraded], dry: bool) -> str:
         return ""
     changed = [one for one in found if one.changes]
     verb = "would change" if dry else "changed"
-    lines = [f"Of {_count(len(found), 'student')} graded before, the marks of {len(changed)} {verb}."]
+    lines = [f"Of {counted(len(found), 'student')} graded before, the marks of {len(changed)} {verb}."]
     width = max((len(one.student) for one in changed), default=0)
     deep = max((len(change.exercise) for one in changed for change in one.changes), default=0)
     for one in changed:
@@ -129,7 +115,7 @@ def as_text(found: Sequence[Regraded], dry: bool) -> str:
     if others:
         lines.append("The same points, in other words:")
         for (exercise, was, now), count in others.most_common(12):
-            lines.append(f"  {_count(count, 'student')}  {exercise}  {was}  →  {now}")
+            lines.append(f"  {counted(count, 'student')}  {exercise}  {was}  →  {now}")
     if len(changed) >= MANY and len(changed) >= SHARE * len(found):
         reasons = Counter(one.why for one in changed).most_common(2)
         told = "; ".join(f"{why} ({count})" for why, count in reasons)
@@ -138,7 +124,3 @@ def as_text(found: Sequence[Regraded], dry: bool) -> str:
             f"then: {told}."
         )
     return "\n".join(lines)
-
-
-def _count(number_of: int, what: str) -> str:
-    return f"{number_of} {what}{'' if number_of == 1 else 's'}"

@@ -28,20 +28,14 @@ def in_words(url: str | URL, root: Path) -> Iterator[None]:
     url: the gradebook's. root: the course's folder.
     """
     try:
-        yield
-    except (SQLAlchemyError, sqlite3.Error, ModuleNotFoundError) as problem:
-        text = of_database(problem, url)
+        with disk_in_words(root):
+            yield
+    except (SQLAlchemyError, sqlite3.Error, ModuleNotFoundError, InvalidEntry) as problem:
+        # InvalidEntry is nbgrader's word for whatever its database said
+        text = of_database(problem.__context__ if isinstance(problem, InvalidEntry) else problem, url)
         if not text:
             raise
         raise Trouble(text) from problem
-    except InvalidEntry as problem:  # nbgrader's word for whatever its database said
-        cause = problem.__context__
-        text = of_database(cause, url) if isinstance(cause, SQLAlchemyError) else ""
-        if not text:
-            raise
-        raise Trouble(text) from problem
-    except OSError as problem:
-        _raise_disk(problem, root)
 
 
 @contextmanager
@@ -50,17 +44,13 @@ def disk_in_words(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        _raise_disk(problem, root)
+        text = of_disk(problem, root)
+        if not text:
+            raise
+        raise Trouble(text) from problem
 
 
-def _raise_disk(problem: OSError, root: Path) -> None:
-    text = of_disk(problem, root)
-    if not text:
-        raise problem
-    raise Trouble(text) from problem
-
-
-def of_database(problem: Exception, url: str | URL) -> str:
+def of_database(problem: BaseException | None, url: str | URL) -> str:
     """What to tell about an error of the gradebook's database; "" where it is none that has a remedy."""
     name, said = shown(url), _said(problem)
     if isinstance(problem, (ArgumentError, NoSuchModuleError)):

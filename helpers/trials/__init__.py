@@ -1,4 +1,3 @@
-"""What measures or attacks the product and is no part of it.
+"""What measures the product and is no part of it.
 
-attacks.py and their table, attack_table.py; demo_class.py, a class to try things on; grading_speed.py and parts_speed,
-the benchmarks."""
+demo_class.py, a class to try things on; grading_speed.py and parts_speed, the benchmarks."""

@@ -19,9 +19,7 @@ def parser() -> argparse.ArgumentParser:
     speed = add("grading-speed", help="measure what grading a class takes")
     speed.add_argument("lesson", metavar="NN_topic", nargs="?", default="01_dot_product_attention")
     speed.add_argument("--submissions", type=int, default=40, metavar="N")
-
-    compare = add("compare-attacks", help="try every known attack on plain nbgrader and here, and write the table")
-    compare.add_argument("--only", action="append", default=[], metavar="ATTACK")
+    speed.add_argument("--nbgrader", type=int, metavar="N", help="how many of them nbgrader grades (default: all)")
     return top
 
 
@@ -38,13 +36,9 @@ def _run(asked: argparse.Namespace) -> int | None:
         from helpers.trials import demo_class
 
         return demo_class.remove(asked.lesson) if asked.remove else demo_class.make(asked.lesson)
-    if asked.command == "grading-speed":
-        from helpers.trials.grading_speed import bench
+    from helpers.trials.grading_speed import bench
 
-        return bench(asked.lesson, asked.submissions)
-    from helpers.trials.attack_table import compare
-
-    return compare(tuple(asked.only))
+    return bench(asked.lesson, asked.submissions, asked.nbgrader)
 
 
 if __name__ == "__main__":

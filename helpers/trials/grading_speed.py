@@ -1,9 +1,10 @@
-"""What grading a class takes: time, processor time, memory.
+"""What grading a class takes, beside nbgrader's own autograde: time, processor time, memory.
 
-    python -m helpers.trials grading-speed [NN_topic] [--submissions 40]
+    python -m helpers.trials grading-speed [NN_topic] [--submissions 40] [--nbgrader 40]
 
-A course of its own is made in a temporary folder and graded by ``python -m helpers.grading grade``. What is measured is
-the whole command, Python's start included.
+Two courses of the same class are made in a temporary folder. One is graded by ``python -m helpers.grading grade``, the
+other by nbgrader as it is by itself: it runs every notebook in a kernel, without a sandbox, with the trainings
+shortened. What is measured is the whole command, Python's start included.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
 from helpers.authoring.mistakes import Mistake, Same
+from helpers.course import EXAM_SEED
 from helpers.notebooks import CHECK, grade_id
 
 SAMPLE = 0.25  # seconds between two looks at the memory
@@ -75,6 +77,7 @@ def class_of(source: Source, count: int) -> Iterator[tuple[str, NotebookNode]]:
 
 def make_course(folder: Path, source: Source, count: int) -> None:
     """A course's folder with a class in it, an exam key, and nothing graded."""
+    folder.mkdir()
     for name in ("solutions", "notebooks"):
         shutil.copytree(ROOT / name / source.name, folder / name / source.name)
     shutil.copy(ROOT / "nbgrader_config.py", folder)
@@ -90,8 +93,8 @@ def _command(*words: str) -> list[str]:
     return [sys.executable, "-m", *words]
 
 
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1"}
+def _environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1", **more}
 
 
 def _run(folder: Path, *words: str) -> None:
@@ -100,13 +103,13 @@ def _run(folder: Path, *words: str) -> None:
         raise SystemExit(f"{' '.join(words)} failed:\n{done.stderr[-3000:]}")
 
 
-def measure(folder: Path, lesson: str, *words: str) -> Measured:
+def measure(folder: Path, lesson: str, *words: str, **environment: str) -> Measured:
     """Grade with this command, and look on."""
     begun, before = time.monotonic(), _processor()
     process = subprocess.Popen(
         _command(*words),
         cwd=folder,
-        env=_environment(),
+        env=_environment(**environment),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -181,33 +184,44 @@ def marks(folder: Path, lesson: str) -> dict[str, dict[str, float | None]]:
         }
 
 
-def bench(lesson: str, count: int = 40) -> int:
-    """Grade a class, print what that took, and return 0 where everybody has a mark."""
+# nbgrader by itself: its own steps, its own kernels, and the folders of this course
+PLAIN = """
+c = get_config()
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "notebooks"
+"""
+
+
+def bench(lesson: str, count: int = 40, theirs: int | None = None) -> int:
+    """Grade a class both ways, print what that took, and return 0 where everybody has a mark of ours.
+
+    theirs: how many of the class nbgrader grades; 0 leaves it out.
+    """
     (source,) = sources([lesson])
+    theirs = count if theirs is None else theirs
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        make_course(folder, source, count)
         load = os.getloadavg()[0]
         machine = f"{os.cpu_count()} cores, {platform.machine()}, load before {load:.1f}"
-        print(f"{count} submissions of {lesson}; {machine}", flush=True)
-        measured = measure(folder, lesson, "helpers.grading", "grade", lesson, "--no-bar")
-    return _report(measured, count)
+        print(f"{count} submissions of {lesson}, {theirs} of them for nbgrader; {machine}", flush=True)
+        plain = None
+        if theirs:
+            make_course(folder := Path(scratch, "nbgrader"), source, theirs)
+            (folder / "nbgrader_config.py").write_text(PLAIN, encoding="utf-8")
+            plain = measure(folder, lesson, "nbgrader", "autograde", lesson, **{EXAM_SEED: "shortened"})
+        make_course(folder := Path(scratch, "ours"), source, count)
+        ours = measure(folder, lesson, "helpers.grading", "grade", lesson, "--no-bar")
+    return _report(ours, count, plain, theirs)
 
 
-def _report(measured: Measured, count: int) -> int:
-    rows = {
-        "wall time, s": measured.seconds,
-        "  per submission, s": measured.seconds / count,
-        "processor time, s": measured.processor,
-        "peak memory, GB": measured.memory / 1e9,
-    }
-    for name, value in rows.items():
-        print(f"{name:24}{value:>10.2f}")
-    for student, found in measured.marks.items():
-        print(f"{student:24}{_sum(found):>10}")
-    marked = [found for found in measured.marks.values() if None not in found.values()]
+def _report(ours: Measured, count: int, plain: Measured | None, theirs: int) -> int:
+    each = {"wall time, s": "seconds", "processor time, s": "processor"}
+    print(f"\n{'per submission':24}{'make grade':>12}{'nbgrader':>12}{'ratio':>8}")
+    for name, field in each.items():
+        mine = getattr(ours, field) / count
+        beside = getattr(plain, field) / theirs if plain else None
+        print(f"{name:24}{mine:>12.3f}" + (f"{beside:>12.2f}{beside / mine:>8.1f}" if beside else ""))
+    print(f"{'in all, s':24}{ours.seconds:>12.1f}" + (f"{plain.seconds:>12.1f}" if plain else ""))
+    print(f"{'peak memory, GB':24}{ours.memory / 1e9:>12.2f}" + (f"{plain.memory / 1e9:>12.2f}" if plain else ""))
+    marked = [student for student, found in ours.marks.items() if found and None not in found.values()]
+    print(f"\n{len(marked)} of {count} have a mark.")
     return 0 if len(marked) == count else 1
-
-
-def _sum(found: dict[str, float | None]) -> str:
-    return "none" if not found or None in found.values() else f"{sum(found.values()):g}"

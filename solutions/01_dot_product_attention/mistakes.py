@@ -336,7 +336,6 @@ VARIANTS = [
         highest = torch.max(scores, dim=-1, keepdim=True).values
         return torch.exp(scores - highest) / torch.sum(torch.exp(scores - highest), -1, True)
     """),
-    Same(SOFTMAX, "logsumexp", instead="return torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))"),
     Same(SOFTMAX, "detached-maximum", instead="""
         e = (scores - scores.detach().max(-1, keepdim=True)[0]).exp()
         return e / e.sum(-1).unsqueeze(-1)
@@ -354,6 +353,7 @@ VARIANTS = [
     """),
     Equal(SOFTMAX, "shifted.exp()", "shifted.exp_()", why="it writes into a tensor of its own making"),
     Shortcut(SOFTMAX, "library", instead="return torch.softmax(scores, dim=-1)"),
+    Shortcut(SOFTMAX, "logsumexp", instead="return torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))"),
     Shortcut(SOFTMAX, "library-by-name", instead='return getattr(torch, "softmax")(scores, -1)'),
     # ------------------------------------------------------------------------------------- self_attention
     Mistake(SELF, "no-softmax", edit=("torch.softmax(raw, dim=-1)", "raw"), title="no softmax",

@@ -51,7 +51,9 @@ def _output(told: object) -> NotebookNode | None:
         return NotebookNode(output_type=kind, name=told["name"], text=text) if text else None
     if kind == "error":
         lines = told.get("traceback")
-        lines = [harmless(line) for line in lines[:MOST_LINES] if isinstance(line, str)] if isinstance(lines, list) else []
+        lines = (
+            [harmless(line) for line in lines[:MOST_LINES] if isinstance(line, str)] if isinstance(lines, list) else []
+        )
         name, value = plain(told.get("ename", ""), LONGEST_NAME), plain(told.get("evalue", ""), 2000, lines=True)
         return NotebookNode(output_type=kind, ename=name, evalue=value, traceback=lines)
     if kind in ("display_data", "execute_result") and isinstance(told.get("data"), dict):

@@ -121,7 +121,9 @@ def _find_by_definition(released: NotebookNode, written: dict, added: dict, flag
         if any(_text(cell).strip() for cell in written[key]):
             continue
         name = re.escape(key)
-        defines = re.compile(rf"^(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
+        defines = re.compile(
+            rf"^(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
+        )
         matches = [(extras, e) for extras in added.values() for e in extras if defines.search(_text(e))]
         code = [match for match in matches if match[1].cell_type == "code"]
         for extras, match in code or matches:  # a solution that became text is still what was handed in

@@ -16,7 +16,7 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from helpers.grading.collect.identity import FOLDER, PACKED, Outermost, Owner, lessons, loose_owner, platform_name
@@ -41,8 +41,8 @@ DIRECTORY_ENTRY = b"PK\x01\x02"  # with which each member of a zip is listed
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A file that lies somewhere, and whose it is.
+class _Place:
+    """A place that the walk comes to, whose it is, and what the platform says about it.
 
     outer: the names that the instructor or the platform gave. inside: those below, which the student gave, a zip's own
     among them. dated: seconds since 1970, of the outermost file or member; a date in a student's zip is never read.
@@ -53,8 +53,7 @@ class Piece:
     owner: Owner
     outer: tuple[str, ...]
     inside: tuple[str, ...]
-    dated: float
-    read: Callable[[], bytes] = field(repr=False, compare=False)
+    dated: float = 0.0
     upload: int = 0
     late: bool = False
     container: str = ""
@@ -68,12 +67,22 @@ class Piece:
     def name(self) -> str:
         return self.parts[-1]
 
-    @property
-    def modified(self) -> float:
-        return self.dated
-
     def __str__(self) -> str:
         return "/".join(self.parts)
+
+    def below(self, *names: str, dated: float | None = None, packed: bool = False) -> _Place:
+        when = self.dated if self.packed or dated is None else dated
+        return replace(self, inside=(*self.inside, *names), dated=when, packed=self.packed or packed)
+
+    def piece(self, read: Callable[[], bytes]) -> Piece:
+        return Piece(**vars(self), read=read)
+
+
+@dataclass(frozen=True)
+class Piece(_Place):
+    """A file that lies somewhere, and whose it is."""
+
+    read: Callable[[], bytes] = field(kw_only=True, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -91,36 +100,6 @@ class _Spent:
     notebooks: int = 0
     bytes: int = 0
     told: bool = False
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where the walk is: whose, under what names, and what the platform says about it."""
-
-    owner: Owner
-    outer: tuple[str, ...]
-    inside: tuple[str, ...]
-    dated: float = 0.0
-    upload: int = 0
-    late: bool = False
-    container: str = ""
-    packed: bool = False
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return (*self.outer, *self.inside)
-
-    def below(self, *names: str, dated: float | None = None, packed: bool = False) -> _Place:
-        when = self.dated if self.packed or dated is None else dated
-        inside = (*self.inside, *names)
-        return _Place(
-            self.owner, self.outer, inside, when, self.upload, self.late, self.container, self.packed or packed
-        )
-
-    def piece(self, read: Callable[[], bytes]) -> Piece:
-        return Piece(
-            self.owner, self.outer, self.inside, self.dated, read, self.upload, self.late, self.container, self.packed
-        )
 
 
 class Walk:
@@ -272,12 +251,11 @@ class Walk:
                 yield from self._file(Path(entry.path), inner)
 
     def _file(self, path: Path, place: _Place) -> Iterator[Piece]:
-        name = place.parts[-1]
         if not stat.S_ISREG(os.lstat(path).st_mode):
             self._refuse(place.owner, place.parts, "is no plain file and was left out")
-        elif _is_zip(name):
+        elif _is_zip(place.name):
             yield from self._students_zip(_opener(path), place, 1)
-        elif (_is_notebook(name) or _is_stamp(place)) and self._may_read(place, 0):
+        elif (_is_notebook(place.name) or _is_stamp(place)) and self._may_read(place, 0):
             yield place.piece(lambda: read_plain(path))
 
     def _students_zip(self, reopen: Callable, place: _Place, depth: int) -> Iterator[Piece]:

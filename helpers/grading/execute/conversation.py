@@ -108,7 +108,9 @@ class Conversation:
         self.leave()
         try:
             report = json.loads(line)
-            return End(plain(report.get("why", "")), plain(report.get("failed", "")), report.get("processor_seconds", 0.0))
+            return End(
+                plain(report.get("why", "")), plain(report.get("failed", "")), report.get("processor_seconds", 0.0)
+            )
         except (ValueError, AttributeError):
             return End()
 

@@ -29,7 +29,7 @@ from helpers.grading.harmless import plain
 from helpers.grading.judging import CheckRun, Why
 
 RESTARTS = 3  # how many times a submission's dead processes are replaced
-READING_SECONDS = 20.0
+READING_SECONDS = 10.0
 
 __all__ = ["Executed", "Limits", "NoSandbox", "Runner", "SandboxFailed", "Work"]
 
@@ -158,9 +158,9 @@ class _Execution:
     _over: str = ""  # why nothing more is run
 
     def run(self) -> Executed:
-        self._end = time.monotonic() + self.runner.limits.total_seconds
         try:
             self._open()
+            self._end = time.monotonic() + self.runner.limits.total_seconds  # the first one waits for the imports
             if self.read is None:
                 self.read = self._reading()
             for exercise in load_lesson(self.work.lesson):
@@ -191,7 +191,10 @@ class _Execution:
             reply = self._read(own)
             if reply.state == DONE and "read" in reply.message:
                 alone = Read.from_json(reply.message["read"])
-                programs[exercise.name], facts[exercise.name] = alone.programs[exercise.name], alone.facts[exercise.name]
+                programs[exercise.name], facts[exercise.name] = (
+                    alone.programs[exercise.name],
+                    alone.facts[exercise.name],
+                )
             else:
                 source, why = "".join(cell.source for cell in own), "reading it took too long, or ended the process"
                 programs[exercise.name] = Program(self.work.setup, (), source, refused=why)

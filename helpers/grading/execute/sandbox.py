@@ -21,6 +21,7 @@ from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from helpers.course import HELPERS, LIMITS, Limits
 
@@ -61,7 +62,8 @@ Submissions are strangers' programs, and they are run in a sandbox made by bubbl
     Arch                  sudo pacman -S bubblewrap
     macOS, Windows        grade in a Linux virtual machine or container
 
-In a container, bubblewrap needs the right to make user namespaces (for Docker: --security-opt seccomp=unconfined).
+In a container, bubblewrap needs the right to make user namespaces (for Docker: --security-opt seccomp=unconfined)."""
+WITHOUT = """
 To go on without a sandbox, say so: {without}. Any submission can then read and change whatever you can:
 the solutions, the gradebook, your files; and every mark will say that it was made that way."""
 
@@ -75,9 +77,13 @@ class SandboxFailed(RuntimeError):
 
 
 def why_not(without: str = "the flag --unsafe") -> str:
-    """Why submissions cannot be sandboxed here and what to do, or nothing where they can."""
+    """Why submissions cannot be sandboxed here and what to do, or nothing where they can.
+
+    without: how to go on all the same; "" where there is no way.
+    """
     problem = _problem()
-    return HOW_TO.format(problem=problem, without=without) if problem else ""
+    how_to = HOW_TO.format(problem=problem) + (WITHOUT.format(without=without) if without else "")
+    return how_to if problem else ""
 
 
 def is_installed() -> bool:
@@ -223,10 +229,12 @@ def packages_for_tests() -> tuple[str, ...]:
         declared = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
     except metadata.PackageNotFoundError:
         return ()
-    needed = _closure(each.name for each in declared if each.marker is None or each.marker.evaluate({"extra": "grading"}))
+    needed = _closure(
+        each.name for each in declared if each.marker is None or each.marker.evaluate({"extra": "grading"})
+    )
     tests = {each.name for each in declared if each.marker is not None and each.marker.evaluate({"extra": "test"})}
     folders = set()
-    for name in sorted({_canonical(name) for name in tests} - needed):
+    for name in sorted({canonicalize_name(name) for name in tests} - needed):
         with contextlib.suppress(metadata.PackageNotFoundError):
             found = metadata.distribution(name)
             tops = {file.parts[0] for file in found.files or () if file.suffix == ".py" and len(file.parts) > 1}
@@ -237,19 +245,19 @@ def packages_for_tests() -> tuple[str, ...]:
 def _closure(names: Iterable[str]) -> set[str]:
     """Packages, and those that they need in turn."""
     found: set[str] = set()
-    rest = [_canonical(name) for name in names]
+    rest = [canonicalize_name(name) for name in names]
     while rest:
         name = rest.pop()
         if name not in found:
             found.add(name)
             with contextlib.suppress(metadata.PackageNotFoundError):
                 needs = [Requirement(text) for text in metadata.requires(name) or ()]
-                rest += [_canonical(need.name) for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+                rest += [
+                    canonicalize_name(need.name)
+                    for need in needs
+                    if need.marker is None or need.marker.evaluate({"extra": ""})
+                ]
     return found
-
-
-def _canonical(name: str) -> str:
-    return name.lower().replace("_", "-").replace(".", "-")
 
 
 def _links_to_python() -> list[str]:

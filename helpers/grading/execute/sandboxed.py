@@ -155,11 +155,12 @@ REFUSED = {
     "vhangup": (153, 58),
     "pidfd_getfd": (438, 438),
 }
+PROGRAMS = {"execve": (59, 221), "execveat": (322, 281)}  # another Python would know nothing of what is forbidden
 BOUNDED = {"clone": (56, 220), "clone3": (435, 435), "socket": (41, 198)}
 
 
-def refuse_system_calls(families: tuple[int, ...] = (socket.AF_UNIX,)) -> bool:
-    """Install a seccomp filter: the calls in REFUSED fail with EPERM, and so do sockets of other families.
+def refuse_system_calls(refused: dict = REFUSED, families: tuple[int, ...] = (socket.AF_UNIX,)) -> bool:
+    """Install a seccomp filter: the refused calls fail with EPERM, and so do sockets of other families.
 
     clone may not make namespaces; clone3, whose flags a filter cannot read, is "not implemented", and the C
     library takes clone instead. Returns False on processors that this table does not know.
@@ -177,7 +178,7 @@ def refuse_system_calls(families: tuple[int, ...] = (socket.AF_UNIX,)) -> bool:
     namespaces = 0x7E020080  # CLONE_NEW*
     program = [line(load, 4), line(equal, processor, 1, 0), line(give, end), line(load, 0)]
     program += [line(at_least, 0x40000000, 0, 1), line(give, enosys)]  # x86's second set of numbers
-    for numbers in REFUSED.values():
+    for numbers in refused.values():
         program += [line(equal, numbers[place], 0, 1), line(give, eperm)]
     program += [line(equal, clone3, 0, 1), line(give, enosys)]
     program += [line(equal, clone, 0, 3), line(load, 16), line(bits, namespaces, 0, 1), line(give, eperm)]
@@ -274,6 +275,7 @@ def prepare(about: dict) -> str:
             exec(line, {})
     with contextlib.suppress(Exception):
         _warm_torch(sys.modules["torch"])
+        sys.modules["helpers.checking.forbidden"].find_all()
     gc.collect()
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
     return missing
@@ -350,7 +352,7 @@ def enter_namespaces() -> None:
 
 
 def keep(control: int, orders: int, about: dict) -> None:
-    """Fork the submission's init, end it when told to (by any byte, or the end of `orders`), and report why it ended."""
+    """Fork the submission's init, end it at any byte on `orders` or at their end, and report why it ended."""
     channel = socket.socket(fileno=orders)
     try:
         os.setsid()
@@ -406,7 +408,8 @@ def _over_limit(family: list[int], used: float, limits: dict) -> str:
         return f"it used more than {limits['processor_seconds']:g} s of processor time"
     if len(family) > limits["processes"]:
         return f"it started more than {limits['processes']} processes"
-    if sum(map(_own_memory, family)) > limits["memory"] and sum(map(_fair_memory, family)) > limits["memory"]:
+    answers = family[1:]  # init runs no student's code
+    if sum(map(_own_memory, answers)) > limits["memory"] and sum(map(_fair_memory, answers)) > limits["memory"]:
         return f"it used more than {limits['memory'] / 2**30:.1f} GB of memory"
     if _sockets() > limits["open_files"]:
         return f"it opened more than {limits['open_files']} sockets"
@@ -552,7 +555,8 @@ def answer(number: int, about: dict, used: int) -> None:
         set_limits(about["limits"], used)
         if about["sandboxed"]:
             drop_capabilities()
-            refuse_system_calls()
+            prctl(PR_SET_DUMPABLE, 1)  # init is not, and of a process that is not the shared memory cannot be counted
+            refuse_system_calls(REFUSED | PROGRAMS)
         reseed()
         line = carry_out(_received(channel))
     except BaseException as problem:  # SystemExit too: nothing may run the fork server's loop
@@ -564,7 +568,7 @@ def answer(number: int, about: dict, used: int) -> None:
 
 def carry_out(request: dict) -> dict:
     """What is asked of one process: to read a submission, or to run one answer."""
-    from helpers.checking import alone, answers, facts, program
+    from helpers.checking import alone, answers, facts, forbidden, program
     from helpers.exercises import load_lesson
 
     lesson = load_lesson(request["lesson"])
@@ -572,6 +576,7 @@ def carry_out(request: dict) -> dict:
         cells = [facts.Handed(**cell) for cell in request["cells"]]
         return {"read": facts.read_cells(lesson, cells, request["released"], request["setup"]).as_json()}
     exercise = lesson[request["exercise"]]
+    forbidden.bar_for_good(exercise.forbidden)
     slice_of_it = program.Program.from_json(request["program"])
     try:
         given, stopped, changed = alone.run_watched(exercise, slice_of_it, request["parts"], request["seed"])

@@ -308,20 +308,9 @@ def named_mistakes(found: Iterable[Result]) -> list[Named]:
             key = (part.name, mistake["slug"])
             who[key].append(result.shown)
             titles[key] = mistake["title"]
-            words[key] = words.get(key) or says(part.record, mistake)
+            words[key] = words.get(key) or mistake["says"]
     made = [Named(*key, titles[key], words[key], tuple(students)) for key, students in who.items()]
     return sorted(made, key=lambda mistake: (-len(mistake.students), mistake.exercise, mistake.slug))
-
-
-def says(record: dict, mistake: dict) -> str:
-    """What a student read about this mistake.
-
-    Records of an earlier edition keep no words beside a mistake. Where it is the only one that was named, the first
-    words of the verdict are about it; otherwise nothing tells whose they are, and "" it is.
-    """
-    if "says" in mistake or len(record.get("mistakes", [])) != 1:
-        return mistake.get("says", "")
-    return next((a["says"] for a in record.get("aspects", []) if a["says"] and not a["held"]), "")
 
 
 def aspects(lesson: Lesson, found: Sequence[Result]) -> list[tuple[str, str, int, int]]:
