@@ -252,7 +252,7 @@ def test_what_an_answer_replaces_of_torch_or_of_the_probes_is_named(line, name):
         *_, changed = run_watched(RAW, sliced(RAW, f"{line}\n{RIGHT_ANSWER}"), {}, SEED)
     finally:
         delattr(owner, attribute) if before is None else setattr(owner, attribute, before)
-    assert name in changed
+    assert any(name.removeprefix("torch.nn.") in each for each in changed)
 
 
 def test_an_honest_answer_replaces_nothing():
