@@ -352,10 +352,7 @@ def test_odd_cells_are_read_or_left_out_and_the_notebook_can_be_written(cell):
 
 
 def test_saved_outputs_stay_and_are_called_the_students():
-    said, shown = (
-        outputs.SAVED,
-        {"output_type": "display_data", "data": {"text/plain": ["3", "\x1b[2J"]}, "metadata": {}},
-    )
+    shown = {"output_type": "display_data", "data": {"text/plain": ["3", "\x1b[2J"]}, "metadata": {}}
     broken = [{"output_type": "stream", "name": 3, "text": "x"}, 7, {"output_type": "error"}, {"data": {}}]
     first, kept, error = screen(notebook_of(outputs=[shown, *broken])).notebook.cells[0].outputs
     assert (first.text, kept.data, error.traceback) == (outputs.SAVED, {"text/plain": "3"}, [])
