@@ -117,7 +117,7 @@ def test_what_another_cell_defines_by_the_exercises_name_does_not_count(elsewher
     [
         ("raw_weights = undefined", "Line 1 of the cell of this exercise stopped with NameError"),
         ("x = 1\nraise ValueError('so')\n", "Line 2 of the cell of this exercise stopped with ValueError: so"),
-        ("def raw_weights(x:\n    return x", "It is no Python: SyntaxError"),
+        ("def raw_weights(x:\n    return x", "It is not Python: SyntaxError"),
         ("for raw_weights in []: pass", "does not define `raw_weights`"),
     ],
 )

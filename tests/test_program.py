@@ -123,7 +123,7 @@ def test_a_name_that_a_loop_computes_is_missing_and_its_cell_is_named():
     assert program.missing == {}
     program = sliced("def f(x): return x * found", "for n in range(3):\n    found = n")
     assert list(program.missing) == ["found"]
-    assert "`found` gets its value in cell 1, by more than a definition" in program.missing["found"]
+    assert "`found` gets its value from code in cell 1" in program.missing["found"]
     assert "may use the lesson's first cell" in program.missing["found"]
 
 

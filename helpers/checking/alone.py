@@ -67,7 +67,7 @@ def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-        return f"It is no Python: {answers.described(problem)}."
+        return f"It is not Python: {answers.described(problem).rstrip('.')}."
     stopped = ""
     for node in body:
         try:
@@ -77,7 +77,7 @@ def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str
         except KeyboardInterrupt:
             raise
         except BaseException as problem:  # SystemExit too
-            stopped = stopped or f"Line {node.lineno} of {cell} stopped with {answers.described(problem)}."
+            stopped = stopped or f"Line {node.lineno} of {cell} stopped with {answers.described(problem).rstrip('.')}."
     return stopped
 
 

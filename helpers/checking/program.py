@@ -19,8 +19,8 @@ MAY_USE = (
     "An exercise's cell may use the lesson's first cell, itself, and functions, classes, imports and constants of other"
     " cells."
 )
-COMPUTED = "`{name}` gets its value in {cell}, by more than a definition, and that cell does not run in an exam. {rule}"
-CHANGED = "`{name}` is changed in {cell}, by more than a definition, and that cell does not run in an exam. {rule}"
+COMPUTED = "`{name}` gets its value from code in {cell} that does not run in an exam. {rule}"
+CHANGED = "`{name}` is changed by code in {cell} that does not run in an exam. {rule}"
 UNKNOWN = "`{name}` is defined neither in this cell nor by a definition of another. {rule}"
 FINISHED = "`{name}` is a finished part that this exercise does not build on: write what you need of it yourself."
 
