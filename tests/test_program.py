@@ -133,12 +133,12 @@ def test_a_name_that_a_loop_computes_is_missing_and_its_cell_is_named():
 def test_an_object_that_another_cell_changes_comes_along_and_it_is_said_that_it_is_changed(change):
     program = sliced("def f(x): return x * len(table)", "table = []", change)
     assert texts(program) == ["table = []"]
-    assert "`table` is changed in cell 2" in program.missing["table"]
+    assert "`table` is changed by code in cell 2" in program.missing["table"]
 
 
 def test_a_constant_that_is_computed_by_the_students_own_function_is_no_definition():
     program = sliced("def f(x): return x * w", "def trained(): return 3", "w = trained()")
-    assert "`w` gets its value in cell 2" in program.missing["w"]
+    assert "`w` gets its value from code in cell 2" in program.missing["w"]
 
 
 def test_a_name_that_nothing_defines_is_missing():

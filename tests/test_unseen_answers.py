@@ -10,6 +10,7 @@ import contextlib
 import io
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -68,8 +69,13 @@ def answers(number):
     return tomllib.loads((FOLDER / f"l{number}.toml").read_text(encoding="utf-8"))["answer"]
 
 
+@cache
 def verdicts(number):
     """Every unseen answer of a lesson, with its verdict; None where its cell does not even run."""
+    return list(_verdicts(number))
+
+
+def _verdicts(number):
     source = LESSONS[number]
     made, key = Answers(source), load_key(source.lesson, shipped_path(source.name), "")
     for answer in answers(number):
@@ -89,7 +95,7 @@ def verdicts(number):
 def judged(request):
     if not (FOLDER / f"l{request.param}.toml").is_file():
         pytest.skip("no unseen answers were written for this lesson")
-    return request.param, list(verdicts(request.param))
+    return request.param, verdicts(request.param)
 
 
 def test_no_right_answer_is_refused(judged):
@@ -112,9 +118,10 @@ def test_no_wrong_answer_gets_full_marks(judged):
     assert full == {entry for entry in LET_PASS if entry[0] == number}
 
 
-def test_few_wrong_answers_are_told_no_more_than_that_they_are_wrong(judged):
-    number, found = judged
-    counts = Counter(outcome_of(verdict) for answer, verdict in found if answer["kind"] == "wrong" and verdict)
-    print(number, dict(counts))
-    assert counts[BARE] <= 0.1 * sum(counts.values())
-    assert counts[NAMED] + counts[TOLD] > 0.85 * sum(counts.values())
+def test_few_wrong_answers_are_told_no_more_than_that_they_are_wrong():
+    """Of all lessons together: a lesson has about forty such answers, too few for a share to mean much."""
+    wrong = [verdict for number in LESSONS for answer, verdict in verdicts(number) if answer["kind"] == "wrong"]
+    counts = Counter(outcome_of(verdict) for verdict in wrong if verdict)
+    print(dict(counts))
+    assert counts[BARE] <= 0.04 * sum(counts.values())
+    assert counts[NAMED] + counts[TOLD] > 0.95 * sum(counts.values())
