@@ -67,6 +67,7 @@ def test_it_holds_everything_that_a_student_needs(bundle):
         "environment.yml",
         "LICENSE",
         "site/notation.md",
+        "site/students.md",
     ):
         assert (bundle / name).is_file()
     for source in sources():

@@ -376,7 +376,8 @@ def test_the_readmes_table_of_lessons_is_that_of_the_notebooks():
 
 
 def test_every_command_of_the_readme_and_the_guides_is_there():
-    pages = [README, *((ROOT / "site" / f"{name}.md").read_text() for name in ("hubs", "instructors", "authors"))]
+    guides = ("students", "hubs", "instructors", "authors")
+    pages = [README, *((ROOT / "site" / f"{name}.md").read_text() for name in guides)]
     targets = set(re.findall(r"^([a-z][a-z-]*):(?!=)", (ROOT / "Makefile").read_text(), re.MULTILINE))
     commands = set(
         re.findall(r'(?:add_parser\(|^        \()"([\w-]+)"', (ROOT / "helpers/__main__.py").read_text(), re.M)

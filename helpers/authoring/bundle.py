@@ -43,6 +43,7 @@ HOLDS = (
     "site/glossary.md",
     "site/lessons.toml",
     "site/notation.md",
+    "site/students.md",
 )
 KEEPS_BACK = (*(f"helpers/{room}/" for room in INSTRUCTORS_ROOMS), "solutions/", "exam/", "tests/")
 CHANGES = {"M": "changed", "T": "changed", "D": "deleted", "A": "new", "R": "renamed", "C": "new", "U": "in conflict"}

@@ -352,15 +352,17 @@ def landing_list(parts: list[Part], facts: dict[int, str] | None = None) -> str:
 
 
 TEACH = ("instructors", "instructors-attacks", "authors")
+SET_UP = ("students", "hubs")
 REFERENCE = ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "implementations", "about")
 
 
 def toctrees(parts: list[Part], others: list[str], playing: list[str] | None = None) -> str:
     """What the sidebar lists: the lessons that exist, by part, what can be played with, and then the other pages."""
     groups = [(part.title, [f"lessons/{lesson.name}" for lesson in part.lessons if lesson.notebook]) for part in parts]
-    rest = [name for name in others if name not in TEACH + REFERENCE]
+    rest = [name for name in others if name not in SET_UP + TEACH + REFERENCE]
     groups += [
         ("Play", playing or []),
+        ("Set up", [name for name in SET_UP if name in others]),
         ("Reference", [name for name in REFERENCE if name in others] + rest),
         ("Teach", [name for name in TEACH if name in others]),
     ]
