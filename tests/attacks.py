@@ -610,22 +610,6 @@ GRADER = (
         """),
         DESERVED,
     ),
-    Attack(
-        "lowers-its-limits",
-        "lowers every limit of its process to almost nothing",
-        RIGHT
-        + code("""
-        import os, resource
-        for number in range(16):
-            try:
-                if number not in (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_CPU, resource.RLIMIT_STACK):
-                    resource.setrlimit(number, (4, 4))
-            except (OSError, ValueError):
-                pass
-        os.nice(19)
-        """),
-        NOTHING,
-    ),
 )
 
 LEAVES = code("""

@@ -84,7 +84,7 @@ def grade(lesson: str, real: bool = False) -> None:
 
 def killed(lesson: str, kills: int, real: bool) -> None:
     """Grade with forks of this process, `kills` of which are killed, and one more that is left alone."""
-    exec(imports_of(Path("notebooks", lesson, f"{lesson}.ipynb")))  # so that forks need not
+    exec("\n".join(imports_of(Path("notebooks", lesson, f"{lesson}.ipynb"))))  # so that forks need not
     chance = random.Random(11)
     for left in range(kills, -1, -1):
         child = os.fork()

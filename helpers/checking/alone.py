@@ -10,6 +10,7 @@ import ast
 import contextlib
 import linecache
 import sys
+import threading
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from types import CellType, FunctionType, ModuleType
@@ -28,6 +29,9 @@ UNDEFINED = "The cell of this exercise does not define `{name}`."
 OWN = "<your cell>"  # the file that the own cell goes by in tracebacks
 
 
+_ALONE = threading.RLock()  # modules are replaced while an answer runs, for all threads
+
+
 class NothingDefined(Exception):
     """The own cell defines nothing by the exercise's name. The text says so, and where the cell stopped if it did."""
 
@@ -38,7 +42,7 @@ def run_alone(exercise: Exercise, program: Program, parts: Mapping[str, str], se
     parts: by module, the text of the finished parts that the exercise builds on (see `finished_parts.sources_for`).
     Raises NothingDefined.
     """
-    with _module("__main__") as namespace, _finished(parts), barred(exercise.forbidden):
+    with _ALONE, _module("__main__") as namespace, _finished(parts), barred(exercise.forbidden):
         written, stopped = _build(exercise.name, program, namespace)
         return answers.run(exercise, written, seed), stopped
 
