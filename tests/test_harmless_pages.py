@@ -83,11 +83,11 @@ def live_notebook():
     notebook.metadata.widgets = {
         "application/vnd.jupyter.widget-state+json": {"state": {"x": f"</script><script>{MARK}</script>"}}
     }
-    return notebook
+    return saved(notebook)
 
 
-def executed(notebook):
-    """The cell that shows things, with the outputs that it leaves: the kernel is a stand-in."""
+def saved(notebook):
+    """The cell that shows things, with the outputs that it was saved with."""
     html = {"text/html": f"<script>{MARK}</script>", "text/plain": "1"}
     script = {"application/javascript": MARK}
     for cell in notebook.cells:
@@ -95,13 +95,6 @@ def executed(notebook):
             cell.outputs = [nbformat.v4.new_output("display_data", data) for data in (html, script)]
             cell.outputs[0].metadata = {PLACE: {"format": 1}}
     return notebook
-
-
-class Kernel(StandIn):
-    """A stand-in that leaves behind what the cell of the live submission shows."""
-
-    def execute(self, notebook, seed):
-        return super().execute(executed(notebook), seed)
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +108,8 @@ def course(tmp_path_factory):
     (path.parent / "extra").mkdir()
     for name in ("page.html", "extra/picture.svg"):
         (path.parent / name).write_text(f"<script>{MARK}</script>")
-    runner = Kernel(FIRST)
-    assert not Batch(course.folder, FIRST, runner.execute, 1, bar=False).run().failed
+    runner = StandIn(FIRST)
+    assert not Batch(course.folder, FIRST, runner, 1, bar=False).run().failed
     course.nbgrader("generate_feedback", FIRST)
     return course
 
@@ -191,7 +184,7 @@ def added(live: str, honest: str) -> Counter:
 
 def bare_notebook(path):
     """The live submission as any grader without this would write it down."""
-    notebook = executed(live_notebook())
+    notebook = live_notebook()
     del notebook.cells[1]["attachments"]
     notebook.cells = [c for c in notebook.cells if "attachment:" not in c.source and not c.source.startswith("*a ")]
     nbformat.write(notebook, path)

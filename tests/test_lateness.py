@@ -458,7 +458,7 @@ def course(tmp_path_factory):
 
 def graded(course, **more):
     runner = StandIn(FIRST)
-    summary = Batch(course.folder, FIRST, runner.execute, 1, bar=False).run(**more)
+    summary = Batch(course.folder, FIRST, runner, 1, bar=False).run(**more)
     assert not summary.failed
     with Marks(course.folder, FIRST) as marks:
         submissions = marks.gradebook.assignment_submissions(FIRST)

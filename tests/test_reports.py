@@ -22,6 +22,7 @@ from stand_in import StandIn
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
 from helpers.checking.panel import number
+from helpers.checking.syntax import shape_of
 from helpers.checking.verdicts import RIGHT, WRONG, Verdict
 from helpers.course import HELPERS, ROOT
 from helpers.exercises import load_lesson
@@ -76,7 +77,7 @@ def course(tmp_path_factory):
     course.submit("nil", answer_notebook(FIRST))
     course.submit("zip", answer_notebook(FIRST)).write_bytes(b"PK\x03\x04")
     runner = StandIn(FIRST)
-    assert not Batch(course.folder, FIRST, runner.execute, 1, bar=False).run().failed
+    assert not Batch(course.folder, FIRST, runner, 1, bar=False).run().failed
     with Marks(course.folder, FIRST) as marks:
         marks.gradebook.update_or_create_student("ada", first_name="Ada", last_name=HOSTILE[:60])
         marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ben").manual_comment = f"See {HOSTILE}"
@@ -277,7 +278,7 @@ def test_platform_numbers_come_back_in_the_exports(course, tmp_path, monkeypatch
         path.parent.mkdir(exist_ok=True)
         path.write_text(whole)
     runner = StandIn(FIRST)
-    Batch(tmp_path / "course", FIRST, runner.execute, 1, bar=False).run()
+    Batch(tmp_path / "course", FIRST, runner, 1, bar=False).run()
     assert export.write_exports(FIRST) == 0
     said = capsys.readouterr().out
     assert "no platform is known of ada, ben" in said and "nbgrader.csv only" in said
@@ -312,7 +313,9 @@ def answered(student, exercise="raw_weights", says="", **told):
     """A result with one exercise in it. told: of the record, and of the part."""
     part = {key: told.pop(key) for key in ("code", "score", "out_of", "waits", "by_hand") if key in told}
     result = {key: told.pop(key) for key in ("handed_in", "due", "late", "attempts", "penalty") if key in told}
+    shape, size = shape_of(part.get("code", ""))
     kept = {"format": 1, "state": WRONG, "says": says, "mistakes": [], "aspects": [], "answer": "", **told}
+    kept |= {"shape": shape, "size": size}
     made = Part(exercise, part.pop("score", 1.0), part.pop("out_of", 3.0), record=kept, **part)
     return Result(
         student, student.title(), "", "", made.score, made.out_of, result.pop("penalty", 0.0), (made,), **result
@@ -344,14 +347,6 @@ def test_each_mistake_of_an_exercise_is_shown_with_its_own_words():
 def test_the_judge_keeps_the_words_of_each_mistake(found):
     part = next(part for part in result_of(found, "ben").parts if part.name == "raw_weights")
     assert [mistake["says"] for mistake in part.record["mistakes"]] == [COMMON.says]
-
-
-def test_an_earlier_editions_record_gives_a_mistake_no_words_that_may_be_anothers():
-    lines = [{"name": "values", "says": "About one of them.", "held": False}]
-    one = [{"slug": "first", "title": "One"}]
-    assert named_mistakes([answered("ada", mistakes=one, aspects=lines)])[0].says == "About one of them."
-    two = [*one, {"slug": "second", "title": "Two"}]
-    assert {m.says for m in named_mistakes([answered("ada", mistakes=two, aspects=lines)])} == {""}
 
 
 LONG = """def raw_weights(x):

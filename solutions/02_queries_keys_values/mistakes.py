@@ -643,7 +643,7 @@ VARIANTS = [
                 "a = torch.einsum('bik,bjk->bij', q, k).exp()\n        return torch.einsum('bij,bjk->bik', a / "
                 "a.sum(2, keepdim=True), v)"))),
     Same(HEAD, "weights-by-hand", edit=("q = self.to_queries(x) ", "q = x @ self.to_queries.weight.T ")),
-    Shortcut(HEAD, "imported",
+    Same(HEAD, "imported-part",
              edit=("    def __init__(self, e, d):",
                    "    from helpers.parts.attention import attention\n\n    def __init__(self, e, d):")),
     # ---------------------------------------------------------------------------------- rewritten_attention

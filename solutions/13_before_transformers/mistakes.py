@@ -341,8 +341,6 @@ VARIANTS = [
             result.append(F.pad(torch.cat(found), (0, 0, 0, len(row) - k)))
         return torch.stack(result)
     """, "")),
-    Shortcut(READERS, "finished-part",
-             instead=("return finished_parts.BiLanguageModel.layers(self, ids, lengths)", "")),
     # -------------------------------------------------------------------------------------------- LayerMix
     Mistake(MIX, "no-softmax", edit=("torch.softmax(self.raw, dim=0)", "self.raw"), title="the raw numbers as shares",
             says="You weigh the layers with the raw numbers. Their softmax makes shares that are positive and add up "
