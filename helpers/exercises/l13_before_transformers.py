@@ -314,7 +314,6 @@ LESSON = Lesson(
                 gradient(1, some_texts, via=reading_loss, weights=True),
                 any_device(0.5, some_texts, via=reading_layers),
             ),
-            forbidden={"finished_parts.BiLanguageModel": FINISHED},
             builds_on=("masks.padding_mask", "recurrent.read_backwards"),
         ),
         Exercise(
