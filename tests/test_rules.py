@@ -63,7 +63,7 @@ def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
     found, exercise = read(lesson, notebook), asked[name]
     run = CheckRun(why=Why.STUB)
     if not found.facts[name].stub:
-        given, changed = alone.run_watched(exercise, found.programs[name], sources_for(exercise), key.seed)
+        given, _, changed = alone.run_watched(exercise, found.programs[name], sources_for(exercise), key.seed)
         run = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
     return judge_submission(asked, key, {name: run}, found, decided)[name]
 
@@ -344,7 +344,7 @@ class InThisProcess:
     def rerun(self, work, read, seed, only):
         runs = {}
         for exercise in (load_lesson(work.lesson)[name] for name in only):
-            given, changed = alone.run_watched(exercise, read.programs[exercise.name], sources_for(exercise), seed)
+            given, _, changed = alone.run_watched(exercise, read.programs[exercise.name], sources_for(exercise), seed)
             runs[exercise.name] = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
         return runs
 
