@@ -15,7 +15,7 @@ from stand_in import StandIn
 from helpers.authoring.exam_key import exam_key_of, make_exam_key
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.checking.answers import run, to_wire
-from helpers.checking.keys import BadKey, save_key, shipped_path
+from helpers.checking.keys import BadKey, shipped_path
 from helpers.checking.verdicts import judge
 from helpers.exercises import load_lesson
 from helpers.grading.batch import Batch, work_of
@@ -101,12 +101,6 @@ def test_a_new_secret_leaves_the_key_that_marks_were_given_with_beside_it(tmp_pa
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     kept.rename(second)
     assert second.read_bytes() == first and load_exam_key(FIRST, tmp_path)
-
-
-def test_a_key_of_the_old_kind_says_what_to_run(exam, first_lesson, tmp_path):
-    save_key(exam.keys[0], first_lesson.lesson, exam_key_path(FIRST, tmp_path))
-    with pytest.raises(BadKey, match="earlier version.*one seed.*Run `make exam-key LESSON=01"):
-        load_exam_key(FIRST, tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "noise", "swapped", "shipped"])

@@ -39,7 +39,7 @@ from helpers.grading.collect.intake import Piece, Student, Submission, take_in
 from helpers.grading.collect.restoring import restore
 from helpers.grading.collect.untrusted import Unopened, Unreadable
 from helpers.grading.decisions import Decisions
-from helpers.grading.exam import digest_of_work, exam_key_path, load_exam_key, without_seed
+from helpers.grading.exam import HIDDEN, digest_of_work, exam_key_path, load_exam_key, without_seed
 from helpers.grading.execute.running import Executed, Work
 from helpers.grading.findings import WAITS
 from helpers.grading.gradebook import Held, Marks, digest_of, sqlite_file
@@ -280,7 +280,7 @@ class Batch:
             nothing = CheckRun(why=Why.NOTHING_TO_RUN, says=prepared.problem)
             executed = Executed({exercise.name: nothing for exercise in self._asked}, Read(), isolation=NOTHING_RAN)
         runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
-        flags += executed.flags
+        flags += [flag.replace(seed, HIDDEN) for flag in executed.flags]
         decided = self._decisions.of(self.lesson, submission.student.id)
         judged = judge_submission(self._asked, prepared.key, runs, executed.read, decided)
         at_the_desk = self._at_the_desk(work, executed.read, judged)
