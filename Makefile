@@ -44,7 +44,7 @@ PY := $(PREFIX)/bin/python
 ANY_PYTHON = $(if $(wildcard $(BIN)/python),"$(BIN)/python",python3)
 ifneq (,$(wildcard .update/plan.json))
   $(info Finishing an update that was interrupted)
-  $(info $(shell cd .update/engine && $(ANY_PYTHON) -m helpers.updating --finish --course "$(CURDIR)" 2>&1 | tr '\n' ' '))
+  $(info $(shell cd .update/engine && $(ANY_PYTHON) -m helpers.update --finish --course "$(CURDIR)" 2>&1 | tr '\n' ' '))
 endif
 
 # The environment is ready when it holds a stamp named after what was installed, and from where.
@@ -127,7 +127,7 @@ data: env ## Fetch the real data and GPT-2 for use offline, into $COURSE_DATA or
 
 # Needs no environment: an old or a broken one must not stand in the way of a newer release.
 update: ## Take a newer release, and keep every answer: FROM=new.zip, or none in a git checkout
-	@$(ANY_PYTHON) -m helpers.updating $(if $(FROM),"$(FROM)")
+	@$(ANY_PYTHON) -m helpers.update $(if $(FROM),"$(FROM)")
 
 ##### Instructors and authors
 
@@ -186,7 +186,7 @@ assignment: .full .lesson env ## Make the students' notebook: LESSON=NN_topic
 	$(PY) -m nbgrader generate_assignment $(LESSON) --force
 
 demo-class: .full .lesson env ## Make thirty submissions to try grading on: LESSON=NN_topic
-	$(PY) -m helpers.trials demo-class $(LESSON) $(ARGS)
+	$(PY) -m helpers.benchmarks demo-class $(LESSON) $(ARGS)
 
 collect: .full .lesson .from env ## Copy a zip from Canvas or Moodle into submitted/: LESSON=NN_topic FROM=class.zip
 	$(PY) -m helpers.grading collect $(LESSON) "$(FROM)"
@@ -198,10 +198,10 @@ restore-gradebook: .full env ## List the gradebook's backups, or bring one back 
 	$(PY) -m helpers.grading restore-gradebook $(ARGS)
 
 bench: .full env ## Measure the finished parts against other libraries, as ratios (ARGS="--quick --only gpt2|lessons|groups|sparse|checkpointing")
-	$(PY) -m helpers.trials.parts_speed $(ARGS)
+	$(PY) -m helpers.benchmarks.parts_speed $(ARGS)
 
 bench-grading: .full .lesson-if-named env ## Measure what grading a class takes (LESSON=, ARGS="--submissions N")
-	$(PY) -m helpers.trials grading-speed $(LESSON) $(ARGS)
+	$(PY) -m helpers.benchmarks grading-speed $(LESSON) $(ARGS)
 
 look: .full .lesson env ## List the answers that wait for you, with the cells that they wait for: LESSON=NN_topic
 	$(PY) -m helpers.grading look $(LESSON)

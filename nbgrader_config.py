@@ -39,7 +39,7 @@ c.GenerateAssignment.preprocessors = [
     "nbgrader.preprocessors.IncludeHeaderFooter",
     "nbgrader.preprocessors.InstantiateTests",
     "nbgrader.preprocessors.LockCells",
-    "helpers.authoring.releasing.ClearOrExchange",
+    "helpers.authoring.release_step.ClearOrExchange",
     "nbgrader.preprocessors.ClearOutput",
     "nbgrader.preprocessors.CheckCellMetadata",
     "nbgrader.preprocessors.ComputeChecksums",
@@ -51,7 +51,7 @@ c.GenerateAssignment.preprocessors = [
 ]
 
 # By deadlines.csv; without that table nothing is taken off
-c.AssignLatePenalties.plugin_class = "helpers.grading.lateness.LateDays"
+c.AssignLatePenalties.plugin_class = "helpers.grading.late_policy.LateDays"
 c.OverwriteCells.add_missing_cells = True
 
 

@@ -11,7 +11,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - for who did not install by pip
     sys.exit(f"The course needs Python 3.11 or later; this is {sys.version.split()[0]} ({sys.executable}).")
 
 from helpers.course import NOTEBOOKS, TRIES
-from helpers.desk.lessons import NotFound, lesson_named
+from helpers.student.lessons import NotFound, lesson_named
 
 NO_COURSE = "This is not the course's folder: go to the one that holds notebooks/ and helpers/, and call this again."
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _lab(asked: argparse.Namespace, more: Sequence[str]) -> int:
-    from helpers.desk.lab import open_lab
+    from helpers.student.lab import open_lab
 
     lesson = lesson_named(asked.lesson)
     if asked.lesson and not lesson:
@@ -67,21 +67,21 @@ def _lab(asked: argparse.Namespace, more: Sequence[str]) -> int:
 
 
 def _start(asked: argparse.Namespace, more: Sequence[str]) -> int:
-    from helpers.desk.start_page import write_start_page
+    from helpers.student.start_page import write_start_page
 
     print(f"Wrote {write_start_page()}: open it.")
     return 0
 
 
 def _points(asked: argparse.Namespace, more: Sequence[str]) -> int:
-    from helpers.desk.start_page import start_page
+    from helpers.student.start_page import start_page
 
     print(start_page())
     return 0
 
 
 def _panels(asked: argparse.Namespace, more: Sequence[str]) -> int:
-    from helpers.desk.panels import panels
+    from helpers.student.exam_preview import panels
 
     for said in panels(asked.lesson):
         print(said, end="\n\n", flush=True)
@@ -89,14 +89,14 @@ def _panels(asked: argparse.Namespace, more: Sequence[str]) -> int:
 
 
 def _stub(asked: argparse.Namespace, more: Sequence[str]) -> int:
-    from helpers.desk.stubs import bring_back
+    from helpers.student.stubs import bring_back
 
     print("\n".join(bring_back(asked.exercise, asked.lesson)))
     return 0
 
 
 def _solution(asked: argparse.Namespace, more: Sequence[str]) -> int:
-    from helpers.desk.revealing import solution
+    from helpers.student.solutions import solution
 
     print(solution(asked.exercise, asked.lesson))
     return 0
@@ -109,7 +109,7 @@ def _data(asked: argparse.Namespace, more: Sequence[str]) -> int:
 
 
 def _update(asked: argparse.Namespace, more: Sequence[str]) -> int:
-    from helpers.updating import main as update
+    from helpers.update import main as update
 
     return update([asked.zip] if asked.zip else [])
 

@@ -32,7 +32,7 @@ EXERCISES = HELPERS / "exercises"  # one module a lesson, called l<lesson>.py
 KEYS = HELPERS / "keys"  # the answer keys that students get
 
 # Rooms of helpers that stay with the instructor: with them a student could make keys of their own.
-INSTRUCTORS_ROOMS = ("authoring", "grading", "trials")
+INSTRUCTORS_ROOMS = ("authoring", "grading", "benchmarks", "site")
 
 TRIES = 5  # different answers, after which a student may see a solution where their copy holds any
 

@@ -1,6 +1,6 @@
 """Sphinx settings.
 
-`python -m helpers.authoring.site` copies this folder and the lessons to one place, and builds there.
+`python -m helpers.site.build` copies this folder and the lessons to one place, and builds there.
 """
 
 import importlib.util
@@ -12,8 +12,7 @@ from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.util.fileutil import copy_asset
 
-from helpers import look
-from helpers.authoring.players import assets
+from helpers.site.players import assets
 
 project = "From the dot product to GPT-2"
 language = "en"
@@ -46,10 +45,10 @@ html_js_files = ["course.js"]
 
 def furo_colours(theme):
     """The course's colours under the names that furo has for them. theme: 0 for light, 1 for dark."""
-    colour = {name: pair[theme] for name, pair in look.COLOURS.items()}
+    colour = {name: pair[theme] for name, pair in theme.COLOURS.items()}
     return {
-        "font-stack": look.LETTERS,
-        "font-stack--monospace": look.CODE_LETTERS,
+        "font-stack": theme.LETTERS,
+        "font-stack--monospace": theme.CODE_LETTERS,
         "color-brand-primary": colour["accent"],
         "color-brand-content": colour["accent"],
         "color-brand-visited": colour["visited"],

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from helpers.data import store
-from helpers.grading.execute import sandbox
+from helpers.grading.sandbox import bubblewrap
 
 NOT_INSTALLED = "it is not installed"
 REASON = re.compile(r"Needs ([\w -]+): (.*)\.", re.DOTALL)
@@ -53,8 +53,8 @@ def _no_bubblewrap() -> str:
         return "it exists on Linux only, and this is not Linux"
     if not shutil.which("bwrap"):
         return NOT_INSTALLED
-    sandbox._problem.cache_clear()
-    said = sandbox.why_not()
+    bubblewrap._problem.cache_clear()
+    said = bubblewrap.why_not()
     return next((f"i{line[1:]}" for line in said.splitlines() if "does not work" in line), said)
 
 

@@ -25,14 +25,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.checking import answers
-from helpers.checking.alone import NothingDefined, run_alone
-from helpers.checking.facts import Read, read_cells
+from helpers.checking.cell_scan import Read, read_cells
 from helpers.checking.finished_parts import sources_for
+from helpers.checking.isolation import NothingDefined, run_alone
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.batch import Batch
-from helpers.grading.execute.running import Executed, Runner, Work
-from helpers.grading.execute.zygote import imports_of
 from helpers.grading.judging import CheckRun, Why
+from helpers.grading.sandbox.fork_server import imports_of
+from helpers.grading.sandbox.runner import Executed, Runner, Work
 
 ISOLATION = "none (a stand-in)"
 

@@ -10,11 +10,11 @@ from conftest import FIRST, answer_notebook, solved
 
 from helpers.authoring.lesson_source import sources
 from helpers.checking import answers
-from helpers.checking.alone import NothingDefined, run_alone, run_watched
 from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED
 from helpers.checking.finished_parts import sources_for
+from helpers.checking.isolation import NothingDefined, run_alone, run_watched
 from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.program import CodeCell, finished_names, program_of
+from helpers.checking.program_slice import CodeCell, finished_names, program_of
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises import lesson_names, load_lesson
 from helpers.notebooks import SETUP, sources_of

@@ -17,10 +17,10 @@ from helpers.authoring.lesson_source import ROOT, sources
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS
 from helpers.exercises import load_lesson
 from helpers.grading.batch import work_of
-from helpers.grading.execute import sandbox
-from helpers.grading.execute.running import Runner
-from helpers.grading.execute.sandbox import NoSandbox
 from helpers.grading.judging import judge_submission
+from helpers.grading.sandbox import bubblewrap
+from helpers.grading.sandbox.bubblewrap import NoSandbox
+from helpers.grading.sandbox.runner import Runner
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,7 +60,7 @@ def checkout(folder: Path) -> Path:
     """What the sandbox shows of a course, in another place."""
     away = shutil.ignore_patterns("__pycache__", *INSTRUCTORS_ROOMS)
     shutil.copytree(HELPERS, folder / "helpers", ignore=away)
-    shutil.copy(sandbox.SANDBOXED, folder / "sandboxed.py")
+    shutil.copy(bubblewrap.CHILD, folder / "child.py")
     return folder
 
 
@@ -68,15 +68,15 @@ def move(monkeypatch, course: Path, python: Path) -> None:
     """Let this process be the grader that runs there."""
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(sys, "prefix", str(python.parents[1]))
-    monkeypatch.setattr(sandbox, "HELPERS", course / "helpers")
-    monkeypatch.setattr(sandbox, "SANDBOXED", course / "sandboxed.py")
-    sandbox._problem.cache_clear()
+    monkeypatch.setattr(bubblewrap, "HELPERS", course / "helpers")
+    monkeypatch.setattr(bubblewrap, "CHILD", course / "child.py")
+    bubblewrap._problem.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def asked_anew():
     yield
-    sandbox._problem.cache_clear()
+    bubblewrap._problem.cache_clear()
 
 
 def graded(key, **answers) -> tuple[dict[str, float], str]:
@@ -158,9 +158,9 @@ def test_a_virtual_environment_that_is_the_course_itself_shows_nothing_of_it(tmp
     python = virtual_environment(course)  # python -m venv .
     (course / "gradebook.db").write_text("precious")
     move(monkeypatch, course, python)
-    assert sandbox.why_not() == ""
+    assert bubblewrap.why_not() == ""
     listed = subprocess.run(
-        sandbox.wrapped(["/bin/ls", str(course)], environment={}), capture_output=True, text=True
+        bubblewrap.wrapped(["/bin/ls", str(course)], environment={}), capture_output=True, text=True
     ).stdout.split()
     assert set(listed) <= {"bin", "lib", "lib64", "include", "pyvenv.cfg"}
 

@@ -22,6 +22,7 @@ from stand_in import ISOLATION, StandIn
 
 from helpers.authoring.lesson_source import ROOT, sources
 from helpers.authoring.mistakes import Alias, Mistake
+from helpers.benchmarks import demo_class
 from helpers.checking import answers
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.panel import number
@@ -31,7 +32,6 @@ from helpers.grading.batch import NOTHING_RAN, UnknownStudent, as_text
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Busy, Journal
 from helpers.grading.records import digest_of_wrong, recorded
-from helpers.trials import demo_class
 
 needs_sandbox = pytest.mark.needs("bubblewrap")
 
@@ -160,7 +160,7 @@ def test_marks_that_cannot_be_written_leave_nothing_behind(course, monkeypatch):
     hand_in_a_few(course)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "helpers.grading.lateness.Penalties.settle",
+            "helpers.grading.late_policy.Penalties.settle",
             lambda *a: (_ for _ in ()).throw(OSError("gone")),
         )
         assert len(batch(course).run().failed) == 3

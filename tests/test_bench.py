@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from helpers.benchmarks.parts_speed import checkpointing, duel, groups, lessons, sparse
+from helpers.benchmarks.parts_speed.__main__ import memory_ratio, show
+from helpers.benchmarks.parts_speed.duel import Job, Outcome
 from helpers.parts.sparse import local_mask
-from helpers.trials.parts_speed import checkpointing, duel, groups, lessons, sparse
-from helpers.trials.parts_speed.__main__ import memory_ratio, show
-from helpers.trials.parts_speed.duel import Job, Outcome
 
 
 @pytest.mark.parametrize("kind", ["reader", "writer"])

@@ -14,13 +14,13 @@ import pytest
 from conftest import solved
 
 from helpers.authoring import __main__ as authoring_command
-from helpers.authoring import bundle as authoring_bundle
-from helpers.authoring.bundle import HOLDS, NAME, make_bundle, uncommitted
-from helpers.authoring.inspecting import solution_lines
+from helpers.authoring import student_zip as authoring_bundle
+from helpers.authoring.check import solution_lines
 from helpers.authoring.lesson_source import ROOT, sources
 from helpers.authoring.mistakes import Mistake
-from helpers.desk.revealing import PACKED
-from helpers.updating import RELEASE
+from helpers.authoring.student_zip import HOLDS, NAME, make_bundle, uncommitted
+from helpers.student.solutions import PACKED
+from helpers.update import RELEASE
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from conftest import FIRST, answer_notebook
 from nbconvert import HTMLExporter
 from nbconvert.filters import markdown2html
 
-from helpers.grading.defusing import defuse
 from helpers.grading.records import PLACE
+from helpers.grading.sanitize_html import defuse
 
 LIVE = [
     "a < b <script>alert(1)</script>",

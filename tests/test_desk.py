@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from helpers import results
+from helpers import check_log
 from helpers.authoring import pins
+from helpers.check_log import Result
 from helpers.checking import panel
 from helpers.checking.verdicts import RIGHT
-from helpers.desk import revealing, start_page, stubs
-from helpers.desk.lab import lab_command, lab_environment
-from helpers.desk.lessons import Exercise, Lesson, lessons
-from helpers.results import Result
+from helpers.student import solutions, start_page, stubs
+from helpers.student.lab import lab_command, lab_environment
+from helpers.student.lessons import Exercise, Lesson, lessons
 
 ROOT = Path(__file__).parents[1]
 LESSONS = ("01_dot_product_attention", "02_queries_keys_values")
@@ -30,10 +30,10 @@ ANSWER = "def raw_weights(x):\n    return x    # mine"
 
 def course(folder, *, stubs_kept=True):
     """A student's copy of two lessons, with no torch in what it runs."""
-    for name in ("__init__.py", "__main__.py", "course.py", "look.py", "notebooks.py", "results.py", "updating.py"):
+    for name in ("__init__.py", "__main__.py", "course.py", "check_log.py", "notebooks.py", "theme.py", "update.py"):
         (folder / "helpers").mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "helpers" / name, folder / "helpers")
-    shutil.copytree(ROOT / "helpers/desk", folder / "helpers/desk", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "helpers/student", folder / "helpers/student", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "site").mkdir()
     shutil.copy(ROOT / "site/lessons.toml", folder / "site")
     kept = {}
@@ -89,7 +89,7 @@ def call(folder, *words, **variables):
 
 
 def tried(folder, *answers, exercise="raw_weights", state="wrong", points=1.0):
-    with open(folder / results.NAME, "a") as file:
+    with open(folder / check_log.NAME, "a") as file:
         for text in answers:
             file.write(
                 json.dumps(vars(Result(FIRST, exercise, points, 3.0, state, text, "2026-01-01T12:00:00"))) + "\n"
@@ -112,36 +112,36 @@ ONE = Result("03_scaling", "entropy", 1.5, 3.0, "wrong", "a1", "2026-03-02T12:00
 
 
 def test_what_a_check_said_is_read_again(kept):
-    assert results.keep(ONE) and results.keep(Result(**{**vars(ONE), "at": ""}))
-    assert results.kept()[0] == ONE
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", results.kept()[1].at)
+    assert check_log.keep(ONE) and check_log.keep(Result(**{**vars(ONE), "at": ""}))
+    assert check_log.kept()[0] == ONE
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", check_log.kept()[1].at)
 
 
 @pytest.mark.parametrize("name", ["COURSE_EXAM_SEED", "NBGRADER_VALIDATING"])
 def test_a_graded_or_validated_run_writes_nothing(kept, monkeypatch, name):
     monkeypatch.setenv(name, "1")
-    assert not results.keep(ONE) and not kept.exists()
+    assert not check_log.keep(ONE) and not kept.exists()
 
 
 def test_a_solved_lesson_that_an_author_runs_is_nobodys_progress(kept, monkeypatch):
     monkeypatch.chdir(ROOT / "solutions" / FIRST)
-    assert not results.keep(ONE) and not kept.exists()
+    assert not check_log.keep(ONE) and not kept.exists()
 
 
 def test_an_empty_setting_keeps_nothing(monkeypatch):
     monkeypatch.setenv("COURSE_PROGRESS", "")
-    assert results.file() is None and not results.keep(ONE) and results.kept() == []
+    assert check_log.file() is None and not check_log.keep(ONE) and check_log.kept() == []
 
 
 def test_a_file_that_cannot_be_written_stops_no_check(kept, monkeypatch, tmp_path):
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "none" / "here.jsonl"))
-    assert not results.keep(ONE) and results.kept() == []
+    assert not check_log.keep(ONE) and check_log.kept() == []
 
 
 def test_damaged_lines_are_passed_over_and_damage_none_after_them(kept):
     kept.write_bytes(b'[]\nnull\n{"lesson": 3}\n\xff\xfe\n{"lesson": "03_scaling", "exer')
-    assert results.kept() == []
-    assert results.keep(ONE) and results.kept() == [ONE]
+    assert check_log.kept() == []
+    assert check_log.keep(ONE) and check_log.kept() == [ONE]
 
 
 def test_the_last_word_on_an_exercise_counts_and_tries_count_once():
@@ -149,10 +149,10 @@ def test_the_last_word_on_an_exercise_counts_and_tries_count_once():
         return Result("l", "e", 3.0 if state == "right" else 1.0, 3.0, state, text)
 
     told = [result("wrong", "a"), result("wrong", "b"), result("wrong", "a"), result("not attempted", "c")]
-    assert results.wrong_tries(told, "l", "e") == 2 and not results.was_solved(told, "l", "e")
+    assert check_log.wrong_tries(told, "l", "e") == 2 and not check_log.was_solved(told, "l", "e")
     told += [result("right", "d"), result("wrong", "")]
-    assert results.wrong_tries(told, "l", "e") == 2 and results.was_solved(told, "l", "e")
-    assert results.latest(told)["l", "e"].state == "wrong"
+    assert check_log.wrong_tries(told, "l", "e") == 2 and check_log.was_solved(told, "l", "e")
+    assert check_log.latest(told)["l", "e"].state == "wrong"
 
 
 def test_a_check_in_a_notebook_keeps_its_verdict_and_one_outside_keeps_none(kept):
@@ -168,11 +168,11 @@ def test_a_check_in_a_notebook_keeps_its_verdict_and_one_outside_keeps_none(kept
     check = Check(load_lesson(FIRST), Runs())
     for verdict in verdicts:
         check._keep(verdict)
-    assert [one.state for one in results.kept()] == ["wrong", AS_GIVEN, "right"]
-    assert {(one.lesson, one.points, one.out_of) for one in results.kept()} == {(FIRST, 1.0, 3.0)}
-    assert len({one.answer for one in results.kept()}) == 1
+    assert [one.state for one in check_log.kept()] == ["wrong", AS_GIVEN, "right"]
+    assert {(one.lesson, one.points, one.out_of) for one in check_log.kept()} == {(FIRST, 1.0, 3.0)}
+    assert len({one.answer for one in check_log.kept()}) == 1
     Check(load_lesson(FIRST))._keep(verdicts[0])
-    assert len(results.kept()) == 3
+    assert len(check_log.kept()) == 3
 
 
 # The lessons, and the page
@@ -367,20 +367,20 @@ def test_a_copy_without_solutions_has_none_to_show(mine):
 
 
 def test_a_solution_is_shown_after_it_was_solved_or_after_five_different_answers(mine):
-    (mine / revealing.PACKED).write_bytes(revealing.pack(SOLVED))
-    assert b"mT" not in (mine / revealing.PACKED).read_bytes()
+    (mine / solutions.PACKED).write_bytes(solutions.pack(SOLVED))
+    assert b"mT" not in (mine / solutions.PACKED).read_bytes()
     tried(mine, "a", "b", "c", "d", "a", "b")
     done = call(mine, "solution", "raw_weights")
     assert done.returncode == 1 and "4 different answers" in done.stderr and "mT" not in done.stdout
     tried(mine, "e")
     assert call(mine, "solution", "raw_weights").stdout.strip() == SOLVED[FIRST]["raw_weights"]
-    (mine / results.NAME).unlink()
+    (mine / check_log.NAME).unlink()
     tried(mine, "a", state="right", points=3.0)
     assert "mT" in call(mine, "solution", "raw_weights").stdout
 
 
 def test_no_graded_run_is_shown_a_solution(mine):
-    (mine / revealing.PACKED).write_bytes(revealing.pack(SOLVED))
+    (mine / solutions.PACKED).write_bytes(solutions.pack(SOLVED))
     tried(mine, "a", state="right", points=3.0)
     done = call(mine, "solution", "raw_weights", COURSE_EXAM_SEED="1")
     assert done.returncode == 1 and "mT" not in done.stdout
@@ -388,7 +388,7 @@ def test_no_graded_run_is_shown_a_solution(mine):
 
 def test_the_solutions_of_a_solved_lesson_come_without_their_marks():
     read = json.loads((ROOT / "solutions" / FIRST / f"{FIRST}.ipynb").read_text())
-    texts = revealing.solutions_in(read)
+    texts = solutions.solutions_in(read)
     assert "raw_weights" in texts and not any("###" in text or "NotImplementedError" in text for text in texts.values())
 
 

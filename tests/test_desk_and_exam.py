@@ -13,18 +13,18 @@ from conftest import FIRST, answer_notebook, solved
 
 from helpers.checking import answers
 from helpers.checking.answers import ANSWERED, REFUSED, Answer, from_wire, run, to_wire
+from helpers.checking.cell_scan import Facts
 from helpers.checking.check import REMEDY, start
-from helpers.checking.facts import Facts
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.panel import as_html, as_text
-from helpers.checking.program import Program
+from helpers.checking.program_slice import Program
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises import load_lesson
 from helpers.grading.batch import work_of
-from helpers.grading.execute.sandbox import why_not
 from helpers.grading.judging import CheckRun, judge_run, judge_submission
 from helpers.grading.records import digest_of_wrong, record
+from helpers.grading.sandbox.bubblewrap import why_not
 
 # ------------------------------------------------------------------------------------------- odd things to return
 
@@ -372,7 +372,7 @@ REAL = {
 
 def test_the_real_sandbox_gives_the_points_of_the_desk(keys):
     needs_sandbox()
-    from helpers.grading.execute.running import Runner
+    from helpers.grading.sandbox.runner import Runner
 
     lesson, key, released = LESSONS[FIRST], keys[FIRST], answer_notebook(FIRST)
     with Runner(FIRST) as runner:

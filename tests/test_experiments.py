@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
-from helpers import experiments, updating
-from helpers.authoring.bundle import HOLDS
+from helpers import experiments, update
+from helpers.authoring.student_zip import HOLDS
 from helpers.course import EXAM_SEED, EXPERIMENTS_FOLDER
 from helpers.experiments import Experiment
 
@@ -133,7 +133,7 @@ def test_the_folder_is_the_students_own():
     folder = experiments.ROOT / "experiments"
     assert "/experiments/" in (experiments.ROOT / ".gitignore").read_text().split()
     assert not any(name.split("/")[0] == folder.name for name in HOLDS)
-    assert folder.name in updating.NEVER_TOUCHED
+    assert folder.name in update.NEVER_TOUCHED
 
 
 def test_a_try_is_one_line_of_json():

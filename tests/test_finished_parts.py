@@ -12,7 +12,7 @@ import textwrap
 import pytest
 from unusual_answers import UNUSUAL
 
-from helpers.authoring.inspecting import built_on
+from helpers.authoring.check import built_on
 from helpers.authoring.lesson_source import Source, sources
 from helpers.checking import finished_parts
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used, sources_for
@@ -86,7 +86,7 @@ def test_every_reference_earns_everything_with_what_it_builds_on_alone(tmp_path)
 
         os.environ["COURSE_DEVICE"] = "cpu"
         from helpers.checking.answers import run
-        from helpers.checking.facts import facts_of
+        from helpers.checking.cell_scan import facts_of
         from helpers.checking.keys import SHIPPED_SEED, load_key, shipped_path
         from helpers.checking.verdicts import judge
         from helpers.exercises import load_lesson

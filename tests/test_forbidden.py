@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers.checking.answers import ANSWERED, FORBIDDEN, run
-from helpers.checking.facts import facts_of
+from helpers.checking.cell_scan import facts_of
 from helpers.checking.forbidden import FAMILIES, barred, forbidden_use
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import NOT_ALLOWED, judge

@@ -6,9 +6,9 @@ The longest of the tests; in a file of its own, which another worker than that o
 import pytest
 from conftest import FIRST
 
-from helpers.authoring.inspecting import fresh_seeds, judged
+from helpers.authoring.check import fresh_seeds, judged
 from helpers.authoring.lesson_source import sources
-from helpers.authoring.mistakes import Mistake, Same
+from helpers.authoring.mistakes import Accepted, Mistake
 
 # A mistake whose numbers are the right ones in some aspect by chance, so that its points depend on the seed: two
 # choices that agree on some inputs. Each entry is a probe that could be sharper.
@@ -83,7 +83,7 @@ def test_on_ten_fresh_seeds_every_variant_is_judged_as_meant_and_worth_the_same(
     for seed in fresh_seeds(10):
         for variant, verdict, problem in judged(source, seed):
             wrong += [problem] * bool(problem)
-            if isinstance(variant, (Mistake, Same)):
+            if isinstance(variant, (Mistake, Accepted)):
                 worth.setdefault(f"{variant.exercise}/{variant.slug}", set()).add(verdict.points)
     assert wrong == []
     varying = {name for name, points in worth.items() if len(points) > 1}

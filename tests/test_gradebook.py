@@ -17,12 +17,12 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from helpers.exercises.exercise import lesson_names
-from helpers.grading import backups, gradebook, lateness
+from helpers.grading import backups, gradebook, late_policy
 from helpers.grading.backups import FOLDER, KEPT, NoBackup, back_up, listed, restore
 from helpers.grading.batch import as_text
+from helpers.grading.errors import Trouble, in_words, of_disk
 from helpers.grading.gradebook import Marks
 from helpers.grading.journal import Busy, Journal
-from helpers.grading.trouble import Trouble, in_words, of_disk
 
 MARKED = {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
 
@@ -169,7 +169,7 @@ def test_a_gradebook_that_somebody_else_is_writing_to(course, file, monkeypatch)
 )
 def test_what_sqlite_says_while_marks_are_written_stops_the_batch_in_words(course, monkeypatch, said, told):
     hand_in_a_few(course)
-    real = lateness.Penalties.settle
+    real = late_policy.Penalties.settle
 
     def fails(self, submission):
         if submission.student_id == "ben":
@@ -177,7 +177,7 @@ def test_what_sqlite_says_while_marks_are_written_stops_the_batch_in_words(cours
         return real(self, submission)
 
     with monkeypatch.context() as patch:
-        patch.setattr(lateness.Penalties, "settle", fails)
+        patch.setattr(late_policy.Penalties, "settle", fails)
         summary = batch(course, jobs=1).run()
     assert told in summary.halted and "INSERT" not in as_text(summary)
     assert (

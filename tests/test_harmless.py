@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from helpers.grading.harmless import harmless, plain
+from helpers.grading.sanitize import harmless, plain
 
 ACTS = {
     "colours": ("\x1b[31mred\x1b[0m", "red"),

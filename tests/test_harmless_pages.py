@@ -22,12 +22,12 @@ from traitlets.config import Config
 
 from helpers.checking.panel import as_html
 from helpers.checking.verdicts import RIGHT, AspectVerdict, Verdict
-from helpers.grading import defusing
+from helpers.grading import sanitize_html
 from helpers.grading.batch import Batch
-from helpers.grading.collect.intake import take_in
-from helpers.grading.defusing import defuse
 from helpers.grading.records import PLACE
-from helpers.grading.tell.pages import code, marked, page, panel
+from helpers.grading.reports.pages import code, marked, page, panel
+from helpers.grading.sanitize_html import defuse
+from helpers.grading.submissions.select import take_in
 
 MARK = "document.title='owned'"
 TEXTS = [  # what a student typed into text cells of their own
@@ -285,12 +285,12 @@ def test_every_text_is_laid_out_without_an_error_and_without_acting(text):
 
 def test_many_long_texts_are_shown_as_typed_and_keep_nobody_waiting(monkeypatch):
     laid_out = []
-    monkeypatch.setattr(defusing, "markdown2html", lambda source: laid_out.append(len(source)) or "<p>x</p>")
+    monkeypatch.setattr(sanitize_html, "markdown2html", lambda source: laid_out.append(len(source)) or "<p>x</p>")
     cells = [nbformat.v4.new_markdown_cell(f"{n} " + "[" * 9_000) for n in range(300)]
     cells.append(nbformat.v4.new_markdown_cell("[" * 40_000))
     notebook = nbformat.v4.new_notebook(cells=cells)
     defuse(notebook)
-    assert 0 < sum(laid_out) <= defusing.ROOM and max(laid_out) <= defusing.LONGEST
+    assert 0 < sum(laid_out) <= sanitize_html.ROOM and max(laid_out) <= sanitize_html.LONGEST
     assert notebook.cells[-1].source.startswith("```text")
 
 
@@ -382,8 +382,8 @@ ACTING = "\x1b[2J\x1b]0;t\x07a\u202eb\u2066c\ud800d\x00e\x9b1m"
 def test_no_control_character_gets_past_a_template_or_a_filter(tmp_path):
     shown = [str(code(ACTING)), str(marked(ACTING)), str(panel(f"<p>{ACTING}</p>"))]
     lesson, result = a_result(flags=(ACTING,), name=ACTING, comment=ACTING)
-    from helpers.grading.tell.feedback import feedback_page
-    from helpers.grading.tell.report import report_page
+    from helpers.grading.reports.feedback import feedback_page
+    from helpers.grading.reports.report import report_page
 
     for text in (*shown, feedback_page(lesson, result), report_page(lesson, [result])):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)
@@ -392,7 +392,7 @@ def test_no_control_character_gets_past_a_template_or_a_filter(tmp_path):
 
 def a_result(flags=(), name="", comment=""):
     from helpers.exercises import load_lesson
-    from helpers.grading.tell.results import Part, Result
+    from helpers.grading.reports.results import Part, Result
 
     part = Part(
         "raw_weights", 1, 3, record={"says": ACTING, "state": "wrong", "aspects": []}, code=ACTING, comment=comment
@@ -408,7 +408,7 @@ def test_a_template_that_asks_for_what_is_not_there_fails_and_shows_no_empty_pla
 
 
 def test_a_template_escapes_what_it_shows(tmp_path):
-    from helpers.grading.tell.feedback import feedback_page
+    from helpers.grading.reports.feedback import feedback_page
 
     lesson, result = a_result(name="<script>1</script>", comment="<img src=x>")
     text = feedback_page(lesson, copy.copy(result))

@@ -14,11 +14,11 @@ from helpers.checking.keys import load_key, shipped_path
 from helpers.course import ROOT
 from helpers.exercises import load_lesson
 from helpers.grading.batch import work_of
-from helpers.grading.collect.restoring import restore
-from helpers.grading.collect.untrusted import screen
-from helpers.grading.execute.running import Runner
+from helpers.grading.canary import reference_answers
 from helpers.grading.judging import judge_submission
-from helpers.grading.preflight import reference_answers
+from helpers.grading.sandbox.runner import Runner
+from helpers.grading.submissions.restore import restore
+from helpers.grading.submissions.untrusted_notebook import screen
 from helpers.notebooks import filled_in
 
 LESSONS = sorted({one.lesson for one in NOTEBOOKS})

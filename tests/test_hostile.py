@@ -22,13 +22,13 @@ from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, sources
 from helpers.checking import answers
 from helpers.checking.verdicts import NO_ANSWER
 from helpers.exercises import load_lesson
-from helpers.grading import findings
+from helpers.grading import flags
 from helpers.grading.batch import work_of
-from helpers.grading.collect.outputs import SAVED, Room, saved_outputs
-from helpers.grading.collect.restoring import restore
-from helpers.grading.execute import sandbox, zygote
-from helpers.grading.execute.running import Executed, Limits, NoSandbox, Runner, SandboxFailed
 from helpers.grading.judging import earned, judge_submission
+from helpers.grading.sandbox import bubblewrap, fork_server
+from helpers.grading.sandbox.runner import Executed, Limits, NoSandbox, Runner, SandboxFailed
+from helpers.grading.submissions.restore import restore
+from helpers.grading.submissions.saved_outputs import SAVED, Room, saved_outputs
 from helpers.notebooks import check_id, grade_id, without_marks
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
@@ -151,7 +151,7 @@ def test_an_attack_earns_no_more_than_it_deserves_and_harms_nobody(attack, runne
     full = {exercise.name: exercise.points for exercise in load_lesson(attack.lesson) if exercise.name in run}
     own, points = found.pop(attack.exercise), full.pop(attack.exercise)
     assert own.verdict.points == (points if attack.earns == DESERVED else 0)
-    assert (own.decision == findings.WAITS) == (attack.earns == WAITS)
+    assert (own.decision == flags.WAITS) == (attack.earns == WAITS)
     assert earned(own) == (0 if attack.earns == NOTHING else points)
     assert {name: one.verdict.points for name, one in found.items() if name in run} == full
     assert not any(one.look for one in found.values())
@@ -167,7 +167,7 @@ def test_an_honest_submission_after_all_of_them_has_full_marks(runner):
     assert executed.flags == ()
 
 
-# Attacks that are seen where one of the walls is missing: a place in sandboxed.py, what replaces it, and what shows
+# Attacks that are seen where one of the walls is missing: a place in child.py, what replaces it, and what shows
 WEAKER = {
     "no-folders-of-its-own": (
         "            make_own_folders(about)\n        if sys",
@@ -185,13 +185,13 @@ SEEN = {
 
 @pytest.mark.parametrize("wall", WEAKER)
 def test_without_one_of_the_walls_an_attack_is_seen(wall, monkeypatch, tmp_path, surroundings):
-    text = sandbox.SANDBOXED.read_text()
+    text = bubblewrap.CHILD.read_text()
     assert WEAKER[wall][0] in text
-    weaker = tmp_path / "sandboxed.py"
+    weaker = tmp_path / "child.py"
     weaker.write_text(text.replace(*WEAKER[wall]))
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(0o755)
-    monkeypatch.setattr(sandbox, "SANDBOXED", weaker)
+    monkeypatch.setattr(bubblewrap, "CHILD", weaker)
     slug, shows = SEEN[wall]
     attack = BY_SLUG[slug]
     with Runner(FIRST, limits=LIMITS) as runner:
@@ -368,7 +368,7 @@ def test_a_dead_warm_process_is_replaced():
 
 
 def test_a_sandbox_in_which_the_course_cannot_be_imported_is_nobodys_mistake(monkeypatch):
-    monkeypatch.setattr(zygote, "NEEDED", "import a_library_that_is_missing\n")
+    monkeypatch.setattr(fork_server, "NEEDED", "import a_library_that_is_missing\n")
     with Runner(FIRST) as runner, pytest.raises(SandboxFailed, match="a_library_that_is_missing"):
         runner.execute(work(), SEED)
 
@@ -390,13 +390,13 @@ def test_the_limit_on_all_exercises_together_holds():
 
 
 def test_without_bubblewrap_it_refuses_and_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
-    sandbox._problem.cache_clear()
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda name: None)
+    bubblewrap._problem.cache_clear()
     try:
         with pytest.raises(NoSandbox, match="(?s)apt install bubblewrap.*--unsafe"):
             Runner(FIRST).__enter__()
     finally:
-        sandbox._problem.cache_clear()
+        bubblewrap._problem.cache_clear()
 
 
 def test_without_a_sandbox_by_choice_the_record_says_so():

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers.authoring import new
+from helpers.authoring import new_lesson
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS, ROOT
 
 # What a room of helpers may import, besides itself and the modules at the root that no room's code stands in.
-FOUNDATIONS = {"course", "device", "look", "notebooks", "progress", "results", "threads", "updating"}
+FOUNDATIONS = {"check_log", "course", "device", "notebooks", "progress", "theme", "threads", "update"}
 MAY_IMPORT = {
     "parts": set(),
     "plots": set(),
@@ -25,12 +25,13 @@ MAY_IMPORT = {
     "lesson": {"plots", "exercises", "checking"},
     "experiments": {"plots"},
     "pretrained": {"parts", "data"},
-    "desk": {"exercises", "checking"},
-    "__main__": {"desk", "data"},
+    "student": {"exercises", "checking"},
+    "__main__": {"student", "data"},
     "training": {"parts", "data"},
     "grading": {"exercises", "checking"},
-    "authoring": {"parts", "plots", "data", "exercises", "checking", "grading", "desk"},
-    "trials": {"parts", "data", "exercises", "checking", "training", "grading", "authoring"},
+    "authoring": {"parts", "plots", "data", "exercises", "checking", "grading", "student", "site"},
+    "site": {"parts", "plots", "data", "exercises", "checking", "student", "authoring"},
+    "benchmarks": {"parts", "data", "exercises", "checking", "training", "grading", "authoring"},
 }
 LINED = ("parts", "plots", "data", "checking", "exercises", "training", "authoring")  # rooms whose doors are labelled
 MODULES = sorted(path for path in HELPERS.rglob("*.py") if "__pycache__" not in path.parts)
@@ -235,7 +236,7 @@ RUFF = shutil.which("ruff", path=f"{Path(sys.executable).parent}{os.pathsep}{os.
 def test_a_new_lesson_begins_with_files_that_are_well_kept(tmp_path):
     """The pattern's exercises and mistakes, by the project's own linter and formatter, and with labelled doors."""
     words = {"name": "99_doubling", "number": 99, "title": "Doubling"}
-    for place, pattern in (("helpers/exercises", new.EXERCISES), ("solutions/99_doubling", new.MISTAKES)):
+    for place, pattern in (("helpers/exercises", new_lesson.EXERCISES), ("solutions/99_doubling", new_lesson.MISTAKES)):
         path = tmp_path / place / "new_lesson.py"
         path.parent.mkdir(parents=True)
         path.write_text(pattern.format(**words), encoding="utf-8")

@@ -13,9 +13,9 @@ import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
 
-from helpers.grading.collect.identity import Owner, identify, loose_owner, platform_name
-from helpers.grading.collect.intake import take_in
-from helpers.grading.collect.names import alike, canvas_name, is_safe, slug
+from helpers.grading.submissions.identity import Owner, identify, loose_owner, platform_name
+from helpers.grading.submissions.names import alike, canvas_name, is_safe, slug
+from helpers.grading.submissions.select import take_in
 
 SECOND = "02_queries_keys_values"
 PLAIN = nbformat.writes(answer_notebook(FIRST)).encode()
@@ -535,8 +535,8 @@ def nasty_values(chance, depth=0):
 
 @pytest.mark.parametrize("turn", range(5))
 def test_what_is_screened_can_be_written_kept_and_judged(tmp_path, turn):
-    from helpers.grading.collect.restoring import restore
-    from helpers.grading.collect.untrusted import Unreadable, screen
+    from helpers.grading.submissions.restore import restore
+    from helpers.grading.submissions.untrusted_notebook import Unreadable, screen
 
     chance, passed, released = random.Random(turn), 0, answer_notebook(FIRST)
     for _ in range(40):
@@ -580,7 +580,7 @@ def test_what_is_screened_can_be_written_kept_and_judged(tmp_path, turn):
     ],
 )
 def test_odd_json_is_read_or_unreadable_and_nothing_else(data):
-    from helpers.grading.collect.untrusted import Unreadable, screen
+    from helpers.grading.submissions.untrusted_notebook import Unreadable, screen
 
     try:
         nbformat.writes(screen(data).notebook).encode("utf-8")
@@ -589,8 +589,8 @@ def test_odd_json_is_read_or_unreadable_and_nothing_else(data):
 
 
 def test_what_a_student_typed_into_metadata_is_harmless_in_flags():
-    from helpers.grading.collect.restoring import restore
-    from helpers.grading.collect.untrusted import screen
+    from helpers.grading.submissions.restore import restore
+    from helpers.grading.submissions.untrusted_notebook import screen
 
     told = json.loads(PLAIN)
     for cell in told["cells"]:

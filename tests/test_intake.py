@@ -15,10 +15,10 @@ import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
 
-from helpers.grading.collect import outputs, untrusted, walking
-from helpers.grading.collect.intake import slug, take_in
-from helpers.grading.collect.restoring import restore
-from helpers.grading.collect.untrusted import Unreadable, screen
+from helpers.grading.submissions import archives, saved_outputs, untrusted_notebook
+from helpers.grading.submissions.restore import restore
+from helpers.grading.submissions.select import slug, take_in
+from helpers.grading.submissions.untrusted_notebook import Unreadable, screen
 
 PLAIN = nbformat.writes(answer_notebook(FIRST)).encode()
 SOLVED = nbformat.writes(answer_notebook(FIRST, **solved(FIRST))).encode()
@@ -235,7 +235,7 @@ def test_a_zip_bomb_costs_nothing(tmp_path):
 
 
 def test_a_member_that_lies_about_its_size_is_read_no_further_than_allowed(tmp_path, monkeypatch):
-    monkeypatch.setattr(walking, "LARGEST_FILE", 1000)
+    monkeypatch.setattr(archives, "LARGEST_FILE", 1000)
     data = bytearray(zipped([(f"doe_11_222_{FIRST}.ipynb", os.urandom(5000))]))
     place = data.rindex(b"PK\x01\x02")
     data[place + 24 : place + 28] = struct.pack("<I", 10)  # the size that the directory tells
@@ -247,7 +247,7 @@ def test_a_member_that_lies_about_its_size_is_read_no_further_than_allowed(tmp_p
 
 @pytest.mark.parametrize("limit, most", [("MOST_MEMBERS", 5), ("MOST_NOTEBOOKS", 5), ("MOST_BYTES", 5 * len(PLAIN))])
 def test_one_student_s_flood_is_cut_off_and_costs_no_one_else(tmp_path, monkeypatch, limit, most):
-    monkeypatch.setattr(walking, limit, most)
+    monkeypatch.setattr(archives, limit, most)
     flood = zipped([(f"{i}/{FIRST}.ipynb", PLAIN) for i in range(9)])
     others = [(f"s{i}_1{i}_222_{FIRST}.ipynb", PLAIN) for i in range(9)]
     found = take_in(zipped([("aaa_1_2_flood.zip", flood), *others], tmp_path), FIRST)
@@ -355,7 +355,7 @@ def test_saved_outputs_stay_and_are_called_the_students():
     shown = {"output_type": "display_data", "data": {"text/plain": ["3", "\x1b[2J"]}, "metadata": {}}
     broken = [{"output_type": "stream", "name": 3, "text": "x"}, 7, {"output_type": "error"}, {"data": {}}]
     first, kept, error = screen(notebook_of(outputs=[shown, *broken])).notebook.cells[0].outputs
-    assert (first.text, kept.data, error.traceback) == (outputs.SAVED, {"text/plain": "3"}, [])
+    assert (first.text, kept.data, error.traceback) == (saved_outputs.SAVED, {"text/plain": "3"}, [])
     again = screen(notebook_of(outputs=[dict(first), dict(kept)])).notebook.cells[0].outputs
     assert [first, kept] == again, "handed in again, it is not called so twice"
 
@@ -373,7 +373,7 @@ def test_an_old_notebook_is_read():
 
 
 def test_too_many_cells_are_cut(monkeypatch):
-    monkeypatch.setattr(untrusted, "MOST_CELLS", 2)
+    monkeypatch.setattr(untrusted_notebook, "MOST_CELLS", 2)
     data = json.dumps({"cells": [{"cell_type": "code", "source": "1"}] * 5}).encode()
     screened = screen(data)
     assert len(screened.notebook.cells) == 2 and "first 2" in screened.flags[0]

@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.authoring import inspecting
-from helpers.authoring.inspecting import answer_of, constant, stale_key
+from helpers.authoring import check
+from helpers.authoring.check import answer_of, constant, stale_key
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.authoring.mistakes import Alias, Mistake, Same
+from helpers.authoring.mistakes import Accepted, Alias, Mistake
 from helpers.checking.answers import ANSWERED, RAISED, Answer, Outcome, run
-from helpers.checking.comparing import same_on_another_machine, same_outcome
-from helpers.checking.facts import facts_of
+from helpers.checking.cell_scan import facts_of
+from helpers.checking.compare import same_on_another_machine, same_outcome
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises.exercise import UNCHANGED, Aspect, lesson_names
@@ -44,7 +44,7 @@ def test_values_that_no_seed_changes_are_found(monkeypatch):
     def from_the_key(answers, exercise, seed):
         return Answer(exercise.name, key[exercise.name].reference)
 
-    monkeypatch.setattr(inspecting.Answers, "answer", from_the_key)
+    monkeypatch.setattr(check.Answers, "answer", from_the_key)
     found = list(constant(source, key))
     assert len(found) == sum(not aspect.side for exercise in source.lesson for aspect in exercise.aspects)
     assert found[0].startswith(f"{first.name}: {first.aspects[0].name!r} has the same right values for every seed")
@@ -107,7 +107,7 @@ def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeyp
     key, answers, lesson = shipped(source), Answers(source), source.lesson
     other = disturbed(key)
     with monkeypatch.context() as patch:
-        patch.setattr(inspecting, "load_key", lambda *given: other)
+        patch.setattr(check, "load_key", lambda *given: other)
         assert list(stale_key(source, key)) == []
     wrong = []
     with on_the_cpu():
@@ -117,7 +117,7 @@ def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeyp
                 text = ""  # a cell that is as it was given has no mistake to be called by; its numbers have
             answer = answer_of(variant, answers, key[exercise.name], exercise, SHIPPED_SEED)
             verdict = judge(exercise, answer, other[exercise.name], facts_of(exercise, text))
-            if isinstance(variant, Same) and (verdict.state, verdict.points) != (RIGHT, exercise.points):
+            if isinstance(variant, Accepted) and (verdict.state, verdict.points) != (RIGHT, exercise.points):
                 wrong.append((variant.exercise, variant.slug, "loses points"))
             if isinstance(variant, (Mistake, Alias)):
                 name = variant.of if isinstance(variant, Alias) else variant.slug

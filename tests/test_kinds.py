@@ -3,26 +3,26 @@
 import nbformat
 import pytest
 
-from helpers.authoring import inspecting
-from helpers.authoring.inspecting import mends, predictions, to_come
+from helpers.authoring import check
+from helpers.authoring.check import mends, predictions, to_come
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
-from helpers.authoring.releasing import ClearOrExchange
+from helpers.authoring.release_step import ClearOrExchange
 from helpers.checking import check as checks
 from helpers.checking import panel
 from helpers.checking.answers import run
-from helpers.checking.facts import Handed, Read, facts_of, read_cells
+from helpers.checking.cell_scan import Handed, Read, facts_of, read_cells
 from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.predicting import MADE, NONE_OF_THEM, NOT_YET, predicted
+from helpers.checking.predictions import MADE, NONE_OF_THEM, NOT_YET, predicted
 from helpers.checking.syntax import digest_of_tree
 from helpers.checking.verdicts import AS_GIVEN, WRONG, judge
 from helpers.exercises import Lesson, Prediction, load_lesson
 from helpers.grading.judging import judge_predictions
 from helpers.grading.records import recorded, write_verdicts
-from helpers.grading.tell.feedback import feedback_page
-from helpers.grading.tell.findings import names
-from helpers.grading.tell.findings import predictions as class_predictions
-from helpers.grading.tell.report import predictions_text, report_page
-from helpers.grading.tell.results import Part, Result
+from helpers.grading.reports.class_summary import names
+from helpers.grading.reports.class_summary import predictions as class_predictions
+from helpers.grading.reports.feedback import feedback_page
+from helpers.grading.reports.report import predictions_text, report_page
+from helpers.grading.reports.results import Part, Result
 from helpers.notebooks import BadRegion, as_released, as_solved, by_grade_id, check_id, without_marks
 
 NAME = "05_masking"
@@ -408,4 +408,4 @@ def test_every_lesson_has_predictions_and_something_to_mend(source):
 
 
 def test_both_kinds_are_part_of_every_quick_look():
-    assert {mends, predictions} <= set(inspecting.QUICK_LOOKS)
+    assert {mends, predictions} <= set(check.QUICK_LOOKS)

@@ -20,13 +20,13 @@ from traitlets.config import Config
 
 from helpers.checking.panel import number
 from helpers.course import ROOT
-from helpers.grading import commands, lateness
+from helpers.grading import commands, late_policy
 from helpers.grading.batch import Batch
-from helpers.grading.collect.csv_files import BadTable
-from helpers.grading.collect.dates import BadDate, instant, spelt
-from helpers.grading.collect.deadlines import Deadlines, Share, days_begun, read_deadlines
-from helpers.grading.collect.intake import take_in
+from helpers.grading.csv_tables import BadTable
 from helpers.grading.gradebook import Marks, course_config
+from helpers.grading.submissions.dates import BadDate, instant, spelt
+from helpers.grading.submissions.deadlines import Deadlines, Share, days_begun, read_deadlines
+from helpers.grading.submissions.select import take_in
 
 SECOND, THIRD = "02_queries_keys_values", "03_scaling"
 BERLIN = tz.gettz("Europe/Berlin")
@@ -298,12 +298,12 @@ def test_make_collect_writes_the_time_where_nbgrader_reads_it_and_loses_nothing(
     (tmp_path / "d.zip").write_bytes(data)
     later = datetime(2026, 3, 9).timestamp()
     os.utime(folder / f"{FIRST}.ipynb", (later, later))
-    monkeypatch.setattr("helpers.grading.collect.walking._modified", lambda member: later + 100)
+    monkeypatch.setattr("helpers.grading.submissions.archives._modified", lambda member: later + 100)
     commands.collect(FIRST, "d.zip")
     assert (folder / f"{FIRST}.ipynb").read_bytes() == PLAIN + b"\n" and not (folder / "timestamp.txt").exists()
     (kept,) = (folder / ".replaced").iterdir()
     assert kept.read_bytes() == PLAIN and "replaces an earlier notebook" in capsys.readouterr().out
-    monkeypatch.setattr("helpers.grading.collect.walking._modified", lambda member: later - 100)
+    monkeypatch.setattr("helpers.grading.submissions.archives._modified", lambda member: later - 100)
     commands.collect(FIRST, "c.zip")
     assert "is newer" in capsys.readouterr().out and (folder / f"{FIRST}.ipynb").read_bytes() == PLAIN + b"\n"
 
@@ -354,7 +354,7 @@ def penalties(book, lesson=FIRST):
 
 
 def settled(book, root):
-    return lateness.settle(book, Config(AssignLatePenalties={"plugin_class": lateness.LateDays}), root)
+    return late_policy.settle(book, Config(AssignLatePenalties={"plugin_class": late_policy.LateDays}), root)
 
 
 @pytest.mark.parametrize("student, costs", [("ada", 1.4), ("ben", 0)])
@@ -365,7 +365,7 @@ def test_nbgrader_s_own_step_takes_the_points(book, tmp_path, monkeypatch, stude
     hand_in(book, FIRST, student, "2026-03-04 12:00 UTC")
     resources = {"nbgrader": {**ABOUT, "student": student, "db_url": f"sqlite:///{tmp_path}/gradebook.db"}}
     notebook = nbformat.v4.new_notebook()
-    lateness.enter_dates(book, lateness.deadlines_of(tmp_path), FIRST, student)
+    late_policy.enter_dates(book, late_policy.deadlines_of(tmp_path), FIRST, student)
     AssignLatePenalties(config=course_config(ROOT)).preprocess(notebook, resources)
     assert penalties(book)[student] == costs
     assert str(book.find_assignment(FIRST).duedate) == "2026-03-02 23:59:00", "the formgrader shows it"
@@ -426,11 +426,11 @@ def test_late_days_are_used_in_the_order_of_the_due_dates(book, tmp_path):
 
 def test_a_student_whom_nobody_knows_is_told(book, tmp_path):
     written(tmp_path, TABLE.replace(",ben,", ",benn,"))
-    assert lateness.strangers(book, tmp_path) == [
+    assert late_policy.strangers(book, tmp_path) == [
         "deadlines.csv, line 4: nobody is called benn. Write the student's id, as the report has it"
     ]
     written(tmp_path, "id\nbenn\n", "roster.csv")
-    assert lateness.strangers(book, tmp_path) == []
+    assert late_policy.strangers(book, tmp_path) == []
 
 
 def test_a_penalty_is_never_below_nothing_nor_above_the_points():

@@ -5,16 +5,10 @@ from __future__ import annotations
 import pytest
 from conftest import FIRST
 
-from helpers.authoring import inspecting
-from helpers.authoring.inspecting import (
-    inspect,
-    inspect_course,
-    inspect_quickly,
-    key_and_variants,
-    solution_lines,
-)
+from helpers.authoring import check
+from helpers.authoring.check import inspect, inspect_course, inspect_quickly, key_and_variants, solution_lines
 from helpers.authoring.lesson_source import sources
-from helpers.authoring.mistakes import BadEdit, Mistake, Same
+from helpers.authoring.mistakes import Accepted, BadEdit, Mistake
 
 LESSONS = sources()
 # A lesson's key takes seconds to make, for each seed; the first lesson stands for the others in `make quick`
@@ -38,8 +32,8 @@ def test_the_shipped_key_is_what_the_lesson_makes_now_and_judges_every_variant_a
 
 
 def test_a_full_inspection_finds_what_either_finds(monkeypatch):
-    monkeypatch.setattr(inspecting, "QUICK_LOOKS", (lambda source: ["quick"],))
-    monkeypatch.setattr(inspecting, "key_and_variants", lambda source: ["patient"])
+    monkeypatch.setattr(check, "QUICK_LOOKS", (lambda source: ["quick"],))
+    monkeypatch.setattr(check, "key_and_variants", lambda source: ["patient"])
     assert inspect(LESSONS[0]) == [f"{FIRST}: quick", f"{FIRST}: patient"]
 
 
@@ -50,8 +44,8 @@ def test_the_lessons_fit_together():
 def test_a_lesson_that_goes_by_another_name_is_found(monkeypatch):
     (masking,) = sources(["05_masking"])
     planned = {"05_masking": {"title": "What a position may see"}, "06_positions": {"title": "Order"}}
-    monkeypatch.setattr(inspecting, "plan", lambda: planned)
-    assert list(inspecting.names(masking)) == [
+    monkeypatch.setattr(check, "plan", lambda: planned)
+    assert list(check.names(masking)) == [
         "helpers/exercises calls it 'Masking', site/lessons.toml 'What a position may see'",
         "it does not begin with its heading: # 5 · What a position may see",
         "it calls lesson 6 'Positions', site/lessons.toml 'Order'",
@@ -81,7 +75,7 @@ def test_an_edit_must_fit_exactly_once():
 
 
 def test_a_whole_body_takes_the_place_of_the_solution():
-    assert Same("f", "other", instead="return 1 + x").apply(CELL) == "def f(x):\n    return 1 + x"
+    assert Accepted("f", "other", instead="return 1 + x").apply(CELL) == "def f(x):\n    return 1 + x"
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import re
 import pytest
 from test_diagrams import contrast
 
-from helpers import look
+from helpers import theme
 from helpers.checking.panel import STYLE
 from helpers.course import ROOT
-from helpers.desk import start_page
-from helpers.grading.tell import pages
+from helpers.grading.reports import pages
+from helpers.student import start_page
 
 DRESSED = [
     ROOT / "site" / "conf.py",
@@ -28,11 +28,11 @@ def test_colours_stand_in_one_place(file):
 @pytest.mark.parametrize("ground", ["paper", "panel"])
 @pytest.mark.parametrize("words", ["ink", "quiet", "muted", "accent", "visited"])
 def test_words_stand_out_from_their_ground(words, ground, dark):
-    assert contrast(look.COLOURS[words][dark], look.COLOURS[ground][dark]) >= 4.5
+    assert contrast(theme.COLOURS[words][dark], theme.COLOURS[ground][dark]) >= 4.5
 
 
 def test_pages_and_panels_take_their_colours_from_there():
     page = pages._templates().get_template("page.css.j2").render()
-    assert look.variables() in page and look.variables(dark=True) in page
-    assert f"border-radius:{look.CORNER}" in STYLE and f"border-radius:{look.CORNER}" in start_page.STYLE
-    assert look.COLOURS["right"][0] in start_page.STYLE
+    assert theme.variables() in page and theme.variables(dark=True) in page
+    assert f"border-radius:{theme.CORNER}" in STYLE and f"border-radius:{theme.CORNER}" in start_page.STYLE
+    assert theme.COLOURS["right"][0] in start_page.STYLE

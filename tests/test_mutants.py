@@ -5,8 +5,8 @@ import textwrap
 import pytest
 
 from helpers.authoring.lesson_source import sources
+from helpers.authoring.mutant_verdicts import BARE, BROKEN, FULL, NAMED, TOLD, tried
 from helpers.authoring.mutants import OPERATORS, mutants
-from helpers.authoring.mutation import BARE, BROKEN, FULL, NAMED, TOLD, tried
 from helpers.checking.keys import load_key, shipped_path
 
 
@@ -91,32 +91,32 @@ def test_most_mutants_of_a_lesson_lose_points_and_are_told_something(first_lesso
 
 
 def test_a_surviving_mutant_is_reported_unless_it_is_listed_with_the_reason(first_lesson, monkeypatch):
-    from helpers.authoring import Equal
-    from helpers.authoring.inspecting import surviving
+    from helpers.authoring import EquivalentMutant
+    from helpers.authoring.check import surviving
     from helpers.authoring.mistakes import BadEdit
-    from helpers.authoring.mutation import EQUAL
+    from helpers.authoring.mutant_verdicts import EQUAL
 
     key, listed = load_key(first_lesson.lesson, shipped_path(first_lesson.name), ""), []
     variants = type(first_lesson).variants
-    with_listed = lambda self, kind: listed if kind is Equal else variants(self, kind)  # noqa: E731
+    with_listed = lambda self, kind: listed if kind is EquivalentMutant else variants(self, kind)  # noqa: E731
     monkeypatch.setattr(type(first_lesson), "variants", with_listed)
     (some, *rest) = [one.mutant for one in tried(first_lesson, key) if one.outcome == FULL]
-    listed.append(Equal(some.exercise, some.old, some.new, "a square does not mind the sign"))
+    listed.append(EquivalentMutant(some.exercise, some.old, some.new, "a square does not mind the sign"))
     reported = list(surviving(first_lesson, key))
     assert len(reported) == len(rest) and all(str(one) in line for one, line in zip(rest, reported, strict=True))
     assert [one.mutant for one in tried(first_lesson, key) if one.outcome == EQUAL] == [some]
     with pytest.raises(BadEdit, match="say why"):
-        Equal(some.exercise, some.old, some.new, "")
+        EquivalentMutant(some.exercise, some.old, some.new, "")
 
 
 def test_a_mutant_that_never_ends_is_stopped(first_lesson, monkeypatch):
-    from helpers.authoring import mutation
+    from helpers.authoring import mutant_verdicts
     from helpers.authoring.mutants import Mutant
 
     loop = "    while True:\n        try:\n            pass\n        except Exception:\n            pass\n"
     endless = f"def raw_weights(x):\n{loop}"
     mutant = Mutant("raw_weights", "test", "", "", endless)
-    monkeypatch.setattr(mutation, "SECONDS", 0.3)
+    monkeypatch.setattr(mutant_verdicts, "SECONDS", 0.3)
     key = load_key(first_lesson.lesson, shipped_path(first_lesson.name), "")
     (one,) = tried(first_lesson, key, lambda name, text: [mutant] if name == "raw_weights" else [])
     assert one.outcome != FULL

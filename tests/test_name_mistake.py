@@ -11,19 +11,19 @@ from conftest import FIRST, Course, answer_notebook, solved
 from nbformat.v4 import new_code_cell
 
 from helpers.authoring import __main__ as command
+from helpers.authoring.check import key_and_variants, misjudged
 from helpers.authoring.exam_key import exam_key_of
-from helpers.authoring.inspecting import key_and_variants, misjudged
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import ROOT, Source
 from helpers.authoring.mistakes import BadEdit, Named
-from helpers.authoring.named import as_toml
-from helpers.authoring.naming import CannotName, propose
+from helpers.authoring.name_mistake import CannotName, propose
+from helpers.authoring.named_mistakes import as_toml
 from helpers.checking.keys import SHIPPED_SEED, key_as_bytes, load_key, shipped_path
 from helpers.grading.batch import Batch
 from helpers.grading.exam import exam_key_path, load_exam_key, save_exam_key
-from helpers.grading.execute import sandbox
-from helpers.grading.execute.running import NoSandbox, Runner
-from helpers.grading.tell.results import results
+from helpers.grading.reports.results import results
+from helpers.grading.sandbox import bubblewrap
+from helpers.grading.sandbox.runner import NoSandbox, Runner
 from helpers.notebooks import without_marks
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -172,7 +172,7 @@ def test_every_later_key_comes_to_the_same(named):
 
 def test_without_a_sandbox_such_a_lesson_is_refused_and_others_are_not(named, course, first_lesson, monkeypatch):
     source = source_of(named[0])
-    monkeypatch.setattr(sandbox, "_problem", lambda: "It is not installed here.")
+    monkeypatch.setattr(bubblewrap, "_problem", lambda: "It is not installed here.")
     for attempt in (
         lambda: make_key(source, SHIPPED_SEED),
         lambda: exam_key_of(source, "secret", 1),
@@ -227,7 +227,7 @@ def test_a_mistake_that_takes_anothers_name_is_undone(course, source, monkeypatc
     before = everything(course)
     found = propose(source, course.folder, record(course, "ben")["answer"], **WORDS)
     monkeypatch.setattr(
-        "helpers.authoring.naming.misjudged", lambda *a: iter([f"raw_weights/other ({a[1]}): is called roots"])
+        "helpers.authoring.name_mistake.misjudged", lambda *a: iter([f"raw_weights/other ({a[1]}): is called roots"])
     )
     with pytest.raises(CannotName, match=r"\(desk\): is called roots(?s:.*)\(\(the exam's seed\)\): is called roots"):
         found.write(keys=course.folder / "keys")
@@ -241,7 +241,7 @@ def test_a_disk_that_is_full_half_way_leaves_everything_as_it_was(course, source
     def full(*given):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("helpers.authoring.naming.save_exam_key", full)
+    monkeypatch.setattr("helpers.authoring.name_mistake.save_exam_key", full)
     with pytest.raises(OSError):
         found.write(keys=course.folder / "keys")
     assert everything(course) == before

@@ -14,10 +14,10 @@ from browsing import Browser, serving
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from helpers import plots
-from helpers.authoring import players, stored_maps
-from helpers.authoring.by_hand_pictures import DRAWS, KEYS, PICTURES, WIDTHS
-from helpers.authoring.site import ROOT, build
 from helpers.plots import themed
+from helpers.site import players, stored_maps
+from helpers.site.build import ROOT, build
+from helpers.site.by_hand_pictures import DRAWS, KEYS, PICTURES, WIDTHS
 
 needs_browser = pytest.mark.needs("chromium")
 PAGE = "players/index.html"
@@ -105,7 +105,7 @@ def test_a_lesson_without_its_heading_stops_the_build_and_says_what_to_do(tmp_pa
     course = write_course(tmp_path, {"05_masking": new_notebook(cells=[new_markdown_cell("# Masks")])})
     assert build(tmp_path / "html", **course) == 1
     said = capsys.readouterr().err
-    assert "05_masking has no heading 'Where the mask goes'" in said and "helpers/authoring/players.py" in said
+    assert "05_masking has no heading 'Where the mask goes'" in said and "helpers/site/players.py" in said
 
 
 def test_a_player_is_one_block_of_html():
@@ -378,7 +378,7 @@ def test_at_every_width_the_weights_are_pytorchs_with_and_without_the_division(p
 
 
 def test_the_scores_that_are_drawn_grow_like_the_root_of_the_width():
-    from helpers.authoring.by_hand_pictures import drawn_scores
+    from helpers.site.by_hand_pictures import drawn_scores
 
     scores = tensor(drawn_scores(seed) for seed in range(60))  # (draws, widths, keys)
     sizes = scores.square().mean(dim=(0, 2)).sqrt() / tensor(WIDTHS).sqrt()

@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from browsing import PATIENCE, serving
 
-from helpers.authoring import players, pocket
-from helpers.authoring.site import Page, build, page_problems
 from helpers.course import ROOT
 from helpers.data.sources import is_held_out, stdlib_sources
 from helpers.parts import gpt2
 from helpers.parts.generator import apply_temperature, keep_top_k, keep_top_p
+from helpers.site import players, pocket
+from helpers.site.build import Page, build, page_problems
 
 needs_browser = pytest.mark.needs("chromium")
 

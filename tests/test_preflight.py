@@ -13,14 +13,14 @@ from conftest import FIRST, answer_notebook, solved
 from graded import FULL, NONE, WRONG, Instead, batch, hand_in_a_few
 from stand_in import ISOLATION, StandIn
 
-from helpers.checking.facts import read_cells
+from helpers.checking.cell_scan import read_cells
 from helpers.exercises import load_lesson
-from helpers.grading import preflight
+from helpers.grading import canary
 from helpers.grading.batch import as_text, work_of
-from helpers.grading.execute.running import Executed, SandboxFailed
+from helpers.grading.canary import REFERENCE, TOGETHER, MachineWrong, Probe
 from helpers.grading.journal import Journal
 from helpers.grading.judging import CheckRun, Why
-from helpers.grading.preflight import REFERENCE, TOGETHER, MachineWrong, Probe
+from helpers.grading.sandbox.runner import Executed, SandboxFailed
 
 
 def stand_in(course):
@@ -137,7 +137,7 @@ def test_the_probes_go_the_way_of_all_submissions_and_leave_no_mark(course):
 def test_where_there_are_no_solutions_it_is_said_and_the_empty_one_still_goes_first(course, monkeypatch):
     hand_in_a_few(course)
     shutil.rmtree(course.folder / "solutions")
-    monkeypatch.setattr(preflight, "SOLUTIONS", course.folder / "nowhere")
+    monkeypatch.setattr(canary, "SOLUTIONS", course.folder / "nowhere")
     summary = batch(course).run()
     assert course.marks()["ada"] == FULL
     assert "the reference solution was not tried first" in as_text(summary)
@@ -146,7 +146,7 @@ def test_where_there_are_no_solutions_it_is_said_and_the_empty_one_still_goes_fi
 
 def test_the_checkout_s_own_solutions_are_taken_where_the_course_s_folder_has_none(course):
     shutil.rmtree(course.folder / "solutions")
-    assert set(preflight.reference_answers(course.folder, load_lesson(FIRST))) == set(FULL)
+    assert set(canary.reference_answers(course.folder, load_lesson(FIRST))) == set(FULL)
 
 
 # ------------------------------------------------------------------------------------ while a batch goes on
@@ -241,16 +241,16 @@ HOLDS_STUB, UNDEFINED, LATE = (CheckRun(why=why) for why in (Why.STUB, Why.UNDEF
     [(DIED, True), (CheckRun(), True), (LATE, True), (HOLDS_STUB, False), (UNDEFINED, False), (SENT, False)],
 )
 def test_what_the_machine_could_have_done_is_doubtful(run, doubtful):
-    assert preflight.is_doubtful(outcome(points=0, f=run)) is doubtful
+    assert canary.is_doubtful(outcome(points=0, f=run)) is doubtful
 
 
 def test_a_sandbox_that_failed_is_doubtful():
-    assert preflight.is_doubtful(outcome(problem="SandboxFailed: ..."))
+    assert canary.is_doubtful(outcome(problem="SandboxFailed: ..."))
 
 
 def test_a_failed_second_look_says_that_marks_were_written_before_it():
     with pytest.raises(MachineWrong, match="Grading was stopped"):
-        preflight.require(outcome(Probe(REFERENCE, None), 0, f=DIED), midway=True)
+        canary.require(outcome(Probe(REFERENCE, None), 0, f=DIED), midway=True)
 
 
 def test_doubtful_ones_share_a_look(course):
@@ -278,7 +278,7 @@ def test_what_a_check_said_cannot_act_on_the_terminal():
     bad = outcome(Probe(REFERENCE, None), 0, f=SENT)
     bad.records[0]["says"], bad.flags = "\x1b[2Jgone", ("\x1b]0;title\x07flag",)
     with pytest.raises(MachineWrong) as caught:
-        preflight.require(bad)
+        canary.require(bad)
     assert "\x1b" not in str(caught.value) and "gone" in str(caught.value)
 
 

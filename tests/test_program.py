@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from helpers.checking.facts import facts_of
-from helpers.checking.program import CodeCell, Program, binds, finished_names, program_of
+from helpers.checking.cell_scan import facts_of
+from helpers.checking.program_slice import CodeCell, Program, binds, finished_names, program_of
 from helpers.checking.syntax import LONGEST
 from helpers.exercises import load_lesson
 

@@ -1,4 +1,4 @@
-"""Lessons are readable and honest about time: helpers/authoring/reading.py has the rules, not_yet.toml what is left."""
+"""Lessons are readable and honest about time: helpers/authoring/prose.py has the rules, not_yet.toml what is left."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from helpers.authoring.lesson_source import ROOT, Source, sources
-from helpers.authoring.linking import FIRST_USES, GLOSSARY, glossary, places, slug, trouble_with
+from helpers.authoring.links import FIRST_USES, GLOSSARY, glossary, places, slug, trouble_with
 from helpers.authoring.minutes import Minutes, count_lines, count_words
 from helpers.authoring.numbers import claims, is_held, numbers_of
-from helpers.authoring.reading import RULES
-from helpers.authoring.site import pages_for_site
+from helpers.authoring.prose import RULES
+from helpers.site.build import pages_for_site
 
 LESSONS = sources()
 TABLE = Path(__file__).parent / "not_yet.toml"

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from helpers.checking import answers
-from helpers.grading.collect.outputs import SAVED, Room, saved_outputs
-from helpers.grading.execute.conversation import DEAD, DONE, FLOODED, LATE, LONGEST_LINE, Conversation, parse
+from helpers.grading.sandbox.protocol import DEAD, DONE, FLOODED, LATE, LONGEST_LINE, Conversation, parse
+from helpers.grading.submissions.saved_outputs import SAVED, Room, saved_outputs
 
 
 def test_the_largest_answer_there_may_be_fits_into_a_message():

@@ -21,6 +21,7 @@ from stand_in import StandIn
 
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
+from helpers.benchmarks import demo_class
 from helpers.checking.panel import number
 from helpers.checking.syntax import shape_of
 from helpers.checking.verdicts import RIGHT, WRONG, Verdict
@@ -29,23 +30,14 @@ from helpers.exercises import load_lesson
 from helpers.grading.batch import Batch
 from helpers.grading.gradebook import Marks
 from helpers.grading.records import record
-from helpers.grading.tell import export
-from helpers.grading.tell.feedback import feedback_page
-from helpers.grading.tell.findings import (
-    alike,
-    aspects,
-    find,
-    histogram,
-    named_mistakes,
-    same_code,
-    timeline,
-)
-from helpers.grading.tell.pages import POLICY, TEMPLATES, code
-from helpers.grading.tell.report import Missing, mistakes_table, predictions_text, report_page, report_table
-from helpers.grading.tell.results import Part, Result, results, versions_handed_in
-from helpers.grading.tell.tables import as_csv
+from helpers.grading.reports import export
+from helpers.grading.reports.class_summary import alike, aspects, find, histogram, named_mistakes, same_code, timeline
+from helpers.grading.reports.feedback import feedback_page
+from helpers.grading.reports.pages import POLICY, TEMPLATES, code
+from helpers.grading.reports.report import Missing, mistakes_table, predictions_text, report_page, report_table
+from helpers.grading.reports.results import Part, Result, results, versions_handed_in
+from helpers.grading.reports.tables import as_csv
 from helpers.notebooks import without_marks
-from helpers.trials import demo_class
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 NASTY = f'''def raw_weights(x):
@@ -661,7 +653,7 @@ def test_no_page_is_wider_than_a_phone(found, tmp_path):
 
 @pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
-    from helpers.grading.collect.untrusted import Unreadable, screen
+    from helpers.grading.submissions.untrusted_notebook import Unreadable, screen
 
     works = demo_class.handed_in(source)
     assert len(works) == len(demo_class.NAMES) == len(set(demo_class.NAMES)) == 30
@@ -688,12 +680,12 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
 
 def test_the_demo_class_comes_and_goes(tmp_path):
     course = Course(tmp_path, FIRST)
-    done = course.run("helpers.trials", "demo-class", FIRST)
+    done = course.run("helpers.benchmarks", "demo-class", FIRST)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "submitted").iterdir())) == 30
     assert f"make demo-class LESSON={FIRST} ARGS=--remove" in done.stdout
     (tmp_path / "report" / FIRST).mkdir(parents=True)
-    assert course.run("helpers.trials", "demo-class", FIRST, "--remove").returncode == 0
+    assert course.run("helpers.benchmarks", "demo-class", FIRST, "--remove").returncode == 0
     assert not (tmp_path / "report" / FIRST).exists()
     assert list((tmp_path / "submitted").iterdir()) == [] and course.marks() == {}
 
@@ -701,6 +693,6 @@ def test_the_demo_class_comes_and_goes(tmp_path):
 def test_the_demo_class_stays_away_from_a_real_one(tmp_path):
     course = Course(tmp_path, FIRST)
     course.submit("ada", answer_notebook(FIRST))
-    done = course.run("helpers.trials", "demo-class", FIRST)
+    done = course.run("helpers.benchmarks", "demo-class", FIRST)
     assert done.returncode and "a real class" in done.stderr
     assert [path.name for path in (tmp_path / "submitted").iterdir()] == ["ada"]

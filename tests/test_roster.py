@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.grading.collect.csv_files import BadTable, read_table
-from helpers.grading.collect.roster import Person, missing, roster
+from helpers.grading.csv_tables import BadTable, read_table
+from helpers.grading.submissions.roster import Person, missing, roster
 
 LESSON = "01_dot_product_attention"
 

@@ -11,9 +11,9 @@ from conftest import FIRST, Course, solved
 from nbgrader.api import Gradebook
 
 from helpers.authoring.lesson_source import NOTEBOOKS, sources
-from helpers.authoring.mistakes import Mistake, Same
-from helpers.checking import alone, answers
-from helpers.checking.facts import facts_of, read_cells
+from helpers.authoring.mistakes import Accepted, Mistake
+from helpers.checking import answers, isolation
+from helpers.checking.cell_scan import facts_of, read_cells
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.forbidden import barred, forbidden_use
 from helpers.checking.keys import load_key, shipped_path
@@ -21,14 +21,14 @@ from helpers.checking.syntax import holds_stub, stubs
 from helpers.checking.verdicts import LOOK, NOT_ALLOWED, NOT_STARTED, RIGHT
 from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Forbidden
-from helpers.grading import commands, looking
+from helpers.grading import commands, review
 from helpers.grading.__main__ import parser
 from helpers.grading.batch import Batch, as_text, work_of
 from helpers.grading.commands import register
 from helpers.grading.decisions import Decision, Decisions
-from helpers.grading.execute.running import Executed
-from helpers.grading.findings import ACCEPTED, CHANGES, LEADS_OUT, REFUSED, UNREADABLE, WAITS
+from helpers.grading.flags import ACCEPTED, CHANGES, LEADS_OUT, REFUSED, UNREADABLE, WAITS
 from helpers.grading.judging import CheckRun, Why, judge_submission
+from helpers.grading.sandbox.runner import Executed
 from helpers.notebooks import filled_in, grade_id, sources_of, without_marks
 
 FOURTH = "04_multi_head"
@@ -63,7 +63,7 @@ def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
     found, exercise = read(lesson, notebook), asked[name]
     run = CheckRun(why=Why.STUB)
     if not found.facts[name].stub:
-        given, _, changed = alone.run_watched(exercise, found.programs[name], sources_for(exercise), key.seed)
+        given, _, changed = isolation.run_watched(exercise, found.programs[name], sources_for(exercise), key.seed)
         run = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
     return judge_submission(asked, key, {name: run}, found, decided)[name]
 
@@ -320,7 +320,7 @@ def test_a_scratch_cell_costs_nothing(text):
 def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
     cells = solved(source.name)
     for variant in source.variants():
-        if isinstance(variant, (Same, Mistake)):
+        if isinstance(variant, (Accepted, Mistake)):
             text = without_marks(variant.apply(cells[variant.exercise]))
             facts = facts_of(source.lesson[variant.exercise], text)
             assert not facts.look and not facts.refused and not facts.stub and not facts.begun, variant
@@ -344,7 +344,9 @@ class InThisProcess:
     def rerun(self, work, read, seed, only):
         runs = {}
         for exercise in (load_lesson(work.lesson)[name] for name in only):
-            given, _, changed = alone.run_watched(exercise, read.programs[exercise.name], sources_for(exercise), seed)
+            given, _, changed = isolation.run_watched(
+                exercise, read.programs[exercise.name], sources_for(exercise), seed
+            )
             runs[exercise.name] = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
         return runs
 
@@ -367,7 +369,7 @@ def course(tmp_path_factory):
 
 def test_what_waits_is_listed_with_its_cell_made_harmless(course, monkeypatch, capsys):
     monkeypatch.chdir(course.folder)
-    assert looking.look(FIRST) == 0
+    assert review.look(FIRST) == 0
     said = capsys.readouterr().out
     assert "ada: raw_weights, 3 of 3 points by the numbers" in said and "1 answer waits for you" in said
     assert "\\u001b[2J" in said and "\x1b" not in said and "zoe" not in said
@@ -390,11 +392,11 @@ def test_a_decision_gives_the_mark_and_survives_a_regrade(course, monkeypatch):
     assert course.marks()["ada"]["raw_weights"] == 0 and waiting() == {"check_raw_weights"}
     assert course.marks()["zoe"]["raw_weights"] == 3
     for word, points in (("accept", 3), ("refuse", 0), ("accept", 3)):
-        looking.decide(parser().parse_args([word, FIRST, "ada", "raw_weights"]))
+        review.decide(parser().parse_args([word, FIRST, "ada", "raw_weights"]))
         assert course.marks()["ada"]["raw_weights"] == points and waiting() == set()
         course.grade()
         assert course.marks()["ada"]["raw_weights"] == points
     with pytest.raises(SystemExit, match="there is nothing to decide about row_softmax"):
-        looking.decide(parser().parse_args(["accept", FIRST, "ada", "row_softmax"]))
+        review.decide(parser().parse_args(["accept", FIRST, "ada", "row_softmax"]))
     with pytest.raises(SystemExit, match="There is: nothing"):
-        looking.decide(parser().parse_args(["accept", FIRST, "zoe"]))
+        review.decide(parser().parse_args(["accept", FIRST, "zoe"]))

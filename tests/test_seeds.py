@@ -29,8 +29,8 @@ from helpers.grading.exam import (
     seeds_of,
     without_seed,
 )
-from helpers.grading.execute.sandbox import why_not
 from helpers.grading.judging import CheckRun
+from helpers.grading.sandbox.bubblewrap import why_not
 
 SECRET = "a secret that stands in a test only"
 
@@ -210,7 +210,7 @@ def raw_weights(x):
 
 def test_no_seed_stands_where_a_process_of_a_warm_runner_can_read_it():
     needs_sandbox()
-    from helpers.grading.execute.running import Runner
+    from helpers.grading.sandbox.runner import Runner
 
     work = work_of(load_lesson(FIRST), submission(raw_weights=LOOKS), answer_notebook(FIRST))
     with Runner(FIRST) as runner:

@@ -17,8 +17,9 @@ import pytest
 from browsing import serving
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from helpers.authoring.catalogue import anchor
-from helpers.authoring.site import (
+from helpers.exercises import lesson_names, load_lesson
+from helpers.plots.diagrams import heads_flow
+from helpers.site.build import (
     ROOT,
     Page,
     build,
@@ -29,8 +30,7 @@ from helpers.authoring.site import (
     read_plan,
     without_dead_lessons,
 )
-from helpers.exercises import lesson_names, load_lesson
-from helpers.plots.diagrams import heads_flow
+from helpers.site.catalogue import anchor
 
 needs_browser = pytest.mark.needs("chromium")
 

@@ -8,9 +8,9 @@ import re
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from helpers.authoring import catalogue, finishing, folding, listing, recorded_runs, site
 from helpers.authoring.mistakes import Mistake
-from helpers.authoring.site import ROOT, head_and_ways, ways
+from helpers.site import build, catalogue, folding, indexes, postprocess, recorded_runs
+from helpers.site.build import ROOT, head_and_ways, ways
 
 UNPUBLISHED = {"repository": "", "branch": "main", "address": ""}
 PUBLISHED = {"repository": "https://github.com/someone/course", "branch": "main", "address": ""}
@@ -20,31 +20,31 @@ PUBLISHED = {"repository": "https://github.com/someone/course", "branch": "main"
 
 def test_a_table_without_words_at_its_head_has_none():
     table = "<table><thead>\n<tr><th class='head'><p></p></th><th><p> </p></th></tr></thead><tbody></tbody></table>"
-    assert finishing.heads_of_tables(table) == "<table><tbody></tbody></table>"
+    assert postprocess.heads_of_tables(table) == "<table><tbody></tbody></table>"
 
 
 def test_an_empty_corner_of_a_table_is_no_heading():
     table = '<thead><tr><th class="head"><p></p></th><th class="head"><p>shape</p></th></tr></thead>'
-    assert finishing.heads_of_tables(table) == '<thead><tr><td></td><th class="head"><p>shape</p></th></tr></thead>'
+    assert postprocess.heads_of_tables(table) == '<thead><tr><td></td><th class="head"><p>shape</p></th></tr></thead>'
 
 
 def test_a_formula_is_there_without_scripts_too():
-    page = finishing.formulas_without_scripts(
+    page = postprocess.formulas_without_scripts(
         '<head></head><span class="math notranslate nohighlight">\\(a &lt; b\\)</span>'
         '<div class="math notranslate nohighlight">\n\\[\\sqrt{d}\\]</div>'
     )
-    assert finishing.HIDDEN_TEX in page and page.count("<noscript><math") == 2 and "<msqrt>" in page
+    assert postprocess.HIDDEN_TEX in page and page.count("<noscript><math") == 2 and "<msqrt>" in page
     assert "\\(a &lt; b\\)" in page and "&amp;lt;" not in page
 
 
 def test_a_formula_that_cannot_be_set_is_named():
-    with pytest.raises(finishing.NotSet, match="left"):
-        finishing.as_mathml(r"\(\left( x\)", False)
+    with pytest.raises(postprocess.NotSet, match="left"):
+        postprocess.as_mathml(r"\(\left( x\)", False)
 
 
 def test_lines_of_code_keep_their_text_and_know_their_indent():
     page = '<pre><span></span><span class="k">def</span> f(x):\n    return x &lt; 1\n\nf(2)\n</pre>'
-    mended = finishing.lines_of_code(page)
+    mended = postprocess.lines_of_code(page)
     assert mended.startswith('<pre style="--longest:16">') and mended.count('<span class="line"') == 4
     assert '<span class="line" style="--in:4">    return x &lt; 1\n</span>' in mended
     plain = re.sub(r"<[^>]+>", "", mended)
@@ -58,7 +58,7 @@ def test_a_picture_and_the_words_under_it_are_one_figure():
     page = CELL.format('<div class="in-page"><svg width="9"></svg></div>') + (
         '<div class="figure-caption">\n<p><strong>How to read it.</strong> Left to right.</p>\n</div>\n<p>After.</p>'
     )
-    mended = finishing.figures(page)
+    mended = postprocess.figures(page)
     (figure,) = re.findall(r"<figure.*?</figure>", mended, re.DOTALL)
     assert figure.startswith('<figure class="in-page"><svg') and "Left to right." in figure
     assert figure.count("<figcaption") == 1 and "figure-caption" not in mended.replace(figure, "")
@@ -66,7 +66,7 @@ def test_a_picture_and_the_words_under_it_are_one_figure():
 
 def test_words_under_nothing_stay_where_they_are():
     page = CELL.format("a table") + '<p>Text.</p><div class="figure-caption">\n<p>Words.</p>\n</div>'
-    assert finishing.figures(page) == page
+    assert postprocess.figures(page) == page
 
 
 def test_images_say_how_large_they_are(tmp_path):
@@ -74,20 +74,20 @@ def test_images_say_how_large_they_are(tmp_path):
     for name, wide in (("once.png", 864), ("twice.png", 1344)):
         (tmp_path / name).write_bytes(head + wide.to_bytes(4, "big") + (400).to_bytes(4, "big"))
     page = '<img alt="a" src="once.png"/><img alt="b" src="twice.png"/><img alt="c" src="gone.png"/>'
-    mended = finishing.sizes_of_images(page, tmp_path)
+    mended = postprocess.sizes_of_images(page, tmp_path)
     assert 'width="864" height="400"' in mended and 'width="672" height="200"' in mended
     assert '<img alt="c" src="gone.png"/>' in mended
 
 
 def test_a_page_holds_the_style_of_panels_once():
     panel = "<style>\n.verdict{color:red}</style><div class='verdict'>{}</div>"
-    mended = finishing.one_style_for_panels(panel.replace("{}", "1") + panel.replace("{}", "2"))
+    mended = postprocess.one_style_for_panels(panel.replace("{}", "1") + panel.replace("{}", "2"))
     assert mended.count("<style>") == 1 and mended.count("class='verdict'") == 2
 
 
 def test_headings_and_landmarks_of_the_theme_are_told_apart():
     page = '<p class="caption" role="heading"><aside class="sidebar-drawer"><aside class="toc-drawer">'
-    for step in finishing.STEPS:
+    for step in postprocess.STEPS:
         page = step(page)
     assert 'aria-level="2"' in page
     assert len(set(re.findall(r'aria-label="([^"]+)"', page))) == 2
@@ -98,16 +98,16 @@ def test_a_description_is_the_first_text_without_formulas():
         '<article role="main"><p>No.</p><p><span class="math">\\(x\\)</span> is a vector, with many components in it.'
         "</p><p>A weighted average that picks its own weights &amp; what it is good for.</p></article>"
     )
-    assert finishing.first_words(page) == "A weighted average that picks its own weights & what it is good for."
+    assert postprocess.first_words(page) == "A weighted average that picks its own weights & what it is good for."
 
 
 def test_a_link_to_a_page_shows_its_name_and_its_words():
     page = "<head><title>3 · Scaling - From the dot product to GPT-2</title></head>"
-    mended = finishing.words_for_links(page, 'Why "√d"', address="https://example.org/c/", where="lessons/x.html")
+    mended = postprocess.words_for_links(page, 'Why "√d"', address="https://example.org/c/", where="lessons/x.html")
     assert 'property="og:title" content="3 · Scaling"' in mended
     assert 'name="description" content="Why &quot;√d&quot;"' in mended
     assert 'property="og:url" content="https://example.org/c/lessons/x.html"' in mended
-    assert "og:url" not in finishing.words_for_links(page, "words")
+    assert "og:url" not in postprocess.words_for_links(page, "words")
 
 
 # --- the catalogue ---------------------------------------------------------------------------------------------------
@@ -178,9 +178,9 @@ def test_ways_out_need_an_address():
 
 
 def test_the_repositorys_address_is_told_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(site, "home", lambda: "https://github.com/someone/course")
-    assert site.settings(ROOT / "site")["repository"] == "https://github.com/someone/course"
-    links = ways("05_masking", site.settings(tmp_path), download=False)
+    monkeypatch.setattr(build, "home", lambda: "https://github.com/someone/course")
+    assert build.settings(ROOT / "site")["repository"] == "https://github.com/someone/course"
+    links = ways("05_masking", build.settings(tmp_path), download=False)
     assert links.count("someone/course") == 3
 
 
@@ -224,18 +224,18 @@ def lesson_with_a_mistake() -> catalogue.Entry:
 
 
 def test_exercises_are_listed_with_stars_that_can_be_heard():
-    page = listing.exercises([lesson_with_a_mistake()])
+    page = indexes.exercises([lesson_with_a_mistake()])
     assert 'href="lessons/06_positions.html#exercise-rotate"' in page and "★★★" in page and "3 of 3 stars" in page
 
 
 def test_mistakes_are_listed_with_what_they_look_like_and_no_edit():
-    page = listing.mistakes([lesson_with_a_mistake()])
+    page = indexes.mistakes([lesson_with_a_mistake()])
     assert "turned by <code>-angle</code>" in page and "Look at the sign." in page
     assert "Nothing is done." not in page and "<code>rotate</code>: 1 mistake<" in page
 
 
 def test_search_looks_at_lessons_sections_terms_exercises_and_mistakes():
-    found = listing.subjects([lesson_with_a_mistake()], [("rotary embedding", "rotary-embedding", 6)])
+    found = indexes.subjects([lesson_with_a_mistake()], [("rotary embedding", "rotary-embedding", 6)])
     at = {entry["title"]: entry["at"] for entry in found}
     assert at == {
         "Positions": "lessons/06_positions.html",
@@ -257,17 +257,17 @@ def test_published_bugs_are_quoted_from_the_lesson():
             )
         ]
     )
-    (report,) = listing.reports_of(notebook)
+    (report,) = indexes.reports_of(notebook)
     assert (report.program, report.number, report.at) == ("owner/program", 7, "a-section")
     assert report.words.startswith("A library divided twice")
     entry = catalogue.Entry("03_scaling", "Scaling", "", "Part")
-    page = listing.implementations([entry], {"03_scaling": [report]})
+    page = indexes.implementations([entry], {"03_scaling": [report]})
     assert "**program**" in page and "says lesson 2." in page and "issues/7" in page
 
 
 def test_a_figure_alone_has_its_colours_with_it():
-    figure = listing.Figure("words", "", "", svg='<svg width="9"><path style="stroke:var(--drawn-ink,#000)"/></svg>')
-    ending, data = listing.picture_file(figure, {"ink": "#1b1f23"})
+    figure = indexes.Figure("words", "", "", svg='<svg width="9"><path style="stroke:var(--drawn-ink,#000)"/></svg>')
+    ending, data = indexes.picture_file(figure, {"ink": "#1b1f23"})
     assert ending == "svg" and b"stroke:#1b1f23" in data and b"xmlns=" in data and b"var(" not in data
 
 
@@ -277,10 +277,10 @@ def test_gallery_gives_each_figure_its_words_and_its_place():
         new_code_cell("draw()", outputs=[new_output("display_data", data={"image/svg+xml": "<svg></svg>"})]),
     ]
     cells[1].metadata["mystnb"] = {"image": {"alt": "A heat map."}}
-    (figure,) = listing.figures_of(new_notebook(cells=cells))
+    (figure,) = indexes.figures_of(new_notebook(cells=cells))
     assert (figure.words, figure.at) == ("A heat map.", "weights")
     entry = catalogue.Entry("01_x", "Title", "", "Part")
-    page = listing.gallery([entry], {"01_x": [(figure, "_static/figures/01_x-1.svg")]})
+    page = indexes.gallery([entry], {"01_x": [(figure, "_static/figures/01_x-1.svg")]})
     assert 'href="lessons/01_x.html#weights"' in page and 'alt="A heat map."' in page
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.authoring.mutation import BARE, NAMED, TOLD, outcome_of
+from helpers.authoring.mutant_verdicts import BARE, NAMED, TOLD, outcome_of
 from helpers.checking.answers import run
-from helpers.checking.facts import facts_of
+from helpers.checking.cell_scan import facts_of
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge

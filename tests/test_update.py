@@ -15,10 +15,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from helpers import updating
-from helpers.authoring.bundle import HOLDS, NAME, make_bundle
+from helpers import update
+from helpers.authoring.student_zip import HOLDS, NAME, make_bundle
 from helpers.course import ROOT
-from helpers.updating import CannotUpdate, update_from
+from helpers.update import CannotUpdate, update_from
 
 LESSON = "notebooks/01_first/01_first.ipynb"
 STUB = 'def f(x):\n    """x -> x + 1"""\n    raise NotImplementedError("write this")'
@@ -55,7 +55,7 @@ class Repository:
         self.folder = folder
         for name in HOLDS:
             self.write(name if "." in name or name.isupper() or "L" in name or name == "Makefile" else f"{name}/x", b"")
-        for name in ("__init__.py", "course.py", "updating.py", "lesson.py"):
+        for name in ("__init__.py", "course.py", "update.py", "lesson.py"):
             self.write(f"helpers/{name}", (ROOT / "helpers" / name).read_bytes())
         self.write("Makefile", (ROOT / "Makefile").read_bytes())
         self.write(LESSON, notebook())
@@ -226,7 +226,7 @@ def test_the_same_release_again_changes_nothing(repository, mine, tmp_path):
 
 
 def test_a_copy_that_does_not_know_its_release_keeps_answers_too(repository, mine, tmp_path):
-    (mine / updating.RELEASE).unlink()
+    (mine / update.RELEASE).unlink()
     add(mine, "end", "my = 1")
     work(mine, f=ANSWER)
     repository.write(LESSON, notebook("Other.", bug=BUG))
@@ -286,20 +286,20 @@ def test_an_update_that_is_interrupted_while_it_unpacks_has_changed_nothing(repo
     written = []
 
     def full(target, data, mode=0o644):
-        if target.name == updating.PLAN:
+        if target.name == update.PLAN:
             raise OSError(28, "No space left on device", str(target))
         written.append(target)
         real(target, data, mode)
 
-    real = updating.write_whole
+    real = update.write_whole
     with monkeypatch.context() as patch:
-        patch.setattr(updating, "write_whole", full)
+        patch.setattr(update, "write_whole", full)
         with pytest.raises(CannotUpdate, match="No space left"):
             update_from(path, mine)
     assert written
-    assert {name: data for name, data in everything(mine).items() if not name.startswith(updating.UNFINISHED)} == before
+    assert {name: data for name, data in everything(mine).items() if not name.startswith(update.UNFINISHED)} == before
     update_from(path, mine)
-    assert ANSWER in sources(mine) and not (mine / updating.UNFINISHED).exists()
+    assert ANSWER in sources(mine) and not (mine / update.UNFINISHED).exists()
 
 
 @pytest.mark.parametrize("step", range(4))
@@ -315,7 +315,7 @@ def test_an_update_that_is_killed_while_it_replaces_is_finished_by_the_next_make
     real, steps = os.replace, []
 
     def killed(source, target):
-        inside = updating.UNFINISHED not in Path(target).parts
+        inside = update.UNFINISHED not in Path(target).parts
         steps.append(target) if inside else None
         if inside and len(steps) > step:
             raise KeyboardInterrupt
@@ -328,7 +328,7 @@ def test_an_update_that_is_killed_while_it_replaces_is_finished_by_the_next_make
     said = make(mine, "help").stdout
     assert "Finishing an update" in said and "make lab" in said
     assert ANSWER in sources(mine) and "Other." in sources(mine)
-    assert (mine / "README.md").read_bytes() == b"new\n" and not (mine / updating.UNFINISHED).exists()
+    assert (mine / "README.md").read_bytes() == b"new\n" and not (mine / update.UNFINISHED).exists()
     assert [kept.read_bytes() for kept in backups(mine)] == [before]
 
 
@@ -399,7 +399,7 @@ def test_what_is_no_release_is_refused_with_words(repository, mine, tmp_path):
 
 
 def test_a_zip_that_unpacks_without_end_is_refused(repository, mine, tmp_path, monkeypatch):
-    monkeypatch.setattr(updating, "LARGEST", 1000)
+    monkeypatch.setattr(update, "LARGEST", 1000)
     with pytest.raises(CannotUpdate, match="would unpack to more"):
         update_from(repository.released(tmp_path), mine)
 
@@ -494,6 +494,6 @@ def test_a_checkout_without_an_upstream_is_told(repository):
 def test_an_unpacked_release_reads_what_python_writes():
     """The notebook's bytes are Jupyter's: a merged file differs from the release in what the student wrote alone."""
     data = notebook()
-    assert updating.write_notebook(json.loads(data)) == data
+    assert update.write_notebook(json.loads(data)) == data
     read = nbformat.read(io.StringIO(data.decode()), as_version=4)
-    assert updating.cell_digests(json.loads(data)) == updating.cell_digests(read)
+    assert update.cell_digests(json.loads(data)) == update.cell_digests(read)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers.authoring.mistakes import BadEdit, Same
+from helpers.authoring.mistakes import Accepted, BadEdit
 
 CELL = """class Doubler:
     def __init__(self):
@@ -23,17 +23,17 @@ def doubled(cell):
 
 
 def test_each_region_of_a_class_gets_a_body_of_its_own():
-    variant = Same("Doubler", "named", instead=("self.factor = 2", "y = self.factor * x\nreturn y"))
+    variant = Accepted("Doubler", "named", instead=("self.factor = 2", "y = self.factor * x\nreturn y"))
     text = variant.apply(CELL)
     assert doubled(text) == 42 and "self.factor" in text and "SOLUTION" not in text
 
 
 def test_an_empty_body_leaves_its_region_as_it_is():
-    text = Same("Doubler", "sum", instead=("", "return x + x")).apply(CELL)
+    text = Accepted("Doubler", "sum", instead=("", "return x + x")).apply(CELL)
     assert doubled(text) == 42 and "self.by = 2" in text and "self.by * x" not in text
 
 
 @pytest.mark.parametrize("instead", ["return 2 * x", ("a", "b", "c")])
 def test_bodies_and_regions_have_to_be_as_many(instead):
     with pytest.raises(BadEdit, match="2 solution regions"):
-        Same("Doubler", "wrong", instead=instead).apply(CELL)
+        Accepted("Doubler", "wrong", instead=instead).apply(CELL)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.checking.answers import ANSWERED, Outcome, run
-from helpers.checking.facts import facts_of
+from helpers.checking.cell_scan import facts_of
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import ExerciseKey, KnownMistake
 from helpers.checking.panel import as_html, as_text

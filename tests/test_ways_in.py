@@ -17,10 +17,10 @@ import nbformat
 import pytest
 import yaml
 
-from helpers.authoring import front, home
-from helpers.authoring.bundle import fill_students_repository, make_bundle
-from helpers.desk import alone
-from helpers.desk.lessons import lessons
+from helpers.authoring import readme_table, repository_url
+from helpers.authoring.student_zip import fill_students_repository, make_bundle
+from helpers.student import colab
+from helpers.student.lessons import lessons
 
 ROOT = Path(__file__).parents[1]
 FIRST = "01_dot_product_attention"
@@ -88,12 +88,14 @@ def test_the_first_cell_of_a_lesson_alone_fetches_the_course_once_and_its_checks
     from conftest import solved
 
     setup = setup_of(released()).source
-    setup = setup if home.home() else home.able_to_stand_alone(setup, ADDRESS, home.version())
+    setup = (
+        setup if repository_url.home() else repository_url.able_to_stand_alone(setup, ADDRESS, repository_url.version())
+    )
     cells = [setup, solved(FIRST)["raw_weights"], "check(raw_weights)"]
     done = run_alone(tmp_path, cells, archive)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Lesson 1:" in done.stdout and "raw_weights: all of it is right" in done.stdout
-    course = tmp_path / home.BUNDLE
+    course = tmp_path / repository_url.BUNDLE
     assert (course / "progress.jsonl").is_file() and not (course / "solutions").exists()
 
     again = run_alone(tmp_path, [setup], archive)
@@ -101,34 +103,34 @@ def test_the_first_cell_of_a_lesson_alone_fetches_the_course_once_and_its_checks
 
 
 def test_nothing_is_fetched_where_the_course_is_there_and_other_errors_are_not_hidden():
-    cell = home.able_to_stand_alone("import torch\nfrom helpers import plots\n", ADDRESS, "1.2.3")
+    cell = repository_url.able_to_stand_alone("import torch\nfrom helpers import plots\n", ADDRESS, "1.2.3")
     tree = ast.parse(cell)
     attempt, *own = tree.body
     assert isinstance(attempt, ast.Try) and len(own) == 2
     assert [ast.unparse(line) for line in attempt.body] == ["import helpers.lesson"]
     (handler,) = attempt.handlers
     assert handler.type.id == "ModuleNotFoundError" and "raise" in ast.unparse(handler.body[0])
-    assert f"{ADDRESS}/releases/download/v1.2.3/{home.BUNDLE}-1.2.3.zip" in cell
+    assert f"{ADDRESS}/releases/download/v1.2.3/{repository_url.BUNDLE}-1.2.3.zip" in cell
     assert max(map(len, cell.splitlines())) <= 160
 
 
 def test_without_an_address_a_first_cell_stays_as_it_is():
-    assert home.able_to_stand_alone("import torch", "", "1.2.3") == "import torch"
+    assert repository_url.able_to_stand_alone("import torch", "", "1.2.3") == "import torch"
 
 
 def test_every_students_notebook_begins_by_the_one_rule():
-    begins = home.able_to_stand_alone("", home.home(), home.version())
+    begins = repository_url.able_to_stand_alone("", repository_url.home(), repository_url.version())
     for path in sorted((ROOT / "notebooks").glob("*/*.ipynb")):
         setup = setup_of(nbformat.read(path, as_version=4)).source
         assert setup.startswith(begins) and ("COURSE_ARCHIVE" in setup) == bool(begins), path.name
 
 
 def test_a_grader_prepares_the_same_imports_with_the_fetching_cell(tmp_path):
-    from helpers.grading.execute.zygote import imports_of
+    from helpers.grading.sandbox.fork_server import imports_of
 
     plain, fetching = released(), released()
     setup = setup_of(fetching)
-    setup.source = home.able_to_stand_alone(setup.source, ADDRESS, "1.2.3")
+    setup.source = repository_url.able_to_stand_alone(setup.source, ADDRESS, "1.2.3")
     for name, notebook in (("plain", plain), ("fetching", fetching)):
         nbformat.write(notebook, tmp_path / f"{name}.ipynb")
     assert imports_of(tmp_path / "fetching.ipynb") == imports_of(tmp_path / "plain.ipynb") != ""
@@ -142,9 +144,9 @@ def test_only_what_is_missing_is_installed_and_what_is_there_keeps_its_version(m
         asked.append((wanted, constraints.read_text().splitlines()))
         return True
 
-    monkeypatch.setattr(alone, "_installed", lambda: there)
+    monkeypatch.setattr(colab, "_installed", lambda: there)
     monkeypatch.setenv("PYTHONPATH", "")
-    alone.complete(install)
+    colab.complete(install)
     ((wanted, constraints),) = asked
     assert "safetensors" in {line.partition("==")[0] for line in wanted} and all("==" in line for line in wanted)
     assert not {line.partition("==")[0] for line in wanted} & {*there, "jupyterlab", "nbgrader", "ipykernel"}
@@ -153,17 +155,17 @@ def test_only_what_is_missing_is_installed_and_what_is_there_keeps_its_version(m
 
 
 def test_where_all_is_there_nothing_is_installed_and_another_pytorch_is_named(monkeypatch, capsys):
-    there = dict.fromkeys(alone._needed(), "1.0") | {"torch": "2.9.0+cu126"}
-    monkeypatch.setattr(alone, "_installed", lambda: there)
+    there = dict.fromkeys(colab._needed(), "1.0") | {"torch": "2.9.0+cu126"}
+    monkeypatch.setattr(colab, "_installed", lambda: there)
     monkeypatch.setenv("PYTHONPATH", "")
-    alone.complete(lambda *given: pytest.fail("nothing is missing"))
+    colab.complete(lambda *given: pytest.fail("nothing is missing"))
     assert "PyTorch here is 2.9.0+cu126" in capsys.readouterr().out
 
 
 def test_packages_that_cannot_be_installed_are_named(monkeypatch):
-    monkeypatch.setattr(alone, "_installed", dict)
-    with pytest.raises(alone.CannotComplete, match="torch=="):
-        alone.complete(lambda *given: False)
+    monkeypatch.setattr(colab, "_installed", dict)
+    with pytest.raises(colab.CannotComplete, match="torch=="):
+        colab.complete(lambda *given: False)
 
 
 # The address
@@ -171,33 +173,33 @@ def test_packages_that_cannot_be_installed_are_named(monkeypatch):
 
 @pytest.fixture
 def course(tmp_path):
-    for name in home.FILES:
+    for name in repository_url.FILES:
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
 
 def texts(course):
-    return {name: (course / name).read_text() for name in home.FILES}
+    return {name: (course / name).read_text() for name in repository_url.FILES}
 
 
 def test_one_command_gives_the_course_an_address_and_takes_it_back(course):
-    home.set_home("", course)
+    repository_url.set_home("", course)
     before = texts(course)
     for written in (ADDRESS, f"{ADDRESS}/", f" {ADDRESS}.git"):
-        assert home.set_home(written, course) == ADDRESS
-        assert home.home(course) == ADDRESS
+        assert repository_url.set_home(written, course) == ADDRESS
+        assert repository_url.home(course) == ADDRESS
     assert yaml.safe_load((course / "CITATION.cff").read_text())["repository-code"] == ADDRESS
     readme = (course / "README.md").read_text()
     assert "colab.research.google.com/github/you/your-course/blob/v" in readme and "mybinder.org" in readme
-    home.set_home("", course)
-    assert texts(course) == before and home.home(course) == ""
+    repository_url.set_home("", course)
+    assert texts(course) == before and repository_url.home(course) == ""
 
 
 def test_what_is_no_address_changes_nothing(course):
     before = texts(course)
     for wrong in ("you/your-course", "http://github.com/you/x", "https://example.org/a/b", "https://github.com/you"):
-        with pytest.raises(home.BadAddress, match="no address"):
-            home.set_home(wrong, course)
+        with pytest.raises(repository_url.BadAddress, match="no address"):
+            repository_url.set_home(wrong, course)
     assert texts(course) == before
 
 
@@ -318,7 +320,8 @@ def test_the_image_for_students_is_made_of_the_release_and_of_nothing_else():
     by_name = {re.match(r"\S+ AS (\w+)", stage)[1]: stage for stage in stages}
     assert set(by_name) == {"base", "desk", "grading"}
     copied = [line.split()[1] for line in by_name["desk"].splitlines() if line.startswith("COPY")]
-    assert copied[0].startswith(f"dist/{home.BUNDLE}-") and all(name.startswith("hub/") for name in copied[1:])
+    assert copied[0].startswith(f"dist/{repository_url.BUNDLE}-")
+    assert all(name.startswith("hub/") for name in copied[1:])
     assert all((ROOT / name).is_file() for name in copied[1:])
     assert "USER student" in by_name["desk"] and "COPY" not in by_name["base"]
     assert "bubblewrap" in by_name["base"]
@@ -349,18 +352,18 @@ def test_a_release_is_tagged_by_the_version_that_the_project_declares():
     flow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
     assert flow[True]["push"]["tags"] == ["v*"]
     steps = "\n".join(step.get("run", "") for job in flow["jobs"].values() for step in job["steps"])
-    assert "make release" in steps and "gh release create" in steps and "home.version()" in steps
+    assert "make release" in steps and "gh release create" in steps and "repository_url.version()" in steps
 
 
 def test_the_zip_is_read_by_update_and_holds_the_start_page(tmp_path):
     if not (ROOT / ".git").exists():
         pytest.skip("The zip is made of what is committed, and this folder is no git checkout.")
     with zipfile.ZipFile(make_bundle(tmp_path)) as opened:
-        start = json.loads(opened.read(f"{home.BUNDLE}/start.ipynb"))
-        about = json.loads(opened.read(f"{home.BUNDLE}/.release.json"))
+        start = json.loads(opened.read(f"{repository_url.BUNDLE}/start.ipynb"))
+        about = json.loads(opened.read(f"{repository_url.BUNDLE}/.release.json"))
     (cell,) = start["cells"]
     assert cell["outputs"] == [] and "start_page()" in cell["source"]
-    assert about["version"] == home.version()
+    assert about["version"] == repository_url.version()
     assert "raw_weights" in about["stubs"][f"notebooks/{FIRST}/{FIRST}.ipynb"]
 
 
@@ -371,7 +374,9 @@ README = (ROOT / "README.md").read_text()
 
 
 def test_the_readmes_table_of_lessons_is_that_of_the_notebooks():
-    assert front.with_table(README, lessons()) == README, "make build, or python -m helpers.authoring.front"
+    assert readme_table.with_table(README, lessons()) == README, (
+        "make build, or python -m helpers.authoring.readme_table"
+    )
     assert f"| {sum(len(one.exercises) for one in lessons())} exercises in notebooks |" in README
 
 
@@ -391,7 +396,7 @@ def test_every_command_of_the_readme_and_the_guides_is_there():
 
 
 def test_the_readme_names_the_version_and_every_file_that_it_links_to_is_there():
-    assert f"version {home.version()}" in README
+    assert f"version {repository_url.version()}" in README
     for address in re.findall(r"\]\(([^)#]+)\)|src=\"([^\"]+)\"", README):
         name = "".join(address)
         assert name.startswith("https://") or (ROOT / name).exists(), name

@@ -5,6 +5,6 @@ notebooks, site.py the pages, players.py what can be played with in them (pocket
 students get; inspecting.py says what is stale, leaks or is missing; new.py starts a lesson.
 """
 
-from helpers.authoring.mistakes import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring.mistakes import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
-__all__ = ["Alias", "Equal", "Mistake", "Same", "Shortcut"]
+__all__ = ["Accepted", "Alias", "EquivalentMutant", "Mistake", "Shortcut"]

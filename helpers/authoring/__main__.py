@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 from helpers.authoring.building import BrokenLesson, build
-from helpers.authoring.front import write_front
-from helpers.authoring.inspecting import fresh_seeds, inspect, inspect_course, misjudged, to_come
+from helpers.authoring.check import fresh_seeds, inspect, inspect_course, misjudged, to_come
 from helpers.authoring.keys import BrokenReference
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.minutes import minutes
 from helpers.authoring.mistakes import BadEdit
-from helpers.authoring.reading import reading
-from helpers.grading.execute.sandbox import NoSandbox, SandboxFailed
+from helpers.authoring.prose import reading
+from helpers.authoring.readme_table import write_front
+from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
 
 
 def main() -> int:
@@ -89,7 +89,7 @@ def _read(arguments) -> int:
 
 
 def _mutants(arguments) -> int:
-    from helpers.authoring.mutation import table, tried
+    from helpers.authoring.mutant_verdicts import table, tried
     from helpers.checking.keys import load_key, shipped_path
 
     for source in sources(arguments.lessons):
@@ -116,8 +116,8 @@ def _exam_key(arguments) -> int:
 
 
 def _name_mistake(arguments) -> int:
-    from helpers.authoring.naming import CannotName, propose
-    from helpers.grading.looking import visible
+    from helpers.authoring.name_mistake import CannotName, propose
+    from helpers.grading.review import visible
 
     (source,) = sources([arguments.lesson])
     try:
@@ -138,13 +138,13 @@ def _name_mistake(arguments) -> int:
 
 
 def _new(arguments) -> int:
-    from helpers.authoring.new import new_lesson
+    from helpers.authoring.new_lesson import new_lesson
 
     return new_lesson(arguments.name)
 
 
 def _release(arguments) -> int:
-    from helpers.authoring.bundle import last_commit, make_bundle, uncommitted
+    from helpers.authoring.student_zip import last_commit, make_bundle, uncommitted
 
     path = make_bundle(with_solutions=arguments.with_solutions)
     commit, left_out = last_commit(), uncommitted()
@@ -158,7 +158,7 @@ def _release(arguments) -> int:
 
 
 def _students_repository(arguments) -> int:
-    from helpers.authoring.bundle import fill_students_repository
+    from helpers.authoring.student_zip import fill_students_repository
 
     print(fill_students_repository(arguments.folder))
     return 0
@@ -166,7 +166,7 @@ def _students_repository(arguments) -> int:
 
 def _home(arguments) -> int:
     from helpers.authoring.building import release
-    from helpers.authoring.home import BadAddress, set_home
+    from helpers.authoring.repository_url import BadAddress, set_home
     from helpers.course import NOTEBOOKS
 
     try:
@@ -182,7 +182,7 @@ def _home(arguments) -> int:
 
 
 def _site(arguments) -> int:
-    from helpers.authoring.site import build as build_site
+    from helpers.site.build import build as build_site
 
     return build_site()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import Mistake, Named
-from helpers.authoring.named import running
+from helpers.authoring.named_mistakes import running
 from helpers.checking.answers import ANSWERED
 from helpers.checking.keys import AnswerKey, ExerciseKey, KnownMistake, Outcomes
 from helpers.checking.syntax import digest_of_tree

@@ -17,11 +17,11 @@ from types import CodeType
 import jupytext
 import nbformat
 
-from helpers.authoring.mistakes import BadEdit, Mistake, Named, Same, Shortcut, Variant
-from helpers.checking.alone import run_alone
+from helpers.authoring.mistakes import BadEdit, Mistake, Named, Shortcut, Variant
 from helpers.checking.answers import Answer
 from helpers.checking.finished_parts import sources_for
-from helpers.checking.program import Program
+from helpers.checking.isolation import run_alone
+from helpers.checking.program_slice import Program
 from helpers.course import DEVICE, NOTEBOOKS, ROOT, SOLUTIONS
 from helpers.exercises import Exercise, Lesson, load_lesson
 from helpers.notebooks import SETUP, as_released, as_solved, grade_id, sources_of
@@ -197,4 +197,4 @@ class Answers:
         return self._compiled[text]
 
 
-__all__ = ["Answers", "Mistake", "NOTEBOOKS", "ROOT", "SOLUTIONS", "Same", "Shortcut", "Source", "sources"]
+__all__ = ["Answers", "Mistake", "NOTEBOOKS", "ROOT", "SOLUTIONS", "Shortcut", "Source", "sources"]

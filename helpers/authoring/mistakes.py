@@ -98,7 +98,7 @@ class Alias(Variant):
 
 
 @dataclass(frozen=True)
-class Same(Variant):
+class Accepted(Variant):
     """A right answer that looks different."""
 
 
@@ -108,7 +108,7 @@ class Shortcut(Variant):
 
 
 @dataclass(frozen=True)
-class Equal:
+class EquivalentMutant:
     """A mutant of the solution that is right all the same, and may keep every point.
 
     exercise: its name. old, new: what was changed into what, as `make mutants` prints it. why: the reason, for authors.

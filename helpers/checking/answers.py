@@ -30,7 +30,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
-from helpers.checking.guarding import lengths_agree
+from helpers.checking.torch_guards import lengths_agree
 from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import Forbidden, Unmet

@@ -17,15 +17,15 @@ from dataclasses import replace
 from IPython import get_ipython
 from IPython.display import display
 
-from helpers import results
-from helpers.checking import answers, panel, predicting
-from helpers.checking.alone import NothingDefined, run_alone
-from helpers.checking.desk import Runs, TookTooLong, at_most, patience
-from helpers.checking.facts import facts_of
+from helpers import check_log
+from helpers.checking import answers, panel, predictions
+from helpers.checking.cell_scan import facts_of
 from helpers.checking.finished_parts import parts_imported, sources_for
 from helpers.checking.forbidden import barred
+from helpers.checking.isolation import NothingDefined, run_alone
 from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
-from helpers.checking.program import Program, finished_names, program_of
+from helpers.checking.local import Runs, TookTooLong, at_most, patience
+from helpers.checking.program_slice import Program, finished_names, program_of
 from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer
 from helpers.course import VALIDATING
@@ -108,7 +108,7 @@ class Check:
             known = ", ".join(prediction.name for prediction in self.lesson.predictions) or "none"
             print(f"This lesson asks for no such prediction. Those that it asks for: {known}.")
             return
-        made = predicting.predicted(asked, value)
+        made = predictions.predicted(asked, value)
         display(Panel(panel.prediction_as_html(made), panel.prediction_as_text(made)))
 
     def verdict(self, name: str, written: object, source: str = "") -> Verdict:
@@ -166,10 +166,10 @@ class Check:
             return
         state = verdict.state
         if state not in (RIGHT, NOT_STARTED, AS_GIVEN, NO_ANSWER):
-            state = results.WRONG
+            state = check_log.WRONG
         answer = digest_of_tree(self._runs.source(verdict.exercise))
         points = (verdict.points, verdict.out_of)
-        results.keep(results.Result(self.lesson.name, verdict.exercise, *points, state, answer))
+        check_log.keep(check_log.Result(self.lesson.name, verdict.exercise, *points, state, answer))
 
     def _shipped_key(self) -> AnswerKey:
         if self._key is None:

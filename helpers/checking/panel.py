@@ -6,15 +6,15 @@ import re
 import textwrap
 from html import escape
 
-from helpers import look
+from helpers import theme
 from helpers.checking.pictures import matrix_svg
-from helpers.checking.predicting import MADE, NOT_YET, Predicted, listed
+from helpers.checking.predictions import MADE, NOT_YET, Predicted, listed
 from helpers.checking.verdicts import AS_GIVEN, LOOK, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, AspectVerdict, Verdict
 
-CALM = look.COLOURS["calm"][0]
-COLOURS = {RIGHT: look.COLOURS["right"][0], NOT_STARTED: CALM, AS_GIVEN: CALM, NO_ANSWER: CALM, LOOK: CALM}
-ATTENTION = look.COLOURS["wrong"][0]
-SURPRISED = look.COLOURS["surprised"][0]  # a prediction that is not borne out is no fault
+CALM = theme.COLOURS["calm"][0]
+COLOURS = {RIGHT: theme.COLOURS["right"][0], NOT_STARTED: CALM, AS_GIVEN: CALM, NO_ANSWER: CALM, LOOK: CALM}
+ATTENTION = theme.COLOURS["wrong"][0]
+SURPRISED = theme.COLOURS["surprised"][0]  # a prediction that is not borne out is no fault
 
 HEADLINES = {
     RIGHT: "all of it is right",
@@ -27,8 +27,8 @@ HEADLINES = {
 
 STYLE = (
     f"""<style>
-.verdict{{font:14px/1.5 {look.LETTERS_IN_CELLS};max-width:46rem;margin:.4rem 0;padding:.55rem .9rem .6rem;
-border:1px solid {look.EDGE};border-left:5px solid var(--verdict);border-radius:{look.CORNER};text-align:left}}
+.verdict{{font:14px/1.5 {theme.LETTERS_IN_CELLS};max-width:46rem;margin:.4rem 0;padding:.55rem .9rem .6rem;
+border:1px solid {theme.EDGE};border-left:5px solid var(--verdict);border-radius:{theme.CORNER};text-align:left}}
 """
     + """\
 .verdict p{margin:.3rem 0 0}.verdict .head{display:flex;gap:.7rem;flex-wrap:wrap;align-items:baseline;margin:0}

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import torch
 
 from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED, REFUSED, Answer, Outcome
-from helpers.checking.comparing import same_outcome, telling, telling_together
-from helpers.checking.diagnosing import looked_at
-from helpers.checking.facts import Facts
+from helpers.checking.cell_scan import Facts
+from helpers.checking.compare import same_outcome, telling, telling_together
+from helpers.checking.diagnosis import looked_at
 from helpers.checking.keys import ExerciseKey, KnownMistake, Outcomes
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import LEFT_ALONE

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from helpers.course import EXERCISES, LIMITS, Limits
-from helpers.grading.execute import sandbox
-from helpers.grading.execute.zygote import Zygote, imports_of
+from helpers.grading.sandbox import bubblewrap
+from helpers.grading.sandbox.fork_server import Zygote, imports_of
 
 # jsonschema, which nbformat needs, imports this to check internationalised addresses. No notebook holds one, and its
 # grammar takes a second and a half to build, in every command.
@@ -82,7 +82,7 @@ def main() -> int:
         # After the sandbox was started: what the grader imports takes as long as what submissions import
         from helpers.exercises import UnknownLesson
         from helpers.grading import commands
-        from helpers.grading.trouble import Trouble
+        from helpers.grading.errors import Trouble
 
         try:
             return _run(asked, zygote) or 0
@@ -94,11 +94,11 @@ def main() -> int:
 def begun(asked: argparse.Namespace) -> Iterator[Zygote | None]:
     """The process that submissions will be forked from, importing what they need while this one imports its own."""
     wanted = asked.command == "grade" and not asked.unsafe and not asked.scheduler
-    if not wanted or not (EXERCISES / f"l{asked.lesson}.py").is_file() or not sandbox.is_installed():
+    if not wanted or not (EXERCISES / f"l{asked.lesson}.py").is_file() or not bubblewrap.is_installed():
         yield None
         return
     release = Path("notebooks", asked.lesson, f"{asked.lesson}.ipynb")
-    zygote = Zygote(asked.lesson, sandbox.BUBBLEWRAP, limits_of(asked), imports_of(release))
+    zygote = Zygote(asked.lesson, bubblewrap.BUBBLEWRAP, limits_of(asked), imports_of(release))
     try:
         yield zygote
     finally:
@@ -120,19 +120,19 @@ def _run(asked: argparse.Namespace, zygote: Zygote | None) -> int | None:
     if asked.command == "restore-gradebook":
         return commands.restore_gradebook(asked.backup)
     if asked.command in ("look", "accept", "refuse"):
-        from helpers.grading import looking
+        from helpers.grading import review
 
-        return looking.look(asked.lesson) if asked.command == "look" else looking.decide(asked)
+        return review.look(asked.lesson) if asked.command == "look" else review.decide(asked)
     commands.settle(asked.lesson)
     if asked.command == "feedback":
-        from helpers.grading.tell.feedback import write_feedback
+        from helpers.grading.reports.feedback import write_feedback
 
         return write_feedback(asked.lesson, tuple(asked.only))
     if asked.command == "report":
-        from helpers.grading.tell.report import write_report
+        from helpers.grading.reports.report import write_report
 
         return write_report(asked.lesson)
-    from helpers.grading.tell.export import write_exports
+    from helpers.grading.reports.export import write_exports
 
     commands.open_gradebook()  # nbgrader, which writes the first table, would tell its troubles by tracebacks
     return write_exports(asked.lesson)

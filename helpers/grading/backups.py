@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from helpers.exercises.exercise import lesson_names
+from helpers.grading.errors import Trouble, damaged, in_words
 from helpers.grading.journal import FOLDER as JOURNALS
 from helpers.grading.journal import held
-from helpers.grading.trouble import Trouble, damaged, in_words
 
 FOLDER = "gradebook-backups"
 KEPT = 20

@@ -27,30 +27,30 @@ from nbgrader.utils import is_grade
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.facts import Handed, Read
+from helpers.checking.cell_scan import Handed, Read
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey
 from helpers.checking.panel import number
 from helpers.checking.verdicts import WRONG
 from helpers.exercises import Lesson, load_lesson
-from helpers.grading import preflight, regrade
+from helpers.grading import canary, regrade
 from helpers.grading.backups import back_up
-from helpers.grading.collect.identity import FOLDER, Owner
-from helpers.grading.collect.intake import Piece, Student, Submission, take_in
-from helpers.grading.collect.restoring import restore
-from helpers.grading.collect.untrusted import Unopened, Unreadable
+from helpers.grading.canary import REFERENCE, MachineWrong, Probe
 from helpers.grading.decisions import Decisions
+from helpers.grading.errors import Trouble, disk_in_words
 from helpers.grading.exam import HIDDEN, digest_of_work, exam_key_path, load_exam_key, without_seed
-from helpers.grading.execute.running import Executed, Work
-from helpers.grading.findings import WAITS
+from helpers.grading.flags import WAITS
 from helpers.grading.gradebook import Held, Marks, digest_of, sqlite_file
-from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry, Journal
 from helpers.grading.judging import CheckRun, Judged, Why, judge_predictions, judge_submission
-from helpers.grading.preflight import REFERENCE, MachineWrong, Probe
 from helpers.grading.progress import counted, progress
 from helpers.grading.records import recorded, write_verdicts
 from helpers.grading.regrade import Regraded
-from helpers.grading.trouble import Trouble, disk_in_words
+from helpers.grading.sandbox.runner import Executed, Work
+from helpers.grading.sanitize import plain
+from helpers.grading.submissions.identity import FOLDER, Owner
+from helpers.grading.submissions.restore import restore
+from helpers.grading.submissions.select import Piece, Student, Submission, take_in
+from helpers.grading.submissions.untrusted_notebook import Unopened, Unreadable
 from helpers.notebooks import SETUP, grade_id, sources_of
 
 NOTHING_RAN = "nothing was run"
@@ -150,7 +150,7 @@ class Batch:
         """Grade what is not graded yet; everything with `again`; only these students with `only`.
 
         dry: write nothing, and say what would change. Raises UnknownStudent, journal.Busy, gradebook.Unregistered and
-        trouble.Trouble. A stop by Ctrl-C ends early, with what was done; so does a machine that turns out to be wrong,
+        errors.Trouble. A stop by Ctrl-C ends early, with what was done; so does a machine that turns out to be wrong,
         or a disk that fills up: then `halted` says why.
         """
         begun, journal = time.monotonic(), Journal(self.root, self.lesson)
@@ -203,13 +203,13 @@ class Batch:
                     bar.update()
 
             for outcome in pool.outcomes((_as_submission(probe), probe) for probe in probes):
-                preflight.require(outcome)
+                canary.require(outcome)
             for outcome in pool.outcomes((submission, None) for submission in todo):
-                if not preflight.is_doubtful(outcome):
+                if not canary.is_doubtful(outcome):
                     put([outcome])
                     continue
                 doubtful.append(outcome)
-                if outcome.problem or len(doubtful) >= preflight.TOGETHER:
+                if outcome.problem or len(doubtful) >= canary.TOGETHER:
                     put(self._confirmed(doubtful, pool, probes[0]))
                     doubtful = []
             put(self._confirmed(doubtful, pool, probes[0]))
@@ -218,13 +218,13 @@ class Batch:
         """These outcomes, once the machine has graded the probe as it should. Raises MachineWrong."""
         if doubtful:
             for outcome in pool.outcomes([(_as_submission(probe), probe)]):
-                preflight.require(outcome, midway=True)
+                canary.require(outcome, midway=True)
         return doubtful
 
     def _probes(self, summary: Summary) -> list[Probe]:
-        found = preflight.probes(self.root, self._asked, self._released)
+        found = canary.probes(self.root, self._asked, self._released)
         if found[0].name != REFERENCE:
-            summary.flags.append(preflight.NO_REFERENCE.format(lesson=self.lesson))
+            summary.flags.append(canary.NO_REFERENCE.format(lesson=self.lesson))
         return found
 
     # ------------------------------------------------------------- in the threads, several at once

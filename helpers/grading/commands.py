@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from helpers.checking.keys import BadKey
 from helpers.course import Limits
 from helpers.exercises import load_lesson
+from helpers.grading.errors import Trouble
 from helpers.grading.exam import load_exam_key
-from helpers.grading.execute.zygote import Zygote
-from helpers.grading.trouble import Trouble
+from helpers.grading.sandbox.fork_server import Zygote
 
 if TYPE_CHECKING:
     from helpers.grading.batch import Runs
@@ -36,10 +36,10 @@ def grade(asked: argparse.Namespace, limits: Limits, begun: Zygote | None = None
     begun: see `running.Runner`.
     """
     from helpers.grading.batch import Batch, UnknownStudent, as_text
-    from helpers.grading.collect.csv_files import BadTable
-    from helpers.grading.execute.cluster import NoCluster
-    from helpers.grading.execute.running import NoSandbox
+    from helpers.grading.csv_tables import BadTable
     from helpers.grading.journal import Busy
+    from helpers.grading.sandbox.cluster import NoCluster
+    from helpers.grading.sandbox.runner import NoSandbox
 
     root = Path.cwd()
     load_lesson(asked.lesson)
@@ -92,13 +92,13 @@ def _execution(
     asked: argparse.Namespace, limits: Limits, begun: Zygote | None
 ) -> Iterator[tuple[Runs, int, Callable | None]]:
     """What runs submissions, how many at once, and what runs one on every machine where there are several."""
-    from helpers.grading.execute.running import Runner
+    from helpers.grading.sandbox.runner import Runner
 
     isolation = "none" if asked.unsafe else "bubblewrap"
     if asked.unsafe:
         print(UNSAFE, file=sys.stderr)
     if asked.scheduler:
-        from helpers.grading.execute.cluster import cluster
+        from helpers.grading.sandbox.cluster import cluster
 
         with cluster(asked.scheduler, asked.lesson, isolation, limits) as found:
             yield found, asked.jobs or 2 * found.threads, found.everywhere
@@ -138,8 +138,8 @@ def register(root: Path, lesson: str, tell: bool = True) -> None:
 
 def collect(lesson: str, place: str, copy_to: str = "submitted") -> None:
     """Copy a platform's export into nbgrader's layout, and say what was found."""
-    from helpers.grading.collect.copying import copy_into
-    from helpers.grading.collect.csv_files import BadTable
+    from helpers.grading.csv_tables import BadTable
+    from helpers.grading.submissions.collect import copy_into
 
     if not Path(place).exists():
         raise Stop(f"{place} does not exist.")
@@ -155,9 +155,9 @@ def collect(lesson: str, place: str, copy_to: str = "submitted") -> None:
 
 def settle(lesson: str | None) -> None:
     """Before marks are told: penalties by the table of deadlines, and by marks given by hand since."""
-    from helpers.grading.collect.csv_files import BadTable
-    from helpers.grading.collect.deadlines import FILE
+    from helpers.grading.csv_tables import BadTable
     from helpers.grading.gradebook import Marks
+    from helpers.grading.submissions.deadlines import FILE
 
     if not Path(FILE).is_file():
         return

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from helpers.grading.findings import ACCEPTED, REFUSED
+from helpers.grading.flags import ACCEPTED, REFUSED
 from helpers.grading.journal import FOLDER, add_line, lines
 
 FILE = "decisions.jsonl"

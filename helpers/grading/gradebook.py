@@ -41,12 +41,12 @@ from sqlalchemy.orm import scoped_session, sessionmaker
 from traitlets.config import Config
 
 from helpers.course import write_whole
-from helpers.grading import lateness
-from helpers.grading.collect.intake import Student
-from helpers.grading.defusing import defuse
-from helpers.grading.findings import WAITS
+from helpers.grading import late_policy
+from helpers.grading.errors import Trouble, another_version, in_words
+from helpers.grading.flags import WAITS
 from helpers.grading.records import recorded
-from helpers.grading.trouble import Trouble, another_version, in_words
+from helpers.grading.sanitize_html import defuse
+from helpers.grading.submissions.select import Student
 from helpers.notebooks import grade_id
 
 PATIENCE = 30  # seconds that a gradebook may be in use by others, or a server may take to answer
@@ -84,7 +84,7 @@ def course_config(root: Path) -> Config:
 class Marks:
     """The gradebook of a course, for one lesson at a time. A context manager; not for several threads, `finish` apart.
 
-    Raises trouble.Trouble, here and in all that it does, where the gradebook or the disk stands in the way.
+    Raises errors.Trouble, here and in all that it does, where the gradebook or the disk stands in the way.
     """
 
     def __init__(self, root: Path, lesson: str):
@@ -204,10 +204,12 @@ class Marks:
         """
         with self._one_transaction():
             notebook = self._submission(student, timestamp)
-            lateness.enter_dates(self.gradebook, lateness.deadlines_of(self.root), self.lesson, student.id)
+            late_policy.enter_dates(self.gradebook, late_policy.deadlines_of(self.root), self.lesson, student.id)
             points = self._write_scores(notebook, judged)
             self.gradebook.db.flush()
-            lateness.Penalties(self.gradebook, self.lesson, config=self._config, log=QUIET).settle(notebook.assignment)
+            late_policy.Penalties(self.gradebook, self.lesson, config=self._config, log=QUIET).settle(
+                notebook.assignment
+            )
             self.gradebook.db.flush()
             if timestamp:
                 write_whole(self.folder(student.id) / "timestamp.txt", timestamp, 0o444)
@@ -240,8 +242,8 @@ class Marks:
 
     def settle_lateness(self) -> list[str]:
         """Put every lesson's penalties right by the table of deadlines as it is now; in words, whose changed."""
-        found = lateness.settle(self.gradebook, self._config, self.root)
-        return [*found, *lateness.strangers(self.gradebook, self.root)]
+        found = late_policy.settle(self.gradebook, self._config, self.root)
+        return [*found, *late_policy.strangers(self.gradebook, self.root)]
 
     def remove(self, student: str) -> None:
         """Take a student and all their marks out of the gradebook."""

@@ -13,13 +13,13 @@ from enum import Enum
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.facts import Facts, Read
+from helpers.checking.cell_scan import Facts, Read
 from helpers.checking.keys import AnswerKey
-from helpers.checking.predicting import Predicted, predicted
-from helpers.checking.program import Program
+from helpers.checking.predictions import Predicted, predicted
+from helpers.checking.program_slice import Program
 from helpers.checking.verdicts import LOOK, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started
 from helpers.exercises import Exercise, Lesson
-from helpers.grading.findings import ACCEPTED, CHANGES, LEADS_OUT, REFUSED, STUB, UNREADABLE, WAITS, Finding
+from helpers.grading.flags import ACCEPTED, CHANGES, LEADS_OUT, REFUSED, STUB, UNREADABLE, WAITS, Finding
 
 
 class Why(Enum):

@@ -13,13 +13,13 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
 from helpers.checking import panel
-from helpers.checking.alike import digest_of
 from helpers.checking.answers import Answer
-from helpers.checking.facts import Facts
-from helpers.checking.predicting import Predicted, predicted
+from helpers.checking.cell_scan import Facts
+from helpers.checking.outcome_digest import digest_of
+from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.verdicts import Verdict
 from helpers.exercises import Lesson
-from helpers.grading.findings import Finding
+from helpers.grading.flags import Finding
 from helpers.grading.judging import Judged
 from helpers.notebooks import exercise_of
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from helpers.checking.panel import number
 from helpers.grading.gradebook import Held
-from helpers.grading.harmless import plain
 from helpers.grading.journal import Entry
 from helpers.grading.progress import counted
+from helpers.grading.sanitize import plain
 from helpers.notebooks import exercise_of
 
 MANY, SHARE = 5, 0.2  # so many students, and so large a part of the class, seldom change at once by their own doing

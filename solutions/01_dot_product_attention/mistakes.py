@@ -1,6 +1,6 @@
 """What students get wrong in lesson 1, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 FILMS, RAW, SOFTMAX, SELF, HURRIED, GAP = (
     "masked_squared_error",
@@ -108,11 +108,11 @@ VARIANTS = [
             says="Your number is right, and the tensor that holds it is a new one: it does not know that it came from "
                  "users and films, so no gradient reaches them. Return what your computation gave, without item(), "
                  "float() or torch.tensor()."),
-    Same(FILMS, "multiplied-by-mask", instead="""
+    Accepted(FILMS, "multiplied-by-mask", instead="""
         errors = (users @ films.T - ratings) * seen
         return (errors ** 2).sum() / seen.sum()
     """),
-    Same(FILMS, "loops", instead="""
+    Accepted(FILMS, "loops", instead="""
         total, count = 0.0, 0
         for u in range(users.shape[0]):
             for f in range(films.shape[0]):
@@ -121,19 +121,19 @@ VARIANTS = [
                     count += 1
         return total / count
     """),
-    Same(FILMS, "mse-loss", instead="""
+    Accepted(FILMS, "mse-loss", instead="""
         predicted = torch.einsum("uk,fk->uf", users, films)
         return torch.nn.functional.mse_loss(predicted[seen], ratings[seen])
     """),
-    Same(FILMS, "difference-turned-round", edit=("users @ films.T - ratings", "ratings - users @ films.T")),
-    Same(FILMS, "masked-select", instead="""
+    Accepted(FILMS, "difference-turned-round", edit=("users @ films.T - ratings", "ratings - users @ films.T")),
+    Accepted(FILMS, "masked-select", instead="""
         u, f = seen.nonzero(as_tuple=True)
         return ((users[u] * films[f]).sum(-1) - ratings[u, f]).pow(2).sum() / len(u)
     """),
-    Equal(FILMS, "users @ films.T - ratings", "ratings - users @ films.T", why="the difference is squared"),
-    Equal(FILMS, "return (errors[seen] ** 2).mean()", "return (errors[seen] ** 2).mean().mT",
+    EquivalentMutant(FILMS, "users @ films.T - ratings", "ratings - users @ films.T", why="the difference is squared"),
+    EquivalentMutant(FILMS, "return (errors[seen] ** 2).mean()", "return (errors[seen] ** 2).mean().mT",
           why="a single number has no axes to exchange"),
-    Equal(FILMS, "return (errors[seen] ** 2).mean()", "return (errors[seen] ** 2).mean().squeeze()",
+    EquivalentMutant(FILMS, "return (errors[seen] ** 2).mean()", "return (errors[seen] ** 2).mean().squeeze()",
           why="a single number has no axis to lose"),
     # ---------------------------------------------------------------------------------------- raw_weights
     Mistake(RAW, "width-products", edit=("x @ x.transpose(1, 2)", "x.transpose(1, 2) @ x"),
@@ -201,9 +201,9 @@ VARIANTS = [
             title="the products cut off from the graph",
             says="Your numbers are right, and no gradient flows from them back to x (detach, .data, no_grad, item() "
                  "or NumPy), so nothing that makes these vectors could learn."),
-    Same(RAW, "einsum", instead="return torch.einsum('kie,kje->kij', x, x)"),
-    Same(RAW, "bmm", instead="return torch.bmm(x, x.mT)"),
-    Same(RAW, "loops", instead="""
+    Accepted(RAW, "einsum", instead="return torch.einsum('kie,kje->kij', x, x)"),
+    Accepted(RAW, "bmm", instead="return torch.bmm(x, x.mT)"),
+    Accepted(RAW, "loops", instead="""
         b, t, e = x.shape
         raw = torch.zeros(b, t, t, dtype=x.dtype, device=x.device)
         for k in range(b):
@@ -212,9 +212,9 @@ VARIANTS = [
                     raw[k, i, j] = (x[k, i] * x[k, j]).sum()
         return raw
     """),
-    Same(RAW, "broadcast", instead="return (x.unsqueeze(2) * x.unsqueeze(1)).sum(-1)"),
-    Same(RAW, "matmul-permuted", instead="return torch.matmul(x, x.permute(0, 2, 1))"),
-    Equal(RAW, "return x @ x.transpose(1, 2)", "return (x @ x.transpose(1, 2)).mT",
+    Accepted(RAW, "broadcast", instead="return (x.unsqueeze(2) * x.unsqueeze(1)).sum(-1)"),
+    Accepted(RAW, "matmul-permuted", instead="return torch.matmul(x, x.permute(0, 2, 1))"),
+    EquivalentMutant(RAW, "return x @ x.transpose(1, 2)", "return (x @ x.transpose(1, 2)).mT",
           why="the matrix is its own mirror image"),
     # ---------------------------------------------------------------------------------------- row_softmax
     Mistake(SOFTMAX, "columns", edit=(("amax(dim=-1,", "amax(dim=-2,"), ("powers.sum(dim=-1,", "powers.sum(dim=-2,")),
@@ -332,26 +332,26 @@ VARIANTS = [
             title="the sum cut off from the graph",
             says="Your numbers are right, and their gradients are not: what you divide by is cut off from the graph, "
                  "so raising one score would not lower the other shares."),
-    Same(SOFTMAX, "torch-functions", instead="""
+    Accepted(SOFTMAX, "torch-functions", instead="""
         highest = torch.max(scores, dim=-1, keepdim=True).values
         return torch.exp(scores - highest) / torch.sum(torch.exp(scores - highest), -1, True)
     """),
-    Same(SOFTMAX, "detached-maximum", instead="""
+    Accepted(SOFTMAX, "detached-maximum", instead="""
         e = (scores - scores.detach().max(-1, keepdim=True)[0]).exp()
         return e / e.sum(-1).unsqueeze(-1)
     """),
-    Same(SOFTMAX, "row-by-row", instead="""
+    Accepted(SOFTMAX, "row-by-row", instead="""
         rows = []
         for row in scores.reshape(-1, scores.shape[-1]):
             powers = torch.exp(row - row.max())
             rows.append(powers / powers.sum())
         return torch.stack(rows).reshape(scores.shape)
     """),
-    Same(SOFTMAX, "in-double-precision", instead="""
+    Accepted(SOFTMAX, "in-double-precision", instead="""
         z = scores.double() - scores.double().max(dim=-1, keepdim=True).values
         return (z.exp() / z.exp().sum(-1, keepdim=True)).to(scores.dtype)
     """),
-    Equal(SOFTMAX, "shifted.exp()", "shifted.exp_()", why="it writes into a tensor of its own making"),
+    EquivalentMutant(SOFTMAX, "shifted.exp()", "shifted.exp_()", why="it writes into a tensor of its own making"),
     Shortcut(SOFTMAX, "library", instead="return torch.softmax(scores, dim=-1)"),
     Shortcut(SOFTMAX, "logsumexp", instead="return torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))"),
     Shortcut(SOFTMAX, "library-by-name", instead='return getattr(torch, "softmax")(scores, -1)'),
@@ -461,20 +461,20 @@ VARIANTS = [
             title="the weights cut off from the graph",
             says="Your numbers are right, and their gradients are not: the graph is cut at the weights (detach, .data, "
                  "no_grad, item() or NumPy), so whatever makes the vectors never learns who should look where."),
-    Same(SELF, "scaled-dot-product",
+    Accepted(SELF, "scaled-dot-product",
          instead="return torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=1.0)"),
-    Same(SELF, "einsum", instead="""
+    Accepted(SELF, "einsum", instead="""
         a = torch.nn.functional.softmax(torch.einsum("bie,bje->bij", x, x), -1)
         return torch.einsum("bij,bje->bie", a, x)
     """),
-    Same(SELF, "sentence-by-sentence", instead="""
+    Accepted(SELF, "sentence-by-sentence", instead="""
         outputs = []
         for sentence in x:
             weights = torch.exp(sentence @ sentence.T)
             outputs.append(weights / weights.sum(1, keepdim=True) @ sentence)
         return torch.stack(outputs)
     """),
-    Same(SELF, "turned-round", instead="""
+    Accepted(SELF, "turned-round", instead="""
         xt = x.mT
         return (xt @ torch.softmax(x @ xt, dim=-1).mT).mT
     """),
@@ -532,13 +532,13 @@ VARIANTS = [
             title="the weights cut off from the graph",
             says="Your numbers are right, and no gradient flows back from the weights that you return (detach, .data, "
                  "no_grad, item() or NumPy)."),
-    Same(HURRIED, "turned-twice", instead="""
+    Accepted(HURRIED, "turned-twice", instead="""
         raw = x @ x.transpose(1, 2)
         weights = torch.softmax(raw, dim=1).transpose(1, 2)
         return weights @ x, weights
     """),
-    Same(HURRIED, "axis-two", edit=("dim=-1", "dim=2")),
-    Same(HURRIED, "by-hand", instead="""
+    Accepted(HURRIED, "axis-two", edit=("dim=-1", "dim=2")),
+    Accepted(HURRIED, "by-hand", instead="""
         raw = torch.einsum("bie,bje->bij", x, x)
         powers = (raw - raw.amax(dim=2, keepdim=True)).exp()
         weights = powers / powers.sum(dim=2, keepdim=True)
@@ -625,34 +625,35 @@ VARIANTS = [
             "return float(torch.allclose(permuted_first, permuted_after, atol=1e-5))"), title="yes or no",
             says="You say whether both sides agree. How far they are apart is asked for: the largest absolute "
                  "difference."),
-    Same(GAP, "index-select", instead="""
+    Accepted(GAP, "index-select", instead="""
         first = attention(x.index_select(1, order))
         then = torch.index_select(attention(x), 1, order)
         return torch.max(torch.abs(then - first)).item()
     """),
-    Same(GAP, "gather-by-list", instead="""
+    Accepted(GAP, "gather-by-list", instead="""
         positions = order.tolist()
         moved = torch.stack([x[:, p] for p in positions], dim=1)
         y = attention(x)
         difference = attention(moved) - torch.stack([y[:, p] for p in positions], 1)
         return torch.linalg.vector_norm(difference, ord=float("inf"))
     """),
-    Same(GAP, "both-in-one-batch", instead="""
+    Accepted(GAP, "both-in-one-batch", instead="""
         both = attention(torch.cat([x[:, order], x]))
         return float((both[: len(x)] - both[len(x) :][:, order]).abs().amax())
     """),
-    Same(GAP, "permutation-matrix", instead="""
+    Accepted(GAP, "permutation-matrix", instead="""
         moves = torch.eye(len(order), dtype=x.dtype, device=x.device)[order]
         return (moves @ attention(x) - attention(moves @ x)).abs().max().detach()
     """),
-    Equal(GAP, "permuted_first - permuted_after", "permuted_after - permuted_first", why="its size is taken"),
-    Equal(GAP, "(permuted_first - permuted_after).abs()", "(permuted_first - permuted_after).abs_()",
+    EquivalentMutant(GAP, "permuted_first - permuted_after", "permuted_after - permuted_first",
+        why="its size is taken"),
+    EquivalentMutant(GAP, "(permuted_first - permuted_after).abs()", "(permuted_first - permuted_after).abs_()",
           why="it writes into a tensor of its own making"),
-    Equal(GAP, "return (permuted_first - permuted_after).abs().max()",
+    EquivalentMutant(GAP, "return (permuted_first - permuted_after).abs().max()",
           "return (permuted_first - permuted_after).abs().max().mT", why="a single number has no axes to exchange"),
-    Equal(GAP, "return (permuted_first - permuted_after).abs().max()",
+    EquivalentMutant(GAP, "return (permuted_first - permuted_after).abs().max()",
           "return (permuted_first - permuted_after).abs().max().squeeze()", why="a single number has no axis to lose"),
-    Equal(GAP, "return (permuted_first - permuted_after).abs().max()",
+    EquivalentMutant(GAP, "return (permuted_first - permuted_after).abs().max()",
           "return (permuted_first - permuted_after).abs().max().detach()",
           why="one number is asked for, and a plain Python number is one: the instrument measures and is not learned"),
 ]

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 2, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 LOOKUP, SHARPEN, ATTENTION, HEAD, REWRITTEN = (
     "soft_lookup",
@@ -114,11 +114,11 @@ VARIANTS = [
             title="the answer cut off from the graph",
             says="Your numbers are right, and no gradient flows from them back to query, keys and values (detach, "
                  ".data, no_grad, item() or NumPy). That gradients pass is what this dictionary is made for."),
-    Same(LOOKUP, "einsum", instead="""
+    Accepted(LOOKUP, "einsum", instead="""
         shares = torch.nn.functional.softmax(torch.einsum("k,jk->j", query, keys), 0)
         return torch.einsum("j,jv->v", shares, values)
     """),
-    Same(LOOKUP, "loop", instead="""
+    Accepted(LOOKUP, "loop", instead="""
         total, answer = 0, 0
         for key, value in zip(keys, values):
             power = torch.exp((query * key).sum())
@@ -126,12 +126,12 @@ VARIANTS = [
             answer = answer + power * value
         return answer / total
     """),
-    Same(LOOKUP, "rows", instead="return (torch.softmax(query[None] @ keys.T, dim=-1) @ values).squeeze(0)"),
-    Same(LOOKUP, "library", instead="""
+    Accepted(LOOKUP, "rows", instead="return (torch.softmax(query[None] @ keys.T, dim=-1) @ values).squeeze(0)"),
+    Accepted(LOOKUP, "library", instead="""
         q, k, v = query.unsqueeze(0), keys, values
         return torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], scale=1.0)[0, 0]
     """),
-    Equal(LOOKUP, "torch.softmax(keys @ query, dim=0)", "torch.softmax(keys @ query, dim=-1)",
+    EquivalentMutant(LOOKUP, "torch.softmax(keys @ query, dim=0)", "torch.softmax(keys @ query, dim=-1)",
           why="the matches have one axis, the first and the last"),
     # -------------------------------------------------------------------------------------------- sharpen
     Mistake(SHARPEN, "beta-ignored", edit=("beta * (keys @ query)", "keys @ query"), title="beta is not used",
@@ -245,17 +245,18 @@ VARIANTS = [
             "return torch.softmax(beta * (keys @ query), dim=0).detach()"), title="the weights cut off from the graph",
             says="Your numbers are right, and no gradient flows from them back to query and keys (detach, .data, "
                  "no_grad, item() or NumPy), so neither could learn."),
-    Same(SHARPEN, "query-first", instead="return torch.nn.functional.softmax(keys @ (beta * query), dim=-1)"),
-    Same(SHARPEN, "by-hand", instead="""
+    Accepted(SHARPEN, "query-first", instead="return torch.nn.functional.softmax(keys @ (beta * query), dim=-1)"),
+    Accepted(SHARPEN, "by-hand", instead="""
         products = torch.einsum("sd,d->s", keys, query) * beta
         powers = (products - products.max()).exp()
         return powers / powers.sum()
     """),
-    Same(SHARPEN, "logsumexp", instead="""
+    Accepted(SHARPEN, "logsumexp", instead="""
         products = torch.stack([beta * torch.dot(key, query) for key in keys])
         return torch.exp(products - torch.logsumexp(products, 0))
     """),
-    Equal(SHARPEN, "torch.softmax(beta * (keys @ query), dim=0)", "torch.softmax(beta * (keys @ query), dim=-1)",
+    EquivalentMutant(SHARPEN, "torch.softmax(beta * (keys @ query), dim=0)",
+        "torch.softmax(beta * (keys @ query), dim=-1)",
           why="the matches have one axis, the first and the last"),
     # ------------------------------------------------------------------------------------------ attention
     Mistake(ATTENTION, "over-queries", edit=("dim=-1", "dim=1"),
@@ -413,20 +414,20 @@ VARIANTS = [
             title="the outputs cut off from the graph",
             says="Your numbers are right, and no gradient flows from them back to queries, keys and values (detach, "
                  ".data, no_grad, item() or NumPy), so nothing would ever learn."),
-    Same(ATTENTION, "einsum", instead="""
+    Accepted(ATTENTION, "einsum", instead="""
         a = torch.einsum("nik,njk->nij", q, k).softmax(dim=2)
         return torch.einsum("nij,njw->niw", a, v)
     """),
-    Same(ATTENTION, "bmm", instead="""
+    Accepted(ATTENTION, "bmm", instead="""
         a = torch.nn.functional.softmax(torch.bmm(q, k.permute(0, 2, 1)), -1)
         return torch.bmm(a, v)
     """),
-    Same(ATTENTION, "by-hand", instead="""
+    Accepted(ATTENTION, "by-hand", instead="""
         scores = torch.matmul(q, k.mT)
         powers = torch.exp(scores - scores.max(dim=-1, keepdim=True).values)
         return torch.matmul(powers / powers.sum(-1, keepdim=True), v)
     """),
-    Same(ATTENTION, "lookups", instead="""
+    Accepted(ATTENTION, "lookups", instead="""
         b, t, _ = q.shape
         y = torch.zeros(b, t, v.shape[-1], dtype=v.dtype, device=v.device)
         for n in range(b):
@@ -436,7 +437,7 @@ VARIANTS = [
                     y[n, i] = y[n, i] + weight * v[n, j]
         return y
     """),
-    Same(ATTENTION, "turned-round", instead="""
+    Accepted(ATTENTION, "turned-round", instead="""
         scores = k @ q.transpose(1, 2)
         return (v.transpose(1, 2) @ torch.softmax(scores, dim=1)).transpose(1, 2)
     """),
@@ -628,12 +629,12 @@ VARIANTS = [
             says="You make queries, keys and values with one wide layer. That computes the same, but here three layers "
                  "of the names to_queries, to_keys and to_values are asked for: the rest of the course fills them by "
                  "name."),
-    Same(HEAD, "written-out",
+    Accepted(HEAD, "written-out",
          edit=("return finished_attention(q, k, v)", "return torch.softmax(q @ k.transpose(1, 2), dim=-1) @ v")),
-    Same(HEAD, "library",
+    Accepted(HEAD, "library",
          edit=("return finished_attention(q, k, v)",
                "return torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0)")),
-    Same(HEAD, "another-order",
+    Accepted(HEAD, "another-order",
          edit=(("super().__init__()", "super(SingleHeadAttention, self).__init__()\n        self.width = d"),
                ("self.to_queries = nn.Linear(e, d, bias=False)", "self.to_values = torch.nn.Linear(e, d, False)"),
                ("self.to_values = nn.Linear(e, d, bias=False)",
@@ -642,8 +643,8 @@ VARIANTS = [
                ("return finished_attention(q, k, v)",
                 "a = torch.einsum('bik,bjk->bij', q, k).exp()\n        return torch.einsum('bij,bjk->bik', a / "
                 "a.sum(2, keepdim=True), v)"))),
-    Same(HEAD, "weights-by-hand", edit=("q = self.to_queries(x) ", "q = x @ self.to_queries.weight.T ")),
-    Same(HEAD, "imported-part",
+    Accepted(HEAD, "weights-by-hand", edit=("q = self.to_queries(x) ", "q = x @ self.to_queries.weight.T ")),
+    Accepted(HEAD, "imported-part",
              edit=("    def __init__(self, e, d):",
                    "    from helpers.parts.attention import attention\n\n    def __init__(self, e, d):")),
     # ---------------------------------------------------------------------------------- rewritten_attention
@@ -704,13 +705,13 @@ VARIANTS = [
     Shortcut(REWRITTEN, "finished", instead="return finished_attention(q, k, v)"),
     Shortcut(REWRITTEN, "ready-made",
              instead="return nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0)"),
-    Same(REWRITTEN, "axis-one", instead="""
+    Accepted(REWRITTEN, "axis-one", instead="""
         scores = torch.einsum("bsd,btd->bst", k, q)
         weights = torch.softmax(scores, dim=1)
         return torch.einsum("bst,bsv->btv", weights, v)
     """),
-    Same(REWRITTEN, "products", instead="return torch.softmax(q @ k.mT, dim=-1) @ v"),
-    Same(REWRITTEN, "turned-after", instead="""
+    Accepted(REWRITTEN, "products", instead="return torch.softmax(q @ k.mT, dim=-1) @ v"),
+    Accepted(REWRITTEN, "turned-after", instead="""
         scores = torch.einsum("bsd,btd->bst", k, q)
         return torch.softmax(scores.transpose(1, 2), dim=2) @ v
     """),

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 3, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake
 
 VARIANCE, EARLY, BACKWARD, ENTROPY, PORTED = (
     "score_variance",
@@ -113,45 +113,47 @@ VARIANTS = [
             title="the mean size of the scores",
             says="You average the sizes of the scores. The variance is the mean of their *squares* (around their "
                  "mean)."),
-    Same(VARIANCE, "all-at-once", instead="""
+    Accepted(VARIANCE, "all-at-once", instead="""
         q, k = torch.randn(2, samples, d, generator=generator)
         return torch.einsum("nd,nd->n", k, q).var(unbiased=False)
     """),
-    Same(VARIANCE, "pair-by-pair", instead="""
+    Accepted(VARIANCE, "pair-by-pair", instead="""
         scores = []
         for _ in range(samples):
             query, key = torch.randn(d, generator=generator), torch.randn(d, generator=generator)
             scores.append(query @ key)
         return torch.stack(scores).var().item()
     """),
-    Same(VARIANCE, "mean-square", instead="""
+    Accepted(VARIANCE, "mean-square", instead="""
         k = torch.normal(0.0, 1.0, (samples, d, 1), generator=generator, device=generator.device)
         q = torch.normal(0.0, 1.0, (samples, 1, d), generator=generator, device=generator.device)
         return torch.mean(torch.bmm(q, k) ** 2)
     """),
-    Same(VARIANCE, "empty-normal", instead="""
+    Accepted(VARIANCE, "empty-normal", instead="""
         q = torch.empty(samples, d, dtype=torch.float64).normal_(generator=generator)
         k = torch.empty(samples, d, dtype=torch.float64).normal_(generator=generator)
         s = torch.sum(q * k, 1)
         return ((s - s.mean()) ** 2).sum() / (samples - 1)
     """),
-    Same(VARIANCE, "component-by-component", instead="""
+    Accepted(VARIANCE, "component-by-component", instead="""
         scores = torch.zeros(samples)
         for _ in range(d):
             first = torch.empty(samples).normal_(generator=generator)
             scores += first * torch.empty(samples).normal_(generator=generator)
         return float(scores.var())
     """),
-    Same(VARIANCE, "distribution-by-hand", instead="""
+    Accepted(VARIANCE, "distribution-by-hand", instead="""
         u = torch.rand(2, samples, d, 2, generator=generator, dtype=torch.float64).clamp(min=1e-12)
         q, k = (-2 * u[..., 0].log()).sqrt() * (2 * math.pi * u[..., 1]).cos()
         return (q * k).sum(-1).var()
     """),
-    Equal(VARIANCE, "return scores.var()", "return scores.var().mT", why="a single number has no axes to exchange"),
-    Equal(VARIANCE, "return scores.var()", "return scores.var().squeeze()", why="a single number has no axis to lose"),
-    Equal(VARIANCE, "return scores.var()", "return scores.var().detach()",
+    EquivalentMutant(VARIANCE, "return scores.var()", "return scores.var().mT",
+        why="a single number has no axes to exchange"),
+    EquivalentMutant(VARIANCE, "return scores.var()", "return scores.var().squeeze()",
+        why="a single number has no axis to lose"),
+    EquivalentMutant(VARIANCE, "return scores.var()", "return scores.var().detach()",
           why="a measurement of drawn numbers, of which nothing learns; a plain Python number is right too"),
-    Equal(VARIANCE, "(q * k).sum(dim=-1)", "(q * k).sum(dim=1)", why="of two axes the last is axis 1"),
+    EquivalentMutant(VARIANCE, "(q * k).sum(dim=-1)", "(q * k).sum(dim=1)", why="of two axes the last is axis 1"),
     # -------------------------------------------------------------------------------- scaled_scores_early
     Mistake(EARLY, "late", edit=("(q / root) @ (k / root).transpose(-2, -1)", "q @ k.transpose(-2, -1) / root**2"),
             title="divided after the product",
@@ -274,30 +276,30 @@ VARIANTS = [
             "return ((q / root) @ (k / root).transpose(-2, -1)).detach()"), title="the scores cut off from the graph",
             says="Your numbers are right, and no gradient flows from them back to queries and keys (detach, .data, "
                  "no_grad, item() or NumPy), so neither could learn."),
-    Same(EARLY, "einsum", instead="""
+    Accepted(EARLY, "einsum", instead="""
         fourth_root = math.sqrt(math.sqrt(k.size(-1)))
         return torch.einsum("...td,...sd->...ts", q / fourth_root, k / fourth_root)
     """),
-    Same(EARLY, "all-on-the-queries", instead="return torch.matmul(q / math.sqrt(q.shape[-1]), k.mT)"),
-    Same(EARLY, "powers", instead="""
+    Accepted(EARLY, "all-on-the-queries", instead="return torch.matmul(q / math.sqrt(q.shape[-1]), k.mT)"),
+    Accepted(EARLY, "powers", instead="""
         share = q.shape[-1] ** -0.25
         return (q * share) @ (share * k).transpose(-1, -2)
     """),
-    Same(EARLY, "bmm-folded", instead="""
+    Accepted(EARLY, "bmm-folded", instead="""
         d = torch.tensor(q.shape[-1]) ** 0.25
         left, right = (q / d).flatten(0, -3), (k / d).flatten(0, -3)
         return torch.bmm(left, right.mT).unflatten(0, q.shape[:-2])
     """),
-    Same(EARLY, "in-single-and-back", instead="""
+    Accepted(EARLY, "in-single-and-back", instead="""
         scores = q.float() @ k.float().mT / math.sqrt(q.shape[-1])
         return scores.to(q.dtype)
     """),
-    Same(EARLY, "loops", instead="""
+    Accepted(EARLY, "loops", instead="""
         r = q.shape[-1] ** 0.25
         row = lambda one: torch.stack([(one * (k[..., j, :] / r)).sum(-1) for j in range(k.shape[-2])], dim=-1)
         return torch.stack([row(q[..., i, :] / r) for i in range(q.shape[-2])], dim=-2)
     """),
-    Equal(EARLY, "q", "k", why="queries and keys are equally wide"),
+    EquivalentMutant(EARLY, "q", "k", why="queries and keys are equally wide"),
     # ----------------------------------------------------------------------------------- softmax_backward
     Mistake(BACKWARD, "no-mean", edit=("(g - mean)", "g"), title="the share of the other keys is missing",
             says="You have p_j g_j: what a score does to its own weight, as if the other weights stayed. They share a "
@@ -367,22 +369,22 @@ VARIANTS = [
             title="the average cut off from the graph",
             says="Your numbers are right, and their own derivatives are not: the average depends on p and on g, and "
                  "somewhere it is cut off from them (detach, .data, no_grad, item())."),
-    Same(BACKWARD, "matrix", instead="""
+    Accepted(BACKWARD, "matrix", instead="""
         jacobian = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
         return (jacobian @ g.unsqueeze(-1)).squeeze(-1)
     """),
-    Same(BACKWARD, "einsum", instead="""
+    Accepted(BACKWARD, "einsum", instead="""
         return p * g - torch.einsum("...i,...i,...j->...j", p, g, p)
     """),
-    Same(BACKWARD, "row-times-matrix", instead="""
+    Accepted(BACKWARD, "row-times-matrix", instead="""
         eye = torch.eye(p.shape[-1], device=p.device, dtype=p.dtype)
         return torch.einsum("...i,...ij->...j", g * p, eye - p[..., None, :])
     """),
-    Same(BACKWARD, "two-terms", instead="""
+    Accepted(BACKWARD, "two-terms", instead="""
         pulled = p * g
         return pulled - p * torch.linalg.vecdot(p, g).unsqueeze(-1)
     """),
-    Same(BACKWARD, "column-by-column", instead="""
+    Accepted(BACKWARD, "column-by-column", instead="""
         s = p.shape[-1]
         columns = []
         for j in range(s):
@@ -496,24 +498,24 @@ VARIANTS = [
             title="the entropies cut off from the graph",
             says="Your numbers are right, and no gradient flows from them back to the weights (detach, .data, no_grad, "
                  "item() or NumPy)."),
-    Same(ENTROPY, "entr", instead="return torch.special.entr(weights).sum(-1)"),
-    Same(ENTROPY, "where", instead="""
+    Accepted(ENTROPY, "entr", instead="return torch.special.entr(weights).sum(-1)"),
+    Accepted(ENTROPY, "where", instead="""
         safe = torch.where(weights > 0, weights, torch.ones_like(weights))
         return -(weights * torch.log(safe)).sum(-1)
     """),
-    Same(ENTROPY, "clamp", instead="return -(weights * weights.clamp(min=1e-12).log()).sum(dim=-1)"),
-    Same(ENTROPY, "epsilon", instead='return -torch.einsum("...j,...j->...", weights, torch.log(weights + 1e-9))'),
-    Same(ENTROPY, "nan-to-num", instead="return -torch.nan_to_num(weights * weights.log(), nan=0.0).sum(-1)"),
-    Same(ENTROPY, "base-two-and-back",
+    Accepted(ENTROPY, "clamp", instead="return -(weights * weights.clamp(min=1e-12).log()).sum(dim=-1)"),
+    Accepted(ENTROPY, "epsilon", instead='return -torch.einsum("...j,...j->...", weights, torch.log(weights + 1e-9))'),
+    Accepted(ENTROPY, "nan-to-num", instead="return -torch.nan_to_num(weights * weights.log(), nan=0.0).sum(-1)"),
+    Accepted(ENTROPY, "base-two-and-back",
          instead="return -math.log(2) * torch.where(weights == 0, 0.0, weights * weights.log2()).sum(-1)"),
-    Same(ENTROPY, "distribution", instead="return torch.distributions.Categorical(probs=weights).entropy()"),
-    Same(ENTROPY, "loops", instead="""
+    Accepted(ENTROPY, "distribution", instead="return torch.distributions.Categorical(probs=weights).entropy()"),
+    Accepted(ENTROPY, "loops", instead="""
         totals = []
         for row in weights.reshape(-1, weights.shape[-1]):
             totals.append(-sum((w * w.log() for w in row if w > 0), start=row.new_zeros(())))
         return torch.stack(totals).reshape(weights.shape[:-1])
     """),
-    Same(ENTROPY, "masked-fill", instead="""
+    Accepted(ENTROPY, "masked-fill", instead="""
         logs = weights.log().masked_fill(weights == 0, 0.0)
         return torch.einsum("...s,...s->...", weights, logs).neg()
     """),
@@ -569,16 +571,16 @@ VARIANTS = [
             title="a matrix renamed",
             says="You renamed a matrix. The file of the trained model knows it by the name to_queries, and loads it "
                  "under no other."),
-    Same(PORTED, "switch-on", edit=(("def __init__(self, e, d):", "def __init__(self, e, d, scale=True):"),
+    Accepted(PORTED, "switch-on", edit=(("def __init__(self, e, d):", "def __init__(self, e, d, scale=True):"),
          ("super().__init__()", "super().__init__()\n        self.scale = scale"),
          ("scores = q @ k.mT / math.sqrt(q.shape[-1])",
           "scores = q @ k.mT\n        if self.scale:\n            scores = scores / math.sqrt(q.shape[-1])"))),
-    Same(PORTED, "both-sides", edit=("q @ k.mT / math.sqrt(q.shape[-1])",
+    Accepted(PORTED, "both-sides", edit=("q @ k.mT / math.sqrt(q.shape[-1])",
          "(q / q.shape[-1] ** 0.25) @ (k / q.shape[-1] ** 0.25).mT")),
-    Same(PORTED, "width-kept", edit=(("super().__init__()", "super().__init__()\n        self.d = d"),
+    Accepted(PORTED, "width-kept", edit=(("super().__init__()", "super().__init__()\n        self.d = d"),
          ("math.sqrt(q.shape[-1])", "self.d ** 0.5"))),
-    Same(PORTED, "ready-made", edit=("return self.weights(x) @ self.to_values(x)",
+    Accepted(PORTED, "ready-made", edit=("return self.weights(x) @ self.to_values(x)",
          "return torch.nn.functional.scaled_dot_product_attention(\n"
          "            self.to_queries(x), self.to_keys(x), self.to_values(x))")),
-    Equal(PORTED, "q", "k", why="queries and keys are equally wide"),
+    EquivalentMutant(PORTED, "q", "k", why="queries and keys are equally wide"),
 ]

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 4, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 SPLIT, MERGE, NARROW, FOLDED, FUSE, COUNT = (
     "split_heads",
@@ -127,13 +127,13 @@ VARIANTS = [
             title="axes of length 1 squeezed out",
             says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, a single position or "
                  "a single head the result has too few axes. All four axes stay, whatever their lengths."),
-    Same(SPLIT, "view", instead=CHECKED + "return x.view(b, t, h, -1).permute(0, 2, 1, 3).contiguous()"),
-    Same(SPLIT, "chunks", instead=CHECKED + "return torch.stack(x.chunk(h, dim=-1), dim=1)"),
-    Same(SPLIT, "einsum", instead=CHECKED + "return torch.einsum('nlkw->nklw', x.unflatten(-1, (h, e // h)))"),
-    Same(SPLIT, "slices",
+    Accepted(SPLIT, "view", instead=CHECKED + "return x.view(b, t, h, -1).permute(0, 2, 1, 3).contiguous()"),
+    Accepted(SPLIT, "chunks", instead=CHECKED + "return torch.stack(x.chunk(h, dim=-1), dim=1)"),
+    Accepted(SPLIT, "einsum", instead=CHECKED + "return torch.einsum('nlkw->nklw', x.unflatten(-1, (h, e // h)))"),
+    Accepted(SPLIT, "slices",
          instead=CHECKED
                  + "d = e // h\nreturn torch.stack([x[:, :, k * d:(k + 1) * d] for k in range(h)]).transpose(0, 1)"),
-    Same(SPLIT, "by-the-columns",
+    Accepted(SPLIT, "by-the-columns",
          instead=CHECKED + "return x.transpose(1, 2).reshape(b, h, e // h, t).transpose(2, 3)"),
     Shortcut(SPLIT, "finished", instead="return finished_split(x, h)"),
     Shortcut(SPLIT, "imported",
@@ -199,11 +199,11 @@ VARIANTS = [
             title="cut off from the gradient",
             says="No gradient flows back through your result: detach(), .data or a trip through NumPy cuts the graph, "
                  "and nothing before the merge could learn."),
-    Same(MERGE, "contiguous-view",
+    Accepted(MERGE, "contiguous-view",
          instead="b, h, t, d = x.size()\nreturn x.transpose(1, 2).contiguous().view(b, -1, h * d)"),
-    Same(MERGE, "cat", instead="return torch.cat([x[:, k] for k in range(x.shape[1])], dim=-1)"),
-    Same(MERGE, "einsum", instead="return torch.einsum('nhlw->nlhw', x).flatten(2)"),
-    Same(MERGE, "filled-in", instead="""
+    Accepted(MERGE, "cat", instead="return torch.cat([x[:, k] for k in range(x.shape[1])], dim=-1)"),
+    Accepted(MERGE, "einsum", instead="return torch.einsum('nhlw->nlhw', x).flatten(2)"),
+    Accepted(MERGE, "filled-in", instead="""
         b, h, t, d = x.shape
         y = torch.empty(b, t, h * d, dtype=x.dtype, device=x.device)
         for k in range(h):
@@ -401,14 +401,14 @@ VARIANTS = [
             title="a tensor made on the CPU",
             says="You make a tensor without saying where, so it is on the CPU, wherever x is. A tensor that forward "
                  "makes has to be made where x is: pass device=x.device."),
-    Same(NARROW, "by-hand", instead=("", """
+    Accepted(NARROW, "by-hand", instead=("", """
         b, t, e = x.shape
         h, d = self.h, e // self.h
         q, k, v = (to(x).view(b, t, h, d).transpose(1, 2) for to in (self.to_queries, self.to_keys, self.to_values))
         a = torch.nn.functional.softmax(torch.matmul(q, k.mT) * d ** -0.5, -1)
         return self.unify(torch.matmul(a, v).transpose(1, 2).contiguous().view(b, t, e))
     """)),
-    Same(NARROW, "einsum", instead=("", """
+    Accepted(NARROW, "einsum", instead=("", """
         n, l, w = x.shape
         q = self.to_queries(x).reshape(n, l, self.h, -1)
         k = self.to_keys(x).reshape(n, l, self.h, -1)
@@ -416,7 +416,7 @@ VARIANTS = [
         s = torch.einsum("nqhc,nkhc->nhqk", q, k) / (w // self.h) ** 0.5
         return self.unify(torch.einsum("nhqk,nkhc->nqhc", s.softmax(-1), v).reshape(n, l, w))
     """)),
-    Same(NARROW, "bmm", instead=("", """
+    Accepted(NARROW, "bmm", instead=("", """
         b, t, e = x.shape
         h, d = self.h, e // self.h
         def fold(y):
@@ -425,7 +425,7 @@ VARIANTS = [
         y = torch.bmm(torch.softmax(torch.bmm(q, k.transpose(1, 2)), dim=2), v)
         return self.unify(y.view(b, h, t, d).transpose(1, 2).reshape(b, t, e))
     """)),
-    Same(NARROW, "head-by-head", instead=("", """
+    Accepted(NARROW, "head-by-head", instead=("", """
         q, k, v, d = self.to_queries(x), self.to_keys(x), self.to_values(x), x.shape[-1] // self.h
         heads = []
         for i in range(0, x.shape[-1], d):
@@ -433,7 +433,7 @@ VARIANTS = [
             heads.append(torch.softmax(scores, dim=-1) @ v[..., i:i + d])
         return self.unify(torch.cat(heads, dim=-1))
     """)),
-    Same(NARROW, "scaled-dot-product", instead=("""
+    Accepted(NARROW, "scaled-dot-product", instead=("""
         if e % h:
             raise ValueError(f"{h} heads do not divide a width of {e}")
         self.h, self.e = h, e
@@ -515,20 +515,20 @@ VARIANTS = [
     Mistake(FOLDED, "squeezed", instead=folded(UNFOLDED + ".squeeze()"), title="axes of length 1 squeezed out",
             says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single "
                  "position, the result has too few axes."),
-    Same(FOLDED, "finished-merge", instead=folded("return finished_merge(y.reshape(b, h, t, d))")),
-    Same(FOLDED, "cat", instead=folded("return torch.cat(y.reshape(b, h, t, d).unbind(1), dim=-1)")),
-    Same(FOLDED, "not-folded-at-all", instead="""
+    Accepted(FOLDED, "finished-merge", instead=folded("return finished_merge(y.reshape(b, h, t, d))")),
+    Accepted(FOLDED, "cat", instead=folded("return torch.cat(y.reshape(b, h, t, d).unbind(1), dim=-1)")),
+    Accepted(FOLDED, "not-folded-at-all", instead="""
         q, k, v = finished_split(q, h), finished_split(k, h), finished_split(v, h)
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
         return finished_merge(weights @ v)
     """),
-    Same(FOLDED, "heads-in-front-both-ways", instead="""
+    Accepted(FOLDED, "heads-in-front-both-ways", instead="""
         b, t, e = q.shape
         q, k, v = (torch.cat(x.chunk(h, dim=-1)) for x in (q, k, v))
         y = torch.softmax(q @ k.mT / math.sqrt(e // h), dim=-1) @ v
         return torch.cat(y.split(b), dim=-1)
     """),
-    Same(FOLDED, "scaled-dot-product", instead=folded(
+    Accepted(FOLDED, "scaled-dot-product", instead=folded(
         "return nn.functional.scaled_dot_product_attention(q, k, v).unflatten(0, (b, h)).transpose(1, 2).flatten(2)")),
     # ----------------------------------------------------------------------------------------- fuse_heads
     Mistake(FUSE, "side-by-side",
@@ -635,17 +635,17 @@ VARIANTS = [
             title="a single head's own weights returned",
             says="For a list of one head you return the head's own weights: whoever writes into them later changes the "
                  "head. The weights have to be new tensors, however many heads there are."),
-    Same(FUSE, "stack-and-flatten", instead="""
+    Accepted(FUSE, "stack-and-flatten", instead="""
         return tuple(torch.stack([getattr(head, name).weight for head in heads]).flatten(0, 1)
                      for name in ("to_queries", "to_keys", "to_values"))
     """),
-    Same(FUSE, "vstack", instead="""
+    Accepted(FUSE, "vstack", instead="""
         q = torch.vstack([one.to_queries.weight.detach().clone() for one in heads])
         k = torch.vstack([one.to_keys.weight.detach().clone() for one in heads])
         v = torch.vstack([one.to_values.weight.detach().clone() for one in heads])
         return q, k, v
     """),
-    Same(FUSE, "row-by-row", instead="""
+    Accepted(FUSE, "row-by-row", instead="""
         d, e = heads[0].to_queries.weight.shape
         fused = torch.zeros(3, len(heads) * d, e, device=heads[0].to_queries.weight.device)
         for k, head in enumerate(heads):
@@ -653,7 +653,7 @@ VARIANTS = [
                 fused[role, k * d:(k + 1) * d] = layer.weight
         return fused[0], fused[1], fused[2]
     """),
-    Same(FUSE, "parameters", instead="""
+    Accepted(FUSE, "parameters", instead="""
         with torch.no_grad():
             alike = zip(*[[p for p in head.parameters()] for head in heads])
             rows = [nn.Parameter(torch.cat(list(layers), 0)) for layers in alike]
@@ -728,26 +728,27 @@ VARIANTS = [
             title="multi-query without unify",
             says="For the kind \"multi-query\" you count the projections only. It has the same unify as the narrow "
                  "kind, e × e with its bias."),
-    Same(COUNT, "closed-form",
+    Accepted(COUNT, "closed-form",
          instead='return {"narrow": 4 * e**2 + e, "wide": 4 * h * e**2 + e, "multi-query": 2 * e**2 + 2 * e * (e // h) '
                  "+ e}[kind]"),
-    Same(COUNT, "layers", instead="""
+    Accepted(COUNT, "layers", instead="""
         d = e if kind == "wide" else e // h
         shared = d if kind == "multi-query" else h * d
         layers = [nn.Linear(e, n, bias=False) for n in (h * d, shared, shared)] + [nn.Linear(h * d, e)]
         return sum(p.numel() for layer in layers for p in layer.parameters())
     """),
-    Same(COUNT, "as-a-tensor", instead="""
+    Accepted(COUNT, "as-a-tensor", instead="""
         d = e if kind == "wide" else e // h
         shared = d if kind == "multi-query" else h * d
         return torch.tensor(e * (h * d + 2 * shared) + h * d * e + e)
     """),
     # ------------------------------------------------------------- mutants that are right all the same
-    *(Equal(NARROW, "q", other, "math.sqrt(q.shape[-1]): queries, keys and values of a head are equally wide")
+    *(EquivalentMutant(NARROW, "q", other,
+                       "math.sqrt(q.shape[-1]): queries, keys and values of a head are equally wide")
       for other in ("k", "v")),
-    Equal(NARROW, "-2", "2", "axis 2 of four is axis −2"),
-    *(Equal(FOLDED, "q", other, "q.shape: queries, keys and values have the same") for other in ("k", "v")),
-    *(Equal(FUSE, f"head.to_{role}.weight", f"head.to_{role}.weight.detach()",
+    EquivalentMutant(NARROW, "-2", "2", "axis 2 of four is axis −2"),
+    *(EquivalentMutant(FOLDED, "q", other, "q.shape: queries, keys and values have the same") for other in ("k", "v")),
+    *(EquivalentMutant(FUSE, f"head.to_{role}.weight", f"head.to_{role}.weight.detach()",
             "copied numbers are asked for, not gradients: a student who writes detach().clone() is right")
       for role in ("queries", "keys", "values")),
 ]

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 5, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 PAIRS, CAUSAL, PADDING, SOFTMAX, ATTENTION, LEAK, HURRIED = (
     "next_token_pairs",
@@ -66,19 +66,19 @@ VARIANTS = [
                   "targets = tokens[:, 1:].clone()\n    tokens[:, -1] = 0\n    tokens[:, :-1] += 0"),
             title="the last token overwritten",
             says="You write into the caller's tokens on the way. Slices are enough; nothing has to be overwritten."),
-    Same(PAIRS, "any-axes-in-front", instead="return tokens[..., :-1], tokens[..., 1:]"),
-    Same(PAIRS, "narrow", instead="""
+    Accepted(PAIRS, "any-axes-in-front", instead="return tokens[..., :-1], tokens[..., 1:]"),
+    Accepted(PAIRS, "narrow", instead="""
         b, length = tokens.shape
         return tokens.narrow(1, 0, length - 1), tokens.narrow(1, 1, length - 1)
     """),
-    Same(PAIRS, "columns", instead="""
+    Accepted(PAIRS, "columns", instead="""
         inputs, targets = [], []
         for i in range(tokens.size(1) - 1):
             inputs.append(tokens[:, i])
             targets.append(tokens[:, i + 1])
         return [torch.stack(inputs, dim=1), torch.stack(targets, dim=1)]
     """),
-    Same(PAIRS, "roll-and-cut", instead="return tokens[:, :-1].clone(), torch.roll(tokens, -1, dims=1)[:, :-1]"),
+    Accepted(PAIRS, "roll-and-cut", instead="return tokens[:, :-1].clone(), torch.roll(tokens, -1, dims=1)[:, :-1]"),
     Shortcut(PAIRS, "finished-part", instead="return finished_masks.next_token_pairs(tokens)"),
     Shortcut(PAIRS, "imported", instead="""
         from helpers.parts.masks import next_token_pairs
@@ -124,20 +124,21 @@ VARIANTS = [
     Mistake(CAUSAL, "one-larger", edit=("torch.ones(t, t,", "torch.ones(t + 1, t + 1,"),
             title="one row and column too many",
             says="Your mask is (t + 1, t + 1). There are t positions."),
-    Same(CAUSAL, "compare", instead="""
+    Accepted(CAUSAL, "compare", instead="""
         places = torch.arange(t, device=device)
         return places[:, None] >= places[None, :]
     """),
-    Same(CAUSAL, "not-upper", instead="return torch.triu(torch.ones((t, t), device=device), diagonal=1) == 0"),
-    Same(CAUSAL, "loops", instead="""
+    Accepted(CAUSAL, "not-upper", instead="return torch.triu(torch.ones((t, t), device=device), diagonal=1) == 0"),
+    Accepted(CAUSAL, "loops", instead="""
         mask = torch.zeros(t, t, device=device).bool()
         for i in range(t):
             for j in range(i + 1):
                 mask[i, j] = True
         return mask
     """),
-    Same(CAUSAL, "list", instead="return torch.tensor([[j <= i for j in range(t)] for i in range(t)], device=device)"),
-    Same(CAUSAL, "moved-afterwards", instead="return torch.tril(torch.ones(t, t)).to(device).type(torch.bool)"),
+    Accepted(CAUSAL, "list",
+        instead="return torch.tensor([[j <= i for j in range(t)] for i in range(t)], device=device)"),
+    Accepted(CAUSAL, "moved-afterwards", instead="return torch.tril(torch.ones(t, t)).to(device).type(torch.bool)"),
     Shortcut(CAUSAL, "finished-part", instead="return finished_masks.causal_mask(t, device)"),
     Shortcut(CAUSAL, "imported", instead="""
         from helpers.parts.masks import causal_mask
@@ -214,18 +215,19 @@ VARIANTS = [
             title="axes of length 1 squeezed out",
             says="Your mask loses its axis of length 1 again, and every other one that has this length. All three axes "
                  "stay: (b, 1, t)."),
-    Same(PADDING, "index-none", instead="""
+    Accepted(PADDING, "index-none", instead="""
         b = lengths.shape[0]
         return torch.arange(t, device=lengths.device).expand(b, 1, t) < lengths[:, None, None]
     """),
-    Same(PADDING, "loops", instead="""
+    Accepted(PADDING, "loops", instead="""
         mask = torch.zeros(len(lengths), 1, t, dtype=torch.bool, device=lengths.device)
         for k, length in enumerate(lengths):
             mask[k, 0, :length] = True
         return mask
     """),
-    Same(PADDING, "greater-than", instead="return lengths.view(-1, 1, 1) > torch.arange(t).to(lengths).view(1, 1, -1)"),
-    Same(PADDING, "sums", instead="""
+    Accepted(PADDING, "greater-than",
+        instead="return lengths.view(-1, 1, 1) > torch.arange(t).to(lengths).view(1, 1, -1)"),
+    Accepted(PADDING, "sums", instead="""
         ones = torch.ones(lengths.size(0), t, dtype=torch.long, device=lengths.device)
         return (ones.cumsum(1) <= lengths.reshape(-1, 1)).unsqueeze(-2)
     """),
@@ -396,33 +398,33 @@ VARIANTS = [
             title="axes of length 1 squeezed out",
             says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single row, the "
                  "result has too few axes. It has the shape of the scores, whatever that is."),
-    Same(SOFTMAX, "minus-infinity-cleared", instead="""
+    Accepted(SOFTMAX, "minus-infinity-cleared", instead="""
         weights = F.softmax(scores.masked_fill(mask == False, float("-inf")), dim=-1)
         return torch.nan_to_num(weights, nan=0.0)
     """),
-    Same(SOFTMAX, "where-and-times", instead="""
+    Accepted(SOFTMAX, "where-and-times", instead="""
         low = torch.finfo(scores.dtype).min
         return torch.softmax(torch.where(mask, scores, low), dim=-1) * mask
     """),
-    Same(SOFTMAX, "billion-in-single-precision", instead="""
+    Accepted(SOFTMAX, "billion-in-single-precision", instead="""
         wide = scores.float().masked_fill(mask.logical_not(), -1e9)
         return (wide.softmax(-1) * mask).to(scores.dtype)
     """),
-    Same(SOFTMAX, "added-minimum", instead="""
+    Accepted(SOFTMAX, "added-minimum", instead="""
         hidden = (~mask).to(scores.dtype) * torch.finfo(scores.dtype).min
         return torch.softmax(torch.where(mask, scores, 0) + hidden, dim=-1) * mask.to(scores.dtype)
     """),
-    Same(SOFTMAX, "exp-and-sum", instead="""
+    Accepted(SOFTMAX, "exp-and-sum", instead="""
         low = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         powers = torch.exp(low - low.amax(dim=-1, keepdim=True)) * mask
         return powers / powers.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).tiny)
     """),
-    Same(SOFTMAX, "empty-rows-first", instead="""
+    Accepted(SOFTMAX, "empty-rows-first", instead="""
         sees = mask.any(dim=-1, keepdim=True)
         filled = scores.masked_fill(~mask & sees, -math.inf)
         return torch.softmax(filled, dim=-1) * sees
     """),
-    Same(SOFTMAX, "row-by-row", instead="""
+    Accepted(SOFTMAX, "row-by-row", instead="""
         mask = mask.expand(scores.shape).reshape(-1, scores.shape[-1])
         rows = []
         for row, seen in zip(scores.reshape(-1, scores.shape[-1]), mask):
@@ -627,13 +629,13 @@ VARIANTS = [
             says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single "
                  "position, "
                  "the result has too few axes. All three axes stay, whatever their lengths."),
-    Same(ATTENTION, "library", instead="""
+    Accepted(ATTENTION, "library", instead="""
         mask = finished_masks.causal_mask(t, x.device)[None, None]
         if padding is not None:
             mask = mask & padding[:, None]
         return self.unify(F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2))
     """),
-    Same(ATTENTION, "einsum", instead="""
+    Accepted(ATTENTION, "einsum", instead="""
         allowed = torch.tril(torch.ones(t, t, device=x.device)).bool().expand(b, 1, t, t)
         if padding is not None:
             allowed = torch.logical_and(allowed, padding.view(b, 1, 1, t))
@@ -641,7 +643,7 @@ VARIANTS = [
         a = F.softmax(a.masked_fill(~allowed, -1e9), dim=-1) * allowed
         return self.unify(torch.einsum("nhij,nhjd->nihd", a, v).reshape(b, t, e))
     """),
-    Same(ATTENTION, "each-side-early", instead="""
+    Accepted(ATTENTION, "each-side-early", instead="""
         mask = finished_masks.causal_mask(t, device=x.device)
         if padding is not None:
             mask = (mask & padding).repeat_interleave(self.h, dim=0)
@@ -650,7 +652,7 @@ VARIANTS = [
         y = torch.bmm(finished_masks.masked_softmax(scores, mask), v)
         return self.unify(y.view(b, self.h, t, d).permute(0, 2, 1, 3).contiguous().view(b, t, e))
     """),
-    Same(ATTENTION, "position-by-position", instead="""
+    Accepted(ATTENTION, "position-by-position", instead="""
         outputs = []
         for i in range(t):
             scores = (q[:, :, i:i + 1] * k[:, :, :i + 1]).sum(-1) / math.sqrt(d)    # (b, h, i + 1)
@@ -827,11 +829,11 @@ VARIANTS = [
             title="axes of length 1 squeezed out",
             says="Your numbers are right, but for a single position the map loses its axes. It is (t, t), whatever t "
                  "is."),
-    Same(LEAK, "jacobian", instead="""
+    Accepted(LEAK, "jacobian", instead="""
         slopes = torch.autograd.functional.jacobian(model, x)    # (b, t, f, b, t, e)
         return slopes.abs().amax(dim=(0, 2, 3, 5))
     """),
-    Same(LEAK, "backward-and-clear", instead="""
+    Accepted(LEAK, "backward-and-clear", instead="""
         x = x.clone().detach()
         x.requires_grad = True
         b, t, e = x.shape
@@ -845,7 +847,7 @@ VARIANTS = [
                     leak[i, j] = torch.max(leak[i, j], x.grad[:, j].abs().max())
         return leak
     """),
-    Same(LEAK, "sentence-by-sentence", instead="""
+    Accepted(LEAK, "sentence-by-sentence", instead="""
         maps = []
         for sentence in x:
             own = sentence.detach().clone().unsqueeze(0).requires_grad_(True)
@@ -855,28 +857,31 @@ VARIANTS = [
             maps.append(torch.stack(rows))
         return torch.stack(maps).max(dim=0).values
     """),
-    Same(LEAK, "jacrev", instead="""
+    Accepted(LEAK, "jacrev", instead="""
         slopes = torch.func.jacrev(lambda x: model(x).sum(0))(x)    # (t, f, b, t, e)
         return slopes.abs().amax(dim=(1, 2, 4))
     """),
     # ------------------------------------------------------------- mutants that are right all the same
-    *(Equal(exercise, f"return {result}", f"return {result}.detach()", "booleans have no gradient")
+    *(EquivalentMutant(exercise, f"return {result}", f"return {result}.detach()", "booleans have no gradient")
       for exercise, result in ((CAUSAL, "all_pairs.tril()"), (PADDING, "real.unsqueeze(1)"))),
-    Equal(PADDING, "real.unsqueeze(1)", "real.unsqueeze(-2)", "real has two axes: 1 and −2 put the new one at the same "
+    EquivalentMutant(PADDING, "real.unsqueeze(1)", "real.unsqueeze(-2)",
+        "real has two axes: 1 and −2 put the new one at the same "
                  "place"),
-    Equal(PADDING, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)", "lengths have one axis: 1 and −1 are the same "
+    EquivalentMutant(PADDING, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)",
+        "lengths have one axis: 1 and −1 are the same "
                  "place"),
-    Equal(ATTENTION, "-2", "2", "axis 2 of four is axis −2"),
-    Equal(LEAK, "return torch.stack(rows)", "return torch.stack(rows).detach()",
+    EquivalentMutant(ATTENTION, "-2", "2", "axis 2 of four is axis −2"),
+    EquivalentMutant(LEAK, "return torch.stack(rows)", "return torch.stack(rows).detach()",
           "a map that is only looked at needs no graph, and torch.autograd.grad builds none unless it is asked to"),
-    Equal(LEAK, "torch.maximum(row, slopes.abs().amax(dim=(0, 2)))", "torch.maximum(slopes.abs().amax(dim=(0, 2)), "
+    EquivalentMutant(LEAK, "torch.maximum(row, slopes.abs().amax(dim=(0, 2)))",
+        "torch.maximum(slopes.abs().amax(dim=(0, 2)), "
                  "row)",
           "the larger of two is the same in either order"),
-    Equal(LEAK, "slopes.abs()", "slopes.abs_()", "the gradient is a new tensor that no other name holds"),
-    Equal(LEAK, "torch.autograd.grad(number, x, retain_graph=True)[0]",
+    EquivalentMutant(LEAK, "slopes.abs()", "slopes.abs_()", "the gradient is a new tensor that no other name holds"),
+    EquivalentMutant(LEAK, "torch.autograd.grad(number, x, retain_graph=True)[0]",
           "torch.autograd.grad(number, x, retain_graph=True)[-1]", "one input gives one gradient, the first and the "
                  "last"),
-    Equal(LEAK, "x.detach()", "x", "a copy inside a graph can be differentiated by as well"),
+    EquivalentMutant(LEAK, "x.detach()", "x", "a copy inside a graph can be differentiated by as well"),
 
     Mistake(HURRIED, "unchanged", instead="heads = self.attend(q, k, v)", title="the bug is still there",
             says="The layer computes what it computed before. Put it under your leak map, and follow what is built in "
@@ -921,14 +926,15 @@ VARIANTS = [
                  "does not fit any more."),
     Alias(HURRIED, "last-row", of="unchanged", edit=("self.triangle[:t, :t]", "self.triangle[t - 1, :t]")),
     Alias(HURRIED, "not-asked-for", of="unchanged", edit=("self.triangle[:t, :t]", "mask=None")),
-    Same(HURRIED, "by-name", edit=("k, v, self.triangle[:t, :t]", "k, v, mask=self.triangle[:t, :t]")),
-    Same(HURRIED, "in-attend", edit=(("if mask is not None:", "t = q.shape[-2]\n        if True:"),
+    Accepted(HURRIED, "by-name", edit=("k, v, self.triangle[:t, :t]", "k, v, mask=self.triangle[:t, :t]")),
+    Accepted(HURRIED, "in-attend", edit=(("if mask is not None:", "t = q.shape[-2]\n        if True:"),
                                      ("masked_fill(~mask,", "masked_fill(~self.triangle[:t, :t],"),
                                      ("k, v, self.triangle[:t, :t]", "k, v"))),
-    Same(HURRIED, "made-anew", edit=("self.triangle[:t, :t]",
+    Accepted(HURRIED, "made-anew", edit=("self.triangle[:t, :t]",
                                      "torch.ones(t, t, dtype=torch.bool, device=x.device).tril()")),
-    Same(HURRIED, "torchs-own", edit=("self.attend(q, k, v, self.triangle[:t, :t])",
+    Accepted(HURRIED, "torchs-own", edit=("self.attend(q, k, v, self.triangle[:t, :t])",
                                       "F.scaled_dot_product_attention(q, k, v, is_causal=True)")),
-    Equal(HURRIED, "self.triangle", "self.triangle.detach()", "booleans have no gradient to be cut off from"),
-    Same(HURRIED, "last-corner", edit=("self.triangle[:t, :t]", "self.triangle[-t:, -t:]")),
+    EquivalentMutant(HURRIED, "self.triangle", "self.triangle.detach()",
+        "booleans have no gradient to be cut off from"),
+    Accepted(HURRIED, "last-corner", edit=("self.triangle[:t, :t]", "self.triangle[-t:, -t:]")),
 ]

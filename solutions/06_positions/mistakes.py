@@ -1,6 +1,6 @@
 """What students get wrong in lesson 6, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 EMBEDDING, SINUSOIDS, SHIFT, BIAS, ROTATE = (
     "PositionEmbedding",
@@ -143,21 +143,21 @@ VARIANTS = [
             says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, or a single "
                  "position, "
                  "the result has too few axes. All three axes stay, whatever their lengths."),
-    Same(EMBEDDING, "rows", instead=("self.table = nn.Embedding(t_max, e)", """
+    Accepted(EMBEDDING, "rows", instead=("self.table = nn.Embedding(t_max, e)", """
         b, t, e = x.shape
         t_max = self.table.weight.shape[0]
         if t > t_max:
             raise ValueError("t is " + str(t) + ", t_max is " + str(t_max))
         return x + self.table.weight[:t]
     """)),
-    Same(EMBEDDING, "whole-batch", instead=("", """
+    Accepted(EMBEDDING, "whole-batch", instead=("", """
         self.t_max = self.table.num_embeddings
         if x.size(1) > self.t_max:
             raise ValueError("sequence of length %d, but t_max = %d" % (x.size(1), self.t_max))
         positions = torch.ones(x.shape[:2], dtype=torch.long, device=x.device).cumsum(1) - 1
         return torch.add(self.table(positions), x)
     """)),
-    Same(EMBEDDING, "one-by-one", instead=("self.table = nn.Embedding(num_embeddings=t_max, embedding_dim=e)", """
+    Accepted(EMBEDDING, "one-by-one", instead=("self.table = nn.Embedding(num_embeddings=t_max, embedding_dim=e)", """
         if not x.shape[1] <= self.table.num_embeddings:
             raise ValueError(f"{x.shape[1]} > {self.table.num_embeddings}")
         y = torch.zeros_like(x)
@@ -165,7 +165,7 @@ VARIANTS = [
             y[:, p] = x[:, p] + self.table(torch.tensor(p, device=x.device))
         return y
     """)),
-    Same(EMBEDDING, "buffer", instead=("""
+    Accepted(EMBEDDING, "buffer", instead=("""
         self.table = nn.Embedding(t_max, e)
         self.register_buffer("places", torch.arange(t_max))
     """, """
@@ -173,7 +173,7 @@ VARIANTS = [
             raise ValueError(f"got {x.shape[1]} positions, have {len(self.places)}")
         return x + self.table(self.places[: x.shape[1]]).unsqueeze(0)
     """)),
-    Same(EMBEDDING, "one-hot", instead=("self.table = nn.Embedding(t_max, e)", """
+    Accepted(EMBEDDING, "one-hot", instead=("self.table = nn.Embedding(t_max, e)", """
         t, t_max = x.shape[1], self.table.num_embeddings
         if t > t_max:
             raise ValueError(f"{t} is more than {t_max}")
@@ -294,7 +294,7 @@ VARIANTS = [
     Mistake(SINUSOIDS, "squeezed", edit=("flatten(-2)", "flatten(-2).squeeze()"), title="axes of length 1 squeezed out",
             says="Your numbers are right, but for a single position the table loses its first axis. It is (t, e), "
                  "whatever t is."),
-    Same(SINUSOIDS, "slices", instead="""
+    Accepted(SINUSOIDS, "slices", instead="""
         position = torch.arange(0, t, dtype=torch.float, device=device)[:, None]
         speeds = torch.exp(torch.arange(0, e, 2, device=device).float() * (-math.log(10000.0) / e))
         pe = torch.zeros(t, e, device=device)
@@ -302,7 +302,7 @@ VARIANTS = [
         pe[:, 1::2] = torch.cos(position * speeds)
         return pe
     """),
-    Same(SINUSOIDS, "loops", instead="""
+    Accepted(SINUSOIDS, "loops", instead="""
         pe = torch.empty(t, e)
         for p in range(t):
             for j in range(e // 2):
@@ -311,17 +311,17 @@ VARIANTS = [
                 pe[p, 2 * j + 1] = math.cos(angle)
         return pe.to(device)
     """),
-    Same(SINUSOIDS, "shifted-sines", instead="""
+    Accepted(SINUSOIDS, "shifted-sines", instead="""
         c = torch.arange(e, device=device)
         angles = torch.outer(torch.arange(t, device=device).float(), 10000.0 ** (-(c - c % 2) / e))
         return torch.sin(angles + (c % 2) * math.pi / 2)
     """),
-    Same(SINUSOIDS, "complex", instead="""
+    Accepted(SINUSOIDS, "complex", instead="""
         j = torch.arange(e // 2, device=device)
         angles = torch.einsum("p,j->pj", torch.arange(float(t), device=device), 10000 ** (-2 * j / e))
         return torch.view_as_real(torch.polar(torch.ones_like(angles), angles)).flip(-1).reshape(t, e)
     """),
-    Same(SINUSOIDS, "list", instead="""
+    Accepted(SINUSOIDS, "list", instead="""
         wave = lambda c: math.cos if c % 2 else math.sin
         rows = [[wave(c)(p / 10000 ** ((c // 2) * 2 / e)) for c in range(e)] for p in range(t)]
         return torch.tensor(rows, device=device)
@@ -429,7 +429,7 @@ VARIANTS = [
                  "(e − 2)/e, a little less than 1."),
     Mistake(SHIFT, "base-100000", edit=("10000 **", "100000 **"), title="base 100000 instead of 10000",
             says="Your hands have other speeds than those of the encodings: the base is 10000, with four zeros."),
-    Same(SHIFT, "loop", instead="""
+    Accepted(SHIFT, "loop", instead="""
         m = torch.zeros(e, e)
         for j in range(e // 2):
             angle = shift * 10000 ** (-2 * j / e)
@@ -438,14 +438,14 @@ VARIANTS = [
             m[2 * j + 1, 2 * j] = -math.sin(angle)
         return m.to(device)
     """),
-    Same(SHIFT, "block-diag", instead="""
+    Accepted(SHIFT, "block-diag", instead="""
         blocks = []
         for j in range(0, e, 2):
             a = torch.tensor(shift / 10000 ** (j / e), device=device)
             blocks.append(torch.stack([torch.stack([a.cos(), a.sin()]), torch.stack([-a.sin(), a.cos()])]))
         return torch.block_diag(*blocks)
     """),
-    Same(SHIFT, "power-of-one-step", instead="""
+    Accepted(SHIFT, "power-of-one-step", instead="""
         a = 10000.0 ** (-torch.arange(0, e, 2, device=device) / e)
         one = torch.zeros(e, e, device=device)
         j = torch.arange(0, e, 2, device=device)
@@ -455,12 +455,12 @@ VARIANTS = [
             m = (one if shift > 0 else one.T) @ m
         return m
     """),
-    Same(SHIFT, "exponential", instead="""
+    Accepted(SHIFT, "exponential", instead="""
         speeds = 10000 ** (-torch.arange(0, e, 2, device=device) / e)
         generator = torch.kron(torch.diag(speeds), torch.tensor([[0.0, 1.0], [-1.0, 0.0]], device=device))
         return torch.linalg.matrix_exp(shift * generator)
     """),
-    Same(SHIFT, "least-squares", instead="""
+    Accepted(SHIFT, "least-squares", instead="""
         p = torch.arange(0, 4000, dtype=torch.float64).unsqueeze(1)
         speeds = 10000.0 ** (-torch.arange(0, e, 2, dtype=torch.float64) / e)
         def encode(p):
@@ -570,14 +570,14 @@ VARIANTS = [
     Mistake(BIAS, "squeezed", edit=("table[distances + t_max - 1]", "table[distances + t_max - 1].squeeze()"),
             title="axes of length 1 squeezed out",
             says="Your numbers are right, but for t = 1 the matrix loses its axes. It is (t, t), whatever t is."),
-    Same(BIAS, "loops", instead="""
+    Accepted(BIAS, "loops", instead="""
         t_max = (table.shape[0] + 1) // 2
         rows = []
         for i in range(t):
             rows.append(torch.stack([table[i - j + t_max - 1] for j in range(t)]))
         return torch.stack(rows)
     """),
-    Same(BIAS, "filled", instead="""
+    Accepted(BIAS, "filled", instead="""
         middle = table.numel() // 2
         bias = torch.zeros(t, t, dtype=table.dtype, device=table.device)
         for i in range(t):
@@ -585,18 +585,18 @@ VARIANTS = [
                 bias[i, j] = table[middle + i - j]
         return bias
     """),
-    Same(BIAS, "windows", instead="""
+    Accepted(BIAS, "windows", instead="""
         middle = len(table) // 2
         used = table[middle - t + 1: middle + t]
         return used.flip(0).unfold(0, t, 1).flip(0)
     """),
-    Same(BIAS, "take", instead="""
+    Accepted(BIAS, "take", instead="""
         i = torch.arange(t, device=table.device)
         index = i[:, None] - i[None, :] + (table.size(0) - 1) // 2
         return table.index_select(0, index.flatten()).view(t, t)
     """),
     # an index may stay on the CPU, wherever the table is: torch moves it
-    Same(BIAS, "index-on-the-cpu", instead="""
+    Accepted(BIAS, "index-on-the-cpu", instead="""
         i, j = torch.meshgrid(torch.arange(t), torch.arange(t), indexing="ij")
         return table[(i - j) + len(table) // 2]
     """),
@@ -745,7 +745,7 @@ VARIANTS = [
             title="axes of length 1 squeezed out",
             says="Your numbers are right, but an axis of length 1 gets lost: with a batch of one, a single head or a "
                  "single position the result has too few axes. All four axes stay, whatever their lengths."),
-    Same(ROTATE, "complex", instead="""
+    Accepted(ROTATE, "complex", instead="""
         d = x.shape[-1]
         speeds = 1.0 / (10000 ** (torch.arange(0, d, 2, device=x.device).float() / d))
         angles = torch.outer(positions.float(), speeds)
@@ -753,14 +753,14 @@ VARIANTS = [
         pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], d // 2, 2).contiguous())
         return torch.view_as_real(pairs * turns).flatten(-2)
     """),
-    Same(ROTATE, "turned-neighbour", instead="""
+    Accepted(ROTATE, "turned-neighbour", instead="""
         d = x.size(-1)
         exponents = torch.arange(d, device=x.device) // 2 * 2 / d
         angles = positions[:, None] * 10000.0 ** -exponents
         other = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).reshape(x.shape)
         return x * torch.cos(angles) + other * torch.sin(angles)
     """),
-    Same(ROTATE, "loops", instead="""
+    Accepted(ROTATE, "loops", instead="""
         y = torch.zeros_like(x)
         for i in range(x.shape[2]):
             for j in range(x.shape[3] // 2):
@@ -770,14 +770,14 @@ VARIANTS = [
                 y[:, :, i, 2 * j + 1] = s * x[:, :, i, 2 * j] + c * x[:, :, i, 2 * j + 1]
         return y
     """),
-    Same(ROTATE, "matrices", instead="""
+    Accepted(ROTATE, "matrices", instead="""
         b, h, t, d = x.shape
         angles = torch.einsum("t,j->tj", positions.float(), 10000 ** (-torch.arange(0, d, 2, device=x.device) / d))
         c, s = angles.cos(), angles.sin()
         turn = torch.stack([torch.stack([c, -s], dim=-1), torch.stack([s, c], dim=-1)], dim=-2)
         return torch.einsum("tjkl,bhtjl->bhtjk", turn, x.view(b, h, t, d // 2, 2)).reshape(b, h, t, d)
     """),
-    Same(ROTATE, "slices", instead="""
+    Accepted(ROTATE, "slices", instead="""
         d = x.shape[-1]
         speeds = torch.exp(-math.log(10000.0) * torch.arange(0, d, 2, device=x.device) / d)
         angles = positions.view(1, 1, -1, 1) * speeds
@@ -788,23 +788,27 @@ VARIANTS = [
     """),
     Shortcut(ROTATE, "finished-part", instead="return finished.rotate(x, positions)"),
     # ------------------------------------------------------------- mutants that are right all the same
-    Equal(SINUSOIDS, "return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
+    EquivalentMutant(SINUSOIDS, "return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
           "return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).detach()", "nothing here is learned"),
-    Equal(SHIFT, "return matrix", "return matrix.detach()", "nothing here is learned"),
-    Equal(SHIFT, "return matrix", "return matrix.squeeze()", "e is even, so that no axis has length 1"),
-    *(Equal(exercise, "10000", "10001", "speeds that differ by less than a ten-thousandth: rounding may do as much")
+    EquivalentMutant(SHIFT, "return matrix", "return matrix.detach()", "nothing here is learned"),
+    EquivalentMutant(SHIFT, "return matrix", "return matrix.squeeze()", "e is even, so that no axis has length 1"),
+    *(EquivalentMutant(exercise, "10000", "10001",
+                       "speeds that differ by less than a ten-thousandth: rounding may do as much")
       for exercise in (SINUSOIDS, SHIFT)),
-    *(Equal(exercise, "torch.arange(0, e, 2, device=device)", "torch.arange(0, e - 1, 2, device=device)",
+    *(EquivalentMutant(exercise, "torch.arange(0, e, 2, device=device)", "torch.arange(0, e - 1, 2, device=device)",
             "e is even: the last even number below e is also the last below e − 1") for exercise in (SINUSOIDS, SHIFT)),
-    Equal(ROTATE, "torch.arange(0, d, 2, device=x.device)", "torch.arange(0, d - 1, 2, device=x.device)",
+    EquivalentMutant(ROTATE, "torch.arange(0, d, 2, device=x.device)", "torch.arange(0, d - 1, 2, device=x.device)",
           "d is even: the last even number below d is also the last below d − 1"),
-    Equal(SINUSOIDS, "torch.arange(t, device=device).unsqueeze(1)", "torch.arange(t, device=device).unsqueeze(-1)",
+    EquivalentMutant(SINUSOIDS, "torch.arange(t, device=device).unsqueeze(1)",
+        "torch.arange(t, device=device).unsqueeze(-1)",
           "a list has one axis: 1 and −1 are the same place"),
-    *(Equal(exercise, "positions.unsqueeze(1)", "positions.unsqueeze(-1)", "a list has one axis: 1 and −1 are the same")
+    *(EquivalentMutant(exercise, "positions.unsqueeze(1)", "positions.unsqueeze(-1)",
+        "a list has one axis: 1 and −1 are the same")
       for exercise in (BIAS, ROTATE)),
-    Equal(SHIFT, "torch.arange(0, e, 2, device=device)", "torch.arange(0, e, 2)",
+    EquivalentMutant(SHIFT, "torch.arange(0, e, 2, device=device)", "torch.arange(0, e, 2)",
           "what is written into a part of a tensor goes to its device; the result is where it belongs"),
-    Equal(BIAS, "torch.arange(t, device=table.device)", "torch.arange(t)",
+    EquivalentMutant(BIAS, "torch.arange(t, device=table.device)", "torch.arange(t)",
           "an index may be on the CPU, wherever the table is: torch moves it"),
-    Equal(BIAS, "1", "2", "(len(table) + 2) // 2: a table has an odd length, so that one more changes nothing"),
+    EquivalentMutant(BIAS, "1", "2",
+        "(len(table) + 2) // 2: a table has an odd length, so that one more changes nothing"),
 ]

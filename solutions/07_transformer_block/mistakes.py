@@ -2,7 +2,7 @@
 
 import textwrap
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 GRADIENT, NORM, NETWORK, BLOCK, STACK, COUNT = (
     "gradient_by_depth",
@@ -172,7 +172,7 @@ VARIANTS = [
             title="a result made on the CPU",
             says="Your numbers go into a tensor that was made on the CPU, wherever the model is. torch.stack makes one "
                  "where its parts are; or pass `device=x.device`."),
-    Same(GRADIENT, "backward-and-clear", instead="""
+    Accepted(GRADIENT, "backward-and-clear", instead="""
         model.zero_grad()
         loss.backward()
         result = []
@@ -183,31 +183,32 @@ VARIANTS = [
             result.append(total ** 0.5)
         return torch.stack(result)
     """),
-    Same(GRADIENT, "one-call", instead="""
+    Accepted(GRADIENT, "one-call", instead="""
         per_block = [list(block.parameters()) for block in model.blocks]
         gradients = iter(torch.autograd.grad(loss, [p for group in per_block for p in group]))
         return torch.stack([torch.cat([next(gradients).reshape(-1) for _ in group]).norm() for group in per_block])
     """),
-    Same(GRADIENT, "norm-of-norms", instead="""
+    Accepted(GRADIENT, "norm-of-norms", instead="""
         for p in model.parameters():
             p.grad = None
         loss.backward()
         return torch.stack([torch.stack([p.grad.norm() for p in block.parameters()]).norm() for block in model.blocks])
     """),
-    Same(GRADIENT, "numbers", instead="""
+    Accepted(GRADIENT, "numbers", instead="""
         model.zero_grad(set_to_none=True)
         loss.backward()
         squares = [sum(p.grad.square().sum().item() for p in block.parameters()) for block in model.blocks]
         return torch.tensor([square ** 0.5 for square in squares], device=x.device)
     """),
-    Same(GRADIENT, "clipping", instead="""
+    Accepted(GRADIENT, "clipping", instead="""
         model.zero_grad()
         loss.backward()
         return torch.stack([nn.utils.clip_grad_norm_(block.parameters(), float("inf")) for block in model.blocks])
     """),
-    Equal(GRADIENT, "return torch.stack(norms)", "return torch.stack(norms).detach()",
+    EquivalentMutant(GRADIENT, "return torch.stack(norms)", "return torch.stack(norms).detach()",
           why="autograd.grad makes gradients without a graph of their own: there is nothing to cut"),
-    Equal(GRADIENT, "squares.sqrt()", "squares.sqrt_()", why="changes a tensor that the answer has just made"),
+    EquivalentMutant(GRADIENT, "squares.sqrt()", "squares.sqrt_()",
+        why="changes a tensor that the answer has just made"),
     # ------------------------------------------------------------------------------------------ LayerNorm
     Mistake(NORM, "epsilon-outside",
             edit=("torch.sqrt(variance + self.epsilon)", "(torch.sqrt(variance) + self.epsilon)"),
@@ -394,22 +395,22 @@ VARIANTS = [
                   "x -= x.mean(dim=-1, keepdim=True)\n        centred = x"), title="the input changed in place",
             says="`x -= ...` writes into the caller's tensor, and a shortcut around this layer would carry the changed "
                  "numbers. Make a new one: `x - ...`."),
-    Same(NORM, "var", instead="""
+    Accepted(NORM, "var", instead="""
         mean = x.mean(-1, keepdim=True)
         var = x.var(-1, keepdim=True, unbiased=False)
         return self.weight * (x - mean) / (var + self.epsilon).sqrt() + self.bias
     """),
-    Same(NORM, "correction", instead="""
+    Accepted(NORM, "correction", instead="""
         var, mean = torch.var_mean(x, dim=2, correction=0, keepdim=True)
         return self.bias + self.weight * ((x - mean) * torch.rsqrt(var + self.epsilon))
     """),
-    Same(NORM, "mean-of-squares", instead="""
+    Accepted(NORM, "mean-of-squares", instead="""
         b, t, e = x.shape
         mean = x.sum(dim=-1, keepdim=True) / e
         variance = ((x - mean) ** 2).sum(dim=-1, keepdim=True) / e
         return torch.addcmul(self.bias, self.weight, (x - mean) / torch.pow(variance + self.epsilon, 0.5))
     """),
-    Same(NORM, "loops", instead="""
+    Accepted(NORM, "loops", instead="""
         rows = []
         for sequence in x:
             for vector in sequence:
@@ -418,7 +419,7 @@ VARIANTS = [
                 rows.append(self.weight * centred / spread + self.bias)
         return torch.stack(rows).reshape(x.shape)
     """),
-    Same(NORM, "std-squared", instead="""
+    Accepted(NORM, "std-squared", instead="""
         std = x.std(dim=-1, keepdim=True, unbiased=False)
         normal = (x - x.mean(dim=-1, keepdim=True)) / torch.sqrt(std ** 2 + self.epsilon)
         return torch.einsum("bte,e->bte", normal, self.weight) + self.bias
@@ -493,8 +494,8 @@ VARIANTS = [
             edit=(("nn.Linear(e, hidden)", "nn.Linear(e, hidden, bias=False)"),
                   ("nn.Linear(hidden, e)", "nn.Linear(hidden, e, bias=False)")), title="layers without bias",
             says="Your layers have no biases. Both have one; only the projections of the attention go without."),
-    Same(NETWORK, "method", instead=("", "return self.narrow(self.widen(x).clamp(min=0))")),
-    Same(NETWORK, "other-words", instead=("""
+    Accepted(NETWORK, "method", instead=("", "return self.narrow(self.widen(x).clamp(min=0))")),
+    Accepted(NETWORK, "other-words", instead=("""
         if not hidden:
             hidden = e * 4
         self.narrow = nn.Linear(in_features=hidden, out_features=e)
@@ -504,15 +505,15 @@ VARIANTS = [
         inside = self.activation(self.widen(x))
         return self.narrow(inside)
     """)),
-    Same(NETWORK, "einsum", instead=("", """
+    Accepted(NETWORK, "einsum", instead=("", """
         inside = torch.einsum("bte,fe->btf", x, self.widen.weight) + self.widen.bias
         inside = torch.where(inside > 0, inside, 0)
         return inside @ self.narrow.weight.T + self.narrow.bias
     """)),
-    Same(NETWORK, "position-by-position", instead=("", """
+    Accepted(NETWORK, "position-by-position", instead=("", """
         return torch.stack([self.narrow(nn.functional.relu(self.widen(x[:, i]))) for i in range(x.shape[1])], dim=1)
     """)),
-    Equal(NETWORK, "torch.relu(self.widen(x))", "torch.relu(torch.relu(self.widen(x)))",
+    EquivalentMutant(NETWORK, "torch.relu(self.widen(x))", "torch.relu(torch.relu(self.widen(x)))",
           why="what the first ReLU gives is not negative, and the second leaves it as it is"),
     Shortcut(NETWORK, "finished-part", instead=("", "return FinishedFeedForward.forward(self, x)")),
     # ----------------------------------------------------------------------------------- TransformerBlock
@@ -821,7 +822,7 @@ VARIANTS = [
     """), title="what autograd has kept is changed in place",
             says="On the way back autograd gives up: `x += ...` overwrites the x that a layer has read, and that layer "
                  "needs it for its gradient. `x = x + ...` makes a new one."),
-    Same(BLOCK, "names-for-steps", instead=("""
+    Accepted(BLOCK, "names-for-steps", instead=("""
         self.norm1, self.norm2 = nn.LayerNorm(e), nn.LayerNorm(e)
         self.attention = SelfAttention(e, h)
         self.feed_forward = FinishedFeedForward(e)
@@ -836,10 +837,10 @@ VARIANTS = [
         y = attended + self.drop2(self.feed_forward(inside))
         return y if self.first else self.norm2(y)
     """)),
-    Same(BLOCK, "function-with-mode",
+    Accepted(BLOCK, "function-with-mode",
          edit=("self.dropout = nn.Dropout(dropout)",
                "self.dropout = lambda y: nn.functional.dropout(y, p=dropout, training=self.training)")),
-    Same(BLOCK, "dropped-by-hand", instead=("""
+    Accepted(BLOCK, "dropped-by-hand", instead=("""
         self.pre_norm, self.chance = pre_norm, dropout
         self.attention, self.feed_forward = SelfAttention(e, h), FinishedFeedForward(e)
         self.norm1, self.norm2 = FinishedNorm(e), FinishedNorm(e)
@@ -855,7 +856,7 @@ VARIANTS = [
         x = self.norm1(x + drop(self.attention(x, mask)))
         return self.norm2(x + drop(self.feed_forward(x)))
     """)),
-    Same(BLOCK, "one-helper", instead=("", """
+    Accepted(BLOCK, "one-helper", instead=("", """
         def around(x, norm, layer):
             if self.pre_norm:
                 return torch.add(x, self.dropout(layer(norm(x))))
@@ -863,7 +864,7 @@ VARIANTS = [
         x = around(x, self.norm1, lambda y: self.attention(y, mask))
         return around(x, self.norm2, self.feed_forward)
     """)),
-    Same(BLOCK, "in-place-on-a-copy", instead=block_of(first="""
+    Accepted(BLOCK, "in-place-on-a-copy", instead=block_of(first="""
         y = x.clone()
         y += self.dropout(self.attention(self.norm1(x), mask))
         return y + self.dropout(self.feed_forward(self.norm2(y)))
@@ -1003,7 +1004,7 @@ VARIANTS = [
             title="pre_norm and dropout exchanged",
             says="You hand `pre_norm` and `dropout` to the block in the wrong order; both are numbers to Python, so "
                  "nothing raises. Name them: `dropout=dropout`."),
-    Same(STACK, "copies", instead=("""
+    Accepted(STACK, "copies", instead=("""
         import copy
         first = FinishedBlock(e, h, pre_norm=pre_norm, dropout=dropout)
         self.blocks = nn.ModuleList(copy.deepcopy(first) for _ in range(depth))
@@ -1013,7 +1014,7 @@ VARIANTS = [
             x = self.blocks[k](x, mask=mask)
         return self.norm(x)
     """)),
-    Same(STACK, "append", instead=("""
+    Accepted(STACK, "append", instead=("""
         self.pre_norm = pre_norm
         self.blocks = nn.ModuleList()
         while len(self.blocks) < depth:
@@ -1027,7 +1028,7 @@ VARIANTS = [
             x = self.norm(x)
         return x
     """)),
-    Same(STACK, "sequence-of-blocks", edit=("nn.ModuleList(blocks)", "nn.Sequential(*blocks)")),
+    Accepted(STACK, "sequence-of-blocks", edit=("nn.ModuleList(blocks)", "nn.Sequential(*blocks)")),
     # ----------------------------------------------------------------------------------- block_parameters
     Mistake(COUNT, "no-biases", edit=("return attention + network + norms", "return 12 * e * e"), title="matrices only",
             says="12e² is what the matrices hold, and for large e that is nearly everything. The biases and the two "
@@ -1082,13 +1083,13 @@ VARIANTS = [
     Mistake(COUNT, "head-width", edit=("4 * e * e + e ", "3 * e * (e // h) + e * e + e "),
             title="the projections of one head only",
             says="You count the projections of a single head, e × d. There are h of them, and h·d = e."),
-    Same(COUNT, "formula", instead="return 12 * e**2 + 10 * e"),
-    Same(COUNT, "layer-by-layer", instead="""
+    Accepted(COUNT, "formula", instead="return 12 * e**2 + 10 * e"),
+    Accepted(COUNT, "layer-by-layer", instead="""
         def linear(m, n, bias=True):
             return m * n + n * bias
         heads = sum(linear(e, e // h, bias=False) * 3 for _ in range(h))
         return heads + linear(e, e) + linear(e, 4 * e) + linear(4 * e, e) + sum([e, e]) * 2
     """),
-    Same(COUNT, "factored", instead="return 2 * e * (6 * e + 5)"),
+    Accepted(COUNT, "factored", instead="return 2 * e * (6 * e + 5)"),
     Shortcut(COUNT, "ask-the-block", instead="return sum(p.numel() for p in FinishedBlock(e, h).parameters())"),
 ]

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 8, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 VOCABULARY, ENCODE, POOL, CLASSIFIER, EPOCH = (
     "build_vocabulary",
@@ -123,7 +123,7 @@ VARIANTS = [
     Mistake(VOCABULARY, "list", edit=("{word: place for place, word in enumerate(kept)}", "kept"),
             title="a list of words",
             says="You return a list. What is needed is a dict from each word to its place in the order."),
-    Same(VOCABULARY, "by-hand", instead="""
+    Accepted(VOCABULARY, "by-hand", instead="""
         counts = {}
         for text in texts:
             for word in split_words(text):
@@ -134,12 +134,12 @@ VARIANTS = [
                 vocabulary[word] = len(vocabulary)
         return vocabulary
     """),
-    Same(VOCABULARY, "most-common-of-sorted", instead="""
+    Accepted(VOCABULARY, "most-common-of-sorted", instead="""
         words = sorted(word for text in texts for word in split_words(text))
         kept = [word for word, _ in Counter(words).most_common(size - 2)]
         return dict(zip(["<pad>", "<unk>"] + kept, range(size)))
     """),
-    Same(VOCABULARY, "update", instead="""
+    Accepted(VOCABULARY, "update", instead="""
         counter = Counter()
         for text in texts:
             counter.update(split_words(text))
@@ -265,7 +265,7 @@ VARIANTS = [
             edit=("return ids, torch.arange(t) < lengths.unsqueeze(1)",
                   "return torch.arange(t) < lengths.unsqueeze(1), ids"), title="mask and ids exchanged",
             says="You return the mask first. It is `ids, mask`, in this order."),
-    Same(ENCODE, "fill", instead="""
+    Accepted(ENCODE, "fill", instead="""
         lists = [split_words(text)[:length] for text in texts]
         ids = torch.full((len(texts), max(map(len, lists))), vocabulary["<pad>"])
         mask = torch.zeros(ids.shape, dtype=torch.bool)
@@ -275,20 +275,21 @@ VARIANTS = [
                 mask[i, j] = True
         return ids, mask
     """),
-    Same(ENCODE, "pad-sequence", instead="""
+    Accepted(ENCODE, "pad-sequence", instead="""
         id_of = lambda word: vocabulary.get(word, vocabulary["<unk>"])
         rows = [torch.tensor([id_of(w) for w in split_words(text)[:length]], dtype=torch.long) for text in texts]
         ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=vocabulary["<pad>"])
         return ids, ids != vocabulary["<pad>"]
     """),
-    Same(ENCODE, "words-padded-first", instead="""
+    Accepted(ENCODE, "words-padded-first", instead="""
         cut = [split_words(text)[:length] for text in texts]
         t = max(len(words) for words in cut)
         padded = [words + ["<pad>"] * (t - len(words)) for words in cut]
         ids = torch.tensor([[vocabulary.get(word, 1) for word in words] for words in padded])
         return [ids, torch.tensor([[word != "<pad>" for word in words] for words in padded])]
     """),
-    Equal(ENCODE, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)", why="lengths has one axis: both are the new last"),
+    EquivalentMutant(ENCODE, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)",
+        why="lengths has one axis: both are the new last"),
     # ------------------------------------------------------------------------------------------ mean_pool
     Mistake(POOL, "padding-too", instead="return x.mean(dim=1)", title="the mean over padding too",
             says="You average over all t positions, padding included: what stands in the padding gets into the result, "
@@ -372,39 +373,40 @@ VARIANTS = [
             title="a tensor made on the CPU",
             says="You make a tensor without saying where, and it lands on the CPU, wherever x is. Nothing new is "
                  "needed here; if you want it, pass `device=x.device`."),
-    Same(POOL, "masked-fill", instead="""
+    Accepted(POOL, "masked-fill", instead="""
         total = x.masked_fill(~mask.unsqueeze(-1), 0.0).sum(dim=1)
         return total / mask.sum(dim=1, keepdim=True).clamp(min=1)
     """),
-    Same(POOL, "einsum", instead="""
+    Accepted(POOL, "einsum", instead="""
         share = mask.float() / mask.float().sum(dim=1, keepdim=True).clamp(min=1e-6)
         return torch.einsum("bt,bte->be", share, x)
     """),
-    Same(POOL, "loop", instead="""
+    Accepted(POOL, "loop", instead="""
         pooled = []
         for vectors, real in zip(x, mask):
             pooled.append(vectors[real].mean(dim=0) if real.any() else torch.zeros_like(vectors[0]))
         return torch.stack(pooled)
     """),
-    Same(POOL, "where", instead="""
+    Accepted(POOL, "where", instead="""
         b, t, e = x.shape
         kept = torch.where(mask[:, :, None], x, torch.zeros_like(x))
         words = torch.maximum(mask.sum(1), torch.ones_like(mask.sum(1)))
         return (kept.transpose(1, 2) @ torch.ones(t, device=x.device)) / words[:, None]
     """),
-    Same(POOL, "small-number-below", instead="""
+    Accepted(POOL, "small-number-below", instead="""
         m = mask[..., None].float()
         return (m * x).sum(-2) / (m.sum(-2) + 1e-9)
     """),
-    Same(POOL, "zero-instead-of-nan", instead="""
+    Accepted(POOL, "zero-instead-of-nan", instead="""
         words = mask.sum(dim=1, keepdim=True)
         total = x.masked_fill(~mask[..., None], 0).sum(dim=1)
         return torch.where(words > 0, total / words, torch.zeros_like(total))
     """),
-    Equal(POOL, "weights.sum(dim=1).clamp(min=1)", "weights.sum(dim=1).clamp_(min=1)",
+    EquivalentMutant(POOL, "weights.sum(dim=1).clamp(min=1)", "weights.sum(dim=1).clamp_(min=1)",
           why="changes a sum that the answer has just made"),
-    Equal(POOL, "weights.sum(dim=1)", "weights.sum(dim=-2)", why="of three axes, both are the one in the middle"),
-    Equal(POOL, "(x * weights).sum(dim=1)", "(x * weights).sum(dim=-2)",
+    EquivalentMutant(POOL, "weights.sum(dim=1)", "weights.sum(dim=-2)",
+        why="of three axes, both are the one in the middle"),
+    EquivalentMutant(POOL, "(x * weights).sum(dim=1)", "(x * weights).sum(dim=-2)",
           why="of three axes, both are the one in the middle"),
     Shortcut(POOL, "finished-part", instead="return finished_pool(x, mask)"),
     Shortcut(POOL, "imported", instead="""
@@ -572,12 +574,12 @@ VARIANTS = [
         return self.to_classes(finished_pool(self.positions(self.tokens(ids)), mask))
     """), title="the blocks are made and not used",
             says="Words and positions go straight to the mean. The blocks come in between."),
-    Same(CLASSIFIER, "classes-first", instead=("", """
+    Accepted(CLASSIFIER, "classes-first", instead=("", """
         mask = mask.bool()
         x = self.transformer(self.positions(self.tokens(ids)), mask[:, None, :])
         return finished_pool(self.to_classes(x), mask)
     """)),
-    Same(CLASSIFIER, "own-positions", instead=("""
+    Accepted(CLASSIFIER, "own-positions", instead=("""
         self.tokens = nn.Embedding(num_embeddings=n, embedding_dim=e, padding_idx=0)
         self.positions = nn.Module()
         self.positions.table = nn.Embedding(t_max, e)
@@ -591,7 +593,7 @@ VARIANTS = [
         weights = mask.unsqueeze(2).float()
         return self.to_classes((x * weights).sum(1) / weights.sum(1))
     """)),
-    Same(CLASSIFIER, "square-mask", instead=("", """
+    Accepted(CLASSIFIER, "square-mask", instead=("", """
         t = ids.size(1)
         x = self.positions(self.tokens(ids))
         for block in self.transformer.blocks:
@@ -599,12 +601,13 @@ VARIANTS = [
         x = self.transformer.norm(x)
         return finished_pool(x, mask) @ self.to_classes.weight.T + self.to_classes.bias
     """)),
-    Same(CLASSIFIER, "mask-for-both", instead=("", """
+    Accepted(CLASSIFIER, "mask-for-both", instead=("", """
         square = mask[:, :, None] & mask[:, None, :]
         x = self.transformer(self.positions(self.tokens(ids)), square)
         return self.to_classes(finished_pool(x, mask))
     """)),
-    Equal(CLASSIFIER, "mask.unsqueeze(1)", "mask.unsqueeze(-2)", why="mask has two axes: both are (b, 1, t)"),
+    EquivalentMutant(CLASSIFIER, "mask.unsqueeze(1)", "mask.unsqueeze(-2)",
+        why="mask has two axes: both are (b, 1, t)"),
     Shortcut(CLASSIFIER, "pytorchs-encoder",
              edit=("self.to_classes = nn.Linear(e, c)",
                    "self.to_classes = nn.Linear(e, c)\n        self.spare = lambda: nn.TransformerEncoder")),
@@ -669,7 +672,7 @@ VARIANTS = [
     Mistake(EPOCH, "swapped", edit=("return right / total, nats / total", "return nats / total, right / total"),
             title="the two numbers the other way round",
             says="The share comes first and the loss second; yours are the other way round."),
-    Same(EPOCH, "all-logits-first", instead="""
+    Accepted(EPOCH, "all-logits-first", instead="""
         model.train()
         for ids, mask, labels in learn:
             optimiser.zero_grad()
@@ -681,7 +684,7 @@ VARIANTS = [
         labels = torch.cat([labels for _, _, labels in test])
         return (logits.argmax(-1) == labels).float().mean().item(), F.cross_entropy(logits, labels).item()
     """),
-    Same(EPOCH, "mean-times-length",
+    Accepted(EPOCH, "mean-times-length",
          edit=((', reduction="sum").item()', ').item() * len(labels)'),)),
-    Equal(EPOCH, "logits.argmax(dim=-1)", "logits.argmax(dim=1)", "logits have two axes"),
+    EquivalentMutant(EPOCH, "logits.argmax(dim=-1)", "logits.argmax(dim=1)", "logits have two axes"),
 ]

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 9, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 BATCH, MODEL, HEAT, TOP_P, GENERATE, WINDOWS, SLIDING = (
     "sample_batch",
@@ -103,19 +103,19 @@ VARIANTS = [
             title="the last target is the slice's first byte",
             says="All of your targets are right but the last of each row, which is the first byte of its own input. "
                  "The byte after the last input stands in the text: a slice of t + 1 bytes holds it."),
-    Same(BATCH, "slice-by-slice", instead="""
+    Accepted(BATCH, "slice-by-slice", instead="""
         starts = torch.randint(0, len(data) - t, (batch,), generator=generator).tolist()
         inputs = torch.stack([data[s:s + t] for s in starts])
         targets = torch.stack([data[s + 1:s + 1 + t] for s in starts])
         return inputs.long(), targets.to(torch.int64)
     """),
-    Same(BATCH, "unfold", instead="""
+    Accepted(BATCH, "unfold", instead="""
         windows = data.unfold(0, t + 1, 1)
         rows = windows[torch.randint(len(windows), (batch,), generator=generator)].to(torch.int64)
         return rows[:, :t], rows[:, 1:]
     """),
-    Equal(BATCH, "starts.unsqueeze(1)", "starts.unsqueeze(-1)", "starts have one axis"),
-    Same(BATCH, "rand-and-floor",
+    EquivalentMutant(BATCH, "starts.unsqueeze(1)", "starts.unsqueeze(-1)", "starts have one axis"),
+    Accepted(BATCH, "rand-and-floor",
          edit=("torch.randint(len(data) - t, (batch,), generator=generator)",
                "(torch.rand(batch, generator=generator) * (len(data) - t)).long()")),
     # ------------------------------------------------------------------------------------ CharTransformer
@@ -247,7 +247,7 @@ VARIANTS = [
             title="the gradient is cut off",
             says="No gradient flows from your logits back to the weights: the model could not learn. Something cuts "
                  "the graph: `detach()`, `.data`, or `no_grad()`."),
-    Same(MODEL, "parts-by-hand", instead=("""
+    Accepted(MODEL, "parts-by-hand", instead=("""
         self.t_max, self.to_logits = t_max, nn.Linear(e, n)
         self.transformer = Transformer(e, h, depth=depth, pre_norm=True)
         self.tokens, self.positions = nn.Embedding(n, e), PositionEmbedding(t_max, e)
@@ -258,14 +258,14 @@ VARIANTS = [
         mask = places.unsqueeze(1) >= places
         return self.to_logits(self.transformer(x, mask))
     """)),
-    Same(MODEL, "block-by-block", instead=("", """
+    Accepted(MODEL, "block-by-block", instead=("", """
         b, t = ids.shape
         x, mask = self.positions(self.tokens(ids)), torch.ones(b, t, t, device=ids.device).tril().bool()
         for block in self.transformer.blocks:
             x = block(x, mask)
         return F.linear(self.transformer.norm(x), self.to_logits.weight, self.to_logits.bias)
     """)),
-    Same(MODEL, "mask-as-buffer", instead=("""
+    Accepted(MODEL, "mask-as-buffer", instead=("""
         self.t_max = t_max
         self.tokens = nn.Embedding(n, e)
         self.positions = PositionEmbedding(t_max, e)
@@ -377,7 +377,7 @@ VARIANTS = [
             title="a tensor made on the CPU",
             says="`torch.full(shape, ...)` makes its tensor on the CPU. `full_like` takes the device from another "
                  "tensor."),
-    Same(HEAT, "masked-fill", instead="""
+    Accepted(HEAT, "masked-fill", instead="""
         if not temperature >= 0:
             raise ValueError("the temperature must not be negative")
         if temperature == 0:
@@ -385,8 +385,8 @@ VARIANTS = [
             return logits.masked_fill(logits < largest, -1e9)
         return torch.mul(logits, 1 / temperature)
     """),
-    Same(HEAT, "log-probabilities", edit=("logits / temperature", "logits.log_softmax(dim=-1).div(temperature)")),
-    Same(HEAT, "one-hot-and-where", instead="""
+    Accepted(HEAT, "log-probabilities", edit=("logits / temperature", "logits.log_softmax(dim=-1).div(temperature)")),
+    Accepted(HEAT, "one-hot-and-where", instead="""
         if temperature < 0:
             raise ValueError(f"temperature is {temperature}")
         if temperature == 0:
@@ -394,8 +394,8 @@ VARIANTS = [
             return torch.where(chosen, logits, float("-inf"))
         return logits * (1.0 / temperature)
     """),
-    Equal(HEAT, "0.0", "1.0", "any finite logit will do where all the others are −∞"),
-    Equal(HEAT, "return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)",
+    EquivalentMutant(HEAT, "0.0", "1.0", "any finite logit will do where all the others are −∞"),
+    EquivalentMutant(HEAT, "return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0)",
           "return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0).detach()",
           "at temperature 0 nothing depends on the logits smoothly: there is no gradient to cut"),
     # ----------------------------------------------------------------------------------------- keep_top_p
@@ -498,32 +498,33 @@ VARIANTS = [
             title="the gradient is cut off",
             says="No gradient flows from your result back to the logits that stay. `detach()`, `.data` and "
                  "`.tolist()` cut the graph."),
-    Equal(TOP_P, "before >= p", "before > p", "whether probabilities add up to p exactly is a matter of rounding"),
-    Same(TOP_P, "from-below", instead="""
+    EquivalentMutant(TOP_P, "before >= p", "before > p",
+        "whether probabilities add up to p exactly is a matter of rounding"),
+    Accepted(TOP_P, "from-below", instead="""
         ranked, order = logits.sort(dim=-1)
         dropped = ranked.softmax(dim=-1).cumsum(dim=-1) <= 1 - p
         return logits.masked_fill(dropped.scatter(-1, order, dropped), -torch.inf)
     """),
-    Same(TOP_P, "shift-the-mask", instead="""
+    Accepted(TOP_P, "shift-the-mask", instead="""
         ranked, order = torch.sort(logits, dim=-1, descending=True)
         beyond = ranked.softmax(dim=-1).cumsum(dim=-1) >= p
         beyond = torch.cat([torch.zeros_like(beyond[..., :1]), beyond[..., :-1]], dim=-1)
         return logits.masked_fill(beyond.gather(-1, order.argsort(dim=-1)), -1e9)
     """),
-    Same(TOP_P, "lowest-kept", instead="""
+    Accepted(TOP_P, "lowest-kept", instead="""
         ranked = logits.sort(dim=-1, descending=True).values
         chances = ranked.softmax(dim=-1)
         inside = chances.cumsum(dim=-1) - chances < p
         lowest = ranked.masked_fill(~inside, torch.inf).min(dim=-1, keepdim=True).values
         return torch.where(logits >= lowest, logits, -torch.inf)
     """),
-    Same(TOP_P, "sum-of-the-larger", instead="""
+    Accepted(TOP_P, "sum-of-the-larger", instead="""
         chances = logits.softmax(dim=-1)
         larger = chances.unsqueeze(-2) > chances.unsqueeze(-1)    # (..., n, n)
         before = (larger * chances.unsqueeze(-2)).sum(dim=-1)
         return logits.masked_fill(before >= p, float("-inf"))
     """),
-    Same(TOP_P, "one-by-one", instead="""
+    Accepted(TOP_P, "one-by-one", instead="""
         result = torch.full_like(logits, -torch.inf)
         n = logits.shape[-1]
         for row, chances, new in zip(logits.view(-1, n), logits.softmax(-1).view(-1, n), result.view(-1, n)):
@@ -713,12 +714,13 @@ VARIANTS = [
         return torch.cat(text, dim=1)
     """, title="the prompt is written over",
             says="You write into the prompt. It is the caller's tensor: after the call it holds other tokens."),
-    Equal(GENERATE, "return tokens[:, prompt.shape[1]:]", "return tokens[:, prompt.shape[1]:].detach()",
+    EquivalentMutant(GENERATE, "return tokens[:, prompt.shape[1]:]", "return tokens[:, prompt.shape[1]:].detach()",
           "ids have no gradient"),
-    Equal(GENERATE, "torch.cat([tokens, drawn], dim=1)", "torch.cat([tokens, drawn], dim=-1)",
+    EquivalentMutant(GENERATE, "torch.cat([tokens, drawn], dim=1)", "torch.cat([tokens, drawn], dim=-1)",
           "tokens have two axes: 1 is the last"),
-    Equal(GENERATE, "logits.softmax(dim=-1)", "logits.softmax(dim=1)", "logits (b, n) have two axes: 1 is the last"),
-    Same(GENERATE, "temperature-after-top-k", instead="""
+    EquivalentMutant(GENERATE, "logits.softmax(dim=-1)", "logits.softmax(dim=1)",
+        "logits (b, n) have two axes: 1 is the last"),
+    Accepted(GENERATE, "temperature-after-top-k", instead="""
         mode = model.training
         model.eval()
         tokens = prompt.clone()
@@ -734,7 +736,7 @@ VARIANTS = [
         model.train(mode)
         return tokens[:, -count:]
     """),
-    Same(GENERATE, "list-of-draws", instead="""
+    Accepted(GENERATE, "list-of-draws", instead="""
         was_training = model.training
         model.eval()
         window, text = prompt, []
@@ -749,16 +751,16 @@ VARIANTS = [
             model.train()
         return torch.hstack(text)
     """),
-    Same(GENERATE, "gumbel", instead=LOOP.format(
+    Accepted(GENERATE, "gumbel", instead=LOOP.format(
             draw="""noise = torch.rand(logits.shape, device=logits.device, generator=generator).clamp_min(1e-20)
         drawn = (logits - (-noise.log()).log()).argmax(dim=-1, keepdim=True)"""
         )),
-    Same(GENERATE, "cumulated", instead=LOOP.format(
+    Accepted(GENERATE, "cumulated", instead=LOOP.format(
             draw="""chances = logits.softmax(dim=-1).cumsum(dim=-1)
         needle = torch.rand(len(tokens), 1, device=logits.device, generator=generator) * chances[:, -1:]
         drawn = (chances <= needle).sum(dim=-1, keepdim=True)"""
         )),
-    Same(GENERATE, "room-made-first", instead="""
+    Accepted(GENERATE, "room-made-first", instead="""
         mode, (b, t) = model.training, prompt.shape
         model.eval()
         tokens = prompt.new_zeros(b, t + count)
@@ -817,19 +819,20 @@ VARIANTS = [
             title="a byte lost between windows",
             says="Your windows lie t + 1 bytes apart, so the first byte of each window is predicted by none. The last "
                  "byte of a window is the first of the next one: once predicted, once read."),
-    Same(WINDOWS, "mean-of-means", instead="""
+    Accepted(WINDOWS, "mean-of-means", instead="""
         means = []
         for window in data.long().unfold(0, t + 1, t):
             means.append(F.cross_entropy(model(window[None, :-1])[0], window[1:]))
         return bits_per_byte(torch.stack(means).mean()).item()
     """),
-    Same(WINDOWS, "all-windows-at-once", instead="""
+    Accepted(WINDOWS, "all-windows-at-once", instead="""
         windows = data.long().unfold(0, t + 1, t)
         logits = model(windows[:, :-1])
         return F.cross_entropy(logits.transpose(1, 2), windows[:, 1:]) / math.log(2)
     """),
-    Equal(WINDOWS, "model(window[None, :-1])[0]", "model(window[None, :-1])[-1]", "the batch holds one window"),
-    Same(WINDOWS, "windows-times-t", edit=(("count += t", "count += 1"), ("bits / count", "bits / (count * t)"))),
+    EquivalentMutant(WINDOWS, "model(window[None, :-1])[0]", "model(window[None, :-1])[-1]",
+        "the batch holds one window"),
+    Accepted(WINDOWS, "windows-times-t", edit=(("count += t", "count += 1"), ("bits / count", "bits / (count * t)"))),
     # -------------------------------------------------------------------------------- sliding_window_bits
     Mistake(SLIDING, "total", edit=("nats / (len(data) - 1) / math.log(2)", "nats / math.log(2)"),
             title="total bits reported as bits per byte",
@@ -967,18 +970,20 @@ VARIANTS = [
     """, title="only bytes with full context are counted",
             says="You count the bytes that have t others before them, and leave out those at the beginning. They "
                  "count too, with as many before them as there are."),
-    Equal(SLIDING, "return nats / (len(data) - 1) / math.log(2)", "return (nats / (len(data) - 1) / math.log(2)).mT",
+    EquivalentMutant(SLIDING, "return nats / (len(data) - 1) / math.log(2)",
+        "return (nats / (len(data) - 1) / math.log(2)).mT",
           "one number has no axes to exchange"),
-    Equal(SLIDING, "return nats / (len(data) - 1) / math.log(2)",
+    EquivalentMutant(SLIDING, "return nats / (len(data) - 1) / math.log(2)",
           "return (nats / (len(data) - 1) / math.log(2)).squeeze()", "one number has no axes"),
-    Equal(SLIDING, "return nats / (len(data) - 1) / math.log(2)",
+    EquivalentMutant(SLIDING, "return nats / (len(data) - 1) / math.log(2)",
           "return (nats / (len(data) - 1) / math.log(2)).detach()", "the function runs under no_grad"),
-    Equal(SLIDING, "64", "128", "how many windows go in at once is free"),
-    Equal(SLIDING, "64", "65", "how many windows go in at once is free"),
-    Equal(SLIDING, "len(data) > t + 1", "len(data) >= t + 1", "with t + 1 bytes there is no further window to add"),
-    Equal(SLIDING, "t + 1", "t", "with t + 1 bytes there is no further window to add"),
-    Equal(SLIDING, "model(head[None, :-1])[0]", "model(head[None, :-1])[-1]", "a batch of one"),
-    Same(SLIDING, "one-after-the-other", instead="""
+    EquivalentMutant(SLIDING, "64", "128", "how many windows go in at once is free"),
+    EquivalentMutant(SLIDING, "64", "65", "how many windows go in at once is free"),
+    EquivalentMutant(SLIDING, "len(data) > t + 1", "len(data) >= t + 1",
+        "with t + 1 bytes there is no further window to add"),
+    EquivalentMutant(SLIDING, "t + 1", "t", "with t + 1 bytes there is no further window to add"),
+    EquivalentMutant(SLIDING, "model(head[None, :-1])[0]", "model(head[None, :-1])[-1]", "a batch of one"),
+    Accepted(SLIDING, "one-after-the-other", instead="""
         mode = model.training
         model.eval()
         losses = []
@@ -988,7 +993,7 @@ VARIANTS = [
         model.train(mode)
         return torch.stack(losses).mean() * math.log2(math.e)
     """),
-    Same(SLIDING, "as-a-number", instead="""
+    Accepted(SLIDING, "as-a-number", instead="""
         mode = model.training
         model.eval()
         bits = 0.0
@@ -998,7 +1003,7 @@ VARIANTS = [
         model.train(mode)
         return bits / (len(data) - 1)
     """),
-    Same(SLIDING, "log-probabilities", instead="""
+    Accepted(SLIDING, "log-probabilities", instead="""
         was_training = model.training
         model.eval()
         ids = data.to(torch.int64)

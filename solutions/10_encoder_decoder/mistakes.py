@@ -1,6 +1,6 @@
 """What students get wrong in lesson 10, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 MASKS, CROSS, BLOCK, MODEL, LOSS, GREEDY, BEAM = (
     "make_masks",
@@ -102,25 +102,25 @@ VARIANTS = [
     Mistake(MASKS, "on-the-cpu", edit=("causal_mask(target.shape[1], target.device)", "causal_mask(target.shape[1])"),
             title="a triangle made on the CPU",
             says="Your triangle is made on the CPU, wherever the ids are. Tell causal_mask the device: target.device."),
-    Equal(MASKS, "target", "source", "both are on one device, and nothing else is asked of it"),
-    Equal(MASKS, "(target != pad).unsqueeze(1)", "(target != pad).unsqueeze(-2)",
+    EquivalentMutant(MASKS, "target", "source", "both are on one device, and nothing else is asked of it"),
+    EquivalentMutant(MASKS, "(target != pad).unsqueeze(1)", "(target != pad).unsqueeze(-2)",
           "of two axes, both are in the middle"),
-    Equal(MASKS, "(source != pad).unsqueeze(1)", "(source != pad).unsqueeze(-2)",
+    EquivalentMutant(MASKS, "(source != pad).unsqueeze(1)", "(source != pad).unsqueeze(-2)",
           "of two axes, both are in the middle"),
-    Same(MASKS, "tril", instead="""
+    Accepted(MASKS, "tril", instead="""
         b, t = target.shape
         words = target.ne(pad)[:, None, :].expand(b, t, t)
         visible = source.ne(pad)[:, None]
         return visible, torch.tril(words), visible.clone()
     """),
-    Same(MASKS, "comparing-places", instead="""
+    Accepted(MASKS, "comparing-places", instead="""
         places = torch.arange(target.shape[1], device=target.device)
         earlier = places[None, :] <= places[:, None]
         target_mask = torch.logical_and(earlier[None], ~(target == pad)[:, None])
         source_mask = torch.logical_not(source == pad).unsqueeze(-2)
         return [source_mask, target_mask, source_mask]
     """),
-    Same(MASKS, "loops", instead="""
+    Accepted(MASKS, "loops", instead="""
         b, t = target.shape
         mask = torch.zeros(b, t, t, dtype=torch.bool, device=target.device)
         for i in range(t):
@@ -256,9 +256,9 @@ VARIANTS = [
             title="the gradient is cut off",
             says="No gradient flows from your result back to the inputs and the weights. Something cuts the graph: "
                  "`detach()`, `.data`, or `no_grad()`."),
-    Equal(CROSS, "mask.unsqueeze(1)", "mask.unsqueeze(-2)", "(b, 1, s) becomes (b, 1, 1, s) either way"),
-    Equal(CROSS, "1", "2", "(b, 1, s) becomes (b, 1, 1, s) either way"),
-    Same(CROSS, "by-hand", instead="""
+    EquivalentMutant(CROSS, "mask.unsqueeze(1)", "mask.unsqueeze(-2)", "(b, 1, s) becomes (b, 1, 1, s) either way"),
+    EquivalentMutant(CROSS, "1", "2", "(b, 1, s) becomes (b, 1, 1, s) either way"),
+    Accepted(CROSS, "by-hand", instead="""
         layers = (self.to_queries, x), (self.to_keys, memory), (self.to_values, memory)
         q, k, v = (split_heads(to(y), self.h) for to, y in layers)
         scores = torch.einsum("bhtd,bhsd->bhts", q, k) / q.shape[-1] ** 0.5
@@ -266,7 +266,7 @@ VARIANTS = [
             scores = scores.masked_fill(~mask[:, None], float("-inf"))
         return self.unify(merge_heads(torch.softmax(scores, dim=-1) @ v))
     """),
-    Same(CROSS, "head-by-head", instead="""
+    Accepted(CROSS, "head-by-head", instead="""
         d = x.shape[-1] // self.h
         q, k, v = self.to_queries(x), self.to_keys(memory), self.to_values(memory)
         outputs = []
@@ -278,7 +278,7 @@ VARIANTS = [
             outputs.append(scores.softmax(-1) @ v[..., part])
         return self.unify(torch.cat(outputs, dim=-1))
     """),
-    Same(CROSS, "additive-mask", instead="""
+    Accepted(CROSS, "additive-mask", instead="""
         b, t, e = x.shape
         q = self.to_queries(x).view(b, t, self.h, -1).transpose(1, 2)
         k = self.to_keys(memory).view(b, -1, self.h, e // self.h).transpose(1, 2)
@@ -447,14 +447,14 @@ VARIANTS = [
                   "x += self.self_attention(x, self_mask)\n        x = self.norm1(x)"),
             title="the input changed in place",
             says="`x += ...` writes into the caller's tensor. `x + ...` makes a new one."),
-    Same(BLOCK, "names-for-steps", instead="""
+    Accepted(BLOCK, "names-for-steps", instead="""
         looked_back = self.self_attention(x, mask=self_mask)
         written = self.norm1(looked_back + x)
         looked_across = self.cross_attention(written, memory, mask=cross_mask)
         both = self.norm2(torch.add(written, looked_across))
         return self.norm3(self.feed_forward(both) + both)
     """),
-    Same(BLOCK, "one-helper", instead="""
+    Accepted(BLOCK, "one-helper", instead="""
         layers = [(self.norm1, lambda y: self.self_attention(y, self_mask)),
                   (self.norm2, lambda y: self.cross_attention(y, memory, cross_mask)),
                   (self.norm3, self.feed_forward)]
@@ -462,7 +462,7 @@ VARIANTS = [
             x = norm(x + layer(x))
         return x
     """),
-    Same(BLOCK, "pytorchs-norm", instead="""
+    Accepted(BLOCK, "pytorchs-norm", instead="""
         def normal(y, norm):
             return F.layer_norm(y, y.shape[-1:], norm.weight, norm.bias, 1e-5)
         x = normal(x + self.self_attention(x, self_mask), self.norm1)
@@ -646,14 +646,14 @@ VARIANTS = [
             title="token vectors without scale and positions",
             says="You take the bare vectors of the tokens. `self.embed` scales them and adds the positions; without "
                  "these the model sees a set of words."),
-    Equal(MODEL, "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad)",
+    EquivalentMutant(MODEL, "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad)",
           "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad).mT",
           "one number has no axes to exchange"),
-    Equal(MODEL, "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad)",
+    EquivalentMutant(MODEL, "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad)",
           "return finished_loss(logits, sentence[:, 1:], smoothing, self.pad).squeeze()", "one number has no axes"),
-    Equal(MODEL, "(source != self.pad).unsqueeze(1)", "(source != self.pad).unsqueeze(-2)",
+    EquivalentMutant(MODEL, "(source != self.pad).unsqueeze(1)", "(source != self.pad).unsqueeze(-2)",
           "of two axes, both are in the middle"),
-    Same(MODEL, "other-words", instead=("""
+    Accepted(MODEL, "other-words", instead=("""
         visible = finished_masks(source, source, self.pad)[0]
         memory = self.embed(self.source_tokens, source)
         for k in range(len(self.encoder)):
@@ -669,7 +669,7 @@ VARIANTS = [
         given, wanted = sentence[:, :-1], sentence[:, 1:]
         return finished_loss(self(source, given), wanted, smoothing, self.pad)
     """)),
-    Same(MODEL, "own-masks", instead=("", """
+    Accepted(MODEL, "own-masks", instead=("", """
         t = target.shape[1]
         earlier = torch.ones(t, t, device=target.device, dtype=torch.bool).tril()
         x = self.embed(self.target_tokens, target)
@@ -682,7 +682,7 @@ VARIANTS = [
         logits = self.decode(sentence.narrow(1, 0, t), memory, source)
         return finished_loss(logits, sentence.narrow(1, 1, t), smoothing, pad=self.pad)
     """)),
-    Same(MODEL, "counting", instead=("""
+    Accepted(MODEL, "counting", instead=("""
         words = source.ne(self.pad)[:, None, :]
         x = self.source_tokens.weight[source] * self.positions.shape[1] ** 0.5 + self.positions[: source.size(1)]
         for block in self.encoder:
@@ -781,13 +781,13 @@ VARIANTS = [
             edit=("-(1 - smoothing) * right - smoothing", "-right - smoothing"), title="the right token keeps all of 1",
             says="The right token gets 1 in your loss, and the others ε on top. It gets 1 − ε, so that all add up to "
                  "1."),
-    Equal(LOSS, "return losses[targets != pad].mean()", "return losses[targets != pad].mean().mT",
+    EquivalentMutant(LOSS, "return losses[targets != pad].mean()", "return losses[targets != pad].mean().mT",
           "one number has no axes to exchange"),
-    Equal(LOSS, "return losses[targets != pad].mean()", "return losses[targets != pad].mean().squeeze()",
+    EquivalentMutant(LOSS, "return losses[targets != pad].mean()", "return losses[targets != pad].mean().squeeze()",
           "one number has no axes"),
-    Equal(LOSS, "logits.log_softmax(dim=-1)", "logits.log_softmax(dim=-1).log_softmax(dim=-1)",
+    EquivalentMutant(LOSS, "logits.log_softmax(dim=-1)", "logits.log_softmax(dim=-1).log_softmax(dim=-1)",
           "logarithms of probabilities stay what they are"),
-    Same(LOSS, "target-distribution", instead="""
+    Accepted(LOSS, "target-distribution", instead="""
         n = logits.size(-1)
         wanted = torch.full_like(logits, smoothing / (n - 2))
         wanted[..., pad] = 0
@@ -796,7 +796,7 @@ VARIANTS = [
         words = (targets != pad).float()
         return (losses * words).sum() / words.sum()
     """),
-    Same(LOSS, "cross-entropy-and-rest", instead="""
+    Accepted(LOSS, "cross-entropy-and-rest", instead="""
         n, words = logits.shape[-1], targets != pad
         logits, targets = logits[words], targets[words]
         log_p = logits - logits.logsumexp(-1, keepdim=True)
@@ -804,7 +804,7 @@ VARIANTS = [
         rest = log_p.sum(-1) - log_p[torch.arange(len(targets), device=targets.device), targets] - log_p[:, pad]
         return (1 - smoothing) * plain - (smoothing * rest / (n - 2)).mean()
     """),
-    Same(LOSS, "loops", instead="""
+    Accepted(LOSS, "loops", instead="""
         b, t, n = logits.shape
         log_p = torch.log_softmax(logits, -1)
         losses = []
@@ -889,14 +889,14 @@ VARIANTS = [
             edit=("memory = model.encode(source) ", "memory = model.encode(source)[:1].expand(len(source), -1, -1) "),
             title="every sentence translates the first source",
             says="All of your sentences look at the memory of the first source. Each has one of its own."),
-    Equal(GREEDY, "return written[:, 1:]", "return written[:, 1:].detach()", "ids have no gradient"),
-    Equal(GREEDY, "torch.cat([written, best], dim=1)", "torch.cat([written, best], dim=-1)",
+    EquivalentMutant(GREEDY, "return written[:, 1:]", "return written[:, 1:].detach()", "ids have no gradient"),
+    EquivalentMutant(GREEDY, "torch.cat([written, best], dim=1)", "torch.cat([written, best], dim=-1)",
           "ids have two axes: 1 is the last"),
-    Equal(GREEDY, "best.masked_fill(done, model.pad)", "best.masked_fill_(done, model.pad)",
+    EquivalentMutant(GREEDY, "best.masked_fill(done, model.pad)", "best.masked_fill_(done, model.pad)",
           "it writes into a tensor that this loop has just made"),
-    Equal(GREEDY, "logits[:, -1].argmax(dim=-1, keepdim=True)", "logits[:, -1].argmax(dim=1, keepdim=True)",
+    EquivalentMutant(GREEDY, "logits[:, -1].argmax(dim=-1, keepdim=True)", "logits[:, -1].argmax(dim=1, keepdim=True)",
           "logits of one position have two axes: 1 is the last"),
-    Same(GREEDY, "fixed-page", instead="""
+    Accepted(GREEDY, "fixed-page", instead="""
         b = source.shape[0]
         memory = model.encode(source)
         page = torch.full((b, limit + 1), model.pad, dtype=torch.long, device=source.device)
@@ -910,7 +910,7 @@ VARIANTS = [
             t += 1
         return page[:, 1:t + 1]
     """),
-    Same(GREEDY, "list-of-columns", instead="""
+    Accepted(GREEDY, "list-of-columns", instead="""
         memory = model.encode(source)
         columns = [torch.full_like(source[:, 0], start)]
         done = columns[0] != columns[0]
@@ -922,7 +922,7 @@ VARIANTS = [
             done = torch.logical_or(done, best == stop)
         return torch.stack(columns[1:], dim=1)
     """),
-    Same(GREEDY, "sentence-by-sentence", instead="""
+    Accepted(GREEDY, "sentence-by-sentence", instead="""
         memory = model.encode(source)
         rows = []
         for k in range(len(source)):
@@ -1022,17 +1022,18 @@ VARIANTS = [
             title="a length penalty",
             says="You divide the scores of finished beams by a power of their length. Other programs do; here the "
                  "score is the plain sum of the logarithms."),
-    Equal(BEAM, "torch.cat([beams[places // n], (places % n).unsqueeze(-1)], dim=1)",
+    EquivalentMutant(BEAM, "torch.cat([beams[places // n], (places % n).unsqueeze(-1)], dim=1)",
           "torch.cat([beams[places // n], (places % n).unsqueeze(-1)], dim=-1)", "beams have two axes: 1 is the last"),
-    Equal(BEAM, "(places % n).unsqueeze(-1)", "(places % n).unsqueeze(1)", "places have one axis"),
-    Equal(BEAM, "min(width, totals.numel())", "min(totals.numel(), width)", "the smaller of two, in either order"),
-    Equal(BEAM, "scores.unsqueeze(-1)", "scores.unsqueeze(1)", "scores have one axis"),
-    Equal(BEAM, "-1", "1", "of two axes, 1 is the last"),
-    Equal(BEAM, "logits[:, -1].log_softmax(dim=-1)", "logits[:, -1].log_softmax(dim=1)",
+    EquivalentMutant(BEAM, "(places % n).unsqueeze(-1)", "(places % n).unsqueeze(1)", "places have one axis"),
+    EquivalentMutant(BEAM, "min(width, totals.numel())", "min(totals.numel(), width)",
+        "the smaller of two, in either order"),
+    EquivalentMutant(BEAM, "scores.unsqueeze(-1)", "scores.unsqueeze(1)", "scores have one axis"),
+    EquivalentMutant(BEAM, "-1", "1", "of two axes, 1 is the last"),
+    EquivalentMutant(BEAM, "logits[:, -1].log_softmax(dim=-1)", "logits[:, -1].log_softmax(dim=1)",
           "logits of one position have two axes: 1 is the last"),
-    Equal(BEAM, "logits[:, -1].log_softmax(dim=-1)", "logits[:, -1].log_softmax(dim=-1).log_softmax(dim=-1)",
+    EquivalentMutant(BEAM, "logits[:, -1].log_softmax(dim=-1)", "logits[:, -1].log_softmax(dim=-1).log_softmax(dim=-1)",
           "logarithms of probabilities stay what they are"),
-    Same(BEAM, "loops", instead="""
+    Accepted(BEAM, "loops", instead="""
         candidates = []
         for k in range(len(beams)):
             log_p = F.log_softmax(model.decode(beams[k:k + 1], memory, source)[0, -1], dim=0)
@@ -1051,7 +1052,7 @@ VARIANTS = [
         else:
             scores, beams = scores[:0], beams[:0]
     """),
-    Same(BEAM, "divmod", instead="""
+    Accepted(BEAM, "divmod", instead="""
         many, t = beams.shape
         logits = model.decode(beams, memory.repeat(many, 1, 1), source.repeat(many, 1))
         gains = logits[:, -1] - logits[:, -1].logsumexp(-1, keepdim=True)
@@ -1066,7 +1067,7 @@ VARIANTS = [
         beams, scores = beams[going], scores[going]
         width -= len(going) - len(beams)
     """),
-    Same(BEAM, "best-of-each-first", instead="""
+    Accepted(BEAM, "best-of-each-first", instead="""
         many = len(beams)
         log_p = F.log_softmax(model.decode(beams, memory.expand(many, -1, -1), source.expand(many, -1))[:, -1], -1)
         gains, tokens = log_p.topk(min(width, log_p.shape[1]))

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 11, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 ALPHABET, LEARN, ENCODE, DECODE, BITS = (
     "byte_alphabet",
@@ -72,16 +72,17 @@ VARIANTS = [
     Mistake(ALPHABET, "others-missing", edit=(("            alphabet[byte] = chr(following)\n", ""),),
             title="no character for the other bytes",
             says="Your table has no entry for the bytes that do not print. Each of the 256 bytes needs a character."),
-    Equal(ALPHABET, "range(174, 256)", "range(174, 256 + 1)", "256 is no byte, and the loop never asks for it"),
-    Equal(ALPHABET, "256", "512", "the numbers from 256 on are no bytes, and the loop never asks for them"),
-    Equal(ALPHABET, "256", "257", "256 is no byte, and the loop never asks for it"),
-    Same(ALPHABET, "isprintable", instead="""
+    EquivalentMutant(ALPHABET, "range(174, 256)", "range(174, 256 + 1)",
+        "256 is no byte, and the loop never asks for it"),
+    EquivalentMutant(ALPHABET, "256", "512", "the numbers from 256 on are no bytes, and the loop never asks for them"),
+    EquivalentMutant(ALPHABET, "256", "257", "256 is no byte, and the loop never asks for it"),
+    Accepted(ALPHABET, "isprintable", instead="""
         others = [byte for byte in range(256) if byte in (32, 160) or not chr(byte).isprintable()]
         table = {byte: chr(byte) for byte in range(256)}
         table.update({byte: chr(256 + place) for place, byte in enumerate(others)})
         return table
     """),
-    Same(ALPHABET, "two-lists", instead="""
+    Accepted(ALPHABET, "two-lists", instead="""
         bs = list(range(ord("!"), ord("~") + 1)) + list(range(0xa1, 0xad)) + list(range(0xae, 0x100))
         cs = bs[:]
         for b in range(256):
@@ -90,7 +91,7 @@ VARIANTS = [
                 cs.append(256 + len(bs) - 189)
         return dict(zip(bs, map(chr, cs)))
     """),
-    Same(ALPHABET, "iterator", instead="""
+    Accepted(ALPHABET, "iterator", instead="""
         stand_ins = iter(range(256, 400))
         shown = lambda b: 33 <= b <= 126 or 161 <= b <= 255 and b != 173
         return {b: chr(b if shown(b) else next(stand_ins)) for b in range(256)}
@@ -195,7 +196,7 @@ VARIANTS = [
     Mistake(LEARN, "reversed-pair", edit=("merges.append(best)", "merges.append(best[::-1])"),
             title="left and right exchanged",
             says="Your pairs are noted the wrong way round: (left, right) is asked for."),
-    Same(LEARN, "most-common", instead="""
+    Accepted(LEARN, "most-common", instead="""
         pairs = Counter()
         for word, times in occurrences.items():
             symbols = split[word]
@@ -209,7 +210,7 @@ VARIANTS = [
         for word in split:
             split[word] = merge_pair(split[word], best)
     """),
-    Same(LEARN, "largest-count-first", instead="""
+    Accepted(LEARN, "largest-count-first", instead="""
         pairs = {}
         for word in words:
             for left, right in zip(split[word][:-1], split[word][1:]):
@@ -221,7 +222,7 @@ VARIANTS = [
         merges += [best]
         split.update({word: merge_pair(symbols, best) for word, symbols in split.items()})
     """),
-    Same(LEARN, "joined-by-hand", instead="""
+    Accepted(LEARN, "joined-by-hand", instead="""
         pairs = Counter()
         for word, symbols in split.items():
             pairs.update({pair: 0 for pair in zip(symbols, symbols[1:])})
@@ -336,12 +337,12 @@ VARIANTS = [
             edit=("ids.extend(vocabulary[symbol] for symbol in symbols)",
                   "ids.append([vocabulary[symbol] for symbol in symbols])"), title="a list of lists",
             says="You append the ids of a piece as one list. One flat list is asked for: extend, or +=."),
-    Same(ENCODE, "rank-by-rank", instead="""
+    Accepted(ENCODE, "rank-by-rank", instead="""
         for pair in merges:
             symbols = merge_pair(symbols, pair)
         ids += [vocabulary[symbol] for symbol in symbols]
     """),
-    Same(ENCODE, "lowest-rank-by-hand", instead="""
+    Accepted(ENCODE, "lowest-rank-by-hand", instead="""
         while True:
             known = [(ranks[pair], pair) for pair in zip(symbols[:-1], symbols[1:]) if pair in ranks]
             if not known:
@@ -350,7 +351,7 @@ VARIANTS = [
         for symbol in symbols:
             ids.append(vocabulary[symbol])
     """),
-    Same(ENCODE, "one-place-at-a-time", instead="""
+    Accepted(ENCODE, "one-place-at-a-time", instead="""
         while len(symbols) > 1:
             order = [ranks.get((symbols[i], symbols[i + 1]), len(merges)) for i in range(len(symbols) - 1)]
             i = order.index(min(order))
@@ -418,7 +419,7 @@ VARIANTS = [
             says="You strip white space off the ends. It belongs to the text: what went in has to come out."),
     Alias(DECODE, "encoded-anew", of="alphabet-left-in",
           edit=("bytes(byte_of[character] for character in spelled)", "spelled.encode()")),
-    Same(DECODE, "bytearray", instead="""
+    Accepted(DECODE, "bytearray", instead="""
         tokens = dict(zip(vocabulary.values(), vocabulary.keys()))
         back = {c: b for b, c in finished_alphabet().items()}
         raw = bytearray()
@@ -426,12 +427,12 @@ VARIANTS = [
             raw.extend(back[c] for c in tokens[i])
         return raw.decode(errors="replace")
     """),
-    Same(DECODE, "str-of-bytes", instead="""
+    Accepted(DECODE, "str-of-bytes", instead="""
         inverse = {v: k for k, v in vocabulary.items()}
         table = {v: bytes([k]) for k, v in finished_alphabet().items()}
         return str(b"".join(table[c] for i in ids for c in inverse[i]), "utf8", "replace")
     """),
-    Same(DECODE, "sorted-vocabulary", instead="""
+    Accepted(DECODE, "sorted-vocabulary", instead="""
         symbols = sorted(vocabulary, key=vocabulary.get)
         spelled = "".join([symbols[int(i)] for i in ids])
         values = {ord(c): b for b, c in finished_alphabet().items()}
@@ -485,16 +486,16 @@ VARIANTS = [
             edit=("len(text.encode())", 'len(text.encode("ascii", errors="ignore") or b"-")'),
             title="only ASCII counted",
             says="You leave out all characters that are not ASCII. Their bytes count too."),
-    Same(BITS, "log2-of-e", instead="""
+    Accepted(BITS, "log2-of-e", instead="""
         raw = text.encode("utf-8")
         return loss * math.log2(math.e) * (tokens / len(raw))
     """),
-    Same(BITS, "bytes-per-token", instead="""
+    Accepted(BITS, "bytes-per-token", instead="""
         bits_per_token = loss / 0.6931471805599453
         bytes_per_token = len(bytes(text, "utf-8")) / tokens
         return bits_per_token / bytes_per_token
     """),
-    Same(BITS, "as-a-tensor", instead="""
+    Accepted(BITS, "as-a-tensor", instead="""
         total = torch.tensor(loss * tokens, dtype=torch.float64)
         return total / torch.log(torch.tensor(2.0, dtype=torch.float64)) / sum(1 for byte in text.encode())
     """),

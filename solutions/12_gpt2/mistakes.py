@@ -1,6 +1,6 @@
 """What students get wrong in lesson 12, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 CONV, BLOCK, MODEL, RENAME, LINEAR, CACHED, PERPLEXITY, INDUCTION = (
     "Conv1D",
@@ -85,15 +85,15 @@ VARIANTS = [
             title="the start of nn.Linear",
             says="Your weight starts at uniform numbers, as that of nn.Linear does. Normal numbers of standard "
                  "deviation 0.02 are asked for."),
-    Same(CONV, "addmm", instead=("""
+    Accepted(CONV, "addmm", instead=("""
         self.weight = nn.Parameter(torch.empty(n_in, n_out).normal_(std=0.02))
         self.bias = nn.Parameter(torch.zeros(n_out))
     """, """
         flat = torch.addmm(self.bias, x.reshape(-1, x.shape[-1]), self.weight)
         return flat.reshape(*x.shape[:-1], -1)
     """)),
-    Same(CONV, "functional", instead=("", "return F.linear(x, self.weight.T, self.bias)")),
-    Same(CONV, "einsum", instead=("""
+    Accepted(CONV, "functional", instead=("", "return F.linear(x, self.weight.T, self.bias)")),
+    Accepted(CONV, "einsum", instead=("""
         self.bias = nn.Parameter(torch.zeros(n_out))
         self.weight = nn.Parameter(torch.zeros(n_in, n_out))
         nn.init.normal_(self.weight, std=0.02)
@@ -304,10 +304,10 @@ VARIANTS = [
     Mistake(BLOCK, "in-place", edit=("x = x + self.attend(self.norm1(x))", "x += self.attend(self.norm1(x))"),
             title="the input changed in place",
             says="`x += ...` writes into the caller's tensor. Make a new one: x + ..."),
-    Equal(BLOCK, "scores.masked_fill(future, -torch.inf)", "scores.masked_fill_(future, -torch.inf)",
+    EquivalentMutant(BLOCK, "scores.masked_fill(future, -torch.inf)", "scores.masked_fill_(future, -torch.inf)",
           "the scores are the function's own, and nobody reads them afterwards"),
-    Equal(BLOCK, "-2", "2", "k has four axes, so axis 2 is axis -2"),
-    Same(BLOCK, "pytorchs-attention", instead=("""
+    EquivalentMutant(BLOCK, "-2", "2", "k has four axes, so axis 2 is axis -2"),
+    Accepted(BLOCK, "pytorchs-attention", instead=("""
         b, t, e = x.shape
         q, k, v = [split_heads(part, self.h) for part in self.attention["to_qkv"](x).split(e, dim=2)]
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -316,7 +316,7 @@ VARIANTS = [
         x = x + self.attend(self.norm1(x))
         return x + self.feed_forward.narrow(F.gelu(self.feed_forward.widen(self.norm2(x)), approximate="tanh"))
     """)),
-    Same(BLOCK, "large-negative", instead=("""
+    Accepted(BLOCK, "large-negative", instead=("""
         b, t, e = x.shape
         d = e // self.h
         three = self.attention.to_qkv(x).view(b, t, 3, self.h, d).permute(2, 0, 3, 1, 4)
@@ -327,7 +327,7 @@ VARIANTS = [
         return self.attention.unify((weights @ v).transpose(1, 2).reshape(b, t, e))
     """,
                                            "")),
-    Same(BLOCK, "head-by-head", instead=("""
+    Accepted(BLOCK, "head-by-head", instead=("""
         b, t, e = x.shape
         d = e // self.h
         three = self.attention.to_qkv(x)
@@ -477,7 +477,7 @@ VARIANTS = [
     Mistake(MODEL, "on-the-cpu", edit=("torch.arange(ids.shape[1], device=ids.device)", "torch.arange(ids.shape[1])"),
             title="positions made on the CPU",
             says="Your positions are made on the CPU, wherever the ids are. Pass `device=ids.device`."),
-    Same(MODEL, "tied-linear", instead=("""
+    Accepted(MODEL, "tied-linear", instead=("""
         self.norm = nn.LayerNorm(config.e, eps=config.epsilon)
         self.head = nn.Linear(config.e, config.n, bias=False)
         self.tokens = nn.Embedding(config.n, config.e)
@@ -489,13 +489,13 @@ VARIANTS = [
         x = self.positions(torch.arange(t, device=ids.device)).unsqueeze(0) + self.tokens(ids)
         return F.linear(self.norm(self.blocks(x)), self.tokens.weight)
     """)),
-    Same(MODEL, "einsum", instead=("", """
+    Accepted(MODEL, "einsum", instead=("", """
         x = self.tokens(ids) + self.positions.weight[: ids.shape[1]]
         for i in range(self.config.depth):
             x = self.blocks[i](x)
         return torch.einsum("bte,ne->btn", self.norm(x), self.tokens.weight)
     """)),
-    Same(MODEL, "positions-for-each", instead=("""
+    Accepted(MODEL, "positions-for-each", instead=("""
         c = config
         self.tokens, self.positions = nn.Embedding(c.n, c.e), nn.Embedding(c.t_max, c.e)
         self.blocks = nn.ModuleList()
@@ -604,7 +604,7 @@ VARIANTS = [
                   "    renamed = {}\n    for name in list(published):\n        tensor = published.pop(name)"),
             title="the caller's dict is emptied",
             says="You take the tensors out of the caller's dict. Make a new dict, and leave theirs as it is."),
-    Same(RENAME, "by-parts", instead="""
+    Accepted(RENAME, "by-parts", instead="""
         table = {"wte": "tokens", "wpe": "positions", "h": "blocks", "ln_f": "norm", "ln_1": "norm1", "ln_2": "norm2",
                  "c_attn": "to_qkv", "c_fc": "widen", "attn": "attention", "mlp": "feed_forward"}
         state = {}
@@ -616,7 +616,7 @@ VARIANTS = [
             state[".".join(last if part == "c_proj" else table.get(part, part) for part in parts)] = tensor
         return state
     """),
-    Same(RENAME, "no-prefix-first", instead="""
+    Accepted(RENAME, "no-prefix-first", instead="""
         plain = {name.replace("transformer.", "", 1): tensor for name, tensor in published.items()}
         plain.pop("lm_head.weight", None)
         result = {}
@@ -629,7 +629,7 @@ VARIANTS = [
             result[ours.lstrip(".")] = plain[name].clone()
         return result
     """),
-    Same(RENAME, "with-detach", instead="""
+    Accepted(RENAME, "with-detach", instead="""
         def ours(name):
             name = "." + (name[12:] if name.startswith("transformer.") else name)
             for theirs in OURS:
@@ -678,11 +678,12 @@ VARIANTS = [
             title="reshaped instead of transposed",
             says="Your matrices have the right shapes, and their numbers stand in the wrong places: `reshape` reads "
                  "them row by row. A transpose exchanges rows and columns."),
-    Same(LINEAR, "by-a-list", edit=(DECIDES, 'if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):')),
-    Same(LINEAR, "by-the-last-parts", edit=((DECIDES,
+    Accepted(LINEAR, "by-a-list",
+        edit=(DECIDES, 'if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):')),
+    Accepted(LINEAR, "by-the-last-parts", edit=((DECIDES,
                                              'if name.split(".")[-2:] in (["c_attn", "weight"], ["c_proj", "weight"], '
                                              '["c_fc", "weight"]):'), ("tensor.T", "tensor.transpose(0, 1)"))),
-    Same(LINEAR, "inside-a-block", edit=((DECIDES, 'if name.startswith("h.") and tensor.ndim == 2:'),
+    Accepted(LINEAR, "inside-a-block", edit=((DECIDES, 'if name.startswith("h.") and tensor.ndim == 2:'),
                                          ("tensor.T", "tensor.t().contiguous()"))),
     # ------------------------------------------------------------------------------------ generate_cached
     Mistake(CACHED, "positions-forgotten", edit=("model.embed(new, cache.length)", "model.embed(new, 0)"),
@@ -798,19 +799,20 @@ VARIANTS = [
                   "new = logits.argmax(dim=-1, keepdim=True)[:1].expand(len(ids), 1)"),
             title="the first row decides for all",
             says="All rows go on with the token of the first. Each has its own."),
-    Equal(CACHED, "return torch.cat(chosen, dim=1)", "return torch.cat(chosen, dim=1).detach()",
+    EquivalentMutant(CACHED, "return torch.cat(chosen, dim=1)", "return torch.cat(chosen, dim=1).detach()",
           "ids have no gradient"),
-    Equal(CACHED, "torch.cat(chosen, dim=1)", "torch.cat(chosen, dim=-1)", "each is (b, 1), so axis 1 is the last"),
-    Equal(CACHED, "logits.argmax(dim=-1, keepdim=True)", "logits.argmax(dim=1, keepdim=True)",
+    EquivalentMutant(CACHED, "torch.cat(chosen, dim=1)", "torch.cat(chosen, dim=-1)",
+        "each is (b, 1), so axis 1 is the last"),
+    EquivalentMutant(CACHED, "logits.argmax(dim=-1, keepdim=True)", "logits.argmax(dim=1, keepdim=True)",
           "the logits are (b, n), so axis 1 is the last"),
-    Same(CACHED, "the-model-itself", instead="""
+    Accepted(CACHED, "the-model-itself", instead="""
         tokens = ids
         for _ in range(count):
             logits = model(tokens[:, cache.length:], cache)[:, -1]
             tokens = torch.cat([tokens, logits.argmax(-1, keepdim=True)], dim=1)
         return tokens[:, ids.shape[1]:]
     """),
-    Same(CACHED, "positions-by-hand", instead="""
+    Accepted(CACHED, "positions-by-hand", instead="""
         b, t = ids.shape
         result = torch.empty(b, count, dtype=ids.dtype, device=ids.device)
         fresh, seen = ids, 0
@@ -825,7 +827,7 @@ VARIANTS = [
             result[:, i] = fresh[:, 0]
         return result
     """),
-    Same(CACHED, "prompt-first", instead="""
+    Accepted(CACHED, "prompt-first", instead="""
         def step(tokens, start):
             x = model.embed(tokens, start)
             for block, past in zip(model.blocks, cache.layers):
@@ -941,36 +943,37 @@ VARIANTS = [
             title="how unsure it feels, not how surprised it is",
             says="You measure the entropy of the model's own predictions, and never look at what came. The surprise at "
                  "the *actual* next token counts."),
-    Equal(PERPLEXITY, "return F.cross_entropy(logits, targets).exp()",
+    EquivalentMutant(PERPLEXITY, "return F.cross_entropy(logits, targets).exp()",
           "return F.cross_entropy(logits, targets).exp().mT", "a single number is its own transpose"),
-    Equal(PERPLEXITY, "return F.cross_entropy(logits, targets).exp()",
+    EquivalentMutant(PERPLEXITY, "return F.cross_entropy(logits, targets).exp()",
           "return F.cross_entropy(logits, targets).exp().squeeze()", "a single number has no axes"),
-    Equal(PERPLEXITY, "return F.cross_entropy(logits, targets).exp()",
+    EquivalentMutant(PERPLEXITY, "return F.cross_entropy(logits, targets).exp()",
           "return F.cross_entropy(logits, targets).exp().detach()", "there is no gradient under no_grad"),
-    Equal(PERPLEXITY, "F.cross_entropy(logits, targets).exp()", "F.cross_entropy(logits, targets).exp_()",
+    EquivalentMutant(PERPLEXITY, "F.cross_entropy(logits, targets).exp()", "F.cross_entropy(logits, targets).exp_()",
           "the loss is the function's own"),
-    Equal(PERPLEXITY, "model(inputs.unsqueeze(0))[0]", "model(inputs.unsqueeze(0))[-1]",
+    EquivalentMutant(PERPLEXITY, "model(inputs.unsqueeze(0))[0]", "model(inputs.unsqueeze(0))[-1]",
           "in a batch of one the first is the last"),
-    Equal(PERPLEXITY, "inputs.unsqueeze(0)", "inputs.unsqueeze(-2)", "inputs have one axis, and -2 comes before it"),
-    Same(PERPLEXITY, "log-probabilities", instead="""
+    EquivalentMutant(PERPLEXITY, "inputs.unsqueeze(0)", "inputs.unsqueeze(-2)",
+        "inputs have one axis, and -2 comes before it"),
+    Accepted(PERPLEXITY, "log-probabilities", instead="""
         chances = model(ids.unsqueeze(0))[0, :-1].log_softmax(dim=-1)
         nats = -chances.gather(1, ids[1:].unsqueeze(1)).squeeze(1)
         return math.e ** nats.mean()
     """),
-    Same(PERPLEXITY, "batch-kept", instead="""
+    Accepted(PERPLEXITY, "batch-kept", instead="""
         ids = ids[None]
         logits = model(ids[:, :-1])
         loss = F.cross_entropy(logits.transpose(1, 2), ids[:, 1:], reduction="sum") / (ids.shape[1] - 1)
         return torch.exp(loss)
     """),
-    Same(PERPLEXITY, "token-by-token", instead="""
+    Accepted(PERPLEXITY, "token-by-token", instead="""
         logits = model(ids[:-1].reshape(1, -1))[0]
         total = 0.0
         for row, target in zip(logits, ids[1:]):
             total = total + torch.logsumexp(row, 0) - row[target]
         return torch.exp(total / (len(ids) - 1))
     """),
-    Same(PERPLEXITY, "bits-and-two", instead="""
+    Accepted(PERPLEXITY, "bits-and-two", instead="""
         loss = nn.CrossEntropyLoss()(model(ids[:-1][None, :]).squeeze(0), ids[1:])
         return 2 ** (loss / math.log(2))
     """),
@@ -1033,22 +1036,22 @@ VARIANTS = [
             title="how often it is the largest weight",
             says="You count how often that weight is the largest of its row. The weight itself is asked for, on the "
                  "mean."),
-    Equal(INDUCTION, "return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(dim=-1)",
+    EquivalentMutant(INDUCTION, "return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(dim=-1)",
           "return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(dim=-1).detach()",
           "a score is looked at, and nothing is trained by it"),
     Shortcut(INDUCTION, "finished-part", instead="return finished_gpt2.induction_score(weights, period)"),
-    Same(INDUCTION, "by-index", instead="""
+    Accepted(INDUCTION, "by-index", instead="""
         places = torch.arange(period, weights.shape[-1], device=weights.device)
         return weights[..., places, places + 1 - period].mean(-1)
     """),
-    Same(INDUCTION, "loop", instead="""
+    Accepted(INDUCTION, "loop", instead="""
         t = weights.shape[-1]
         total = 0
         for i in range(period, t):
             total = total + weights[..., i, i - period + 1]
         return total / (t - period)
     """),
-    Same(INDUCTION, "cut-first", instead="""
+    Accepted(INDUCTION, "cut-first", instead="""
         inner = weights[..., period:, 1:]
         return torch.diagonal(inner, dim1=-2, dim2=-1).sum(-1) / (weights.size(-1) - period)
     """),

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 13, and what to tell them."""
 
-from helpers.authoring import Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, EquivalentMutant, Mistake, Shortcut
 
 SKIP, BACK, READERS, MIX, VECTOR, ADDITIVE, GENERAL, DECODER = (
     "skip_gram_loss",
@@ -84,17 +84,21 @@ VARIANTS = [
                  "word is a question of its own, answered by a sigmoid."),
     Mistake(SKIP, "not-summed", edit=("losses.mean()", "losses"), title="one loss a pair",
             says="You return one loss for each pair, (b,). One number is asked for, their mean."),
-    Equal(SKIP, "return losses.mean()", "return losses.mean().mT", "a single number has no axes to exchange"),
-    Equal(SKIP, "return losses.mean()", "return losses.mean().squeeze()", "a single number has no axes to lose"),
-    Equal(SKIP, "F.logsigmoid(-far).sum(dim=-1)", "F.logsigmoid(-far).sum(dim=1)", "of two axes, the last is axis 1"),
-    Equal(SKIP, "(centre * context).sum(dim=-1)", "(centre * context).sum(dim=1)", "of two axes, the last is axis 1"),
-    Equal(SKIP, "centre.unsqueeze(1)", "centre.unsqueeze(-2)", "of three axes, both are in the middle"),
-    Same(SKIP, "softplus", instead="""
+    EquivalentMutant(SKIP, "return losses.mean()", "return losses.mean().mT",
+        "a single number has no axes to exchange"),
+    EquivalentMutant(SKIP, "return losses.mean()", "return losses.mean().squeeze()",
+        "a single number has no axes to lose"),
+    EquivalentMutant(SKIP, "F.logsigmoid(-far).sum(dim=-1)", "F.logsigmoid(-far).sum(dim=1)",
+        "of two axes, the last is axis 1"),
+    EquivalentMutant(SKIP, "(centre * context).sum(dim=-1)", "(centre * context).sum(dim=1)",
+        "of two axes, the last is axis 1"),
+    EquivalentMutant(SKIP, "centre.unsqueeze(1)", "centre.unsqueeze(-2)", "of three axes, both are in the middle"),
+    Accepted(SKIP, "softplus", instead="""
         near = torch.einsum("be,be->b", centre, context)
         far = torch.einsum("be,bke->bk", centre, negatives)
         return (F.softplus(-near) + F.softplus(far).sum(1)).mean()
     """),
-    Same(SKIP, "loops", instead="""
+    Accepted(SKIP, "loops", instead="""
         total = 0.0
         for row in range(len(centre)):
             total = total - F.logsigmoid(centre[row] @ context[row])
@@ -102,7 +106,7 @@ VARIANTS = [
                 total = total - F.logsigmoid(-(centre[row] @ other))
         return total / len(centre)
     """),
-    Same(SKIP, "cross-entropy", instead="""
+    Accepted(SKIP, "cross-entropy", instead="""
         words = torch.cat([context.unsqueeze(1), negatives], dim=1)
         logits = (words @ centre.unsqueeze(-1)).squeeze(-1)
         truth = torch.zeros_like(logits)
@@ -159,20 +163,21 @@ VARIANTS = [
     Mistake(BACK, "on-the-cpu", edit=("torch.arange(x.shape[1], device=x.device)", "torch.arange(x.shape[1])"),
             title="places made on the CPU",
             says="Your places are made on the CPU, wherever x is. Tell arange the device: x.device."),
-    Equal(BACK, "x.gather(1, order.unsqueeze(-1).expand_as(x))", "x.gather(-2, order.unsqueeze(-1).expand_as(x))",
+    EquivalentMutant(BACK, "x.gather(1, order.unsqueeze(-1).expand_as(x))",
+        "x.gather(-2, order.unsqueeze(-1).expand_as(x))",
           "of three axes, both are in the middle"),
-    Equal(BACK, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)", "of two axes, both are the second"),
-    Same(BACK, "rows", instead="""
+    EquivalentMutant(BACK, "lengths.unsqueeze(1)", "lengths.unsqueeze(-1)", "of two axes, both are the second"),
+    Accepted(BACK, "rows", instead="""
         rows = [torch.cat([row[:k].flip(0), row[k:]]) for row, k in zip(x, lengths.tolist())]
         return torch.stack(rows)
     """),
-    Same(BACK, "indexing", instead="""
+    Accepted(BACK, "indexing", instead="""
         t = torch.arange(x.shape[1], device=x.device)[None]
         end = lengths[:, None]
         source = torch.where(t < end, end - 1 - t, t)
         return x[torch.arange(len(x), device=x.device)[:, None], source]
     """),
-    Same(BACK, "copy-and-fill", instead="""
+    Accepted(BACK, "copy-and-fill", instead="""
         result = x.clone()
         for row in range(len(x)):
             k = int(lengths[row])
@@ -305,11 +310,11 @@ VARIANTS = [
     """), title="a mean of means",
             says="You take the mean of each sentence first, and then the mean of those: a word of a short sentence"
                  " then counts more. Every word that is asked for counts alike."),
-    Equal(READERS, "return (following + preceding) / 2", "return ((following + preceding) / 2).mT",
+    EquivalentMutant(READERS, "return (following + preceding) / 2", "return ((following + preceding) / 2).mT",
           "a single number has no axes to exchange"),
-    Equal(READERS, "return (following + preceding) / 2", "return ((following + preceding) / 2).squeeze()",
+    EquivalentMutant(READERS, "return (following + preceding) / 2", "return ((following + preceding) / 2).squeeze()",
           "a single number has no axes to lose"),
-    Same(READERS, "packed", instead=("""
+    Accepted(READERS, "packed", instead=("""
         x = self.tokens(ids)
         real = torch.arange(x.shape[1], device=x.device) < lengths.unsqueeze(1)
         ahead, back = x, finished_parts.read_backwards(x, lengths)
@@ -320,7 +325,7 @@ VARIANTS = [
             rows.append(torch.cat([ahead, finished_parts.read_backwards(back, lengths)], dim=2))
         return torch.stack(rows, 1)
     """, "")),
-    Same(READERS, "one-sum-over-both", instead=("", """
+    Accepted(READERS, "one-sum-over-both", instead=("", """
         top = self.layers(ids, lengths)[:, -1]
         e = top.shape[-1] // 2
         t = ids.shape[1]
@@ -330,7 +335,7 @@ VARIANTS = [
         second = F.cross_entropy(self.to_logits(top[:, 1:, e:]).transpose(1, 2), ids[:, :-1], reduction="none")
         return ((first + second) * real).sum() / (2 * real.sum())
     """)),
-    Same(READERS, "sentence-by-sentence", instead=("""
+    Accepted(READERS, "sentence-by-sentence", instead=("""
         result = []
         for row, k in zip(ids, lengths.tolist()):
             x = self.tokens(row[:k]).unsqueeze(0)
@@ -391,8 +396,8 @@ VARIANTS = [
             title="the wrong axis left over",
             says="Your sum runs over the layers, but the axes of the result are in another order. (b, t, w) is "
                  "wanted."),
-    Equal(MIX, "torch.softmax(self.raw, dim=0)", "torch.softmax(self.raw, dim=-1)", "it has one axis"),
-    Same(MIX, "broadcast", instead=("""
+    EquivalentMutant(MIX, "torch.softmax(self.raw, dim=0)", "torch.softmax(self.raw, dim=-1)", "it has one axis"),
+    Accepted(MIX, "broadcast", instead=("""
         self.gamma = nn.Parameter(torch.ones(()))
         self.raw = nn.Parameter(torch.zeros(count))
     """, """
@@ -400,7 +405,7 @@ VARIANTS = [
         shares = (powers / powers.sum())[:, None, None]
         return (self.gamma * shares * layers).sum(dim=1)
     """)),
-    Same(MIX, "loop", instead=("", """
+    Accepted(MIX, "loop", instead=("", """
         mixed = 0
         for j, share in enumerate(self.raw.softmax(-1)):
             mixed = mixed + share * layers[:, j]
@@ -451,16 +456,16 @@ VARIANTS = [
             title="each half taken from the other direction",
             says="You take the backward half at the last word and the forward half at the first: each where it has"
                  " read one word."),
-    Equal(VECTOR, "torch.cat([last, first], dim=-1)", "torch.cat([last, first], dim=1)",
+    EquivalentMutant(VECTOR, "torch.cat([last, first], dim=-1)", "torch.cat([last, first], dim=1)",
           "of two axes, the last is axis 1"),
-    Equal(VECTOR, "torch.arange(len(outputs), device=outputs.device)", "torch.arange(len(outputs))",
+    EquivalentMutant(VECTOR, "torch.arange(len(outputs), device=outputs.device)", "torch.arange(len(outputs))",
           "an index on the CPU picks from a tensor on any device"),
-    Same(VECTOR, "gather", instead="""
+    Accepted(VECTOR, "gather", instead="""
         forward, backward = outputs.chunk(2, dim=-1)
         place = (lengths - 1).view(-1, 1, 1).expand(-1, 1, forward.shape[-1])
         return torch.cat([forward.gather(1, place).squeeze(1), backward[:, 0]], dim=1)
     """),
-    Same(VECTOR, "loop", instead="""
+    Accepted(VECTOR, "loop", instead="""
         half = outputs.shape[2] // 2
         rows = []
         for sentence, k in zip(outputs, lengths.tolist()):
@@ -506,9 +511,9 @@ VARIANTS = [
             says="You add up the a numbers. v weighs them."),
     Mistake(ADDITIVE, "scaled", instead="return torch.tanh(ours + theirs) @ v / len(v) ** 0.5", title="divided by √a",
             says="You divide by a root, as scaled dot products do. Additive scores are not divided."),
-    Same(ADDITIVE, "einsum", instead='return torch.einsum("bta,a->bt", (theirs + ours).tanh(), v)'),
-    Same(ADDITIVE, "sum", instead="return (torch.tanh(theirs + ours) * v).sum(dim=2)"),
-    Same(ADDITIVE, "from-the-start", instead="""
+    Accepted(ADDITIVE, "einsum", instead='return torch.einsum("bta,a->bt", (theirs + ours).tanh(), v)'),
+    Accepted(ADDITIVE, "sum", instead="return (torch.tanh(theirs + ours) * v).sum(dim=2)"),
+    Accepted(ADDITIVE, "from-the-start", instead="""
         scores = []
         for j in range(memory.shape[1]):
             scores.append((s @ w_s + memory[:, j] @ w_h).tanh() @ v)
@@ -550,12 +555,12 @@ VARIANTS = [
     Mistake(GENERAL, "distance", instead="return -(memory - (s @ w.T).unsqueeze(1)).square().sum(dim=-1)",
             title="a distance for a product",
             says="You compare by distance. The score is a product."),
-    Same(GENERAL, "einsum", instead='return torch.einsum("btm,md,bd->bt", memory, w, s)'),
-    Same(GENERAL, "memory-first", instead="""
+    Accepted(GENERAL, "einsum", instead='return torch.einsum("btm,md,bd->bt", memory, w, s)'),
+    Accepted(GENERAL, "memory-first", instead="""
         keys = memory @ w
         return (keys * s.unsqueeze(1)).sum(dim=-1)
     """),
-    Same(GENERAL, "loops", instead="""
+    Accepted(GENERAL, "loops", instead="""
         rows = [[h @ w @ state for h in sentence] for sentence, state in zip(memory, s)]
         return torch.stack([torch.stack(row) for row in rows])
     """),
@@ -651,19 +656,21 @@ VARIANTS = [
             title="only the largest weight",
             says="Your context is the one vector with the largest weight. It is the sum of all, each with its "
                  "weight: a choice of one has no gradient for the scores."),
-    Equal(DECODER, "torch.cat([s, c], dim=-1)", "torch.cat([s, c], dim=1)", "of two axes, the last is axis 1"),
-    Equal(DECODER, "torch.cat([self.tokens(y), c], dim=-1)", "torch.cat([self.tokens(y), c], dim=1)",
+    EquivalentMutant(DECODER, "torch.cat([s, c], dim=-1)", "torch.cat([s, c], dim=1)",
+        "of two axes, the last is axis 1"),
+    EquivalentMutant(DECODER, "torch.cat([self.tokens(y), c], dim=-1)", "torch.cat([self.tokens(y), c], dim=1)",
           "of two axes, the last is axis 1"),
-    Equal(DECODER, "(weights.unsqueeze(-1) * memory).sum(dim=1)", "(weights.unsqueeze(-1) * memory).sum(dim=-2)",
+    EquivalentMutant(DECODER, "(weights.unsqueeze(-1) * memory).sum(dim=1)",
+        "(weights.unsqueeze(-1) * memory).sum(dim=-2)",
           "of three axes, both are in the middle"),
-    Same(DECODER, "einsum", instead="""
+    Accepted(DECODER, "einsum", instead="""
         scores = torch.tanh((s @ self.w_s)[:, None] + memory @ self.w_h) @ self.v
         weights = scores.masked_fill(~mask, -1e9).softmax(dim=1)
         context = torch.einsum("bt,btm->bm", weights, memory)
         state = self.cell(torch.cat((self.tokens(y), context), 1), s)
         return self.to_logits(torch.cat((state, context), 1)), state, weights
     """),
-    Same(DECODER, "bmm", instead="""
+    Accepted(DECODER, "bmm", instead="""
         scores = finished_parts.additive_scores(s, memory, self.w_s, self.w_h, self.v)
         weights = F.softmax(scores.masked_fill(mask.logical_not(), float("-inf")), dim=-1)
         c = torch.bmm(weights.unsqueeze(1), memory)[:, 0]

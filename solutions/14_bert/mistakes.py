@@ -1,6 +1,6 @@
 """What students get wrong in lesson 14, and what to tell them."""
 
-from helpers.authoring import Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, EquivalentMutant, Mistake, Shortcut
 
 PIECES, PAIR, CORRUPT, LOSS, MODEL, RENAME, FIRST, LOW = (
     "wordpiece",
@@ -122,10 +122,11 @@ VARIANTS = [
                                                 "        else:\n            return []"),
             title="nothing for an unknown word",
             says="An unknown word gives an empty list in yours, so it is gone from the text. It becomes [UNK]."),
-    Equal(PIECES, "range(len(word), start, -1)", "range(len(word) + 1, start, -1)",
+    EquivalentMutant(PIECES, "range(len(word), start, -1)", "range(len(word) + 1, start, -1)",
           "a slice that goes one beyond the word's end is the same slice"),
-    Equal(PIECES, "range(len(word), start, -1)", "range(len(word), start - 1, -1)", "no vocabulary has an empty piece"),
-    Same(PIECES, "while-loops", instead="""
+    EquivalentMutant(PIECES, "range(len(word), start, -1)", "range(len(word), start - 1, -1)",
+        "no vocabulary has an empty piece"),
+    Accepted(PIECES, "while-loops", instead="""
         if len(word) > limit:
             return ["[UNK]"]
         out, rest, mark = [], word, ""
@@ -139,7 +140,7 @@ VARIANTS = [
             rest, mark = rest[size:], "##"
         return out
     """),
-    Same(PIECES, "by-maximum", instead="""
+    Accepted(PIECES, "by-maximum", instead="""
         unknown, pieces, start = ["[UNK]"], [], 0
         if len(word) > limit:
             return unknown
@@ -224,7 +225,7 @@ VARIANTS = [
     Mistake(PAIR, "callers-lists", edit=("a, second = list(a), list(b or [])", "second = [] if b is None else b"),
             title="the caller's lists are cut",
             says="Your ids are right, and the caller's own lists are shorter afterwards. Cut copies of them."),
-    Same(PAIR, "lengths-first", instead="""
+    Accepted(PAIR, "lengths-first", instead="""
         n_a, n_b = len(a), 0 if b is None else len(b)
         most = t_max - 2 - (b is not None)
         while n_a + n_b > most:
@@ -239,7 +240,7 @@ VARIANTS = [
             kinds += [1] * (n_b + 1)
         return ids, kinds
     """),
-    Same(PAIR, "tensors-of-segments", instead="""
+    Accepted(PAIR, "tensors-of-segments", instead="""
         if b is None:
             ids = [cls, *a[:t_max - 2], sep]
             return ids, [0] * len(ids)
@@ -324,21 +325,21 @@ VARIANTS = [
                                                "    fate = chance()\n    targets = ids.clone()\n"),
             title="everything is asked for",
             says="Your targets hold an id at every position. Only chosen tokens are asked for; all others have −100."),
-    Equal(CORRUPT, "inputs.masked_fill(chosen & (fate < 0.8), mask_id)",
+    EquivalentMutant(CORRUPT, "inputs.masked_fill(chosen & (fate < 0.8), mask_id)",
           "inputs.masked_fill_(chosen & (fate < 0.8), mask_id)", "inputs are the function's own since torch.where"),
-    Equal(CORRUPT, "fate < 0.8", "fate <= 0.8", "one number in 2²⁴ is exactly that"),
-    Equal(CORRUPT, "fate < 0.9", "fate <= 0.9", "one number in 2²⁴ is exactly that"),
-    Equal(CORRUPT, "fate >= 0.8", "fate > 0.8", "one number in 2²⁴ is exactly that"),
-    Equal(CORRUPT, "fate < 0.9", "fate > 0.9", "the last tenth is as good as the one before it"),
-    Equal(CORRUPT, "chosen & (fate >= 0.8)", "chosen", "what lies below 0.8 becomes [MASK] afterwards"),
-    Same(CORRUPT, "half-of-the-rest", instead="""
+    EquivalentMutant(CORRUPT, "fate < 0.8", "fate <= 0.8", "one number in 2²⁴ is exactly that"),
+    EquivalentMutant(CORRUPT, "fate < 0.9", "fate <= 0.9", "one number in 2²⁴ is exactly that"),
+    EquivalentMutant(CORRUPT, "fate >= 0.8", "fate > 0.8", "one number in 2²⁴ is exactly that"),
+    EquivalentMutant(CORRUPT, "fate < 0.9", "fate > 0.9", "the last tenth is as good as the one before it"),
+    EquivalentMutant(CORRUPT, "chosen & (fate >= 0.8)", "chosen", "what lies below 0.8 becomes [MASK] afterwards"),
+    Accepted(CORRUPT, "half-of-the-rest", instead="""
         hidden = chosen & (chance() < 0.8)
         random = chosen & ~hidden & (chance() < 0.5)
         inputs = ids.clone()
         inputs[hidden] = mask_id
         inputs = torch.where(random, drawn, inputs)
     """),
-    Same(CORRUPT, "three-kinds", instead="""
+    Accepted(CORRUPT, "three-kinds", instead="""
         kind = torch.randint(10, ids.shape, generator=generator, device=ids.device)
         inputs = torch.where(chosen & (kind == 9), drawn, torch.where(chosen & (kind > 0) & (kind < 9), mask_id, ids))
     """),
@@ -384,18 +385,18 @@ VARIANTS = [
     """, title="a 0 without a gradient",
             says="Where nothing is asked, your 0 is a new number that knows nothing of the logits, so `backward()` "
                  "fails. Sum over nothing instead: that is 0, and has a gradient of zeros."),
-    Equal(LOSS, "return total / (targets != -100).sum().clamp(min=1)",
+    EquivalentMutant(LOSS, "return total / (targets != -100).sum().clamp(min=1)",
           "return (total / (targets != -100).sum().clamp(min=1)).mT", "a single number is its own transpose"),
-    Equal(LOSS, "return total / (targets != -100).sum().clamp(min=1)",
+    EquivalentMutant(LOSS, "return total / (targets != -100).sum().clamp(min=1)",
           "return (total / (targets != -100).sum().clamp(min=1)).squeeze()", "a single number has no axes"),
-    Equal(LOSS, "(targets != -100).sum().clamp(min=1)", "(targets != -100).sum().clamp_(min=1)",
+    EquivalentMutant(LOSS, "(targets != -100).sum().clamp(min=1)", "(targets != -100).sum().clamp_(min=1)",
           "the sum is the function's own"),
-    Same(LOSS, "log-probabilities", instead="""
+    Accepted(LOSS, "log-probabilities", instead="""
         asked = targets != -100
         chances = logits.log_softmax(dim=-1).gather(-1, targets.clamp(min=0).unsqueeze(-1)).squeeze(-1)
         return -(chances * asked).sum() / asked.sum().clamp(min=1)
     """),
-    Same(LOSS, "nan-to-num", instead="""
+    Accepted(LOSS, "nan-to-num", instead="""
         each = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none", ignore_index=-100)
         count = (targets != -100).sum()
         return each.sum() / torch.where(count > 0, count, 1)
@@ -508,8 +509,9 @@ VARIANTS = [
                                             "return torch.tanh(self.pooler(x[:, 0])), x"),
             title="results exchanged",
             says="You return the vector for the whole first. The vectors of all tokens come first."),
-    Equal(MODEL, "mask.unsqueeze(1)", "mask.unsqueeze(-2)", "a mask has two axes, and -2 comes between them"),
-    Same(MODEL, "written-out", instead=("""
+    EquivalentMutant(MODEL, "mask.unsqueeze(1)", "mask.unsqueeze(-2)",
+        "a mask has two axes, and -2 comes between them"),
+    Accepted(MODEL, "written-out", instead=("""
         self.segments = nn.Embedding(config.segments, config.e)
         self.tokens, self.positions = nn.Embedding(config.n, config.e), nn.Embedding(config.t_max, config.e)
         options = dict(hidden=config.hidden, activation=nn.GELU(), bias=True, epsilon=config.epsilon)
@@ -525,7 +527,7 @@ VARIANTS = [
             x = self.blocks[k](x, seen)
         return x, self.pooler(x[:, 0, :]).tanh()
     """)),
-    Same(MODEL, "always-a-mask", edit=("None if mask is None else mask.unsqueeze(1)",
+    Accepted(MODEL, "always-a-mask", edit=("None if mask is None else mask.unsqueeze(1)",
                                       "(torch.ones_like(ids).bool() if mask is None else mask)[:, None]")),
     Shortcut(MODEL, "finished-part", instead=("", "return finished_bert.Bert.forward(self, ids, segments, mask)")),
     # ---------------------------------------------------------------------------------------- rename_bert
@@ -578,7 +580,7 @@ VARIANTS = [
                                          "        tensor = published.pop(name)"),
             title="the caller's dict is emptied",
             says="Your dict is right, and the caller's is empty afterwards."),
-    Same(RENAME, "by-comprehension", instead="""
+    Accepted(RENAME, "by-comprehension", instead="""
         def ours_of(name):
             name = name.replace("bert.", "", 1) if name.startswith("bert.") else name
             for theirs in OURS:
@@ -588,7 +590,7 @@ VARIANTS = [
         return {ours_of(name): published[name] for name in published
                 if not name.startswith("cls.") and "position_ids" not in name}
     """),
-    Same(RENAME, "copies", edit=("renamed[name] = tensor", "renamed[name] = tensor.clone()")),
+    Accepted(RENAME, "copies", edit=("renamed[name] = tensor", "renamed[name] = tensor.clone()")),
     Shortcut(RENAME, "finished-part", instead="return finished_bert.rename_bert(published)"),
     # --------------------------------------------------------------------------------- label_first_pieces
     Mistake(FIRST, "every-piece", edit=("    first[1:] &= words[1:] != words[:-1]\n", ""), title="every piece labelled",
@@ -631,16 +633,16 @@ VARIANTS = [
                                          "    words[words < 0] = 0\n    words, ids = before, words\n"),
             title="the caller's words are changed",
             says="Your targets are right, and the caller's `words` hold other numbers afterwards."),
-    Equal(FIRST, "return torch.where(first, labels[words], -100)",
+    EquivalentMutant(FIRST, "return torch.where(first, labels[words], -100)",
           "return torch.where(first, labels[words], -100).detach()", "integers have no gradient"),
-    Same(FIRST, "loop", instead="""
+    Accepted(FIRST, "loop", instead="""
         targets, before = [], -1
         for word in words.tolist():
             targets.append(int(labels[word]) if word >= 0 and word != before else -100)
             before = word
         return torch.tensor(targets, device=words.device)
     """),
-    Same(FIRST, "padded-before", instead="""
+    Accepted(FIRST, "padded-before", instead="""
         before = torch.cat([words.new_full((1,), -1), words[:-1]])
         asked = (words != before) & (words != -1)
         return labels[words.clamp(min=0)].masked_fill(~asked, -100)
@@ -730,15 +732,16 @@ VARIANTS = [
                                           "self.linear.weight -= self.B @ self.A"),
             title="the scale forgotten in unmerge",
             says="Your unmerge() takes back B A without the factor α/r, which is not what merge() added."),
-    Equal(LOW, "self.A", "self.A.detach()", "in merge and unmerge there is no gradient"),
-    Equal(LOW, "self.B", "self.B.detach()", "in merge and unmerge there is no gradient"),
-    Equal(LOW, "torch.randn(rank, n_in) / math.sqrt(n_in)", "math.sqrt(n_in) / torch.randn(rank, n_in)",
+    EquivalentMutant(LOW, "self.A", "self.A.detach()", "in merge and unmerge there is no gradient"),
+    EquivalentMutant(LOW, "self.B", "self.B.detach()", "in merge and unmerge there is no gradient"),
+    EquivalentMutant(LOW, "torch.randn(rank, n_in) / math.sqrt(n_in)", "math.sqrt(n_in) / torch.randn(rank, n_in)",
           "how large A starts is free"),
-    Equal(LOW, "torch.randn(rank, n_in) / math.sqrt(n_in)", "torch.randn(rank, n_in)", "how large A starts is free"),
-    Equal(LOW, "torch.randn(rank, n_in) / math.sqrt(n_in)", "torch.randn(rank, n_in) * math.sqrt(n_in)",
+    EquivalentMutant(LOW, "torch.randn(rank, n_in) / math.sqrt(n_in)", "torch.randn(rank, n_in)",
+        "how large A starts is free"),
+    EquivalentMutant(LOW, "torch.randn(rank, n_in) / math.sqrt(n_in)", "torch.randn(rank, n_in) * math.sqrt(n_in)",
           "how large A starts is free"),
-    Equal(LOW, "math.sqrt(n_in)", "n_in", "how large A starts is free"),
-    Same(LOW, "a-new-layer", instead=("""
+    EquivalentMutant(LOW, "math.sqrt(n_in)", "n_in", "how large A starts is free"),
+    Accepted(LOW, "a-new-layer", instead=("""
         self.linear, self.factor = linear, alpha / rank
         for parameter in linear.parameters():
             parameter.requires_grad = False
@@ -753,7 +756,7 @@ VARIANTS = [
             new.bias.copy_(self.linear.bias)
         return new
     """, "pass")),
-    Same(LOW, "the-weight-at-once", edit=("return y if self.merged else y + " + STEP,
+    Accepted(LOW, "the-weight-at-once", edit=("return y if self.merged else y + " + STEP,
                                          "if self.merged:\n            return y\n"
                                          "        return F.linear(x, self.linear.weight + "
                                          "self.scale * self.B @ self.A, "

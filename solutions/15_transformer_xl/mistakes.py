@@ -1,6 +1,6 @@
 """What students get wrong in lesson 15, and what to tell them."""
 
-from helpers.authoring import Alias, Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, Alias, EquivalentMutant, Mistake, Shortcut
 
 CUT, KEEP, SHIFT, SCORES, LAYER, MODEL, REACH, BITS = (
     "segments",
@@ -65,12 +65,12 @@ VARIANTS = [
     Mistake(CUT, "two-ahead", edit=("data[1:b * k * t + 1]", "data.roll(-2)[:b * k * t]"),
             title="targets two bytes ahead",
             says="Your targets lie two bytes after the inputs. One."),
-    Same(CUT, "loops", instead="""
+    Accepted(CUT, "loops", instead="""
         k = (len(data) - 1) // (b * t)
         at = torch.tensor([[[(row * k + j) * t + i for i in range(t)] for row in range(b)] for j in range(k)])
         return data[at].long(), data[at + 1].long()
     """),
-    Same(CUT, "permute", instead="""
+    Accepted(CUT, "permute", instead="""
         k = (len(data) - 1) // (b * t)
         both = data[:b * k * t + 1].to(torch.int64)
         return [part.reshape(b, k, t).permute(1, 0, 2) for part in (both[:-1], both[1:])]
@@ -106,9 +106,9 @@ VARIANTS = [
     Mistake(KEEP, "one-too-many", edit=("length = min(both.shape[1], m)", "length = min(both.shape[1], m + 1)"),
             title="one position too many",
             says="You keep m + 1 positions where there are so many."),
-    Equal(KEEP, "min(both.shape[1], m)", "min(m, both.shape[1])", "the smaller of two"),
-    Same(KEEP, "slice", instead="return both[:, max(0, both.shape[1] - m):].detach()"),
-    Same(KEEP, "split", instead="""
+    EquivalentMutant(KEEP, "min(both.shape[1], m)", "min(m, both.shape[1])", "the smaller of two"),
+    Accepted(KEEP, "slice", instead="return both[:, max(0, both.shape[1] - m):].detach()"),
+    Accepted(KEEP, "split", instead="""
         drop = max(memory.shape[1] + x.shape[1] - m, 0)
         with torch.no_grad():
             return both.detach()[:, drop:].clone()
@@ -160,9 +160,10 @@ VARIANTS = [
                                               "else shifted.tril(s - t)"),
             title="the first sequence for all",
             says="All sequences of your batch come out like the first one."),
-    Equal(SHIFT, "shifted.tril(s - t)", "shifted.tril(s - t + 1)", "on the diagonal after the last stands the padding, "
+    EquivalentMutant(SHIFT, "shifted.tril(s - t)", "shifted.tril(s - t + 1)",
+        "on the diagonal after the last stands the padding, "
     "0"),
-    Same(SHIFT, "loop", instead="""
+    Accepted(SHIFT, "loop", instead="""
         t, s = x.shape[-2:]
         rows = []
         for i in range(t):
@@ -170,14 +171,14 @@ VARIANTS = [
             rows.append(F.pad(x[..., i, left:], (0, left)))
         return torch.stack(rows, dim=-2)
     """),
-    Same(SHIFT, "gather", instead="""
+    Accepted(SHIFT, "gather", instead="""
         t, s = x.shape[-2:]
         i = torch.arange(t, device=x.device)[:, None]
         j = torch.arange(s, device=x.device)
         column = (s - 1 - (i + s - t - j)).clamp(max=s - 1)
         return x.gather(-1, column.expand(x.shape)) * (j <= i + s - t)
     """),
-    Same(SHIFT, "as-the-authors-do", instead="""
+    Accepted(SHIFT, "as-the-authors-do", instead="""
         t, s = x.shape[-2:]
         zeros = torch.zeros_like(x[..., :1])
         long = torch.cat([zeros, x], dim=-1).flatten(-2)[..., t:]
@@ -243,18 +244,18 @@ VARIANTS = [
     Mistake(SCORES, "v-on-the-distances", edit=("(q + v.unsqueeze(1)) @ r.mT", "q @ (r + v.unsqueeze(1)).mT"),
             title="v added to the distances",
             says="You add v to the distances. It stands for the *query's* place, and is added to the query."),
-    Equal(SCORES, "q", "k", "both are d wide"),
-    Equal(SCORES, "q", "v", "both are d wide"),
-    Equal(SCORES, "v.unsqueeze(1)", "v.unsqueeze(-2)", "of two axes, both are in the middle"),
-    Equal(SCORES, "u.unsqueeze(1)", "u.unsqueeze(-2)", "of two axes, both are in the middle"),
-    Same(SCORES, "four-terms", instead="""
+    EquivalentMutant(SCORES, "q", "k", "both are d wide"),
+    EquivalentMutant(SCORES, "q", "v", "both are d wide"),
+    EquivalentMutant(SCORES, "v.unsqueeze(1)", "v.unsqueeze(-2)", "of two axes, both are in the middle"),
+    EquivalentMutant(SCORES, "u.unsqueeze(1)", "u.unsqueeze(-2)", "of two axes, both are in the middle"),
+    Accepted(SCORES, "four-terms", instead="""
         a = torch.einsum("bhid,bhjd->bhij", q, k)
         b = torch.einsum("bhid,hjd->bhij", q, r)
         c = torch.einsum("hd,bhjd->bhj", u, k)[:, :, None]
         d = torch.einsum("hd,hjd->hj", v, r)[None, :, None]
         return (a + c + finished_shift(b + d)) * q.shape[-1] ** -0.5
     """),
-    Same(SCORES, "masked-already", instead="""
+    Accepted(SCORES, "masked-already", instead="""
         t, s = q.shape[-2], k.shape[-2]
         content = (q + u[:, None]) @ k.transpose(-1, -2)
         distance = finished_shift((q + v[:, None]) @ r.transpose(-1, -2))
@@ -344,14 +345,15 @@ VARIANTS = [
             title="heads and positions mixed up",
             says="You reshape (b, h, t, d) into (b, t, e) as it lies in memory, which mixes positions. The heads have "
                  "to come back beside each other first: `merge_heads`."),
-    Equal(LAYER, "finished_scores(q, k, r, self.u, self.v).masked_fill(~past, -math.inf)",
+    EquivalentMutant(LAYER, "finished_scores(q, k, r, self.u, self.v).masked_fill(~past, -math.inf)",
           "finished_scores(q, k, r, self.u, self.v).masked_fill_(~past, -math.inf)", "the scores are the layer's own"),
-    Equal(LAYER, "split_heads(self.to_positions(far_to_near)[None], self.h)[0]",
+    EquivalentMutant(LAYER, "split_heads(self.to_positions(far_to_near)[None], self.h)[0]",
           "split_heads(self.to_positions(far_to_near)[None], self.h)[-1]", "a batch of one"),
-    Equal(LAYER, "sinusoidal_encoding(s, e, device=x.device).flip(0)",
+    EquivalentMutant(LAYER, "sinusoidal_encoding(s, e, device=x.device).flip(0)",
           "sinusoidal_encoding(s, e, device=x.device).flip(-2)", "of two axes the first"),
-    Equal(LAYER, "torch.cat([memory, x], dim=1)", "torch.cat([memory, x], dim=-2)", "of three axes the middle one"),
-    Same(LAYER, "arange", instead=("", """
+    EquivalentMutant(LAYER, "torch.cat([memory, x], dim=1)", "torch.cat([memory, x], dim=-2)",
+        "of three axes the middle one"),
+    Accepted(LAYER, "arange", instead=("", """
         b, t, e = x.shape
         past = x[:, :0] if memory is None else memory
         both = torch.cat((past, x), 1)
@@ -365,7 +367,7 @@ VARIANTS = [
         scores = finished_scores(q, k, r, self.u, self.v)
         return self.unify(merge_heads(scores.masked_fill(hidden, -1e9).softmax(-1) @ v))
     """)),
-    Same(LAYER, "fused", edit=(
+    Accepted(LAYER, "fused", edit=(
         ("scores = finished_scores(q, k, r, self.u, self.v).masked_fill(~past, -math.inf)",
          "scores = finished_scores(q, k, r, self.u, self.v)"),
         ("torch.softmax(scores, dim=-1) @ values",
@@ -434,7 +436,7 @@ VARIANTS = [
             title="embeddings times √e",
             says="You multiply the embeddings by √e, as the translation model does. This model takes them as they "
                  "are."),
-    Same(MODEL, "filled-up", instead=("", """
+    Accepted(MODEL, "filled-up", instead=("", """
         memory = memory or [None] * len(self.blocks)
         inputs, x = [], self.tokens(ids)
         for block, past in zip(self.blocks, memory):
@@ -443,7 +445,7 @@ VARIANTS = [
         logits = self.to_logits(self.norm(x))
         return logits, [finished_memory(past, x, m) for past, x in zip(memory, inputs)]
     """)),
-    Same(MODEL, "empty-memory", instead=("", """
+    Accepted(MODEL, "empty-memory", instead=("", """
         x, new = self.tokens(ids), []
         for i in range(len(self.blocks)):
             old = x[:, :0] if memory is None else memory[i]
@@ -480,8 +482,8 @@ VARIANTS = [
             title="rounded up for the first block too",
             says="You round up for one block too. A single block looks at m remembered positions, whatever segment "
                  "they are of: only what *they* have seen is counted in whole segments."),
-    Same(REACH, "whole-numbers", instead="return t - 1 + m + (depth - 1) * t * -(-m // t)"),
-    Same(REACH, "loop", instead="""
+    Accepted(REACH, "whole-numbers", instead="return t - 1 + m + (depth - 1) * t * -(-m // t)"),
+    Accepted(REACH, "loop", instead="""
         first = 0
         for _ in range(depth - 1):
             oldest = first - m
@@ -537,11 +539,12 @@ VARIANTS = [
     """, title="a sliding window",
             says="You slide a window over the text and forget after each byte. With a memory each byte goes through "
                  "the model once."),
-    Equal(BITS, "logits[0]", "logits[-1]", "a batch of one"),
-    Equal(BITS, "range(0, len(data) - 1, t)", "range(0, len(data) - 1 + 1, t)", "a segment of no byte adds nothing"),
-    Equal(BITS, "len(data) - 1", "len(data)", "in the range, where a segment of no byte adds nothing"),
-    Equal(BITS, "len(data) - 1", "len(data) + 1", "in the range, where a segment of no byte adds nothing"),
-    Same(BITS, "split", instead="""
+    EquivalentMutant(BITS, "logits[0]", "logits[-1]", "a batch of one"),
+    EquivalentMutant(BITS, "range(0, len(data) - 1, t)", "range(0, len(data) - 1 + 1, t)",
+        "a segment of no byte adds nothing"),
+    EquivalentMutant(BITS, "len(data) - 1", "len(data)", "in the range, where a segment of no byte adds nothing"),
+    EquivalentMutant(BITS, "len(data) - 1", "len(data) + 1", "in the range, where a segment of no byte adds nothing"),
+    Accepted(BITS, "split", instead="""
         mode, data = model.training, data.long()
         model.eval()
         total, past = 0, None
@@ -551,7 +554,7 @@ VARIANTS = [
         model.train(mode)
         return total / math.log(2) / (len(data) - 1)
     """),
-    Same(BITS, "log-softmax", edit=(
+    Accepted(BITS, "log-softmax", edit=(
         ("nats += F.cross_entropy(logits[0], targets, reduction=\"sum\").item()",
          "nats -= logits[0].log_softmax(-1).gather(1, targets[:, None]).sum().item()"),)),
 ]

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 16, and what to tell them."""
 
-from helpers.authoring import Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, EquivalentMutant, Mistake, Shortcut
 
 LOCAL, STRIDED, FIXED, PAIRS, CONNECTED, BAND, MERGE, TILED = (
     "local_mask",
@@ -41,13 +41,13 @@ VARIANTS = [
                  "block has one, the first has none."),
     Mistake(LOCAL, "on-the-cpu", edit=("torch.arange(t, device=device)", "torch.arange(t)"),
             title="made on the CPU", says=MADE_ON_THE_CPU),
-    Equal(LOCAL, "return (j <= i) & (j > i - w)", "return ((j <= i) & (j > i - w)).detach()",
+    EquivalentMutant(LOCAL, "return (j <= i) & (j > i - w)", "return ((j <= i) & (j > i - w)).detach()",
           "booleans have no gradient"),
-    Same(LOCAL, "two-triangles", instead="""
+    Accepted(LOCAL, "two-triangles", instead="""
         everything = torch.ones(t, t, dtype=torch.bool, device=device)
         return everything.tril() & everything.triu(1 - w)
     """),
-    Same(LOCAL, "distance", instead="""
+    Accepted(LOCAL, "distance", instead="""
         distance = i - j
         return torch.logical_and(distance >= 0, distance < w)
     """),
@@ -89,17 +89,17 @@ VARIANTS = [
             title="blocks in place of what is near",
             says="Your first half is the block that i stands in: that is the fixed pattern. Here it is what is near, "
                  "from i − l to i."),
-    Equal(STRIDED, "return torch.stack([past & (distance <= l), past & (distance % l == 0)])",
+    EquivalentMutant(STRIDED, "return torch.stack([past & (distance <= l), past & (distance % l == 0)])",
           "return torch.stack([past & (distance <= l), past & (distance % l == 0)]).detach()",
           "booleans have no gradient"),
-    Same(STRIDED, "loops", instead="""
+    Accepted(STRIDED, "loops", instead="""
         masks = torch.zeros(2, t, t, dtype=torch.bool, device=device)
         for i in range(t):
             masks[0, i, max(0, i - l):i + 1] = True
             masks[1, i, i % l:i + 1:l] = True
         return masks
     """),
-    Same(STRIDED, "triangles", instead="""
+    Accepted(STRIDED, "triangles", instead="""
         i, j = torch.arange(t, device=device).unsqueeze(-1), torch.arange(t, device=device)
         near = torch.ones(t, t, dtype=torch.bool, device=device).tril().triu(-l)
         far = ((i - j).remainder(l) == 0).tril()
@@ -151,14 +151,14 @@ VARIANTS = [
             says="In your masks no position sees itself. It is in its own block, and j = i is allowed."),
     Mistake(FIXED, "on-the-cpu", edit=("torch.arange(t, device=device)", "torch.arange(t)"),
             title="made on the CPU", says=MADE_ON_THE_CPU),
-    Equal(FIXED, "return torch.stack([past & same_block, past & summary])",
+    EquivalentMutant(FIXED, "return torch.stack([past & same_block, past & summary])",
           "return torch.stack([past & same_block, past & summary]).detach()", "booleans have no gradient"),
-    Same(FIXED, "loops", instead="""
+    Accepted(FIXED, "loops", instead="""
         rows = [[[j <= i and j // l == i // l for j in range(t)] for i in range(t)],
                 [[j <= i and j % l in range(l - c, l) for j in range(t)] for i in range(t)]]
         return torch.tensor(rows, device=device)
     """),
-    Same(FIXED, "tril", instead="""
+    Accepted(FIXED, "tril", instead="""
         block = torch.arange(t, device=device).div(l, rounding_mode="floor")
         column = torch.arange(t, device=device).remainder(l)
         same = (block.unsqueeze(0) == block.unsqueeze(1)).tril()
@@ -215,7 +215,7 @@ VARIANTS = [
     """, title="the order of magnitude",
             says="Yours are the orders of magnitude, l + t/l a row. The first rows have fewer pairs; add up what each "
                  "row really has."),
-    Same(PAIRS, "sums", instead="""
+    Accepted(PAIRS, "sums", instead="""
         rest = range(l)
         if kind == "full":
             return (t * t + t) // 2
@@ -226,7 +226,7 @@ VARIANTS = [
             return sum(a + 1 for a in rest) + (t - l) * (l + 1) + l * sum(range(1, n + 1))
         return n * sum(a + 1 for a in rest) + l * sum(range(n)) + n
     """),
-    Same(PAIRS, "fractions", instead="""
+    Accepted(PAIRS, "fractions", instead="""
         n = t / l
         found = {"full": 0.5 * t * (t + 1), "local": l * (t - 0.5 * (l - 1)),
                  "strided": (l + 1) * (t - 0.5 * l) + 0.5 * t * (n + 1),
@@ -262,11 +262,11 @@ VARIANTS = [
             says="You use one mask for all layers. Each layer has its own."),
     Mistake(CONNECTED, "every-way", edit=("@ reach.float() > 0", "@ reach.float() == 1"), title="exactly one way",
             says="You ask for exactly one way. Where there are several, the pair is connected too."),
-    Equal(CONNECTED, "return reach", "return reach.detach()", "booleans have no gradient"),
-    Equal(CONNECTED, "masks[0]", "masks[-1]", "all masks are of one size and on one device"),
-    Equal(CONNECTED, "masks[0].shape[0]", "masks[0].shape[1]", "a mask is square"),
-    Equal(CONNECTED, "masks[0].shape[0]", "masks[0].shape[-1]", "a mask is square"),
-    Same(CONNECTED, "any", instead="""
+    EquivalentMutant(CONNECTED, "return reach", "return reach.detach()", "booleans have no gradient"),
+    EquivalentMutant(CONNECTED, "masks[0]", "masks[-1]", "all masks are of one size and on one device"),
+    EquivalentMutant(CONNECTED, "masks[0].shape[0]", "masks[0].shape[1]", "a mask is square"),
+    EquivalentMutant(CONNECTED, "masks[0].shape[0]", "masks[0].shape[-1]", "a mask is square"),
+    Accepted(CONNECTED, "any", instead="""
         t = masks[0].shape[-1]
         found = torch.eye(t, dtype=torch.bool, device=masks[0].device)
         for mask in masks:
@@ -274,7 +274,7 @@ VARIANTS = [
             found = through | found
         return found
     """),
-    Same(CONNECTED, "backwards", instead="""
+    Accepted(CONNECTED, "backwards", instead="""
         t = masks[0].shape[-1]
         found = torch.eye(t, device=masks[0].device)
         for mask in reversed(masks):
@@ -336,11 +336,11 @@ VARIANTS = [
             says="You mask after the softmax, so the weights no longer add up to 1. Before it, with −∞."),
     Mistake(BAND, "detached", edit=("F.pad(v, (0, 0, w, rest))", "F.pad(v.detach(), (0, 0, w, rest))"),
             title="no gradient for the values", says="Your result is right, and no gradient reaches the values."),
-    Equal(BAND, "scores.masked_fill(~seen, -math.inf)", "scores.masked_fill_(~seen, -math.inf)",
+    EquivalentMutant(BAND, "scores.masked_fill(~seen, -math.inf)", "scores.masked_fill_(~seen, -math.inf)",
           "the scores are the function's own"),
-    Equal(BAND, "q", "k", "of one shape, and on one device"),
-    Equal(BAND, "q", "v", "of one shape, and on one device"),
-    Same(BAND, "a-window-for-each-query", instead="""
+    EquivalentMutant(BAND, "q", "k", "of one shape, and on one device"),
+    EquivalentMutant(BAND, "q", "v", "of one shape, and on one device"),
+    Accepted(BAND, "a-window-for-each-query", instead="""
         t, d = q.shape[-2:]
         places = torch.arange(t, device=q.device)[:, None] - torch.arange(w, device=q.device)    # (t, w)
         near = places.clamp(min=0)
@@ -348,7 +348,7 @@ VARIANTS = [
         weights = scores.masked_fill(places < 0, -math.inf).softmax(-1)
         return torch.einsum("bhtw,bhtwd->bhtd", weights, v[:, :, near])
     """),
-    Same(BAND, "loop-over-chunks", instead="""
+    Accepted(BAND, "loop-over-chunks", instead="""
         parts = []
         for start in range(0, q.shape[2], w):
             first = max(0, start - w)
@@ -359,7 +359,7 @@ VARIANTS = [
             parts.append(F.scaled_dot_product_attention(a, c, x, attn_mask=seen))
         return torch.cat(parts, dim=2)
     """),
-    Same(BAND, "window-by-unfold", instead="""
+    Accepted(BAND, "window-by-unfold", instead="""
         t, d = q.shape[-2:]
         keys = F.pad(k, (0, 0, w - 1, 0)).unfold(2, w, 1)    # (b, h, t, d, w)
         values = F.pad(v, (0, 0, w - 1, 0)).unfold(2, w, 1)
@@ -420,16 +420,16 @@ VARIANTS = [
             says="Your factors are powers of 2. The scores stand in the exponent of e."),
     Mistake(MERGE, "logarithm", edit=("return m, total", "return m, total.log() + m"), title="the logarithm of the sum",
             says="Your second entry is the logarithm of the whole sum. A useful number; asked is ℓ, relative to m."),
-    Equal(MERGE, "torch.maximum(m_a, m_b)", "torch.maximum(m_b, m_a)", "the larger of two"),
-    Equal(MERGE, "0.0", "1.0", "any finite reference will do"),
-    Same(MERGE, "where", instead="""
+    EquivalentMutant(MERGE, "torch.maximum(m_a, m_b)", "torch.maximum(m_b, m_a)", "the larger of two"),
+    EquivalentMutant(MERGE, "0.0", "1.0", "any finite reference will do"),
+    Accepted(MERGE, "where", instead="""
         (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
         m = torch.where(m_a > m_b, m_a, m_b)
         reference = m.clamp(min=torch.finfo(m.dtype).min)
         f, g = (m_a - reference).exp(), (m_b - reference).exp()
         return (m, f * l_a + g * l_b, o_a * f.unsqueeze(-1) + o_b * g.unsqueeze(-1))
     """),
-    Same(MERGE, "stacked", instead="""
+    Accepted(MERGE, "stacked", instead="""
         m_both, l_both = torch.stack([a[0], b[0]]), torch.stack([a[1], b[1]])
         m = m_both.amax(0)
         factors = torch.exp(m_both - torch.where(m.isinf(), torch.zeros_like(m), m))
@@ -499,17 +499,17 @@ VARIANTS = [
                  "a tile of keys at a time."),
     Mistake(TILED, "detached", edit=("scores.amax(dim=-1)", "scores.amax(dim=-1)\n        values = values.detach()"),
             title="no gradient for the values", says="Your result is right, and no gradient reaches the values."),
-    Equal(TILED, "0.0", "1.0", "any finite reference will do"),
-    Equal(TILED, "scores.masked_fill(j > i, -math.inf)", "scores.masked_fill_(j > i, -math.inf)",
+    EquivalentMutant(TILED, "0.0", "1.0", "any finite reference will do"),
+    EquivalentMutant(TILED, "scores.masked_fill(j > i, -math.inf)", "scores.masked_fill_(j > i, -math.inf)",
           "the scores are the function's own"),
-    Equal(TILED, "finished_merge(state, (m, powers.sum(dim=-1), powers @ values))",
+    EquivalentMutant(TILED, "finished_merge(state, (m, powers.sum(dim=-1), powers @ values))",
           "finished_merge((m, powers.sum(dim=-1), powers @ values), state)", "which is first does not matter"),
-    Equal(TILED, "q", "k", "as wide, and on one device"),
-    Equal(TILED, "q", "v", "as wide, and on one device"),
-    Equal(TILED, "k", "v", "there are as many keys as values"),
-    Equal(TILED, "keys", "values", "a tile has as many keys as values"),
-    Equal(TILED, "0", "1", "each component has the shape that is wanted"),
-    Same(TILED, "by-hand", instead="""
+    EquivalentMutant(TILED, "q", "k", "as wide, and on one device"),
+    EquivalentMutant(TILED, "q", "v", "as wide, and on one device"),
+    EquivalentMutant(TILED, "k", "v", "there are as many keys as values"),
+    EquivalentMutant(TILED, "keys", "values", "a tile has as many keys as values"),
+    EquivalentMutant(TILED, "0", "1", "each component has the shape that is wanted"),
+    Accepted(TILED, "by-hand", instead="""
         t, s = q.shape[-2], k.shape[-2]
         m = torch.full(q.shape[:-1], -1e30, device=q.device)
         total, out = torch.zeros_like(m), torch.zeros_like(q)
@@ -525,7 +525,7 @@ VARIANTS = [
             m = new
         return out / total.unsqueeze(-1)
     """),
-    Same(TILED, "query-by-query", instead="""
+    Accepted(TILED, "query-by-query", instead="""
         t, s, d = q.shape[-2], k.shape[-2], q.shape[-1]
         rows = []
         for i in range(t):

@@ -1,6 +1,6 @@
 """What students get wrong in lesson 17, and what to tell them."""
 
-from helpers.authoring import Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, EquivalentMutant, Mistake, Shortcut
 
 TRAINING, MATRICES, STEP, PARTS, AGAIN, WORK, MEAN, LAW = (
     "training_bytes",
@@ -46,12 +46,12 @@ VARIANTS = [
             title="weights of mixed precision in float32",
             says="In mixed precision the weights that the model computes with have 16 bits. The copy in 32 belongs to "
                  "the optimiser."),
-    Same(TRAINING, "as-a-list", instead="""
+    Accepted(TRAINING, "as-a-list", instead="""
         half = precision == "mixed"
         small = 2 if half else 4
         return [small * parameters, small * parameters, (4 * half + 8) * parameters]
     """),
-    Same(TRAINING, "table", instead="""
+    Accepted(TRAINING, "table", instead="""
         table = {"float32": (4, 4, 8), "mixed": (2, 2, 12)}
         return tuple(parameters * each for each in table[precision])
     """),
@@ -77,8 +77,8 @@ VARIANTS = [
             says="You return megabytes. Bytes are asked for."),
     Mistake(MATRICES, "one-row", edit=("b * h", "h"), title="one row of the batch",
             says="You count one row of the batch. Each has its own matrices."),
-    Same(MATRICES, "product", instead="return math.prod((b, h, t, t, depth, copies, bytes_each))"),
-    Same(MATRICES, "float", instead="return float(b) * h * t * t * depth * bytes_each * copies"),
+    Accepted(MATRICES, "product", instead="return math.prod((b, h, t, t, depth, copies, bytes_each))"),
+    Accepted(MATRICES, "float", instead="return float(b) * h * t * t * depth * bytes_each * copies"),
     # ---------------------------------------------------------------------------------------- scaled_step
     # as in a published trainer
     Mistake(STEP, "clipped-first", instead="""
@@ -145,7 +145,7 @@ VARIANTS = [
                  "it over."),
     Mistake(STEP, "no-step", idle=True, edit=("    optimiser.step()\n", ""), title="no step at all",
             says="The gradients are prepared and no step is made with them."),
-    Same(STEP, "by-hand", instead="""
+    Accepted(STEP, "by-hand", instead="""
         some = [p.grad for p in parameters if p.grad is not None]
         with torch.no_grad():
             for gradient in some:
@@ -159,7 +159,7 @@ VARIANTS = [
         optimiser.step()
         return growth * scale
     """),
-    Same(STEP, "inverse", edit=("parameter.grad.div_(scale)", "parameter.grad.mul_(1 / scale)")),
+    Accepted(STEP, "inverse", edit=("parameter.grad.div_(scale)", "parameter.grad.mul_(1 / scale)")),
     Shortcut(STEP, "grad-scaler", instead="""
         scaler = torch.amp.GradScaler("cpu", init_scale=scale, growth_factor=growth, growth_interval=1)
         scaler.scale(torch.zeros(()))
@@ -220,13 +220,13 @@ VARIANTS = [
             title="clipped after each part",
             says="You clip after each part. Clipping belongs to the whole gradient, before the step, and is not asked "
                  "for here."),
-    Same(PARTS, "tokens-in-front", instead="""
+    Accepted(PARTS, "tokens-in-front", instead="""
         count = (targets != pad).float().sum()
         for some_ids, some_targets in zip(ids.chunk(parts), targets.chunk(parts)):
             nats = F.cross_entropy(model(some_ids).transpose(1, 2), some_targets, ignore_index=pad, reduction="none")
             torch.div(nats.sum(), count).backward()
     """),
-    Same(PARTS, "divided-at-the-end", instead="""
+    Accepted(PARTS, "divided-at-the-end", instead="""
         for some_ids, some_targets in zip(ids.chunk(parts), targets.chunk(parts)):
             F.cross_entropy(model(some_ids).flatten(0, 1), some_targets.flatten(), ignore_index=pad,
                             reduction="sum").backward()
@@ -285,13 +285,14 @@ VARIANTS = [
                                                "[x, *context.parameters], 2 * slope)"),
             title="twice the gradient",
             says="All your gradients are twice as large as they should be."),
-    Equal(AGAIN, "return block(x)", "return block(x).detach()", "in a Function's forward nothing is recorded anyway"),
-    Same(AGAIN, "attributes", edit=(("context.save_for_backward(x)", "context.x = x"),
+    EquivalentMutant(AGAIN, "return block(x)", "return block(x).detach()",
+        "in a Function's forward nothing is recorded anyway"),
+    Accepted(AGAIN, "attributes", edit=(("context.save_for_backward(x)", "context.x = x"),
                                     ("(x,) = context.saved_tensors", "x = context.x"))),
-    Same(AGAIN, "by-backward", edit=("return None, *torch.autograd.grad(y, [x, *context.parameters], slope)",
+    Accepted(AGAIN, "by-backward", edit=("return None, *torch.autograd.grad(y, [x, *context.parameters], slope)",
                                      "y.backward(slope)\n"
                                      "        return None, x.grad, *(None for _ in context.parameters)")),
-    Same(AGAIN, "forked", edit=(("        now = random_state(x.device)\n"
+    Accepted(AGAIN, "forked", edit=(("        now = random_state(x.device)\n"
                                  "        set_random_state(x.device, context.state)\n"
                                  "        with torch.enable_grad():\n", "        with torch.enable_grad(), "
                                  "torch.random.fork_rng():\n            set_random_state(x.device, context.state)\n"),
@@ -334,12 +335,12 @@ VARIANTS = [
             title="only what the mask leaves",
             says="You count the pairs that a causal mask leaves. By the usual count, and in a plain program, all are "
                  "computed."),
-    Same(WORK, "in-steps", instead="""
+    Accepted(WORK, "in-steps", instead="""
         block = 2 * (4 * e * e + 2 * 4 * e * e) + 2 * 2 * t * e
         total = depth * block + 2 * n * e
         return total, total + 2 * total
     """),
-    Same(WORK, "six-n", instead="""
+    Accepted(WORK, "six-n", instead="""
         N = 12 * depth * e * e + n * e
         return 2 * N + 4 * depth * e * t, 6 * N + 12 * depth * e * t
     """),
@@ -378,12 +379,12 @@ VARIANTS = [
                                     "        result.append(sum(of_all))"), title="the workers' own changed",
             says="The numbers are right, and the workers' own gradients are changed on the way: `*=` writes into the "
                  "tensor."),
-    Equal(MEAN, "zip(counts, of_all)", "zip(of_all, counts)", "the two are multiplied"),
-    Same(MEAN, "stacked", instead="""
+    EquivalentMutant(MEAN, "zip(counts, of_all)", "zip(of_all, counts)", "the two are multiplied"),
+    Accepted(MEAN, "stacked", instead="""
         shares = [count / sum(counts) for count in counts]
         return [torch.stack([share * g for share, g in zip(shares, some)]).sum(0) for some in zip(*gradients)]
     """),
-    Same(MEAN, "indices", instead="""
+    Accepted(MEAN, "indices", instead="""
         result = []
         for place in range(len(gradients[0])):
             total = torch.zeros_like(gradients[0][place])
@@ -445,18 +446,19 @@ VARIANTS = [
                                               "torch.tensor(losses, dtype=torch.float64).log10()")),
             title="two kinds of logarithm",
             says="You take logarithms to base 10 and come back by e. α is the same in both, and a is not."),
-    Equal(LAW, "y - y.mean()", "y", "x_off adds up to 0, so that no constant in y matters"),
-    Equal(LAW, "y - y.mean()", "y + y.mean()", "x_off adds up to 0, so that no constant in y matters"),
-    Equal(LAW, "y.mean()", "y.sum()", "x_off adds up to 0, so that no constant in y matters"),
-    Equal(LAW, "torch.tensor(losses, dtype=torch.float64)", "torch.tensor(losses)", "exact enough for losses"),
-    Equal(LAW, "torch.tensor(sizes, dtype=torch.float64)", "torch.tensor(sizes)", "exact enough for sizes"),
-    Same(LAW, "least-squares", instead="""
+    EquivalentMutant(LAW, "y - y.mean()", "y", "x_off adds up to 0, so that no constant in y matters"),
+    EquivalentMutant(LAW, "y - y.mean()", "y + y.mean()", "x_off adds up to 0, so that no constant in y matters"),
+    EquivalentMutant(LAW, "y.mean()", "y.sum()", "x_off adds up to 0, so that no constant in y matters"),
+    EquivalentMutant(LAW, "torch.tensor(losses, dtype=torch.float64)", "torch.tensor(losses)",
+        "exact enough for losses"),
+    EquivalentMutant(LAW, "torch.tensor(sizes, dtype=torch.float64)", "torch.tensor(sizes)", "exact enough for sizes"),
+    Accepted(LAW, "least-squares", instead="""
         x, y = (torch.tensor(some, dtype=torch.float64).log() for some in (sizes, losses))
         table = torch.stack([torch.ones_like(x), x], dim=1)
         height, slope = torch.linalg.lstsq(table, y.unsqueeze(1)).solution.flatten().tolist()
         return math.exp(height), -slope
     """),
-    Same(LAW, "plain-python", instead="""
+    Accepted(LAW, "plain-python", instead="""
         x, y = [math.log(size) for size in sizes], [math.log(loss) for loss in losses]
         k = len(x)
         up = k * sum(p * q for p, q in zip(x, y)) - sum(x) * sum(y)

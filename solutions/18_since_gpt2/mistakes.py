@@ -1,6 +1,6 @@
 """What students get wrong in lesson 18, and what to tell them."""
 
-from helpers.authoring import Equal, Mistake, Same, Shortcut
+from helpers.authoring import Accepted, EquivalentMutant, Mistake, Shortcut
 
 NORM, GATED, GROUPED, HALVES, MODEL, ROUTE, MIN_P, SILENT = (
     "RMSNorm",
@@ -60,9 +60,9 @@ VARIANTS = [
         normed = wide * torch.rsqrt(wide.square().mean(dim=dims, keepdim=True) + self.eps)
     """, title="one size for all positions",
             says="You take one mean over positions and components. Each position is normalised by itself."),
-    Same(NORM, "root", instead="normed = wide / (square + self.eps).sqrt()"),
-    Same(NORM, "power", instead="normed = wide * (self.eps + wide.pow(2).mean(-1, keepdim=True)) ** -0.5"),
-    Same(NORM, "length", instead="""
+    Accepted(NORM, "root", instead="normed = wide / (square + self.eps).sqrt()"),
+    Accepted(NORM, "power", instead="normed = wide * (self.eps + wide.pow(2).mean(-1, keepdim=True)) ** -0.5"),
+    Accepted(NORM, "length", instead="""
         e = x.shape[-1]
         normed = wide * e ** 0.5 / (torch.linalg.vector_norm(wide, dim=-1, keepdim=True) ** 2 + e * self.eps).sqrt()
     """),
@@ -108,11 +108,11 @@ VARIANTS = [
     Mistake(GATED, "shared", edit=("self.up = nn.Linear(e, hidden, bias=False)", "self.up = self.gate"),
             title="gate and up are one layer",
             says="Gate and up are the same layer. There are three matrices."),
-    Same(GATED, "by-hand", instead=("", """
+    Accepted(GATED, "by-hand", instead=("", """
         a = self.gate(x)
         return self.down(self.up(x) * a * torch.sigmoid(a))
     """)),
-    Same(GATED, "module", instead=("""
+    Accepted(GATED, "module", instead=("""
         self.up, self.gate = (nn.Linear(e, hidden, bias=False) for _ in range(2))
         self.down = nn.Linear(hidden, e, bias=False)
     """, "return self.down(self.up(x).mul(nn.SiLU()(self.gate(x))))")),
@@ -245,9 +245,9 @@ VARIANTS = [
                                                "k = k[:, :1].repeat_interleave(self.h, dim=1) "),
             title="the keys of one group for all",
             says="All your heads look through the keys of group 0."),
-    Equal(GROUPED, "q", "k", "keys are as wide as queries: of both the last axis is d"),
-    Equal(GROUPED, "q", "v", "values are as wide as queries: of both the last axis is d"),
-    Same(GROUPED, "views", instead=("", """
+    EquivalentMutant(GROUPED, "q", "k", "keys are as wide as queries: of both the last axis is d"),
+    EquivalentMutant(GROUPED, "q", "v", "values are as wide as queries: of both the last axis is d"),
+    Accepted(GROUPED, "views", instead=("", """
         b, t, e = x.shape
         d, first = e // self.h, past.length if past is not None else 0
         where = first + torch.arange(t, device=x.device)
@@ -263,7 +263,7 @@ VARIANTS = [
         z = torch.einsum("bgrts,bgsd->bgrtd", weights, v).reshape(b, self.h, t, d)
         return self.unify(z.transpose(1, 2).reshape(b, t, e))
     """)),
-    Same(GROUPED, "fused", instead=("""
+    Accepted(GROUPED, "fused", instead=("""
         self.to_queries, self.unify = (nn.Linear(e, e, bias=False) for _ in range(2))
         self.to_keys, self.to_values = (nn.Linear(e, groups * (e // h), bias=False) for _ in range(2))
     """, """
@@ -317,12 +317,12 @@ VARIANTS = [
             says="Your seconds stand in reverse order. The partner of row j is row j + d/2."),
     Mistake(HALVES, "heads-and-widths", edit=("d = weight.shape[0] // h", "h, d = weight.shape[0] // h, h"),
             title="h taken for d", says="You cut into heads of width h. h is their number."),
-    Same(HALVES, "slices", instead="""
+    Accepted(HALVES, "slices", instead="""
         d = weight.shape[0] // h
         heads = weight.unflatten(0, (h, d))
         return torch.cat([heads[:, ::2], heads[:, 1::2]], dim=1).flatten(0, 1)
     """),
-    Same(HALVES, "index", instead="""
+    Accepted(HALVES, "index", instead="""
         d = len(weight) // h
         one = list(range(0, d, 2)) + list(range(1, d, 2))
         return weight[[head * d + row for head in range(h) for row in one]]
@@ -380,7 +380,7 @@ VARIANTS = [
             says="Your model returns probabilities. Logits are asked for: no softmax at the end."),
     Mistake(MODEL, "a-bias", edit=("nn.Linear(config.e, config.n, bias=False)", "nn.Linear(config.e, config.n)"),
             title="an output layer with a bias", says="Your output layer has a bias. No layer of a Llama has one."),
-    Same(MODEL, "torch-norm", instead=("""
+    Accepted(MODEL, "torch-norm", instead=("""
         self.config = config
         self.tokens = nn.Embedding(config.n, config.e)
         self.blocks = nn.ModuleList(block(config) for _ in range(config.depth))
@@ -395,7 +395,7 @@ VARIANTS = [
         table = self.tokens.weight if self.config.tied else self.to_logits.weight
         return self.norm(x) @ table.T
     """)),
-    Same(MODEL, "without-a-cache-apart", instead=("", """
+    Accepted(MODEL, "without-a-cache-apart", instead=("", """
         x = self.tokens(ids)
         for i in range(len(self.blocks)):
             x = self.blocks[i](x) if cache is None else self.blocks[i](x, past=cache.layers[i])
@@ -457,19 +457,20 @@ VARIANTS = [
     Mistake(ROUTE, "order", edit=("return weights, experts,", "return experts, weights,"),
             title="weights and experts exchanged",
             says="You return the experts first. The order is weights, experts, balance."),
-    Equal(ROUTE, "chances.mean(dim=0)", "chances.mean(dim=-2)", "of two axes the first"),
-    Equal(ROUTE, "weights.sum(dim=-1, keepdim=True)", "weights.sum(dim=1, keepdim=True)", "of two axes the last"),
-    Equal(ROUTE, "chances.topk(k, dim=-1)", "chances.topk(k, dim=1)", "of two axes the last"),
-    Equal(ROUTE, "torch.softmax(logits, dim=-1)", "torch.softmax(logits, dim=1)", "of two axes the last"),
-    Equal(ROUTE, "-1", "1", "of two axes the last"),
-    Same(ROUTE, "softmax-after", instead="""
+    EquivalentMutant(ROUTE, "chances.mean(dim=0)", "chances.mean(dim=-2)", "of two axes the first"),
+    EquivalentMutant(ROUTE, "weights.sum(dim=-1, keepdim=True)", "weights.sum(dim=1, keepdim=True)",
+        "of two axes the last"),
+    EquivalentMutant(ROUTE, "chances.topk(k, dim=-1)", "chances.topk(k, dim=1)", "of two axes the last"),
+    EquivalentMutant(ROUTE, "torch.softmax(logits, dim=-1)", "torch.softmax(logits, dim=1)", "of two axes the last"),
+    EquivalentMutant(ROUTE, "-1", "1", "of two axes the last"),
+    Accepted(ROUTE, "softmax-after", instead="""
         top, experts = logits.topk(k, dim=-1)
         weights = top.softmax(dim=-1)
         N = logits.size(-1)
         f = F.one_hot(experts, N).float().mean(dim=(0, 1))
         return weights, experts, N * torch.dot(f, logits.softmax(dim=-1).mean(0))
     """),
-    Same(ROUTE, "sorted", instead="""
+    Accepted(ROUTE, "sorted", instead="""
         chances, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
         weights, experts = chances[:, :k], order[:, :k]
         N = logits.shape[1]
@@ -503,14 +504,14 @@ VARIANTS = [
                  "that stay are to stay as they came."),
     Mistake(MIN_P, "one-minus-p", edit=("least = p *", "least = (1 - p) *"), title="1 − p for p",
             says="Your floor is 1 − p times the largest probability. It is p times."),
-    Equal(MIN_P, "chances < least", "chances <= least", "no probability is exactly p times another"),
-    Equal(MIN_P, "return logits.masked_fill(chances < least, -math.inf)",
+    EquivalentMutant(MIN_P, "chances < least", "chances <= least", "no probability is exactly p times another"),
+    EquivalentMutant(MIN_P, "return logits.masked_fill(chances < least, -math.inf)",
           "return logits.masked_fill(chances < least, -math.inf).detach()", "one draws without gradients"),
-    Same(MIN_P, "in-logs", instead="""
+    Accepted(MIN_P, "in-logs", instead="""
         least = logits.amax(dim=-1, keepdim=True) + math.log(p)
         return torch.where(logits >= least, logits, -math.inf)
     """),
-    Same(MIN_P, "clone", instead="""
+    Accepted(MIN_P, "clone", instead="""
         chances = logits.softmax(-1)
         out = logits.clone()
         out[chances / chances.max(-1, keepdim=True).values < p] = float("-inf")
@@ -545,11 +546,11 @@ VARIANTS = [
             says="You put the head's mean in its place. That is another way to switch a head off; here it is zeros."),
     Mistake(SILENT, "detached", edit=("z.clone()", "z.detach().clone()"), title="the gradient is cut off",
             says="The numbers are right, and no gradient flows back to z any more."),
-    Same(SILENT, "product", instead="""
+    Accepted(SILENT, "product", instead="""
         heads = torch.arange(z.shape[1], device=z.device)
         return z * (heads != head)[:, None, None]
     """),
-    Same(SILENT, "joined", instead="""
+    Accepted(SILENT, "joined", instead="""
         return torch.cat([z[:, :head], torch.zeros_like(z[:, head:head + 1]), z[:, head + 1:]], dim=1)
     """),
 ]

@@ -1,0 +1,170 @@
+"""From a wrong answer that several students share to a known mistake: the next feedback calls it by name.
+
+The answer is code that a student wrote. It is read by the bounded reader, shown, and run in the sandbox alone. Nothing
+is written before all was tried on a copy: on the desk's inputs and on each of the exam's the new mistake is called by
+its own name, and every other variant of the lesson is judged as its author meant.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from helpers.authoring.check import misjudged
+from helpers.authoring.keys import make_keys
+from helpers.authoring.lesson_source import Source
+from helpers.authoring.mistakes import Named
+from helpers.authoring.named_mistakes import as_toml, require_sandbox
+from helpers.checking.answers import Answer
+from helpers.checking.cell_scan import Handed, read_cells
+from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, key_as_bytes
+from helpers.checking.syntax import parsed
+from helpers.checking.verdicts import AspectVerdict, Verdict
+from helpers.course import KEYS, write_whole
+from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key, save_exam_key
+from helpers.grading.records import digest_of_wrong
+from helpers.grading.reports.results import Part, results
+from helpers.notebooks import SETUP
+
+OTHER_NUMBERS = (
+    "Run by itself, this answer does not give the numbers that were graded: it may need definitions of other cells, or "
+    "the lesson has changed since. Write the mistake by hand, into solutions/{lesson}/mistakes.py."
+)
+
+
+class CannotName(Exception):
+    """This answer cannot be made a known mistake so. The text says why, and what to do; nothing was changed."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A mistake that could be written down. Nothing of it was run yet: a student wrote it, and somebody is to read it.
+
+    root: the course's folder. students: who made it. record: what was said of one of them (see `records.record`).
+    """
+
+    source: Source
+    root: Path
+    mistake: Named
+    students: tuple[str, ...]
+    record: dict
+
+    def write(self, keys: Path = KEYS, told: Callable[[str], None] = lambda line: None) -> None:
+        """Try it on a copy of the lesson; then write named.toml, the students' key, and the exam's of the same secret.
+
+        keys: the folder of the keys that students get. told: hears what is being done. Raises CannotName, BadEdit and
+        NoSandbox, and has changed nothing then.
+        """
+        lesson, name = self.source.lesson, self.source.name
+        text = as_toml([*self.source.named(), self.mistake])
+        shipped, exam = self._tried(text, told)
+        files = [self.source.named_file, keys / f"{name}.safetensors", exam_key_path(name, self.root)]
+        before = {path: path.read_bytes() for path in files if path.is_file()}
+        try:
+            write_whole(files[0], text)
+            write_whole(files[1], key_as_bytes(shipped, lesson))
+            if exam is not None:
+                save_exam_key(exam, lesson, files[2])
+        except BaseException:
+            for path in files:
+                if path not in before:
+                    path.unlink(missing_ok=True)
+                elif path.read_bytes() != before[path]:
+                    write_whole(path, before[path], path.stat().st_mode & 0o777)
+            raise
+
+    def _tried(self, text: str, told: Callable[[str], None]) -> tuple[AnswerKey, ExamKey | None]:
+        """The keys with the new mistake in them; no exam key where there is none yet. Raises CannotName."""
+        exam = _exam_key(self.source.name, self.root)
+        seeds = [key.seed for key in exam.keys] if exam else []
+        told(f"Trying it beside every variant of the lesson, on the desk's inputs and {len(seeds)} of the exam's ...")
+        with tempfile.TemporaryDirectory(prefix="naming-") as folder:
+            tried = Source(self.source.name, Path(folder))
+            for path in (self.source.script, self.source.folder / "mistakes.py"):
+                shutil.copy(path, folder)
+            tried.named_file.write_text(text, encoding="utf-8")
+            shipped, *keys = make_keys(tried, [SHIPPED_SEED, *seeds])
+            self._require_same_answer(shipped)
+            findings = list(misjudged(tried, SHIPPED_SEED, shipped))
+            for key in keys:
+                findings += [finding.replace(key.seed, HIDDEN) for finding in misjudged(tried, key.seed, key)]
+        if findings:
+            raise CannotName("\n  ".join(["With it the lesson would not be judged as meant any more:", *findings]))
+        return shipped, exam and ExamKey(exam.lesson, exam.secret, tuple(keys))
+
+    def _require_same_answer(self, shipped: AnswerKey) -> None:
+        """Alone and on the desk's inputs, it is the answer that was graded: by the digest that the report shows."""
+        name, slug = self.mistake.exercise, self.mistake.slug
+        (known,) = [one for one in shipped[name].mistakes if one.slug == slug]
+        aspects = tuple(AspectVerdict(**aspect) for aspect in self.record["aspects"])
+        graded = Verdict(name, self.record["state"], self.record["points"], self.record["out_of"], aspects)
+        if digest_of_wrong(Answer(name, known.outcomes), graded) != self.record["answer"]:
+            raise CannotName(OTHER_NUMBERS.format(lesson=self.source.name))
+
+
+def propose(source: Source, root: Path, answer: str, slug: str, title: str, says: str) -> Proposal:
+    """Make a known mistake of the wrong answer that the report calls by this handle. Runs nothing of it.
+
+    root: the course's folder, with the gradebook, the judged notebooks and the exam key. Raises CannotName, BadEdit for
+    words that no mistake can have, and NoSandbox.
+    """
+    require_sandbox(source.name)
+    exercise, group = _group(source, root, answer)
+    if any((v.exercise, v.slug) == (exercise, slug) for v in (*source.variants(), *source.named())):
+        raise CannotName(f"{exercise} has a variant called {slug!r} already. Give it another NAME.")
+    text = _text(source, exercise, [part.code for _, part in group])
+    students = tuple(student for student, _ in group)
+    return Proposal(source, root, Named(exercise, slug, title, says, text), students, group[0][1].record)
+
+
+def _group(source: Source, root: Path, answer: str) -> tuple[str, list[tuple[str, Part]]]:
+    """The exercise and (student, part) of everybody whose wrong answer has a digest that begins so."""
+    _, found = results(root, source.name)
+    groups: dict[tuple[str, str], list[tuple[str, Part]]] = {}
+    called: dict[tuple[str, str], list[str]] = {}
+    for result in found:
+        for part in result.parts:
+            digest = part.record.get("answer", "")
+            if digest and part.record.get("state") == "wrong":
+                groups.setdefault((part.name, digest), []).append((result.student, part))
+                called[part.name, digest] = [m["title"] for m in part.record.get("mistakes", [])]
+    handle = answer.strip().lower().removeprefix("answer").strip()
+    meant = [key for key in groups if handle and key[1].startswith(handle)]
+    if not meant:
+        nameless = [key for key in groups if not called[key]]
+        some = ", ".join(f"{digest[:8]} ({name})" for name, digest in sorted(nameless)[:8])
+        raise CannotName(
+            f"No graded submission of {source.name} holds a wrong answer {answer!r}. Wrong answers without a name: "
+            f"{some or 'none'}. `make report LESSON={source.name}` shows them."
+        )
+    if len(meant) > 1:
+        longer = ", ".join(f"{digest} ({name})" for name, digest in sorted(meant))
+        raise CannotName(f"{answer!r} fits several answers: {longer}. Give more of its digits.")
+    (key,) = meant
+    if called[key]:
+        raise CannotName(f"This answer is called {called[key][0]!r} already.")
+    return key[0], groups[key]
+
+
+def _text(source: Source, exercise: str, codes: Sequence[str]) -> str:
+    """Of these cells the commonest that needs no other cell, as far as can be read; else the one that needs fewest."""
+    setup, readable = source.cells()[SETUP], [code for code in codes if parsed(code)]
+
+    def needed(code: str) -> int:
+        cells = [Handed(exercise, exercise, code)]
+        return len(read_cells(source.lesson, cells, {}, setup).programs[exercise].missing)
+
+    if not readable:
+        raise CannotName(f"The answer cannot be read. Write it by hand, into solutions/{source.name}/mistakes.py.")
+    return min(dict.fromkeys(readable), key=lambda code: (needed(code), -codes.count(code)))
+
+
+def _exam_key(lesson: str, root: Path) -> ExamKey | None:
+    """The exam key; None where there is none. Raises CannotName for one that cannot be used."""
+    try:
+        return load_exam_key(lesson, root) if exam_key_path(lesson, root).is_file() else None
+    except BadKey as problem:
+        raise CannotName(str(problem)) from None

@@ -1,0 +1,163 @@
+"""A class to try things on: thirty people who do not exist, and what they handed in.
+
+Right answers, right answers in other ways, every mistake that the lesson knows, work half done and not begun,
+and two files that no program can read. The same class every time.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+from itertools import zip_longest
+from pathlib import Path
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+
+from helpers.authoring.exam_key import make_exam_key
+from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
+from helpers.authoring.mistakes import Accepted, Alias, Mistake, Variant
+from helpers.grading.commands import Stop, register
+from helpers.grading.exam import exam_key_path
+from helpers.grading.gradebook import Marks
+from helpers.grading.journal import Journal
+from helpers.notebooks import filled_in, without_marks
+
+MARK = "demo-"  # how the ids of these students begin
+
+NAMES = re.split(
+    r",\s*",
+    """Amaru Quellwasser, Bente Sandvoort, Cosima Aldergate, Dario Fennimore, Edda Moosbrugg, Farid Lanterne,
+    Greta Ostrander, Hanno Vidalis, Imke Talbrook, Jorin Castellane, Kaia Birkholt, Lior Marchetti-Vane,
+    Mirela Sundgaard, Nilo Farraday, Oona Kesselring, Pavel Thornquist, Quirin Ashdown, Runa Delacroix-Lind,
+    Soraya Whitlock, Tamsin Orlovsky, Ulani Greenholm, Veit Carrowmore, Wanda Ilmarinen, Xenia Pellworm,
+    Yorick Almstad, Zelda Hohenfels, Arvid Montclair, Briony Eastergaard, Cyprian Wolde, Dilara Stormont""",
+)
+
+RIGHT, OTHERWISE, HALF, EMPTY, BROKEN = 3, 4, 3, 2, 2
+
+
+def make(lesson: str) -> None:
+    """Put the class into submitted/. Raises Stop where a real class lies there."""
+    (source,) = sources([lesson])
+    submitted = Path("submitted")
+    if real := others_in(submitted):
+        raise Stop(f"submitted/ holds a real class ({real[0]}, ...). Try the demo in another copy of the course.")
+    ready_to_grade(Path.cwd(), lesson)
+    for name, (file, data) in zip(NAMES, handed_in(source), strict=True):
+        folder = submitted / student_id(name) / lesson
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / file).write_bytes(data)
+    with Marks(Path.cwd(), lesson) as marks:
+        for name in NAMES:
+            first, last = name.split(" ")
+            marks.gradebook.update_or_create_student(student_id(name), first_name=first, last_name=last)
+    print(f"Made {len(NAMES)} submissions in submitted/. Now:")
+    for target in ("grade", "feedback", "report"):
+        print(f"    make {target} LESSON={lesson}")
+    print(f"and, when you have seen enough: make demo-class LESSON={lesson} ARGS=--remove")
+
+
+def others_in(submitted: Path) -> list[str]:
+    """The ids of students whom this module did not make."""
+    return sorted(path.name for path in submitted.glob("*") if not path.name.startswith((MARK, ".")))
+
+
+def ready_to_grade(root: Path, lesson: str) -> None:
+    """An exam key and a gradebook that knows the lesson, made where they are missing."""
+    if not exam_key_path(lesson, root).is_file():
+        print("Making an exam key ...")
+        make_exam_key(lesson, root)
+    register(root, lesson)
+
+
+def remove(lesson: str) -> None:
+    """Take the class away: files, marks, pages."""
+    with Marks(Path.cwd(), lesson) as marks:
+        for name in map(student_id, NAMES):
+            marks.remove(name)
+    for step in ("submitted", "autograded", "feedback"):
+        for name in map(student_id, NAMES):
+            shutil.rmtree(Path(step, name), ignore_errors=True)
+    journal = Journal(Path.cwd(), lesson).path
+    if journal.is_file():
+        kept = [line for line in journal.read_text().splitlines(keepends=True) if f'"student": "{MARK}' not in line]
+        journal.write_text("".join(kept))
+    if not others_in(Path("submitted")):
+        shutil.rmtree(Path("report", lesson), ignore_errors=True)
+    print("The demo class is gone.")
+
+
+def student_id(name: str) -> str:
+    return MARK + name.lower().replace(" ", "-")
+
+
+def handed_in(source: Source) -> list[tuple[str, bytes]]:
+    """A file name and the bytes of it for each student."""
+    chance = random.Random(source.name)
+    answers = Answers(source)
+    half = len(source.lesson.exercises) // 2
+    begun = [dict(list(_right(answers, source).items())[: half + turn % 2]) for turn in range(HALF)]
+    kinds = ([_right(answers, source)] * RIGHT, _otherwise(answers, source), begun)
+    others = [work for works in zip_longest(*kinds) for work in works if work is not None]
+    works = _mistaken(answers, source, len(NAMES) - len(others) - EMPTY - BROKEN, chance)
+    works += others[: len(NAMES) - len(works) - EMPTY - BROKEN] + [{}] * EMPTY
+    plain, other = f"{source.name}.ipynb", (f"{source.name} (1).ipynb", f"Copy_of_{source.name}.ipynb")
+    files = [(plain, _as_bytes(_notebook(source, work))) for work in works]
+    whole = files[0][1]
+    files += [(plain, whole[: len(whole) // 3]), (plain, bytes(range(256)) * 40)]
+    chance.shuffle(files)
+    named = [place for place, (_, data) in enumerate(files) if data.startswith(b"{") and data.rstrip().endswith(b"}")]
+    for place, name in zip(named[3:5], other, strict=True):
+        files[place] = (name, files[place][1])
+    return files
+
+
+def _right(answers: Answers, source: Source, **instead: Variant) -> dict[str, str]:
+    return {e.name: answers.text(e.name, instead.get(e.name)) for e in source.lesson}
+
+
+def _otherwise(answers: Answers, source: Source) -> list[dict[str, str]]:
+    """Right answers that look different, each of them once where there is room."""
+    by_exercise = _by_exercise(source, Accepted)
+    return [
+        _right(answers, source, **{name: found[turn % len(found)] for name, found in by_exercise.items() if found})
+        for turn in range(OTHERWISE)
+    ]
+
+
+def _mistaken(answers: Answers, source: Source, count: int, chance: random.Random) -> list[dict[str, str]]:
+    """Every known mistake once, and the first of each exercise again and again: classes are like that.
+
+    count: how many students, if that many are enough for every mistake to be made. One is left over, to have everything
+    right.
+    """
+    by_exercise = _by_exercise(source, Mistake)
+    count = min(max(count, *map(len, by_exercise.values())), len(NAMES) - EMPTY - BROKEN - 1)
+    made = []
+    for turn in range(count):
+        chosen = {}
+        for place, (name, found) in enumerate(by_exercise.items()):
+            if turn < len(found):
+                chosen[name] = found[turn]
+            elif found and (turn + place) % 5 < 2:
+                chosen[name] = found[min(int(chance.expovariate(1.1)), len(found) - 1)]
+        made.append(_right(answers, source, **chosen))
+    return made
+
+
+def _by_exercise(source: Source, kind: type[Variant]) -> dict[str, list[Variant]]:
+    found = [variant for variant in source.variants(kind) if not isinstance(variant, Alias)]
+    return {e.name: [v for v in found if v.exercise == e.name] for e in source.lesson}
+
+
+def _notebook(source: Source, answers: dict[str, str]) -> NotebookNode:
+    notebook = nbformat.read(NOTEBOOKS / source.name / f"{source.name}.ipynb", as_version=4)
+    return filled_in(notebook, {name: without_marks(text) for name, text in answers.items()})
+
+
+def _as_bytes(notebook: NotebookNode) -> bytes:
+    return (nbformat.writes(notebook) + os.linesep).encode()

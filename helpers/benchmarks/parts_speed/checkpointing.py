@@ -1,0 +1,48 @@
+"""What checkpointing saves and costs: lesson 17's, on a stack of blocks, beside the same stack with everything kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from helpers.benchmarks.parts_speed.duel import Job
+from helpers.parts.big import Ledger, checkpointed
+from helpers.parts.blocks import TransformerBlock
+
+SIDES = ("checkpointed", "everything kept")
+B, T, E, H, DEPTH = 8, 256, 256, 4, 8
+JOBS = [Job("lesson 17, both passes through 8 blocks", "step", rounds=7)]
+
+
+def stack() -> tuple[nn.ModuleList, torch.Tensor]:
+    """The blocks, and what goes into the first of them, (B, T, E)."""
+    torch.manual_seed(0)
+    blocks = nn.ModuleList(TransformerBlock(E, H, pre_norm=True) for _ in range(DEPTH))
+    return blocks, torch.randn(B, T, E, requires_grad=True)
+
+
+def both_passes(side: str, blocks: nn.ModuleList, x: torch.Tensor) -> int:
+    """Forward and backward; how many tokens went through."""
+    y = x
+    for block in blocks:
+        y = checkpointed(block, y) if side == SIDES[0] else block(y)
+    y.sum().backward()
+    return x.shape[0] * x.shape[1]
+
+
+def peaks() -> dict[str, int]:
+    """For each side the bytes that autograd keeps at the most, parameters left out: a count, the same everywhere."""
+    blocks, x = stack()
+    found = {}
+    for side in SIDES:
+        with Ledger(blocks.parameters()) as ledger:
+            both_passes(side, blocks, x)
+        found[side] = ledger.peak
+    return found
+
+
+def jobs(side: str, folder: Path) -> dict:
+    blocks, x = stack()
+    return {"step": lambda: both_passes(side, blocks, x)}

@@ -1,0 +1,313 @@
+"""The walls around a submission: a bubblewrap command, and a sentence for where there is none.
+
+Inside there is Python with what is installed beside it, the rooms of helpers that students have, and empty
+folders to write in. There is no network, no process of the machine, no solution, exam key, gradebook, other
+submission or home; see `sandboxed` for the limits on what remains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import shutil
+import site
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from helpers.course import HELPERS, LIMITS, Limits
+
+CHILD = Path(__file__).with_name("child.py")
+NOBODY = 65534
+DISTRIBUTION = "dot-product-to-gpt2"
+
+BUBBLEWRAP, NONE = "bubblewrap", "none"
+UNSAFE_LABEL = "none (--unsafe)"
+
+COURSE, CHILD_THERE, FONTS_THERE = "/course", "/sandbox/child.py", "/sandbox/fonts"
+SCRATCH = "/sandbox/scratch"  # a place of its own: under /tmp, or anywhere else, somebody's Python may lie
+HOME, WORK = f"{SCRATCH}/home", f"{SCRATCH}/work"
+SHARED_FOLDERS = ("/tmp", "/dev/shm")  # where any program expects that it may write
+
+# Rooms of helpers that exist inside. The finished parts, which answer exercises, and the shipped keys are none of them.
+ROOMS = (
+    "__init__.py", "check_log.py", "checking", "course.py", "data", "device.py", "exercises", "experiments.py",
+    "lesson.py", "notebooks.py", "plots", "progress.py", "theme.py", "threads.py",
+)  # fmt: skip
+
+# Of a folder that Python is installed in: a virtual environment may be the course's own folder, or a whole home
+PARTS_OF_PYTHON = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
+
+TRY = """
+import importlib.util, sys
+for name in ("torch", "IPython", "helpers.course"):
+    if importlib.util.find_spec(name) is None:
+        sys.exit(f"{sys.executable} does not find {name} in it.")
+"""
+
+HOW_TO = """\
+Submissions are strangers' programs, and they are run in a sandbox made by bubblewrap.
+{problem}
+
+    Debian, Ubuntu        sudo apt install bubblewrap
+    Fedora, RHEL          sudo dnf install bubblewrap
+    Arch                  sudo pacman -S bubblewrap
+    macOS, Windows        grade in a Linux virtual machine or container
+
+In a container, bubblewrap needs the right to make user namespaces (for Docker: --security-opt seccomp=unconfined)."""
+WITHOUT = """
+To go on without a sandbox, say so: {without}. Any submission can then read and change whatever you can:
+the solutions, the gradebook, your files; and every mark will say that it was made that way."""
+
+
+class NoSandbox(Exception):
+    """Bubblewrap is missing, or cannot work here. The text says what to install, and how to go on without."""
+
+
+class SandboxFailed(RuntimeError):
+    """The sandbox, and not the submission, failed: there is nothing to judge, and it should be tried again."""
+
+
+def why_not(without: str = "the flag --unsafe") -> str:
+    """Why submissions cannot be sandboxed here and what to do, or nothing where they can.
+
+    without: how to go on all the same; "" where there is no way.
+    """
+    problem = _problem()
+    how_to = HOW_TO.format(problem=problem) + (WITHOUT.format(without=without) if without else "")
+    return how_to if problem else ""
+
+
+def is_installed() -> bool:
+    """Is there a chance that it works?"""
+    return sys.platform == "linux" and shutil.which("bwrap") is not None
+
+
+@functools.cache
+def _problem() -> str:
+    if sys.platform != "linux":
+        return "It exists on Linux only, and this is not Linux."
+    program = shutil.which("bwrap")
+    if program is None:
+        return "It is not installed here."
+    # As graded: with every wall, as the same user, and with all that Python needs behind them
+    command = [
+        sys.executable,
+        CHILD_THERE,
+        "exec",
+        json.dumps(sandboxed_options(LIMITS)),
+        sys.executable,
+        "-c",
+        TRY,
+    ]
+    tried = subprocess.run(
+        wrapped(command, environment={}), capture_output=True, text=True, stdin=subprocess.DEVNULL, errors="replace"
+    )
+    if tried.returncode == 0:
+        return ""
+    said = tried.stderr.strip().splitlines()
+    return f"It is installed, but does not work here: {said[-1] if said else tried.returncode}"
+
+
+def as_user() -> int | None:
+    """Whom the sandbox runs as where the grader is root; nobody in particular otherwise."""
+    return NOBODY if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+
+
+def wrapped(
+    command: Iterable[str], *, environment: Mapping[str, str], writable: Iterable[Path] = (), start: Path | str = WORK
+) -> list[str]:
+    """The command, inside the walls.
+
+    environment: the whole of it, beside `defaults`. writable: folders to be seen at their own paths. start: the
+    working folder.
+    """
+    walls = [shutil.which("bwrap") or "bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    walls += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
+    walls += ["--cap-drop", "ALL"]
+    if as_user() is None:
+        walls += ["--unshare-user"]
+    else:  # root becomes nobody inside (see `sandboxed.become`): a stronger wall than a root who is called nobody
+        walls += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    walls += ["--proc", "/proc", "--dev", "/dev"]
+    for folder in ("/tmp", SCRATCH):
+        walls += [*_parents(folder), "--perms", "1777", "--size", str(LIMITS.file_bytes), "--tmpfs", folder]
+    for path in _system():
+        link = os.path.islink(path)
+        walls += [*_parents(path), *(["--symlink", os.readlink(path)] if link else ["--ro-bind", path]), path]
+    for here, there in _seen().items():
+        walls += [*_parents(there), "--ro-bind", here, there]
+    for folder in packages_for_tests():
+        walls += ["--perms", "0555", "--size", "4096", "--tmpfs", folder]
+    for link in _links_to_python():
+        walls += [*_parents(link), "--symlink", os.readlink(link), link]
+    for path in writable:
+        walls += [*_parents(str(path)), "--bind", str(path), str(path)]
+    walls += ["--perms", "1777", "--dir", WORK, "--perms", "1777", "--dir", HOME]
+    walls += ["--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(start)]
+    for name, value in {**defaults(), **environment}.items():
+        walls += ["--setenv", name, value]
+    return [*walls, "--", *command]
+
+
+def _seen() -> dict[str, str]:
+    """What is to be seen inside beside the system's own, and where."""
+    seen = {path: path for path in [*_python(), *_packages()]}
+    seen |= {str(HELPERS / room): f"{COURSE}/helpers/{room}" for room in ROOMS}
+    seen[str(CHILD)] = CHILD_THERE
+    return seen | {str(path): f"{FONTS_THERE}/{path.name}" for path in _font_lists()}
+
+
+def _stays() -> list[str]:
+    """The folders right below one where a submission may write that hold something it needs to see."""
+    there = [Path(path) for path in (*_seen().values(), *_links_to_python())]
+    return sorted(
+        {
+            str(Path(folder, path.relative_to(folder).parts[0]))
+            for path in there
+            for folder in SHARED_FOLDERS
+            if path.is_relative_to(folder)
+        }
+    )  # fmt: skip  (one condition a line)
+
+
+def _parents(path: str) -> list[str]:
+    # bubblewrap would make them for their owner alone, and the owner is root where the grader is
+    above = [str(parent) for parent in reversed(Path(path).parents) if parent != Path("/")]
+    return [word for parent in above for word in ("--perms", "0755", "--dir", parent)]
+
+
+def _system() -> list[str]:
+    """What programs of this system need to start, and the fonts that figures are drawn with."""
+    wanted = [
+        "/usr",
+        "/bin",
+        "/lib",
+        "/lib64",
+        "/lib32",
+        "/sbin",
+        "/etc/ld.so.cache",
+        "/etc/alternatives",
+        "/etc/fonts",
+    ]
+    wanted += ["/sys/devices/system/cpu", "/etc/localtime"]
+    return [
+        path for path in wanted if os.path.lexists(path) and (os.path.islink(path) is False or path.count("/") == 1)
+    ]
+
+
+def _python() -> list[str]:
+    """Where this Python lies: programs and libraries, and nothing else of the folders that they are installed in."""
+    folders = sorted({sys.base_prefix, sys.prefix, str(Path(sys.executable).resolve().parents[1])})
+    parts = [os.path.join(folder, part) for folder in folders for part in PARTS_OF_PYTHON]
+    return [part for part in parts if os.path.exists(part) and not _is_system(part)]
+
+
+def _packages() -> list[str]:
+    """Where packages lie that are not installed in this Python's own folders: a user's, or those of a .pth file."""
+    folders = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    own = _python()
+    return [
+        folder
+        for folder in dict.fromkeys(folders)
+        if os.path.isdir(folder) and not _is_system(folder) and not any(Path(folder).is_relative_to(p) for p in own)
+    ]
+
+
+@functools.cache
+def packages_for_tests() -> tuple[str, ...]:
+    """The folders of packages that only the course's tests need: some hold what exercises ask for."""
+    try:
+        declared = [Requirement(text) for text in metadata.requires(DISTRIBUTION) or ()]
+    except metadata.PackageNotFoundError:
+        return ()
+    needed = _closure(
+        each.name for each in declared if each.marker is None or each.marker.evaluate({"extra": "grading"})
+    )
+    tests = {each.name for each in declared if each.marker is not None and each.marker.evaluate({"extra": "test"})}
+    folders = set()
+    for name in sorted({canonicalize_name(name) for name in tests} - needed):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found = metadata.distribution(name)
+            tops = {file.parts[0] for file in found.files or () if file.suffix == ".py" and len(file.parts) > 1}
+            folders |= {str(found.locate_file(top)) for top in tops if top.isidentifier()}
+    return tuple(folder for folder in sorted(folders) if os.path.isdir(folder))
+
+
+def _closure(names: Iterable[str]) -> set[str]:
+    """Packages, and those that they need in turn."""
+    found: set[str] = set()
+    rest = [canonicalize_name(name) for name in names]
+    while rest:
+        name = rest.pop()
+        if name not in found:
+            found.add(name)
+            with contextlib.suppress(metadata.PackageNotFoundError):
+                needs = [Requirement(text) for text in metadata.requires(name) or ()]
+                rest += [
+                    canonicalize_name(need.name)
+                    for need in needs
+                    if need.marker is None or need.marker.evaluate({"extra": ""})
+                ]
+    return found
+
+
+def _links_to_python() -> list[str]:
+    """The links by which this Python is called, where they lie in no folder that is seen as a whole."""
+    links, path = [], sys.executable
+    while os.path.islink(path):
+        if not any(Path(path).is_relative_to(part) for part in _python()) and not _is_system(path):
+            links.append(path)
+        path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+    return links
+
+
+def _is_system(path: str) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in ("/usr", "/bin", "/lib", "/lib64"))
+
+
+def _font_lists() -> list[Path]:
+    """matplotlib's lists of this machine's fonts, which take it a second to make again."""
+    return sorted(_fonts_here().glob("fontlist-*.json"))
+
+
+def _fonts_here() -> Path:
+    return Path(os.environ.get("MPLCONFIGDIR") or Path.home() / ".cache" / "matplotlib")
+
+
+def defaults(there: bool = True) -> dict[str, str]:
+    """The environment of a submission. there: inside the walls, whose paths are others."""
+    one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # submissions run side by side
+    return {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "PYTHONPATH": os.pathsep.join([COURSE if there else str(HELPERS.parent), *_told_packages()]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "HOME": HOME,
+        "USER": "student",
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "MPLCONFIGDIR": f"{SCRATCH}/matplotlib" if there else str(_fonts_here()),
+        "COURSE_DEVICE": "cpu",
+        "HF_HUB_OFFLINE": "1",
+        **dict.fromkeys(one, "1"),
+    }
+
+
+def _told_packages() -> list[str]:
+    """The folders of packages that Python finds by its environment, or by whose it is, and not by itself."""
+    told = {site.getusersitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    return [folder for folder in _packages() if folder in told]
+
+
+def sandboxed_options(limits: Limits, **more) -> dict:
+    """What `child.py` is told about its task."""
+    return {"user": as_user(), "limits": asdict(limits), "stays": _stays(), **more}

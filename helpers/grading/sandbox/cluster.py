@@ -1,0 +1,84 @@
+"""The same batch on more than one machine: submissions are executed by dask.distributed's workers.
+
+The scheduler and the workers are the instructor's own and trust each other. What crosses is cells as text, and what
+came of them; judging, the exam key's answers and the gradebook stay where the command was given. Each worker needs the
+course's environment and bubblewrap.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+
+from helpers.checking.cell_scan import Read
+from helpers.grading.judging import CheckRun
+from helpers.grading.sandbox.runner import Executed, Limits, Runner, Work
+
+
+class NoCluster(Exception):
+    """dask.distributed is missing, or the scheduler does not answer. The text says what to do."""
+
+
+class Cluster:
+    """The workers behind a scheduler, in the place of a Runner. threads: how many they have."""
+
+    def __init__(self, client, about: tuple):
+        self._client, self._about = client, about
+        self.threads = sum(client.nthreads().values())
+
+    def everywhere(self, work: Work, seed: str) -> list[Executed]:
+        """The submission, run once by each worker: one among them that is wrong would be found by chance otherwise."""
+        tasks = [
+            self._submit(execute_there, work, seed, workers=[worker], allow_other_workers=False)
+            for worker in self._client.nthreads()
+        ]
+        return [task.result() for task in tasks]
+
+    def execute(self, work: Work, seed: str) -> Executed:
+        """As Runner.execute."""
+        return self._submit(execute_there, work, seed, retries=2).result()
+
+    def rerun(self, work: Work, read: Read, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
+        """As Runner.rerun."""
+        return self._submit(rerun_there, work, read, seed, tuple(only), retries=2).result()
+
+    def _submit(self, task, *asked, **where):
+        return self._client.submit(task, self._about, *asked, pure=False, **where)
+
+
+@contextmanager
+def cluster(scheduler: str, lesson: str, isolation: str, limits: Limits) -> Iterator[Cluster]:
+    """The workers that the scheduler at this address has. Raises NoCluster."""
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise NoCluster("dask.distributed is not installed: pip install 'dot-product-to-gpt2[cluster]'") from None
+    try:
+        client = Client(scheduler, timeout=20)
+    except (OSError, ValueError) as problem:
+        raise NoCluster(f"No scheduler answers at {scheduler}: {problem}") from None
+    with client:
+        found = Cluster(client, (lesson, isolation, limits))
+        if not found.threads:
+            raise NoCluster(f"The scheduler at {scheduler} has no workers. Start some: dask worker {scheduler}")
+        yield found
+
+
+@cache
+def _runner(lesson: str, isolation: str, limits: Limits) -> Runner:
+    """A worker's own, for as long as its process."""
+    runner = Runner(lesson, isolation=isolation, limits=limits).__enter__()
+    atexit.register(runner.__exit__, None, None, None)
+    return runner
+
+
+def execute_there(about: tuple, work: Work, seed: str) -> Executed:
+    """In a worker: run a submission."""
+    return _runner(*about).execute(work, seed)
+
+
+def rerun_there(about: tuple, work: Work, read: Read, seed: str, only: tuple[str, ...]) -> Mapping[str, CheckRun]:
+    """In a worker: run some of its answers once more."""
+    return _runner(*about).rerun(work, read, seed, only)

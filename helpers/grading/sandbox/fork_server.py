@@ -1,0 +1,128 @@
+"""The process that has imported everything, and is forked for each submission: started, asked and ended from here.
+
+Needs none of the libraries that take long to import, so that it can be started before the grader has imported its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from helpers.course import Limits
+from helpers.grading.sandbox import bubblewrap
+from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, SandboxFailed
+
+START = 120.0  # seconds in which the imports have to be done
+LEAVE = 2.0  # seconds in which it has to end once it was told to
+NEEDED = """
+import numpy.ctypeslib, torch, torch._dynamo
+from helpers.checking import alone, facts
+from helpers.lesson import start
+"""
+
+
+class Zygote:
+    """See `sandboxed.serve`. Returns at once; `ready` waits until the imports are done.
+
+    lesson: NN_topic. imports: import statements beside those that every lesson needs.
+    """
+
+    def __init__(self, lesson: str, isolation: str, limits: Limits, imports: Iterable[str] = ()):
+        self._control, theirs = socket.socketpair()
+        self._folder = tempfile.TemporaryDirectory(prefix="grading-") if isolation == NONE else None
+        sandboxed = isolation == BUBBLEWRAP
+        options = bubblewrap.sandboxed_options(
+            limits,
+            needed=NEEDED + f"import helpers.exercises.l{lesson}\n",
+            imports=list(imports),
+            nested=sandboxed,
+            sandboxed=sandboxed,
+            folder=bubblewrap.WORK if sandboxed else self._folder.name,
+        )
+        self._process = subprocess.Popen(
+            **self._command(sandboxed, options, str(theirs.fileno())),
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=None if os.environ.get("COURSE_SANDBOX_TALKS") else subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._about: dict | None = None
+        self._shared = False
+
+    def _command(self, sandboxed: bool, options: dict, channel: str) -> dict:
+        if sandboxed:
+            command = [sys.executable, bubblewrap.CHILD_THERE, "serve", json.dumps(options), channel]
+            return {"args": bubblewrap.wrapped(command, environment={})}
+        command = [sys.executable, str(bubblewrap.CHILD), "serve", json.dumps({**options, "user": None}), channel]
+        return {"args": command, "env": {**bubblewrap.defaults(there=False), "HOME": self._folder.name}}
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def can_be_shared(self) -> bool:
+        return self.ready().get("nested", False) and self._about.get("threads", 1) == 1
+
+    def ready(self) -> dict:
+        """What it said when its imports were done; nothing where it died before, or took too long."""
+        if self._about is None:
+            self._control.settimeout(START)
+            line = b""
+            with contextlib.suppress(OSError):
+                while not line.endswith(b"\n") and (more := self._control.recv(1000)):
+                    line += more
+            self._about = json.loads(line) if line.endswith(b"\n") else {}
+        return self._about
+
+    def fork(self, processor_seconds: float, alone: bool = False) -> tuple[socket.socket, socket.socket]:
+        """A fork for a submission: the sockets of its init and of its keeper (see `conversation.Conversation`).
+
+        processor_seconds: what it may use. alone: there will be no other fork. Raises SandboxFailed.
+        """
+        if not self.ready() or self._about["missing"]:
+            self.close()
+            raise SandboxFailed(
+                f"the course cannot be imported in the sandbox: {self._about['missing']}"
+                if self._about
+                else "the sandbox could not be started"
+            )
+        self._shared = not alone
+        ours, control = socket.socketpair()
+        orders, theirs = socket.socketpair()
+        order = json.dumps(processor_seconds).encode()
+        with contextlib.suppress(OSError):  # a zygote that died shows as a conversation that ends at once
+            socket.send_fds(self._control, [order], [control.fileno(), theirs.fileno()])
+        control.close(), theirs.close()
+        return ours, orders
+
+    def close(self) -> None:
+        self._control.close()  # at which it ends by itself, unless somebody keeps it
+        try:
+            self._process.wait(timeout=LEAVE if self._shared else 0)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                self._folder.cleanup()
+
+
+def imports_of(release: Path) -> list[str]:
+    """The import statements of a released lesson's setup cell, one name each; none where it cannot be read."""
+    with contextlib.suppress(OSError, ValueError, SyntaxError, StopIteration, KeyError, TypeError, AttributeError):
+        cells = json.loads(release.read_text(encoding="utf-8"))["cells"]
+        setup = next(cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == "setup")
+        nodes = ast.parse("".join(setup["source"])).body
+        return [ast.unparse(node) for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return []

@@ -1,0 +1,176 @@
+"""The grader's side of the wire: what the processes of one submission say, read as data with bounds.
+
+A student's code holds the other end. It may send anything, at any time, as much as it likes: a line is parsed only once
+its length and its shape are known to be harmless, and one line is all that is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from helpers.grading.sanitize import plain
+
+LONGEST_LINE = 12 << 20  # bytes; the largest answer there may be and what is around it
+MOST_VALUES = 10_000  # brackets, commas and strings of one message
+DEEPEST = 30  # brackets within brackets
+LEAVE = 0.5  # seconds that a process has to end after it has said what it was asked for
+PATIENCE = 10.0  # seconds that our own processes have to say how another ended
+
+# A string as one piece (possessive: nothing is tried twice), or one bracket or comma
+MARKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{\]},]', re.DOTALL)
+
+DONE, LATE, DEAD, FLOODED = "done", "late", "dead", "flooded"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of one request. state: one of the words above. message: what was sent. why: how the process ended."""
+
+    state: str
+    message: dict = field(default_factory=dict)
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a submission's processes ended. why: the limit that they exceeded, in words. failed: the sandbox's own error.
+
+    processor_seconds: what they used, all together.
+    """
+
+    why: str = ""
+    failed: str = ""
+    processor_seconds: float = 0.0
+
+
+class Conversation:
+    """With the init of one submission, which forks a process for each request. orders: its keeper's socket."""
+
+    def __init__(self, control: socket.socket, orders: socket.socket, at_end: Callable = lambda: None):
+        self._control, self._orders, self._at_end = control, orders, at_end
+        self.alive = True
+
+    def ask(self, request: dict, until: float, bounded: bool = True) -> Reply:
+        """Have one process carry out a request, and return what it said. until: by `time.monotonic`.
+
+        bounded: a student's code may have written the reply; without it, only code of ours has.
+        """
+        ours, theirs = socket.socketpair()
+        with ours:
+            try:
+                with theirs:
+                    socket.send_fds(self._control, [b"x"], [theirs.fileno()])
+                ours.settimeout(PATIENCE)
+                ours.sendall(json.dumps(request).encode() + b"\n")
+                state, line = _line(ours, until)
+            except OSError:
+                state, line = DEAD, b""
+        why = self._how_it_ended(at_once=state in (LATE, FLOODED))
+        if state != DONE:
+            return Reply(state, why=why)
+        message = parse(line) if bounded else json.loads(line)
+        return Reply(DONE, message, why) if message is not None else Reply(FLOODED, why=why)
+
+    def _how_it_ended(self, at_once: bool) -> str:
+        """Init's word on how the process ended, which is made to end if it does not. Without one, init has ended."""
+        state, line = (LATE, b"") if at_once else _line(self._control, time.monotonic() + LEAVE, longest=1000)
+        if state == LATE:
+            with contextlib.suppress(OSError):
+                self._control.send(b"k")
+            state, line = _line(self._control, time.monotonic() + PATIENCE, longest=1000)
+        try:
+            status = json.loads(line)["status"] if state == DONE else None
+        except (ValueError, KeyError, TypeError):
+            status = None
+        if status is None:
+            self.alive = False
+            return ""
+        if status == -signal.SIGXCPU:
+            return "it used up its processor time"
+        return f"it was ended by {signal.Signals(-status).name}" if status < 0 else "it ended the Python process"
+
+    def end(self) -> End:
+        """End what is left, and say how it ended."""
+        if self._orders.fileno() < 0:
+            return End()
+        with contextlib.suppress(OSError):
+            self._orders.send(b"k")
+        _, line = _line(self._orders, time.monotonic() + PATIENCE, longest=4096)
+        self.leave()
+        try:
+            report = json.loads(line)
+            return End(
+                plain(report.get("why", "")), plain(report.get("failed", "")), report.get("processor_seconds", 0.0)
+            )
+        except (ValueError, AttributeError):
+            return End()
+
+    def leave(self) -> None:
+        """Have it ended, and do not wait: to take its namespaces down takes the system a while."""
+        self.alive = False
+        self._control.close(), self._orders.close()
+        self._at_end()
+
+
+def _line(connection: socket.socket, until: float, longest: int = LONGEST_LINE) -> tuple[str, bytes]:
+    """The first line that arrives, and whether it did: DONE, LATE, DEAD or FLOODED."""
+    pieces, length = [], 0
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    while True:
+        left = until - time.monotonic()
+        if left <= 0 or not poll.poll(left * 1000):
+            return LATE, b""
+        try:
+            more = connection.recv(1 << 18)
+        except OSError:
+            more = b""
+        if not more:
+            return DEAD, b""
+        piece, newline, _ = more.partition(b"\n")
+        pieces.append(piece)
+        length += len(piece)
+        if length > longest:
+            return FLOODED, b""
+        if newline:
+            return DONE, b"".join(pieces)
+
+
+def parse(line: bytes) -> dict | None:
+    """The message that a line holds; None where it holds none, or more than an honest one."""
+    try:
+        if not _is_simple(line):
+            return None
+        message = json.loads(line, parse_int=_int, parse_float=_float, parse_constant=lambda name: None)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def _is_simple(line: bytes) -> bool:
+    """Does it hold few values, not deeply nested? An honest message is a handful of long strings."""
+    depth = 0
+    for count, mark in enumerate(MARKS.finditer(line)):
+        sign = line[mark.start()]
+        depth += (sign in b"[{") - (sign in b"]}")
+        if depth > DEEPEST or count > MOST_VALUES:
+            return False
+    return True
+
+
+def _int(digits: str) -> int | None:
+    return int(digits) if len(digits) < 16 else None
+
+
+def _float(digits: str) -> float | None:
+    value = float(digits)
+    return value if math.isfinite(value) else None

@@ -1,0 +1,276 @@
+"""Running submissions: each exercise's answer alone, apart from all others and within its limits.
+
+    with Runner("01_dot_product_attention") as runner:
+        executed = runner.execute(work, seed)
+
+The work is done by `child.py`, behind the walls of `sandbox`. Here, in the grader's own process, stands only what
+speaks with it: it asks for one answer after another and reads back data, bounded in size and time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from helpers.checking.cell_scan import Facts, Handed, Read
+from helpers.checking.finished_parts import sources_for
+from helpers.checking.program_slice import Program
+from helpers.course import LIMITS, Limits
+from helpers.exercises import load_lesson
+from helpers.grading.judging import CheckRun, Why
+from helpers.grading.sandbox import bubblewrap
+from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
+from helpers.grading.sandbox.fork_server import Zygote, imports_of
+from helpers.grading.sandbox.protocol import DONE, FLOODED, LATE, Conversation, Reply
+from helpers.grading.sanitize import plain
+
+RESTARTS = 3  # how many times a submission's dead processes are replaced
+READING_SECONDS = 10.0
+
+__all__ = ["Executed", "Limits", "NoSandbox", "Runner", "SandboxFailed", "Work"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is run of a submission. cells: its code cells in the released shape, but for the setup cell.
+
+    released: the solution cells as students get them, by exercise. setup: the released setup cell.
+    """
+
+    lesson: str
+    cells: tuple[Handed, ...]
+    released: Mapping[str, str]
+    setup: str
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What came of a submission. runs: by exercise. read: what its text shows. flags: what happened, in words for the
+    instructor. isolation: what stood between the submission and the machine.
+    """
+
+    runs: Mapping[str, CheckRun]
+    read: Read
+    flags: tuple[str, ...] = ()
+    isolation: str = ""
+
+
+class Runner:
+    """Runs the submissions of one lesson. A context manager; `execute` may be called from several threads.
+
+    lesson: NN_topic. isolation: "bubblewrap", or "none" where somebody has decided to go without. warm: fork each
+    submission from one process that has done the imports, where that can be done safely; each gets a process of its own
+    from the start otherwise. The marks are the same. begun: such a process that somebody has started already, with the
+    same lesson, isolation and limits.
+
+    Raises NoSandbox, on entering, where bubblewrap is wanted and cannot work.
+    """
+
+    def __init__(
+        self,
+        lesson: str,
+        *,
+        isolation: str = BUBBLEWRAP,
+        warm: bool = True,
+        limits: Limits = LIMITS,
+        begun: Zygote | None = None,
+    ):
+        if isolation not in (BUBBLEWRAP, NONE):
+            raise ValueError(f"isolation is {isolation!r}; it can be {BUBBLEWRAP!r} or {NONE!r}")
+        self.lesson, self.isolation, self.limits = lesson, isolation, limits
+        self._warm = warm and isolation == BUBBLEWRAP
+        self._zygote: Zygote | None = begun
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Runner:
+        if self._warm and self._zygote is None and bubblewrap.is_installed():
+            self._zygote = self._new_zygote()  # which takes seconds, and can do so beside the trial of the walls
+        if self.isolation == BUBBLEWRAP:
+            problem = bubblewrap.why_not()
+            if problem:
+                self.__exit__()
+                raise NoSandbox(problem)
+        return self
+
+    def __exit__(self, *problem) -> None:
+        with self._lock:
+            zygote, self._zygote = self._zygote, None
+        if zygote is not None:
+            zygote.close()
+
+    def execute(self, work: Work, seed: str, only: Collection[str] | None = None) -> Executed:
+        """Read a submission, and run its answers with the inputs of a seed. only: these exercises; all without it.
+
+        What a submission does is in the runs and the flags. Raises SandboxFailed where none of it could be run.
+        """
+        return _Execution(self, work, seed, only).run()
+
+    def rerun(self, work: Work, read: Read, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
+        """The answers to these exercises once more, with the inputs of another seed. read: what was read before."""
+        return _Execution(self, work, seed, only, read).run().runs
+
+    def _new_zygote(self) -> Zygote:
+        release = Path("notebooks", self.lesson, f"{self.lesson}.ipynb")
+        return Zygote(self.lesson, self.isolation, self.limits, imports_of(release))
+
+    def process(self, processor_seconds: float) -> tuple[Conversation, str]:
+        """Fresh processes for a submission, and how they came about."""
+        if self.isolation == NONE:
+            return self._alone(processor_seconds), UNSAFE_LABEL
+        with self._lock:
+            zygote = self._zygote if self._warm else None
+            if zygote is not None and not zygote.alive():
+                zygote.close()
+                zygote = self._zygote = self._new_zygote()
+            if zygote is not None and zygote.ready() and not zygote.can_be_shared():
+                # Forks could reach one another here (no nested namespaces), or the imports started threads
+                self._warm, self._zygote = False, None
+                zygote.close()
+                zygote = None
+            if zygote is not None:
+                return Conversation(*zygote.fork(processor_seconds)), "bubblewrap, warm"
+        return self._alone(processor_seconds), "bubblewrap, cold"
+
+    def _alone(self, processor_seconds: float) -> Conversation:
+        zygote = self._new_zygote()
+        return Conversation(*zygote.fork(processor_seconds, alone=True), at_end=zygote.close)
+
+
+@dataclass
+class _Execution:
+    """One submission's way through its exercises."""
+
+    runner: Runner
+    work: Work
+    seed: str
+    only: Collection[str] | None = None
+    read: Read | None = None
+    flags: list[str] = field(default_factory=list)
+    runs: dict[str, CheckRun] = field(default_factory=dict)
+    _talk: Conversation | None = None
+    _isolation: str = ""
+    _restarts: int = 0
+    _used: float = 0.0  # seconds of processor time of the processes that have ended
+    _over: str = ""  # why nothing more is run
+
+    def run(self) -> Executed:
+        try:
+            self._open()
+            self._end = time.monotonic() + self.runner.limits.total_seconds  # the first one waits for the imports
+            if self.read is None:
+                self.read = self._reading()
+            for exercise in load_lesson(self.work.lesson):
+                if self.only is None or exercise.name in self.only:
+                    self.runs[exercise.name] = self._answer(exercise)
+        finally:
+            if self._talk is not None:
+                self._talk.leave()
+        return Executed(self.runs, self.read, tuple(dict.fromkeys(self.flags)), self._isolation)
+
+    def _open(self) -> None:
+        left = self.runner.limits.processor_seconds - self._used
+        self._talk, self._isolation = self.runner.process(max(1.0, left))
+
+    # ---------------------------------------------------------------------------------------- reading
+
+    def _reading(self) -> Read:
+        """What the text shows. Where it cannot be read as a whole, each solution cell by itself."""
+        reply = self._read(self.work.cells)
+        if reply.state == DONE and "read" in reply.message:
+            return Read.from_json(reply.message["read"])
+        if reply.state == DONE:
+            raise SandboxFailed(f"the submission could not be read: {reply.message.get('broken', '')}")
+        self.flags.append("the notebook could not be read as a whole, so that each solution cell was read by itself")
+        programs, facts = {}, {}
+        for exercise in load_lesson(self.work.lesson):
+            own = tuple(cell for cell in self.work.cells if cell.name == exercise.name)
+            reply = self._read(own)
+            if reply.state == DONE and "read" in reply.message:
+                alone = Read.from_json(reply.message["read"])
+                programs[exercise.name], facts[exercise.name] = (
+                    alone.programs[exercise.name],
+                    alone.facts[exercise.name],
+                )
+            else:
+                source, why = "".join(cell.source for cell in own), "reading it took too long, or ended the process"
+                programs[exercise.name] = Program(self.work.setup, (), source, refused=why)
+                facts[exercise.name] = Facts(refused=why)
+        return Read(programs, facts)
+
+    def _read(self, cells: tuple[Handed, ...]) -> Reply:
+        request = {
+            "task": "read",
+            "lesson": self.work.lesson,
+            "cells": [asdict(cell) for cell in cells],
+            "released": dict(self.work.released),
+            "setup": self.work.setup,
+        }
+        reply = self._talk.ask(request, time.monotonic() + READING_SECONDS, bounded=False)
+        if not self._talk.alive:
+            self._replace()
+        return reply
+
+    # ---------------------------------------------------------------------------------------- answers
+
+    def _answer(self, exercise) -> CheckRun:
+        """One exercise's answer. A stub is not run."""
+        if self.read.facts[exercise.name].stub:
+            return CheckRun(why=Why.STUB)
+        if self._over or time.monotonic() >= self._end:
+            over = self._over or f"the submission took longer than {self.runner.limits.total_seconds:g} s"
+            self.flags.append(f"{over}; the rest was not run")
+            return CheckRun(why=Why.NOT_RUN, says=over)
+        request = {
+            "task": "answer",
+            "lesson": self.work.lesson,
+            "exercise": exercise.name,
+            "program": self.read.programs[exercise.name].as_json(),
+            "parts": _sources_for(self.work.lesson, exercise.name),
+            "seed": self.seed,
+        }
+        until = min(time.monotonic() + self.runner.limits.exercise_seconds, self._end)
+        reply = self._talk.ask(request, until)
+        ended = self._replace() if not self._talk.alive else ""
+        return self._came_to(exercise.name, reply, ended)
+
+    def _came_to(self, name: str, reply: Reply, ended: str) -> CheckRun:
+        message = reply.message
+        if "answer" in message:
+            changed = message.get("changed")
+            names = tuple(str(each)[:100] for each in changed[:10]) if isinstance(changed, list) else ()
+            return CheckRun(sent=message["answer"], says=plain(message.get("stopped", "")), changed=names)
+        if "undefined" in message:
+            return CheckRun(why=Why.UNDEFINED, says=plain(message["undefined"], 600))
+        if reply.state == LATE:
+            self.flags.append(f"{name} took longer than {self.runner.limits.exercise_seconds:g} s")
+            return CheckRun(why=Why.LATE)
+        if reply.state in (DONE, FLOODED):
+            self.flags.append(f"{name} sent something that is no answer")
+            return CheckRun(says=plain(message.get("broken", "")))
+        why = ended or reply.why or "it ended the Python process"
+        self.flags.append(f"the process died in {name}: {why}")
+        return CheckRun(why=Why.DIED, says=why)
+
+    def _replace(self) -> str:
+        """Start anew behind processes that were ended. Returns why they were, in words."""
+        end = self._talk.end()
+        if end.failed:
+            raise SandboxFailed(end.failed)
+        self._used += end.processor_seconds
+        self._restarts += 1
+        if self._used >= self.runner.limits.processor_seconds:
+            self._over = end.why or "the submission had used up its processor time"
+        elif self._restarts > RESTARTS:
+            self._over = "its processes had died too often before"
+        else:
+            self._open()
+        return end.why
+
+
+@lru_cache(maxsize=256)
+def _sources_for(lesson: str, exercise: str) -> dict[str, str]:
+    return sources_for(load_lesson(lesson)[exercise])

@@ -1,0 +1,54 @@
+"""What each check will say of a notebook in an exam, as text: to read in a terminal, or to send."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from helpers.course import NOTEBOOKS
+from helpers.notebooks import SETUP, grade_id
+from helpers.student.lessons import NotFound, lesson_named, path_of
+
+STARTS = re.compile(r"^check\s*=\s*start\([\"'](\w+)[\"']\)", re.MULTILINE)
+
+
+def panels(lesson: str) -> Iterator[str]:
+    """What each check of a lesson says, one after the other. Each answer runs alone, as in an exam.
+
+    lesson: a lesson's name or number, or the path of a notebook. The notebook itself is not run and its file is not
+    changed, and the points on the start page stay as they are. Raises NotFound where there is no such notebook.
+    """
+    from helpers.checking import panel
+    from helpers.checking.cell_scan import Handed, read_cells
+    from helpers.checking.check import Check
+    from helpers.checking.predictions import predicted
+    from helpers.exercises import load_lesson
+
+    path = _notebook(lesson)
+    try:
+        cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+        texts = [(grade_id(cell), "".join(cell["source"])) for cell in cells]
+    except (OSError, ValueError, TypeError, KeyError) as problem:
+        raise NotFound(f"{path} cannot be read as a notebook: {problem}") from None
+    setup = next((text for name, text in texts if name == SETUP), "")
+    begun = STARTS.search(setup)
+    check = Check(load_lesson(begun[1] if begun else path.stem))
+    handed = [
+        Handed(name, name or f"cell {place}", text) for place, (name, text) in enumerate(texts, 1) if name != SETUP
+    ]
+    read = read_cells(check.lesson, handed, {}, setup)
+    for exercise in check.lesson:
+        yield panel.as_text(check.as_in_exam(exercise.name, read.programs[exercise.name]))
+    for asked in check.lesson.predictions:
+        yield panel.prediction_as_text(predicted(asked, read.predicted.get(asked.name) or ...))
+
+
+def _notebook(lesson: str) -> Path:
+    named = lesson_named(lesson)
+    path = path_of(named) if named else Path(lesson)
+    if not path.is_file():
+        names = ", ".join(folder.name for folder in sorted(NOTEBOOKS.glob("[0-9][0-9]_*")))
+        raise NotFound(f"There is no lesson and no notebook {lesson}. The lessons: {names}.")
+    return path

@@ -1,0 +1,171 @@
+"""The lessons of a student's copy, read from the released notebooks alone: no lesson is imported, and no torch."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from helpers.course import NOTEBOOKS, ROOT
+from helpers.notebooks import CHECK, grade_id
+from helpers.update import read_notebook
+
+PLAN = ROOT / "site" / "lessons.toml"
+ROW = re.compile(r"^\| \*\*You need\*\* \| (.*) \|$", re.MULTILINE)
+MINUTES = re.compile(r"about (\d+) minutes")
+HEADING = re.compile(r"^# (?:\d+ · )?(.+)$", re.MULTILINE)
+LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+NUMBERS = re.compile(r"lessons? (\d+(?:(?:, | and | to )\d+)*)")
+
+
+class NotFound(LookupError):
+    """There is no such lesson or exercise; the text says which there are."""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise, by the metadata of its check's cell."""
+
+    name: str
+    points: float
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One lesson of a copy. name: its folder, NN_topic. needs: numbers of the lessons that its head asks for."""
+
+    name: str
+    title: str
+    line: str
+    part: str
+    minutes: int
+    needs: tuple[int, ...]
+    exercises: tuple[Exercise, ...]
+
+    @property
+    def number(self) -> int:
+        """Which lesson it is: 3 for 03_scaling."""
+        return int(self.name.split("_")[0])
+
+    @property
+    def points(self) -> float:
+        """What all its exercises are worth."""
+        return sum(exercise.points for exercise in self.exercises)
+
+
+def path_of(lesson: str) -> Path:
+    """Where the student's notebook of a lesson lies."""
+    return NOTEBOOKS / lesson / f"{lesson}.ipynb"
+
+
+def lessons() -> list[Lesson]:
+    """All lessons of this copy, in their order. A notebook that cannot be read is left out."""
+    planned, found = plan(), []
+    for name in _names():
+        notebook = read(path_of(name))
+        if notebook is not None:
+            found.append(_lesson(name, notebook, planned.get(name, {})))
+    return found
+
+
+def read(path: Path) -> dict | None:
+    """A notebook's JSON; None where there is none that can be read."""
+    try:
+        return read_notebook(path.read_bytes())
+    except OSError:
+        return None
+
+
+def text_of(cell: Mapping) -> str:
+    """A cell's text, which a notebook's file holds as lines."""
+    return "".join(map(str, cell.get("source", "")))
+
+
+def lesson_named(name: str) -> str:
+    """The lesson that somebody means by "03_scaling", "scaling", "3" or "03"; "" where it is none or several."""
+    names = _names()
+    if name in names:
+        return name
+    meant = [one for one in names if name.isdecimal() and int(one[:2]) == int(name) or one[3:] == name]
+    return meant[0] if len(meant) == 1 else ""
+
+
+def find(exercise: str, lesson: str = "") -> tuple[str, str]:
+    """(lesson, exercise) that somebody means. lesson: as `lesson_named` takes it, "" for any.
+
+    Raises NotFound with a sentence where there is none, or where several lessons ask an exercise of that name.
+    """
+    within = lesson_named(lesson)
+    if lesson and not within:
+        raise NotFound(f"There is no lesson called {lesson}. The lessons: {', '.join(_names()) or 'none'}.")
+    asked = {one: list(_answered(one)) for one in ([within] if within else _names())}
+    homes = [one for one, names in asked.items() if exercise in names]
+    if len(homes) == 1:
+        return homes[0], exercise
+    if homes:
+        which = f"python -m helpers ... {exercise} --lesson {homes[0][:2]}"
+        raise NotFound(f"Lessons {' and '.join(homes)} both have an exercise {exercise}. Say which: {which}")
+    everything = sorted({name for names in asked.values() for name in names})
+    like = difflib.get_close_matches(exercise, everything, 3, 0.5)
+    told = f"Did you mean {' or '.join(like)}?" if like else f"There are {', '.join(everything) or 'none'}."
+    raise NotFound(f"No exercise is called {exercise}. {told}")
+
+
+def _names() -> list[str]:
+    return sorted(folder.name for folder in NOTEBOOKS.glob("[0-9][0-9]_*"))
+
+
+def _answered(lesson: str):
+    """The names under whose checks a student writes: exercises and predictions, also where their own cell is gone."""
+    for cell in (read(path_of(lesson)) or {"cells": []})["cells"]:
+        if grade_id(cell).startswith(CHECK):
+            yield grade_id(cell).removeprefix(CHECK)
+
+
+def plan() -> dict[str, dict[str, str]]:
+    """What the course's plan says of each lesson: its title, its line and its part."""
+    try:
+        parts = tomllib.loads(PLAN.read_text(encoding="utf-8"))["part"]
+        return {one["name"]: {**one, "part": part["title"]} for part in parts for one in part["lesson"]}
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError):
+        return {}
+
+
+def _lesson(name: str, notebook: Mapping, plan: Mapping[str, str]) -> Lesson:
+    head = next((text_of(cell) for cell in notebook["cells"] if cell.get("cell_type") == "markdown"), "")
+    heading, minutes, row = HEADING.search(head), MINUTES.search(head), ROW.search(head)
+    needs = _numbers(LINKED.sub(r"\1", row[1])) if row else ()
+    return Lesson(
+        name=name,
+        title=str(plan.get("title") or (heading[1].strip() if heading else name)),
+        line=str(plan.get("line", "")),
+        part=str(plan.get("part", "")),
+        minutes=int(minutes[1]) if minutes else 0,
+        needs=needs,
+        exercises=tuple(_exercises(notebook)),
+    )
+
+
+def _exercises(notebook: Mapping):
+    for cell in notebook["cells"]:
+        if not grade_id(cell).startswith(CHECK):
+            continue
+        about = cell["metadata"]["nbgrader"]
+        if about.get("grade") and isinstance(about.get("points"), (int, float)) and about["points"] > 0:
+            yield Exercise(grade_id(cell).removeprefix(CHECK), float(about["points"]))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Numbers of lessons in prose: "lessons 1 to 4" is 1, 2, 3, 4."""
+    found: list[int] = []
+    for numbers in NUMBERS.findall(text):
+        words = re.findall(r"\d+|to", numbers)
+        for place, word in enumerate(words):
+            if word == "to":
+                found += range(int(words[place - 1]) + 1, int(words[place + 1]))
+            else:
+                found.append(int(word))
+    return tuple(sorted(set(found)))

@@ -1,0 +1,76 @@
+"""The solution of an exercise, after it was solved or after five different tries.
+
+Only where the copy holds solutions at all: a students' zip does where its instructor made it with them
+(`make release ARGS=--with-solutions`), a full checkout has the solved lessons. No other copy has anything to show. This
+is a courtesy and no lock: somebody who looks for the solutions in such a copy finds them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import zlib
+from collections.abc import Mapping
+
+from helpers import check_log
+from helpers.course import EXAM_SEED, ROOT, SOLUTIONS, TRIES
+from helpers.notebooks import grade_id, without_marks
+from helpers.student.lessons import NotFound, find, read, text_of
+
+PACKED = ".solutions.json"  # in a students' zip that was made with solutions
+NONE_HERE = "This copy holds no solutions: whoever gave you the course left them out. Its check still helps."
+
+
+class NotYet(LookupError):
+    """The solution is not to be shown now. The text says why, and what is missing."""
+
+
+def solution(exercise: str, lesson: str = "") -> str:
+    """The solution of an exercise, as code.
+
+    Raises NotFound where there is no such exercise, and NotYet where the copy holds no solutions, or where the exercise
+    was neither solved nor tried often enough.
+    """
+    lesson, exercise = find(exercise, lesson)
+    text = None if os.environ.get(EXAM_SEED) else _solutions(lesson).get(exercise)
+    if text is None:
+        raise NotYet(NONE_HERE)
+    kept = check_log.kept()
+    if not check_log.was_solved(kept, lesson, exercise):
+        tries = check_log.wrong_tries(kept, lesson, exercise)
+        if tries < TRIES:
+            raise NotYet(
+                f"Not yet: the check has seen {tries} different answer{'' if tries == 1 else 's'} to {exercise}, none"
+                f" of them right. Its solution is shown when it is solved, or after {TRIES} different answers."
+            )
+    return text
+
+
+def pack(solutions: Mapping[str, Mapping[str, str]]) -> bytes:
+    """What a zip with solutions holds. solutions: by lesson, the text by exercise. Not to be read by accident."""
+    packed = {
+        lesson: {name: base64.b64encode(zlib.compress(text.encode())).decode() for name, text in texts.items()}
+        for lesson, texts in solutions.items()
+    }
+    return json.dumps(packed, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def solutions_in(notebook: Mapping) -> dict[str, str]:
+    """The solutions of a solved lesson, by exercise, without the marks around them."""
+    cells = (cell for cell in notebook["cells"] if (cell.get("metadata") or {}).get("nbgrader", {}).get("solution"))
+    return {grade_id(cell): without_marks(text_of(cell)) for cell in cells}
+
+
+def _solutions(lesson: str) -> Mapping[str, str]:
+    solved = read(SOLUTIONS / lesson / f"{lesson}.ipynb")
+    if solved is not None:
+        return solutions_in(solved)
+    try:
+        packed = json.loads((ROOT / PACKED).read_text(encoding="utf-8"))[lesson]
+        return {name: zlib.decompress(base64.b64decode(text)).decode() for name, text in packed.items()}
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, zlib.error):
+        return {}
+
+
+__all__ = ["NotFound", "NotYet", "pack", "solution", "solutions_in"]

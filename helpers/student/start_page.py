@@ -1,0 +1,211 @@
+"""The start page: the map of the course, the points so far, where the student stopped, and what comes next.
+
+`start.ipynb` in the course's folder holds it as the output of its one cell: plain HTML without a script, the same in
+JupyterLab, Notebook 7 and VS Code. ``python -m helpers lab`` writes it anew before it opens it; running the cell does
+so too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from pathlib import Path
+
+from helpers import check_log, theme
+from helpers.check_log import RIGHT, Result
+from helpers.course import ROOT, write_whole
+from helpers.student.lessons import Lesson, lessons, read
+from helpers.update import START_PAGE
+
+CELL = "start-page"
+SOURCE = "from helpers.student.start_page import start_page\n\nstart_page()    # run again to bring the page up to date"
+DONE, BEGUN = theme.COLOURS["right"][0], theme.COLOURS["wrong"][0]
+
+STYLE = f"""<style>
+.start{{font:14px/1.5 {theme.LETTERS_IN_CELLS};max-width:64rem;text-align:left}}
+.start h2{{font-size:1.15rem;margin:1.3rem 0 .1rem}}.start p{{margin:.3rem 0}}
+.start .now{{border:1px solid {theme.EDGE};
+border-left:5px solid {DONE};border-radius:{theme.CORNER};padding:.5rem .9rem}}
+.start .map{{margin:.5rem 0 0;display:grid;gap:.5rem;
+grid-template-columns:repeat(auto-fill,minmax(min(15rem,100%),1fr))}}
+.start .lesson{{padding:.45rem .75rem .55rem;border:1px solid {theme.EDGE};border-radius:{theme.CORNER};
+display:flex;flex-direction:column}}
+.start .title{{font-weight:600}}.start .about{{font-size:12px;opacity:.8}}
+.start .points{{display:flex;gap:.6rem;align-items:center;margin-top:auto;padding-top:.35rem;
+font-size:12px;font-variant-numeric:tabular-nums;white-space:nowrap}}
+.start .bar{{flex:1;height:6px;border-radius:3px;background:rgba(128,134,145,.3);overflow:hidden}}
+.start .bar span{{display:block;height:100%;border-radius:3px;background:var(--bar)}}
+.start code{{font:12px ui-monospace,monospace;background:none;color:inherit;padding:0}}
+</style>"""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far somebody has come.
+
+    points: by lesson, what its checks said last. solved: by lesson, the exercises that are wholly right. stopped: where
+    they last ran a check, and the exercise to go on with there, "" where the lesson is done; None before the first.
+    following: the lesson to go on with, None where all is done.
+    """
+
+    points: Mapping[str, float]
+    solved: Mapping[str, frozenset[str]]
+    stopped: tuple[Lesson, str] | None
+    following: Lesson | None
+
+
+def standing(course: Sequence[Lesson], kept: Sequence[Result]) -> Standing:
+    """How far these results come in these lessons. Results of exercises that are no longer asked do not count."""
+    asked = {(lesson.name, exercise.name): exercise for lesson in course for exercise in lesson.exercises}
+    last = {which: one for which, one in check_log.latest(kept).items() if which in asked}
+    points = {lesson.name: 0.0 for lesson in course}
+    solved: dict[str, set[str]] = {lesson.name: set() for lesson in course}
+    for (lesson, exercise), one in last.items():
+        points[lesson] += max(0.0, min(one.points, asked[lesson, exercise].points))
+        if one.state == RIGHT:
+            solved[lesson].add(exercise)
+    by_name = {lesson.name: lesson for lesson in course}
+    stopped = None
+    if last:
+        lesson, exercise = next(reversed(last))
+        stopped = by_name[lesson], _to_go_on_with(by_name[lesson], exercise, solved[lesson])
+    open_ones = [lesson for lesson in course if len(solved[lesson.name]) < len(lesson.exercises)]
+    here = stopped[0].number if stopped else 0
+    following = next((lesson for lesson in open_ones if lesson.number > here), None)
+    following = following or next((lesson for lesson in open_ones if lesson.number != here), None)
+    return Standing(points, {name: frozenset(names) for name, names in solved.items()}, stopped, following)
+
+
+def _to_go_on_with(lesson: Lesson, exercise: str, solved: set[str]) -> str:
+    """The exercise itself while it is not right; then the next one, in the lesson's order, that is not."""
+    names = [one.name for one in lesson.exercises]
+    place = names.index(exercise)
+    return next((name for name in names[place:] + names[:place] if name not in solved), "")
+
+
+class Page:
+    """The start page as a notebook shows it: HTML, and the same as text."""
+
+    def __init__(self, course: Sequence[Lesson], kept: Sequence[Result]):
+        self.course, self.standing = course, standing(course, kept)
+
+    def _repr_html_(self) -> str:
+        return page_as_html(self.course, self.standing)
+
+    def __repr__(self) -> str:
+        return page_as_text(self.course, self.standing)
+
+
+def start_page() -> Page:
+    """The start page as things are now."""
+    return Page(lessons(), check_log.kept())
+
+
+def page_as_html(course: Sequence[Lesson], now: Standing) -> str:
+    """The page, for a notebook in the course's folder: links lead to the lessons' notebooks."""
+    parts = [f'{STYLE}<div class="start">', f'<div class="now">{_now(course, now)}</div>']
+    for title, group in groupby(course, key=lambda lesson: lesson.part):
+        cards = "".join(_card(lesson, now) for lesson in group)
+        parts.append(f'<h2>{escape(title or "Lessons")}</h2><div class="map" role="list">{cards}</div>')
+    parts.append(
+        "<p><br>In a terminal in this folder: <code>python -m helpers stub EXERCISE</code> brings back an exercise as"
+        " it was given and keeps your answer aside; <code>python -m helpers panels LESSON</code> runs a lesson from the"
+        " top and prints what each check says. The points here are for you alone: they are kept in"
+        f" <code>{check_log.NAME}</code>, no mark depends on them, and the file may be deleted.</p></div>"
+    )
+    return "".join(parts)
+
+
+def _now(course: Sequence[Lesson], now: Standing) -> str:
+    first = f"<p><b>{_total(course, now)}</b></p>"
+    if now.stopped is None:
+        begin = f"Begin with {_link(course[0])}." if course else "There are no lessons here."
+        return f"{first}<p>{begin}</p>"
+    lesson, exercise = now.stopped
+    where = f"go on with <code>{escape(exercise)}</code>" if exercise else "all of it is right"
+    told = f"{first}<p>You stopped at {_link(lesson)}: {where}.</p>"
+    return told + (f"<p>Next lesson: {_link(now.following)}.</p>" if now.following else "")
+
+
+def _total(course: Sequence[Lesson], now: Standing) -> str:
+    got, of = sum(now.points.values()), sum(lesson.points for lesson in course)
+    solved, asked = sum(map(len, now.solved.values())), sum(len(lesson.exercises) for lesson in course)
+    return f"{got:g} of {of:g} points · {solved} of {asked} exercises solved"
+
+
+def _link(lesson: Lesson) -> str:
+    address = f"notebooks/{lesson.name}/{lesson.name}.ipynb"
+    return f'<a href="{escape(address, quote=True)}">lesson {lesson.number}, {escape(lesson.title)}</a>'
+
+
+def _card(lesson: Lesson, now: Standing) -> str:
+    got, done = now.points[lesson.name], len(now.solved[lesson.name])
+    share = got / lesson.points if lesson.points else 0.0
+    colour = DONE if done == len(lesson.exercises) else BEGUN
+    needs = f"builds on {', '.join(map(str, lesson.needs))}" if lesson.needs else "builds on nothing"
+    address = f"notebooks/{lesson.name}/{lesson.name}.ipynb"
+    line = f"<span>{escape(lesson.line)}</span>" if lesson.line else ""
+    return (
+        f'<div class="lesson" role="listitem"><a class="title" href="{escape(address, quote=True)}">'
+        f"{lesson.number} · {escape(lesson.title)}</a>{line}"
+        f'<span class="about">{needs} · {lesson.minutes} minutes · {_count(len(lesson.exercises), "exercise")}</span>'
+        f'<span class="points"><span class="bar" role="img" aria-label="{share:.0%} of the points">'
+        f'<span style="width:{share:.0%};--bar:{colour}"></span></span>{got:g} / {lesson.points:g}</span></div>'
+    )
+
+
+def page_as_text(course: Sequence[Lesson], now: Standing) -> str:
+    """The same for a terminal."""
+    lines = [_total(course, now)]
+    if now.stopped:
+        lesson, exercise = now.stopped
+        where = f"go on with {exercise}" if exercise else "all of it is right"
+        lines.append(f"You stopped at lesson {lesson.number}, {lesson.title}: {where}.")
+    if now.following:
+        lines.append(f"{'Next' if now.stopped else 'Begin with'} lesson {now.following.number}, {now.following.title}.")
+    for lesson in course:
+        points = f"{now.points[lesson.name]:g} / {lesson.points:g}"
+        lines.append(f"{lesson.number:>4}  {lesson.title:<28} {points:>12}")
+    return "\n".join(lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def write_start_page(folder: Path = ROOT) -> Path:
+    """Write start.ipynb, its cell's output with it, and mark it as trusted. Cells that somebody added stay.
+
+    Raises OSError where the folder cannot be written.
+    """
+    path = folder / START_PAGE
+    own = [one for one in (read(path) or {"cells": []})["cells"] if one.get("id") != CELL]
+    write_whole(path, notebook_text(start_page(), own))
+    _trust(path)
+    return path
+
+
+def notebook_text(page: Page | None = None, own: Sequence[Mapping] = ()) -> bytes:
+    """The bytes of start.ipynb: its one cell, with the page as its output if there is one, and somebody's own cells."""
+    cell = {"cell_type": "code", "id": CELL, "metadata": {}, "execution_count": None, "outputs": [], "source": SOURCE}
+    if page is not None:
+        data = {"text/html": page._repr_html_(), "text/plain": repr(page)}
+        output = {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
+        cell["outputs"] = [output]
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    notebook = {"cells": [cell, *own], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(notebook, indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def _trust(path: Path) -> None:
+    """Jupyter shows the style of an output that it trusts; of what it does not know it shows the bare words."""
+    with suppress(Exception):  # a page without its style is legible too
+        import nbformat
+        from nbformat.sign import NotebookNotary
+
+        NotebookNotary().sign(nbformat.read(path, as_version=4))
