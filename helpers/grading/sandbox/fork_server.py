@@ -28,6 +28,11 @@ import numpy.ctypeslib, torch, torch._dynamo
 from helpers.checking import cell_scan, isolation
 from helpers.lesson import start
 """
+PREPARED = """
+from helpers.checking import isolation
+from helpers.exercises import load_lesson
+isolation.prepare(load_lesson({!r}))
+"""
 
 
 class Zygote:
@@ -42,7 +47,8 @@ class Zygote:
         sandboxed = isolation == BUBBLEWRAP
         options = bubblewrap.sandboxed_options(
             limits,
-            needed=NEEDED + f"import helpers.exercises.l{lesson}\n",
+            needed=NEEDED,
+            prepared=PREPARED.format(lesson),
             imports=list(imports),
             nested=sandboxed,
             sandboxed=sandboxed,

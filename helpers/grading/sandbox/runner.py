@@ -9,6 +9,8 @@ speaks with it: it asks for one answer after another and reads back data, bounde
 
 from __future__ import annotations
 
+import base64
+import marshal
 import threading
 import time
 from collections.abc import Collection, Mapping
@@ -229,7 +231,7 @@ class _Execution:
             "lesson": self.work.lesson,
             "exercise": exercise.name,
             "program": self.read.programs[exercise.name].as_json(),
-            "parts": _sources_for(self.work.lesson, exercise.name),
+            "parts": _parts_for(self.work.lesson, exercise.name),
             "seed": self.seed,
         }
         until = min(time.monotonic() + self.runner.limits.exercise_seconds, self._end)
@@ -272,5 +274,8 @@ class _Execution:
 
 
 @lru_cache(maxsize=256)
-def _sources_for(lesson: str, exercise: str) -> dict[str, str]:
-    return sources_for(load_lesson(lesson)[exercise])
+def _parts_for(lesson: str, exercise: str) -> dict[str, str]:
+    """The finished parts, compiled here once: the sandbox runs the same Python."""
+    sources = sources_for(load_lesson(lesson)[exercise])
+    code = {name: marshal.dumps(compile(text, f"<{name}>", "exec")) for name, text in sources.items()}
+    return {name: base64.b64encode(data).decode() for name, data in code.items()}
