@@ -1,6 +1,6 @@
 """Right answers in unusual style: none may lose a point.
 
-They are written for these tests and stand in no list of mistakes.py.
+They are written for these tests and are listed in no mistakes.toml.
 """
 
 from __future__ import annotations
