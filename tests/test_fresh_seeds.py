@@ -45,10 +45,7 @@ BY_CHANCE: dict[str, set[str]] = {
         "bits_per_byte_of/stripped",
         "encode/rightmost-pair",
         "learn_merges/once-a-word",
-        "learn_merges/ties-by-joined-text",
-        "learn_merges/ties-by-length",
         "learn_merges/ties-largest",
-        "learn_merges/ties-right-first",
     },
     "12_gpt2": {
         "GPT2Block/exact-gelu",
