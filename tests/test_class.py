@@ -221,7 +221,7 @@ def test_each_mistake_costs_the_same_as_at_the_desk_and_is_called_by_its_name(co
     for name, mistake in MISTAKEN[student].items():
         verdict = check.verdict(name, ANSWERS.make(name, mistake))
         assert marks[student][name] == verdict.points < FULL[name]
-        if mistake.slug == UNCHANGED:  # the cell as it was given: not called a mistake
+        if mistake.name == UNCHANGED:  # the cell as it was given: not called a mistake
             assert "not changed yet" in page
             continue
         assert words(mistake.title) in page

@@ -47,7 +47,7 @@ NASTY = f'''def raw_weights(x):
 '''
 (SOURCE,) = sources([FIRST])
 ANSWERS = Answers(SOURCE)
-COMMON = next(v for v in SOURCE.variants(Mistake) if v.slug == "softmaxed")
+COMMON = next(v for v in SOURCE.variants(Mistake) if v.name == "softmaxed")
 CELLS = len(FULL) + len(SOURCE.lesson.predictions)
 MENDS = sum(exercise.mend for exercise in SOURCE.lesson)
 UNKNOWN = "def raw_weights(x):\n    return 7.25 * x @ x.mT + 3"
@@ -666,7 +666,7 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
             broken += 1
     assert broken == 2
     answers = Answers(source)
-    made = {(v.exercise, v.slug): without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)}
+    made = {(v.exercise, v.name): without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)}
     room = (
         len(demo_class.NAMES) - demo_class.EMPTY - demo_class.BROKEN - 1
     )  # a student makes one mistake in each exercise, and one makes none
