@@ -169,7 +169,7 @@ def test_a_gradebook_that_somebody_else_is_writing_to(course, file, monkeypatch)
 )
 def test_what_sqlite_says_while_marks_are_written_stops_the_batch_in_words(course, monkeypatch, said, told):
     hand_in_a_few(course)
-    real = late_policy.Penalties.settle
+    real = late_policy.Penalties.update
 
     def fails(self, submission):
         if submission.student_id == "ben":
@@ -177,7 +177,7 @@ def test_what_sqlite_says_while_marks_are_written_stops_the_batch_in_words(cours
         return real(self, submission)
 
     with monkeypatch.context() as patch:
-        patch.setattr(late_policy.Penalties, "settle", fails)
+        patch.setattr(late_policy.Penalties, "update", fails)
         summary = batch(course, jobs=1).run()
     assert told in summary.halted and "INSERT" not in as_text(summary)
     assert (

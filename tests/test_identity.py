@@ -13,9 +13,16 @@ import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
 
-from helpers.grading.submissions.identity import Owner, identify, loose_owner, platform_name
-from helpers.grading.submissions.names import alike, canvas_name, is_safe, slug
-from helpers.grading.submissions.select import take_in
+from helpers.grading.submissions.identity import (
+    FileOwner,
+    is_safe_id,
+    loose_owner,
+    match_key,
+    parse_platform_name,
+    slug,
+)
+from helpers.grading.submissions.select import read_submissions
+from helpers.grading.submissions.students import identify
 
 SECOND = "02_queries_keys_values"
 PLAIN = nbformat.writes(answer_notebook(FIRST)).encode()
@@ -53,7 +60,7 @@ def seen(place, *without):
     """(id, digest, timestamp) of everybody but these."""
     return {
         (s.student.id, s.digest, s.timestamp, s.flags)
-        for s in take_in(place, FIRST).submissions
+        for s in read_submissions(place, FIRST).submissions
         if s.student.id not in without
     }
 
@@ -195,7 +202,7 @@ def test_each_name_by_itself_names_nobody(tmp_path, layout, victim):
 
 def test_a_student_s_time_stamp_in_a_zip_is_no_time(tmp_path):
     folders(tmp_path, zipped((f"{FIRST}.ipynb", PLAIN), ("timestamp.txt", STAMP), (f"{FIRST}/timestamp.txt", STAMP)))
-    assert {s.student.id: s.timestamp for s in take_in(tmp_path, FIRST).submissions}["mallory"] == ""
+    assert {s.student.id: s.timestamp for s in read_submissions(tmp_path, FIRST).submissions}["mallory"] == ""
 
 
 def test_who_hands_in_an_empty_notebook_under_the_lesson_s_name_has_handed_in(tmp_path):
@@ -207,8 +214,8 @@ def test_a_date_in_a_student_s_zip_decides_nothing(tmp_path):
     old, new = (1980, 1, 1, 0, 0, 0), LATE_2107
     inner = zipped((member(f"a/{FIRST}-2.ipynb", new), EMPTY), (member(f"{FIRST}.ipynb", old), SOLVED))
     place = put(tmp_path, "class.zip", zipped(("doe_1_2_work.zip", inner)))
-    (submission,) = take_in(place, FIRST).submissions
-    assert submission.piece.name == f"{FIRST}.ipynb" and submission.piece.dated < 1_900_000_000
+    (submission,) = read_submissions(place, FIRST).submissions
+    assert submission.file.name == f"{FIRST}.ipynb" and submission.file.modified < 1_900_000_000
 
 
 FLOODS = {
@@ -243,7 +250,7 @@ def test_a_platform_s_name_inside_another_platform_s_is_the_outer_one_s(tmp_path
         put(tmp_path, f"{place}/{name}", PLAIN)
         put(tmp_path, f"{place}z/class.zip", zipped((name, PLAIN)))
         for folder in (f"{place}", f"{place}z"):
-            (submission,) = take_in(tmp_path / folder, FIRST).submissions
+            (submission,) = read_submissions(tmp_path / folder, FIRST).submissions
             assert (submission.student.id, submission.marked_late) == (student, False)
 
 
@@ -252,7 +259,7 @@ def test_a_folder_that_holds_an_export_is_left_out_and_said_so(tmp_path):
     put(tmp_path, f"export/roe_78_101_{FIRST}.ipynb", PLAIN)
     inner = zipped((f"export/doejane_77_100_{FIRST}.ipynb", PLAIN), (f"export/roe_78_101_{FIRST}.ipynb", PLAIN))
     put(tmp_path, "class.zip", inner)
-    found = take_in(tmp_path, FIRST)
+    found = read_submissions(tmp_path, FIRST)
     assert found.submissions == []
     assert len(found.flags) == 2 and all(
         "export of 2 students" in flag and "submitted/" in flag for flag in found.flags
@@ -271,7 +278,7 @@ def test_one_student_s_folder_made_to_look_like_an_export_harms_that_student_alo
 def test_an_export_is_told_as_what_it_was_read(tmp_path):
     canvas_class(tmp_path)
     moodle_class(tmp_path)
-    assert sorted(take_in(tmp_path, FIRST).notes) == [
+    assert sorted(read_submissions(tmp_path, FIRST).notes) == [
         "C1-Lesson 1-4711.zip was read as an export of Moodle: 2 students",
         "submissions.zip was read as an export of Canvas: 2 students",
     ]
@@ -280,7 +287,7 @@ def test_an_export_is_told_as_what_it_was_read(tmp_path):
 def test_two_platforms_in_one_class_stay_apart(tmp_path):
     canvas_class(tmp_path)
     moodle_class(tmp_path)
-    students = [s.student for s in take_in(tmp_path, FIRST).submissions]
+    students = [s.student for s in read_submissions(tmp_path, FIRST).submissions]
     assert sorted((s.id, s.platform, s.number) for s in students) == [
         ("Doejane-X_77", "moodle", "77"),
         ("Roe-Y_78", "moodle", "78"),
@@ -302,8 +309,8 @@ def test_of_two_exports_the_later_hand_in_counts(tmp_path):
     name = f"Doe_7_assignsubmission_file/{FIRST}.ipynb"
     put(tmp_path, "c.zip", zipped((member(name, (2026, 3, 9, 8, 0, 0)), SOLVED)))
     put(tmp_path, "d.zip", zipped((member(name, (2026, 3, 2, 8, 0, 0)), PLAIN)))
-    canvas, moodle = sorted(take_in(tmp_path, FIRST).submissions, key=lambda s: s.student.platform)
-    assert canvas.piece.read() == moodle.piece.read() == SOLVED
+    canvas, moodle = sorted(read_submissions(tmp_path, FIRST).submissions, key=lambda s: s.student.platform)
+    assert canvas.file.read() == moodle.file.read() == SOLVED
     assert f"doe_7_250_{FIRST}-1.ipynb (Canvas's file 250) counts, not doe_7_100" in canvas.flags[-1]
     assert "(2026-03-09 08:00) counts, not" in moodle.flags[-1] and "(2026-03-02 08:00)" in moodle.flags[-1]
 
@@ -312,11 +319,11 @@ def test_of_two_exports_the_later_hand_in_counts(tmp_path):
 
 
 def ids(place):
-    return sorted(s.student.id for s in take_in(place, FIRST).submissions)
+    return sorted(s.student.id for s in read_submissions(place, FIRST).submissions)
 
 
 def flags_of(place, student):
-    return " ".join(next(s.flags for s in take_in(place, FIRST).submissions if s.student.id == student))
+    return " ".join(next(s.flags for s in read_submissions(place, FIRST).submissions if s.student.id == student))
 
 
 @pytest.mark.parametrize(
@@ -351,7 +358,7 @@ def test_folders_that_look_alike_stay_apart_and_are_told(tmp_path, one, other):
 def test_two_who_would_have_one_id_are_kept_apart_and_told(tmp_path, names, packed):
     for name, data in zip(names, (PLAIN, SOLVED), strict=True):
         put(tmp_path, *("class.zip", zipped(*zip(names, (PLAIN, SOLVED), strict=True))) if packed else (name, data))
-    found = take_in(tmp_path, FIRST).submissions
+    found = read_submissions(tmp_path, FIRST).submissions
     assert len({s.student.id for s in found}) == 2 and len({s.digest for s in found}) == 2
     if not {"😀", "🎉"} & {part[0] for part in names}:
         assert any("kept apart" in flag for s in found for flag in s.flags)
@@ -359,10 +366,10 @@ def test_two_who_would_have_one_id_are_kept_apart_and_told(tmp_path, names, pack
 
 def test_a_loose_file_is_never_added_to_a_student_s_folder(tmp_path):
     put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb", SOLVED)
-    before = {(s.student.id, s.digest) for s in take_in(tmp_path, FIRST).submissions}
+    before = {(s.student.id, s.digest) for s in read_submissions(tmp_path, FIRST).submissions}
     put(tmp_path, f"ada_{FIRST}.ipynb", EMPTY.replace(b"x", b"raw_weights") and PLAIN)
     put(tmp_path, "mail.zip", zipped((f"ada/{FIRST}/{FIRST}.ipynb", PLAIN)))
-    after = {(s.student.id, s.digest) for s in take_in(tmp_path, FIRST).submissions}
+    after = {(s.student.id, s.digest) for s in read_submissions(tmp_path, FIRST).submissions}
     assert before < after and len({student for student, _ in after}) == 3
     assert "kept apart as ada-" in flags_of(tmp_path, "ada")
 
@@ -373,7 +380,7 @@ def test_a_table_inside_a_student_s_folder_gives_nobody_s_number(tmp_path):
     put(tmp_path, f"mallory/{FIRST}/collected.csv", table)
     put(tmp_path, "mallory/collected.csv", table)
     put(tmp_path, "class.zip", zipped(("collected.csv", table), (f"doe_1_2_{FIRST}.ipynb", PLAIN)))
-    assert {s.student.number for s in take_in(tmp_path, FIRST).submissions} == {"", "1"}
+    assert {s.student.number for s in read_submissions(tmp_path, FIRST).submissions} == {"", "1"}
 
 
 def test_what_make_collect_copied_and_the_zip_it_came_from_are_one_student(tmp_path):
@@ -408,30 +415,33 @@ def test_what_make_collect_copied_and_the_zip_it_came_from_are_one_student(tmp_p
 )
 def test_odd_names_of_folders_become_ids_that_every_system_holds(tmp_path, name):
     put(tmp_path, f"{name}/{FIRST}/{FIRST}.ipynb", PLAIN)
-    (submission,) = take_in(tmp_path, FIRST).submissions
+    (submission,) = read_submissions(tmp_path, FIRST).submissions
     student = submission.student.id
-    assert is_safe(student) and len(student.encode()) <= 200 and student not in (".", "..")
+    assert slug(student) == student and len(student.encode()) <= 200 and student not in (".", "..")
     assert submission.digest and all(flag.isprintable() for flag in submission.flags)
 
 
 @pytest.mark.parametrize("name", ["..", ".", "../..", "a/../b", "..\\x"])
 def test_a_way_up_is_no_name(tmp_path, name):
-    assert is_safe(slug(name)) and slug(name) not in (".", "..")
+    assert slug(name) not in (".", "..")
     put(tmp_path, "class.zip", zipped((f"{name}/{FIRST}/{FIRST}.ipynb", PLAIN), (f"doe_1_2_{FIRST}.ipynb", PLAIN)))
-    assert "doe_1" in ids(tmp_path) and all(is_safe(student) for student in ids(tmp_path))
+    assert "doe_1" in ids(tmp_path) and all(slug(student) == student for student in ids(tmp_path))
 
 
 def test_names_as_the_platforms_write_them():
     assert canvas_name("Doe-Smith, Jane Æ.") == "doesmithjaneæ"
-    assert platform_name(f"doe_LATE_77_4711_{FIRST}.ipynb").late and platform_name("late_77_4711_x.ipynb").late is False
-    anonymous = platform_name("LATE_anon_8Bz3A_4711_x.ipynb")
-    assert (anonymous.owner, anonymous.late, anonymous.upload) == (Owner("canvas", "anon_8Bz3A"), True, 4711)
-    assert platform_name("smith_jr_77_4711_x.ipynb").owner == Owner("canvas", "smith_jr", "77")
-    assert platform_name(f"Smith_2024_{FIRST}.ipynb") is None, "a loose file with a year"
-    assert loose_owner(f"Smith_2024_{FIRST} (2).ipynb") == Owner("loose", "Smith_2024")
-    assert platform_name("Group A_12_assignsubmission_file").owner == Owner("moodle", "Group A", "12")
-    assert platform_name("doe_77_" + "9" * 400 + "_x.ipynb") is None, "no number is that long"
-    assert alike("Jane  DOE") == alike("jane-doe") != alike("jane-roe")
+    assert (
+        parse_platform_name(f"doe_LATE_77_4711_{FIRST}.ipynb").late
+        and parse_platform_name("late_77_4711_x.ipynb").late is False
+    )
+    anonymous = parse_platform_name("LATE_anon_8Bz3A_4711_x.ipynb")
+    assert (anonymous.owner, anonymous.late, anonymous.upload) == (FileOwner("canvas", "anon_8Bz3A"), True, 4711)
+    assert parse_platform_name("smith_jr_77_4711_x.ipynb").owner == FileOwner("canvas", "smith_jr", "77")
+    assert parse_platform_name(f"Smith_2024_{FIRST}.ipynb") is None, "a loose file with a year"
+    assert loose_owner(f"Smith_2024_{FIRST} (2).ipynb") == FileOwner("loose", "Smith_2024")
+    assert parse_platform_name("Group A_12_assignsubmission_file").owner == FileOwner("moodle", "Group A", "12")
+    assert parse_platform_name("doe_77_" + "9" * 400 + "_x.ipynb") is None, "no number is that long"
+    assert match_key("Jane  DOE") == match_key("jane-doe") != match_key("jane-roe")
 
 
 # ------------------------------------------------------------------------------------------------ the roster
@@ -440,7 +450,7 @@ def test_names_as_the_platforms_write_them():
 def test_a_roster_gives_ids_and_names(tmp_path):
     canvas_class(tmp_path / "submitted")
     (tmp_path / "roster.csv").write_text("id,number,name,email\nada,77,Ada Lovelace,ada@x.example\n")
-    found = {s.student.id: s.student for s in take_in(tmp_path / "submitted", FIRST, tmp_path).submissions}
+    found = {s.student.id: s.student for s in read_submissions(tmp_path / "submitted", FIRST, tmp_path).submissions}
     assert set(found) == {"ada", "roe_78"}
     ada = found["ada"]
     assert (ada.first_name, ada.last_name, ada.email, ada.number, ada.platform) == (
@@ -456,7 +466,7 @@ def test_moodle_s_students_are_the_same_in_every_assignment_once_there_is_a_rost
     (tmp_path / "roster.csv").write_text("First name,Last name,Email address\nDoejane,X,d@x\nRoe,Y,r@x\n")
     for number in (77, 990):
         put(tmp_path / str(number), "m.zip", zipped((f"Doejane X_{number}_assignsubmission_file/{FIRST}.ipynb", PLAIN)))
-        (submission,) = take_in(tmp_path / str(number), FIRST, tmp_path).submissions
+        (submission,) = read_submissions(tmp_path / str(number), FIRST, tmp_path).submissions
         assert (submission.student.id, submission.student.number) == ("Doejane-X", str(number))
 
 
@@ -464,7 +474,9 @@ def moodle_flags(folder, *names):
     """What is said of each of Moodle's students, by id, where the roster knows Jane Doe by her name."""
     (folder / "roster.csv").write_text("First name,Last name,Email address\nJane,Doe,d@x\n")
     put(folder / "submitted", "m.zip", zipped(*((f"{n}_assignsubmission_file/{FIRST}.ipynb", SOLVED) for n in names)))
-    return {s.student.id: " | ".join(s.flags) for s in take_in(folder / "submitted", FIRST, folder).submissions}
+    return {
+        s.student.id: " | ".join(s.flags) for s in read_submissions(folder / "submitted", FIRST, folder).submissions
+    }
 
 
 @pytest.mark.parametrize("name", ["Jane Doe", "jane doe"])
@@ -496,19 +508,19 @@ def test_names_that_look_alike_are_flagged_across_platforms_and_numbers(tmp_path
 def test_names_that_moodle_hides_from_the_marker_are_nobody_s(tmp_path):
     names = [f"Participant_{n}_assignsubmission_file/{FIRST}.ipynb" for n in range(7, 12)]
     put(tmp_path, "m.zip", zipped(*((name, PLAIN) for name in names)))
-    assert {s.flags for s in take_in(tmp_path, FIRST).submissions} == {()}
+    assert {s.flags for s in read_submissions(tmp_path, FIRST).submissions} == {()}
 
 
 def test_identities_are_the_same_in_whatever_order_they_come():
     owners = [
-        Owner("loose", "a!"),
-        Owner("loose", "a?"),
-        Owner("folder", "a"),
-        Owner("canvas", "a", "1"),
-        Owner("moodle", "a", "1"),
+        FileOwner("loose", "a!"),
+        FileOwner("loose", "a?"),
+        FileOwner("folder", "a"),
+        FileOwner("canvas", "a", "1"),
+        FileOwner("moodle", "a", "1"),
     ]
-    told = {tuple(i.owners): i.student.id for i in identify(owners)}
-    assert told == {tuple(i.owners): i.student.id for i in identify(reversed(owners))} and len(set(told.values())) == 5
+    told = {tuple(i.owners): i.student.id for i in identify(owners, {}, {})}
+    assert told == {tuple(i.owners): i.student.id for i in identify(reversed(owners), {}, {})} and len(set(told.values())) == 5
 
 
 # ----------------------------------------------------------------------------------- what is screened can be kept
@@ -536,7 +548,7 @@ def nasty_values(chance, depth=0):
 @pytest.mark.parametrize("turn", range(5))
 def test_what_is_screened_can_be_written_kept_and_judged(tmp_path, turn):
     from helpers.grading.submissions.restore import restore
-    from helpers.grading.submissions.untrusted_notebook import Unreadable, screen
+    from helpers.grading.submissions.untrusted_notebook import UnreadableFile, screen
 
     chance, passed, released = random.Random(turn), 0, answer_notebook(FIRST)
     for _ in range(40):
@@ -549,7 +561,7 @@ def test_what_is_screened_can_be_written_kept_and_judged(tmp_path, turn):
             told[chance.choice(["cells", "metadata", "nbformat", "worksheets"])] = nasty_values(chance)
         try:
             screened = screen(json.dumps(told).encode())
-        except Unreadable:
+        except UnreadableFile:
             continue
         passed += 1
         restored = restore(screened.notebook, released)
@@ -580,11 +592,11 @@ def test_what_is_screened_can_be_written_kept_and_judged(tmp_path, turn):
     ],
 )
 def test_odd_json_is_read_or_unreadable_and_nothing_else(data):
-    from helpers.grading.submissions.untrusted_notebook import Unreadable, screen
+    from helpers.grading.submissions.untrusted_notebook import UnreadableFile, screen
 
     try:
         nbformat.writes(screen(data).notebook).encode("utf-8")
-    except Unreadable as problem:
+    except UnreadableFile as problem:
         assert str(problem).isprintable()
 
 

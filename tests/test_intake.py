@@ -15,10 +15,11 @@ import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
 
-from helpers.grading.submissions import archives, saved_outputs, untrusted_notebook
+from helpers.grading.submissions import archives, untrusted_notebook
+from helpers.grading.submissions.roster import slug
 from helpers.grading.submissions.restore import restore
-from helpers.grading.submissions.select import slug, take_in
-from helpers.grading.submissions.untrusted_notebook import Unreadable, screen
+from helpers.grading.submissions.select import read_submissions
+from helpers.grading.submissions.untrusted_notebook import UnreadableFile, screen
 
 PLAIN = nbformat.writes(answer_notebook(FIRST)).encode()
 SOLVED = nbformat.writes(answer_notebook(FIRST, **solved(FIRST))).encode()
@@ -50,7 +51,7 @@ def local(seconds):
 
 
 def by_student(place):
-    return {submission.student.id: submission for submission in take_in(place, FIRST).submissions}
+    return {submission.student.id: submission for submission in read_submissions(place, FIRST).submissions}
 
 
 # ----------------------------------------------------------------------------------------------- names
@@ -76,7 +77,7 @@ def by_student(place):
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_submission_is_found_whatever_it_is_called(tmp_path, name, student, packed):
+def test_a_submission_is_found_whatever_it_has_id(tmp_path, name, student, packed):
     place = zipped([(name, PLAIN)], tmp_path) if packed else put(tmp_path, name) and tmp_path
     assert list(by_student(place)) == [student]
 
@@ -123,8 +124,8 @@ def test_other_lessons_and_other_notebooks_are_left_alone(tmp_path):
     put(tmp_path, f"ada/{FIRST}/scratch.ipynb", other)
     put(tmp_path, f"ada/{FIRST}/.ipynb_checkpoints/{FIRST}-checkpoint.ipynb", SOLVED)
     put(tmp_path, "holiday.ipynb", other)
-    found = take_in(tmp_path, FIRST)
-    assert [(s.student.id, s.piece.name) for s in found.submissions] == [("ada", f"{FIRST}.ipynb")]
+    found = read_submissions(tmp_path, FIRST)
+    assert [(s.student.id, s.file.name) for s in found.submissions] == [("ada", f"{FIRST}.ipynb")]
     assert any("holiday.ipynb" in flag for flag in found.flags)
 
 
@@ -132,7 +133,7 @@ def test_of_several_files_the_newest_counts_and_is_flagged(tmp_path):
     put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb", PLAIN, modified=1_000_000_000)
     put(tmp_path, f"ada/{FIRST}/{FIRST} (1).ipynb", SOLVED, modified=1_100_000_000)
     submission = by_student(tmp_path)["ada"]
-    assert submission.piece.name == f"{FIRST} (1).ipynb"
+    assert submission.file.name == f"{FIRST} (1).ipynb"
     assert submission.flags == (
         f"2 files: {FIRST} (1).ipynb ({local(1_100_000_000)}) counts, not {FIRST}.ipynb ({local(1_000_000_000)})",
     )
@@ -150,7 +151,7 @@ def test_what_counts_is_told_with_paths_and_dates(tmp_path):
 def test_a_broken_file_never_hides_a_whole_one(tmp_path):
     put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb", PLAIN, modified=1_000_000_000)
     put(tmp_path, f"ada/{FIRST}/{FIRST} (1).ipynb", PLAIN[:99], modified=1_100_000_000)
-    assert by_student(tmp_path)["ada"].piece.name == f"{FIRST}.ipynb"
+    assert by_student(tmp_path)["ada"].file.name == f"{FIRST}.ipynb"
 
 
 def test_the_same_bytes_twice_are_no_matter(tmp_path):
@@ -190,7 +191,7 @@ def test_names_become_safe_ones():
 )
 def test_a_path_that_leads_out_of_a_zip_is_refused(tmp_path, name):
     place = zipped([(name, PLAIN), (f"doe_11_222_{FIRST}.ipynb", PLAIN)], tmp_path)
-    found = take_in(place, FIRST)
+    found = read_submissions(place, FIRST)
     assert [s.student.id for s in found.submissions] == ["doe_11"]
     assert any("leads out of the zip" in flag for flag in found.flags)
 
@@ -204,8 +205,8 @@ def special(name, kind):
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK])
 def test_links_and_devices_in_a_zip_are_refused(tmp_path, kind):
     place = zipped([(special(f"doe_11_222_{FIRST}.ipynb", kind), b"/etc/passwd")], tmp_path)
-    found = take_in(place, FIRST)
-    assert [(s.student.id, s.piece) for s in found.submissions] == [("doe_11", None)], "handed in, and nothing to run"
+    found = read_submissions(place, FIRST)
+    assert [(s.student.id, s.file) for s in found.submissions] == [("doe_11", None)], "handed in, and nothing to run"
     assert found.flags == [] and len(found.submissions[0].flags) == 1
 
 
@@ -222,15 +223,15 @@ def test_links_and_pipes_on_disk_are_not_followed(tmp_path):
     assert set(found) == {"linked", "linked-folder", "piped"}
     assert "is a link" in found["linked"].flags[0] and "no plain file" in found["piped"].flags[0]
     for submission in found.values():
-        with pytest.raises(Unreadable, match="no notebook was handed in"):
+        with pytest.raises(UnreadableFile, match="no notebook was handed in"):
             submission.open()
 
 
 def test_a_zip_bomb_costs_nothing(tmp_path):
     begun = time.monotonic()
     place = zipped([(f"doe_11_222_{FIRST}.ipynb", b"\0" * (300 << 20))], tmp_path)
-    found = take_in(place, FIRST)
-    assert found.submissions[0].piece is None and "unpack to far more" in found.submissions[0].flags[0]
+    found = read_submissions(place, FIRST)
+    assert found.submissions[0].file is None and "unpack to far more" in found.submissions[0].flags[0]
     assert time.monotonic() - begun < 20
 
 
@@ -240,17 +241,17 @@ def test_a_member_that_lies_about_its_size_is_read_no_further_than_allowed(tmp_p
     place = data.rindex(b"PK\x01\x02")
     data[place + 24 : place + 28] = struct.pack("<I", 10)  # the size that the directory tells
     (tmp_path / "class.zip").write_bytes(data)
-    (submission,) = take_in(tmp_path / "class.zip", FIRST).submissions
-    with pytest.raises(Unreadable):
+    (submission,) = read_submissions(tmp_path / "class.zip", FIRST).submissions
+    with pytest.raises(UnreadableFile):
         submission.open()
 
 
-@pytest.mark.parametrize("limit, most", [("MOST_MEMBERS", 5), ("MOST_NOTEBOOKS", 5), ("MOST_BYTES", 5 * len(PLAIN))])
+@pytest.mark.parametrize("limit, most", [("MOST_FILES", 5), ("MOST_READ", 5), ("MOST_MB", 5 * len(PLAIN) / (1 << 20))])
 def test_one_student_s_flood_is_cut_off_and_costs_no_one_else(tmp_path, monkeypatch, limit, most):
     monkeypatch.setattr(archives, limit, most)
     flood = zipped([(f"{i}/{FIRST}.ipynb", PLAIN) for i in range(9)])
     others = [(f"s{i}_1{i}_222_{FIRST}.ipynb", PLAIN) for i in range(9)]
-    found = take_in(zipped([("aaa_1_2_flood.zip", flood), *others], tmp_path), FIRST)
+    found = read_submissions(zipped([("aaa_1_2_flood.zip", flood), *others], tmp_path), FIRST)
     assert len(found.submissions) == 10
     told = {s.student.id: s.flags for s in found.submissions}
     assert "the rest was left out" in " ".join(told.pop("aaa_1")) and not any(told.values())
@@ -261,7 +262,7 @@ def test_a_zip_in_a_zip_in_a_zip_is_left_out(tmp_path):
     for _ in range(3):
         data = zipped([("doe_11_222_x.zip", data)])
     (tmp_path / "class.zip").write_bytes(data)
-    found = take_in(tmp_path / "class.zip", FIRST)
+    found = read_submissions(tmp_path / "class.zip", FIRST)
     assert found.submissions == [] and "zip in a zip" in found.flags[0]
 
 
@@ -313,7 +314,7 @@ BROKEN = {
 def test_a_file_that_is_no_notebook_says_what_it_is(kind):
     data, says = BROKEN[kind]
     begun = time.monotonic()
-    with pytest.raises(Unreadable, match=says):
+    with pytest.raises(UnreadableFile, match=says):
         screen(data)
     assert time.monotonic() - begun < 10
 
@@ -355,7 +356,7 @@ def test_saved_outputs_stay_and_are_called_the_students():
     shown = {"output_type": "display_data", "data": {"text/plain": ["3", "\x1b[2J"]}, "metadata": {}}
     broken = [{"output_type": "stream", "name": 3, "text": "x"}, 7, {"output_type": "error"}, {"data": {}}]
     first, kept, error = screen(notebook_of(outputs=[shown, *broken])).notebook.cells[0].outputs
-    assert (first.text, kept.data, error.traceback) == (saved_outputs.SAVED, {"text/plain": "3"}, [])
+    assert (first.text, kept.data, error.traceback) == (untrusted_notebook.SAVED, {"text/plain": "3"}, [])
     again = screen(notebook_of(outputs=[dict(first), dict(kept)])).notebook.cells[0].outputs
     assert [first, kept] == again, "handed in again, it is not called so twice"
 

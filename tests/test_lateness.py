@@ -24,9 +24,9 @@ from helpers.grading import commands, late_policy
 from helpers.grading.batch import Batch
 from helpers.grading.csv_tables import BadTable
 from helpers.grading.gradebook import Marks, course_config
-from helpers.grading.submissions.dates import BadDate, instant, spelt
-from helpers.grading.submissions.deadlines import Deadlines, Share, days_begun, read_deadlines
-from helpers.grading.submissions.select import take_in
+from helpers.grading.late_policy import Deadlines, PenaltyRate, days_begun, read_deadlines
+from helpers.grading.submissions.dates import BadDate, parse_date
+from helpers.grading.submissions.select import read_submissions
 
 SECOND, THIRD = "02_queries_keys_values", "03_scaling"
 BERLIN = tz.gettz("Europe/Berlin")
@@ -67,7 +67,7 @@ def zipped(*names, content=PLAIN):
     ],
 )
 def test_dates_are_read_in_the_course_s_zone_unless_they_name_one(text, utc):
-    assert str(instant(text, BERLIN, end_of_day=True)) == utc
+    assert str(parse_date(text, BERLIN, end_of_day=True)) == utc
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_dates_are_read_in_the_course_s_zone_unless_they_name_one(text, utc):
 )
 def test_what_is_no_date_or_two_is_refused_with_what_to_write(text, says):
     with pytest.raises(BadDate, match=says) as caught:
-        instant(text, BERLIN)
+        parse_date(text, BERLIN)
     assert "Write" in str(caught.value) and len(str(caught.value)) < 200
 
 
@@ -112,7 +112,7 @@ def test_the_table_tells_dates_extensions_penalties_and_late_days(tmp_path):
     told = read_deadlines(written(tmp_path, text))
     assert str(told.due[FIRST]) == "2026-03-02 23:59:00" and str(told.due[SECOND]) == "2026-03-09 23:59:59"
     assert told.extension(FIRST, "ben") == timedelta(days=7) and told.extension(FIRST, "ada") is None
-    assert (told.budget("ada"), told.budget("cem")) == (3, 5)
+    assert (told.free_days("ada"), told.budget("cem")) == (3, 5)
     assert told.before(SECOND) == [FIRST] and told.before(FIRST) == []
     assert [told.cost(FIRST, days, 12.0) for days in (0, 1, 2, 9)] == [0, 1.2, 2.4, 6.0]
     assert [told.cost(SECOND, days, 2.5) for days in (1, 2)] == [2.0, 2.5], "never more than there is"
@@ -173,12 +173,12 @@ WORKSHEET = """\ufeffIdentifier,"Full name","Email address",Status,Grade,"Maximu
 
 
 def times(root):
-    return {s.student.id: s.timestamp for s in take_in(root / "submitted", FIRST, root).submissions}
+    return {s.student.id: s.timestamp for s in read_submissions(root / "submitted", FIRST, root).submissions}
 
 
 def flags(root, student):
     return " | ".join(
-        next(s.flags for s in take_in(root / "submitted", FIRST, root).submissions if s.student.id == student)
+        next(s.flags for s in read_submissions(root / "submitted", FIRST, root).submissions if s.student.id == student)
     )
 
 
@@ -211,7 +211,7 @@ def test_a_table_under_a_student_s_name_is_the_student_s(tmp_path, name, date):
     assert times(tmp_path) == {"Jane-Doe_123": ""}
     written(submitted, WORKSHEET, "Grades.csv")
     assert times(tmp_path) == {"Jane-Doe_123": "2026-03-03 14:14:00"}
-    assert take_in(submitted, FIRST, tmp_path).flags == []
+    assert read_submissions(submitted, FIRST, tmp_path).flags == []
 
 
 def test_worksheets_that_do_not_agree_are_flagged_and_the_later_time_counts(tmp_path):
@@ -219,10 +219,10 @@ def test_worksheets_that_do_not_agree_are_flagged_and_the_later_time_counts(tmp_
     written(submitted, WORKSHEET.replace("3 March 2026, 2:14 PM", "3 March 2026, 1:14 PM"), "b.csv")
     (submitted / "m.zip").write_bytes(zipped(f"Jane Doe_123_assignsubmission_file/{FIRST}.ipynb"))
     assert times(tmp_path) == {"Jane-Doe_123": "2026-03-03 14:14:00"}
-    (says,) = take_in(submitted, FIRST, tmp_path).flags
+    (says,) = read_submissions(submitted, FIRST, tmp_path).flags
     assert says.startswith("the grading worksheets do not agree about Jane Doe (123): the later time counts")
     written(submitted, WORKSHEET, "b.csv")
-    assert take_in(submitted, FIRST, tmp_path).flags == [], "the same twice is no matter"
+    assert read_submissions(submitted, FIRST, tmp_path).flags == [], "the same twice is no matter"
 
 
 def test_a_date_that_cannot_be_read_costs_its_line_and_is_flagged(tmp_path):
@@ -232,7 +232,7 @@ def test_a_date_that_cannot_be_read_costs_its_line_and_is_flagged(tmp_path):
     names = [f"Jane Doe_{number}_assignsubmission_file/{FIRST}.ipynb" for number in (123, 125, 126)]
     (submitted / "m.zip").write_bytes(zipped(*names))
     assert times(tmp_path) == {"Jane-Doe_123": "", "Jane-Doe_125": "", "Jane-Doe_126": "2026-03-03 14:14:00"}
-    (says,) = take_in(submitted, FIRST, tmp_path).flags
+    (says,) = read_submissions(submitted, FIRST, tmp_path).flags
     assert says.startswith("Grades.csv, line 2: ") and "download the worksheet with Moodle set to English" in says
     assert says.endswith("1 more of its dates cannot be read.")
 
@@ -253,7 +253,7 @@ def test_the_instructor_s_word_goes_before_all_else(tmp_path):
     (folder / "timestamp.txt").write_text("2031-01-01 00:00:00 UTC")
     (tmp_path / "submitted" / "c.zip").write_bytes(zipped(f"doe_LATE_77_100_{FIRST}.ipynb"))
     assert times(tmp_path) == {"ada": "2026-03-04 10:00:00", "doe_77": "2026-03-05 10:00:00"}
-    told = take_in(tmp_path / "submitted", FIRST, tmp_path).flags
+    told = read_submissions(tmp_path / "submitted", FIRST, tmp_path).flags
     assert told == [f"handed_in.csv, line 4: eve has handed in nothing of {FIRST}"]
 
 
@@ -282,7 +282,7 @@ def test_a_bad_table_of_times_is_told(tmp_path, text, says):
     written(tmp_path, text, "handed_in.csv")
     (tmp_path / "submitted").mkdir()
     with pytest.raises(BadTable, match=says):
-        take_in(tmp_path / "submitted", FIRST, tmp_path)
+        read_submissions(tmp_path / "submitted", FIRST, tmp_path)
 
 
 def test_make_collect_writes_the_time_where_nbgrader_reads_it_and_loses_nothing(tmp_path, monkeypatch, capsys):
@@ -292,7 +292,7 @@ def test_make_collect_writes_the_time_where_nbgrader_reads_it_and_loses_nothing(
     folder = tmp_path / "submitted" / "doe_77" / FIRST
     assert (folder / "timestamp.txt").read_text() == "2026-03-02 23:59:01 UTC\n"
     assert times(tmp_path) == {"doe_77": "2026-03-02 23:59:01"}
-    (student,) = (s.student for s in take_in(tmp_path / "submitted", FIRST, tmp_path).submissions)
+    (student,) = (s.student for s in read_submissions(tmp_path / "submitted", FIRST, tmp_path).submissions)
     assert (student.platform, student.number, student.last_name) == ("canvas", "77", "doe"), "the export needs them"
     data = zipped(f"doe_77_200_{FIRST}-1.ipynb", content=PLAIN + b"\n")
     (tmp_path / "d.zip").write_bytes(data)
@@ -354,7 +354,7 @@ def penalties(book, lesson=FIRST):
 
 
 def settled(book, root):
-    return late_policy.settle(book, Config(AssignLatePenalties={"plugin_class": late_policy.LateDays}), root)
+    return late_policy.update_penalties(book, Config(AssignLatePenalties={"plugin_class": late_policy.LateDays}), root)
 
 
 @pytest.mark.parametrize("student, costs", [("ada", 1.4), ("ben", 0)])
@@ -365,7 +365,7 @@ def test_nbgrader_s_own_step_takes_the_points(book, tmp_path, monkeypatch, stude
     hand_in(book, FIRST, student, "2026-03-04 12:00 UTC")
     resources = {"nbgrader": {**ABOUT, "student": student, "db_url": f"sqlite:///{tmp_path}/gradebook.db"}}
     notebook = nbformat.v4.new_notebook()
-    late_policy.enter_dates(book, late_policy.deadlines_of(tmp_path), FIRST, student)
+    late_policy.enter_dates(book, late_policy.read_deadlines(tmp_path), FIRST, student)
     AssignLatePenalties(config=course_config(ROOT)).preprocess(notebook, resources)
     assert penalties(book)[student] == costs
     assert str(book.find_assignment(FIRST).duedate) == "2026-03-02 23:59:00", "the formgrader shows it"
@@ -426,20 +426,18 @@ def test_late_days_are_used_in_the_order_of_the_due_dates(book, tmp_path):
 
 def test_a_student_whom_nobody_knows_is_told(book, tmp_path):
     written(tmp_path, TABLE.replace(",ben,", ",benn,"))
-    assert late_policy.strangers(book, tmp_path) == [
+    assert late_policy.unknown_students(book, tmp_path) == [
         "deadlines.csv, line 4: nobody is called benn. Write the student's id, as the report has it"
     ]
     written(tmp_path, "id\nbenn\n", "roster.csv")
-    assert late_policy.strangers(book, tmp_path) == []
+    assert late_policy.unknown_students(book, tmp_path) == []
 
 
 def test_a_penalty_is_never_below_nothing_nor_above_the_points():
-    told = Deadlines(due={FIRST: datetime(2026, 3, 2)}, per_day={FIRST: Share(points=4)})
+    told = Deadlines(due={FIRST: datetime(2026, 3, 2)}, per_day={FIRST: PenaltyRate(points=4)})
     assert told.cost(FIRST, 3, 7) == 7 and told.cost(FIRST, 0, 7) == 0 and told.cost(FIRST, 2, 0) == 0
 
 
-def test_a_moment_is_spelt_with_its_zone():
-    assert spelt(datetime(2026, 3, 2, 22, 59), BERLIN) == "2026-03-02 23:59 CET"
 
 
 # ------------------------------------------------------------------------------------------------ a whole batch

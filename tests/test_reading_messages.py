@@ -12,7 +12,7 @@ import pytest
 
 from helpers.checking import answers
 from helpers.grading.sandbox.protocol import DEAD, DONE, FLOODED, LATE, LONGEST_LINE, Conversation, parse
-from helpers.grading.submissions.saved_outputs import SAVED, Room, saved_outputs
+from helpers.grading.submissions.untrusted_notebook import SAVED, OutputBudget, saved_outputs
 
 
 def test_the_largest_answer_there_may_be_fits_into_a_message():
@@ -118,7 +118,7 @@ def test_a_process_that_is_silent_and_does_not_end_is_late():
 
 def kept(*outputs, **room):
     """Of the outputs of one cell, those that are kept, without the line before them."""
-    first, *rest = saved_outputs(list(outputs), Room(**room)) or [None]
+    first, *rest = saved_outputs(list(outputs), OutputBudget(**room)) or [None]
     assert first is None or first.text == SAVED
     return rest
 
@@ -133,7 +133,7 @@ def printed(text):
 
 @pytest.mark.parametrize("outputs", [None, {}, "text", 3, [None], [[]], [{"output_type": []}], [{"data": {}}], []])
 def test_what_is_no_output_is_dropped(outputs):
-    assert saved_outputs(outputs, Room()) == []
+    assert saved_outputs(outputs, OutputBudget()) == []
 
 
 def test_the_student_s_own_outputs_are_kept_below_a_line_that_says_so():
@@ -144,8 +144,8 @@ def test_the_student_s_own_outputs_are_kept_below_a_line_that_says_so():
 
 
 def test_outputs_that_were_graded_before_get_no_second_line():
-    once = saved_outputs([printed("3\n")], Room())
-    assert saved_outputs(once, Room()) == once
+    once = saved_outputs([printed("3\n")], OutputBudget())
+    assert saved_outputs(once, OutputBudget()) == once
 
 
 def test_nothing_but_text_is_kept_of_an_output():
@@ -162,5 +162,5 @@ def test_nothing_but_text_is_kept_of_an_output():
 def test_the_outputs_of_a_notebook_share_one_room():
     assert len(kept(*[printed("x" * 1000)] * 10, characters=2500)) == 2
     assert len(kept(*[printed("x")] * 50, outputs=20)) == 20
-    room = Room(outputs=3)
+    room = OutputBudget(outputs=3)
     assert [len(saved_outputs([printed("x")] * 2, room)) for _ in range(3)] == [3, 2, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.grading.csv_tables import BadTable, read_table
-from helpers.grading.submissions.roster import Person, missing, roster
+from helpers.grading.submissions.roster import RosterEntry, missing_students, roster
 
 LESSON = "01_dot_product_attention"
 
@@ -38,7 +38,7 @@ def written(folder, text, name="roster.csv", encoding="utf-8"):
 
 
 def test_without_a_roster_nobody_is_missing(tmp_path):
-    assert roster(tmp_path) == {} and missing(tmp_path, LESSON, ["ada"]) == []
+    assert roster(tmp_path) == {} and missing_students(tmp_path, ["ada"]) == []
 
 
 def test_canvas_s_gradebook_is_a_roster(tmp_path):
@@ -49,7 +49,7 @@ def test_canvas_s_gradebook_is_a_roster(tmp_path):
     ]
     jane = people["doejane_77"]
     assert (jane.email, jane.platform) == ("jdoe@uni.example", "canvas")
-    assert jane.is_called("S0077") and jane.is_called("renamed_77") and not jane.is_called("doejane_78")
+    assert jane.has_id("S0077") and jane.has_id("renamed_77") and not jane.has_id("doejane_78")
     assert list(roster(written(tmp_path, CANVAS_PARTED))) == ["doejane_77"]
 
 
@@ -60,15 +60,15 @@ def test_moodle_s_lists_are_rosters(tmp_path, text):
         ("Jane Doe", "jane@uni.example"),
         ("Ørjan van Roe", "orjan@uni.example"),
     ]
-    assert [p.name for p in missing(tmp_path, LESSON, ["Jane-Doe_999"])] == ["Ørjan van Roe"], (
+    assert [p.name for p in missing_students(tmp_path, ["Jane-Doe_999"])] == ["Ørjan van Roe"], (
         "numbers change in Moodle"
     )
 
 
 def test_a_table_of_one_s_own_is_a_roster(tmp_path):
     assert roster(written(tmp_path, OWN)) == {
-        "ada": Person("ada", "Ada Lovelace", "ada@uni.example", "77"),
-        "ben": Person("ben", number="78"),
+        "ada": RosterEntry("ada", "Ada Lovelace", "ada@uni.example", "77"),
+        "ben": RosterEntry("ben", number="78"),
     }
 
 
@@ -86,12 +86,12 @@ def test_several_classes_have_several_files(tmp_path):
 
 def test_who_has_not_handed_in_is_listed_by_name(tmp_path):
     people = "id,name\nz,Ada\nb,Ben\nc,Cem\n"
-    assert [p.shown for p in missing(written(tmp_path, people), LESSON, ["b"])] == ["Ada", "Cem"]
+    assert [p.shown for p in missing_students(written(tmp_path, people), ["b"])] == ["Ada", "Cem"]
 
 
 def test_two_of_one_name_are_never_taken_for_each_other(tmp_path):
     text = WORKSHEET + '"Participant 125","Jane Doe",jane2@uni.example,"No submission - ",,18.00,Yes,-,-,\n'
-    names = [p.id for p in missing(written(tmp_path, text), LESSON, ["Jane-Doe_123"])]
+    names = [p.id for p in missing_students(written(tmp_path, text), ["Jane-Doe_123"])]
     assert names == ["Jane-Doe_125", "Ørjan-van-Roe_124"]
 
 
