@@ -66,7 +66,7 @@ def roster(root: Path) -> dict[str, RosterEntry]:
         for row, entry in _entries(path):
             known = entries.get(entry.id)
             if known and (known.number, known.email) != (entry.number, entry.email):
-                raise row.error(f"{entry.id} stands there twice. Give each student an id of their own, in a column id")
+                raise row.error(f"{entry.id} is there twice. Give each student an id of their own, in a column id")
             entries[entry.id] = entry
     return entries
 

@@ -1,0 +1,260 @@
+"""A file that somebody handed in is read without trust, and put back into the shape that was released."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import nbformat
+import pytest
+from conftest import FIRST, answer_notebook, solved
+from handed_in import PLAIN, zipped
+
+from helpers.grading.submissions import untrusted_notebook
+from helpers.grading.submissions.restore import restore
+from helpers.grading.submissions.untrusted_notebook import SAVED, OutputBudget, UnreadableFile, saved_outputs, screen
+
+BROKEN = {
+    "empty": (b"", "is empty"),
+    "blank": (b" \n\n", "is empty"),
+    "truncated": (PLAIN[: len(PLAIN) // 2], "cut off"),
+    "cut in a word": (PLAIN[:-2], "cut off"),
+    "binary": (bytes(range(256)) * 10, "not text"),
+    "a picture": (b"\x89PNG\r\n\x1a\n", "picture"),
+    "a zip": (zipped(("x", b"y")), "zip file"),
+    "latin-1": ('{"cells": ["é"]}'.encode("latin-1"), "not text"),
+    "utf-16": (PLAIN.decode().encode("utf-16"), "not text"),
+    "a web page": (b"<!doctype html><p>Sign in", "web page"),
+    "prose": (b"Dear professor, my dog", "no JSON"),
+    "a list": (b"[1, 2]", "not a notebook"),
+    "a number": (b"12", "not a notebook"),
+    "a long number": (b"1" * 10_000, "not a notebook"),
+    "no cells": (b'{"cells": [], "metadata": {}, "nbformat": 4}', "without cells"),
+    "no list of cells": (b'{"cells": 3}', "not a notebook"),
+    "cells that are none": (b'{"cells": [1, null, [], "x"]}', "without cells"),
+    "deep lists": (b"[" * 100_000 + b"]" * 100_000, "deep"),
+    "deep objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "deep"),
+    "deep and cut off": (b"[" * 100_000, "deep"),
+    "many values": (b"[" + b"0," * 4_000_000 + b"0]", "values"),
+    "huge": (b" " * (21 << 20), "larger than"),
+    "an endless string": (b'{"cells": ["' + b"\\" * 5_000_001, "cut off"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_file_that_is_no_notebook_says_what_it_is(kind):
+    data, says = BROKEN[kind]
+    with pytest.raises(UnreadableFile, match=says):
+        screen(data)
+
+
+def cell(**fields):
+    return {"cell_type": "code", "source": "1", "metadata": {}, "outputs": [], **fields}
+
+
+def written(*cells):
+    """The bytes of a notebook with these cells."""
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+
+
+def with_cell(change):
+    """The bytes of the first lesson with another cell in it."""
+    document = json.loads(PLAIN)
+    document["cells"].insert(3, change)
+    return json.dumps(document).encode()
+
+
+ODD = [
+    *map(
+        with_cell,
+        [
+            cell(metadata=[]),
+            cell(metadata={"nbgrader": 3}),
+            cell(metadata={"nbgrader": {"grade_id": {}}}),
+            cell(metadata={"nbgrader": {"grade_id": "setup", "points": "many"}}),
+            cell(id=7),
+            cell(cell_type=["code"]),
+            cell(cell_type="spell"),
+            cell(source=None),
+            cell(source=[1, "x", None]),
+            cell(source="\ud800 half"),
+            cell(outputs="none"),
+            cell(attachments=1),
+        ],
+    ),
+    b'{"cells": [{"source": "1", "metadata": {"nbgrader": {"grade_id": "a", "points": ' + b"9" * 4000 + b"}}}]}",
+    b'{"cells": [{"source": "a", "source": "b", "id": "\\ud800", "id": "\\udc00"}]}',
+    b'{"cells": [{"source": "1", "metadata": Infinity, "id": NaN}]}',
+    b'{"cells": [{"source": ["\\ud83d", "\\ude00"]}]}',
+    b'{"cells": [{"source": "' + b"\\u0000" * 100 + b'"}]}',
+]
+
+
+@pytest.mark.parametrize("data", ODD, ids=range(len(ODD)))
+def test_odd_cells_are_read_or_left_out_and_the_notebook_can_be_written(data):
+    restored = restore(screen(data).notebook, answer_notebook(FIRST)).notebook
+    nbformat.validate(restored)
+    nbformat.writes(restored).encode("utf-8")
+
+
+TEXTS = ["\ud800", "\udfff x", "\x00", "\x1b[2J", "\u202e", "x" * 5000, "def raw_weights(x):\n    pass", ""]
+NUMBERS = [10**300, -(10**40), 1e308, 0.1, True, None, -0.0, float("nan"), float("inf")]
+FIELDS = ["source", "id", "cell_type", "metadata", "nbgrader", "grade_id", "points", "tags", "\ud800"]
+
+
+def any_value(chance, depth=0):
+    kind = chance.choice(["text", "number", *(["list", "object"] if depth < 4 else [])])
+    if kind in ("text", "number"):
+        return chance.choice(TEXTS if kind == "text" else NUMBERS)
+    values = [any_value(chance, depth + 1) for _ in range(chance.randint(0, 4))]
+    return values if kind == "list" else {chance.choice(FIELDS): value for value in values}
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_what_is_screened_can_be_written_kept_and_judged(turn):
+    chance, readable, released = random.Random(turn), 0, answer_notebook(FIRST)
+    for _ in range(40):
+        document = json.loads(PLAIN)
+        for _ in range(chance.randint(1, 6)):
+            changed = chance.choice(document["cells"])
+            changed[chance.choice(["source", "id", "cell_type", "metadata", "\ud800"])] = any_value(chance)
+        if chance.random() < 0.3:
+            document[chance.choice(["cells", "metadata", "nbformat"])] = any_value(chance)
+        try:
+            screened = screen(json.dumps(document).encode())
+        except UnreadableFile as problem:
+            assert str(problem).isprintable()
+            continue
+        readable += 1
+        restored = restore(screened.notebook, released)
+        nbformat.validate(restored.notebook)
+        nbformat.writes(restored.notebook).encode("utf-8")
+        assert all(flag.isprintable() and flag.encode("utf-8") for flag in (*screened.flags, *restored.flags))
+    assert readable > 8
+
+
+def test_brackets_in_strings_are_no_nesting():
+    source = "[" * 500 + '\\"' + "{" * 500
+    assert screen(written(cell(source=source))).notebook.cells[0].source == source
+
+
+def test_too_many_cells_are_cut(monkeypatch):
+    monkeypatch.setattr(untrusted_notebook, "MOST_CELLS", 2)
+    screened = screen(written(*[cell()] * 5))
+    assert len(screened.notebook.cells) == 2 and "first 2" in screened.flags[0]
+
+
+# ----------------------------------------------------------------------------------------------- saved outputs
+
+
+def kept(*outputs, **budget):
+    """The outputs of one cell that are kept, without the line above them."""
+    first, *rest = saved_outputs(list(outputs), OutputBudget(**budget)) or [None]
+    assert first is None or first.text == SAVED
+    return rest
+
+
+def shown(data, **more):
+    return {"output_type": "display_data", "data": data, **more}
+
+
+def printed(text):
+    return {"output_type": "stream", "name": "stdout", "text": text}
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [None, {}, "text", 3, [None], [[]], [{"output_type": []}], [{"data": {}}], [], [{**printed("x"), "name": 3}]],
+)
+def test_what_is_no_output_is_dropped(outputs):
+    assert saved_outputs(outputs, OutputBudget()) == []
+
+
+def test_the_student_s_own_outputs_are_kept_below_a_line_that_says_so():
+    plot = shown({"image/png": "AAAA", "text/plain": ["<Fig", "ure>", "\x1b[2J"]}, metadata={"x": "y"})
+    first, text, picture = screen(written(cell(outputs=[printed("3\n"), plot]))).notebook.cells[0].outputs
+    assert (first.text, text.text) == (SAVED, "3\n")
+    assert (picture.data, picture.metadata) == ({"image/png": "AAAA", "text/plain": "<Figure>"}, {})
+    again = screen(written(cell(outputs=[first, text, picture]))).notebook.cells[0].outputs
+    assert again == [first, text, picture], "handed in again, there is no second line"
+
+
+def test_nothing_but_text_is_kept_of_an_output():
+    first, second, third = kept(
+        shown({"text/plain": "x", "application/json": [[]] * 100, "a/b": None}),
+        shown({f"text/{number}": "x" for number in range(3000)}),
+        {"output_type": "error", "ename": "E\x1b[1A", "evalue": "\ud800", "traceback": [""] * 3000},
+    )
+    assert first.data == {"text/plain": "x"} and len(second.data) == 20
+    assert third.ename == "E" and len(third.traceback) == 200
+    assert "\ud800" not in third.evalue
+
+
+def test_the_outputs_of_a_notebook_share_one_budget():
+    assert len(kept(*[printed("x" * 1000)] * 10, characters=2500)) == 2
+    assert len(kept(*[printed("x")] * 50, outputs=20)) == 20
+    budget = OutputBudget(outputs=3)
+    assert [len(saved_outputs([printed("x")] * 2, budget)) for _ in range(3)] == [3, 2, 0]
+
+
+# ----------------------------------------------------------------------------------------------- restoring
+
+
+def solution_retyped(cells, place):
+    old = cells[place["raw_weights"]]
+    cells[place["raw_weights"]] = nbformat.v4.new_markdown_cell(old.source, metadata=old.metadata, id=old.id)
+
+
+def solution_retyped_without_metadata(cells, place):
+    cells[place["raw_weights"]] = nbformat.v4.new_markdown_cell(cells[place["raw_weights"]].source)
+
+
+def solution_twice_without_metadata_and_its_stub(cells, place):
+    old = cells[place["raw_weights"]]
+    old.metadata, old.id = nbformat.NotebookNode(), "a"
+    cells.insert(place["raw_weights"], nbformat.v4.new_code_cell("def raw_weights(x):\n    return x"))
+    cells.append(nbformat.v4.new_code_cell(answer_notebook(FIRST).cells[place["raw_weights"]].source))
+
+
+def points_raised(cells, place):
+    cells[place["check_raw_weights"]].metadata.nbgrader.points = 300
+    cells[place["check_raw_weights"]].metadata.tags = ["skip-execution"]
+
+
+def points_endless(cells, place):
+    cells[place["check_raw_weights"]].metadata.nbgrader.points = 10**4000
+
+
+def cells_moved_copied_and_deleted(cells, place):
+    cells.append(cells.pop(place["raw_weights"]))
+    cells.append(cells[place["check_masked_squared_error"]])
+    del cells[place["setup"]]
+
+
+CHANGES = {
+    lambda cells, place: None: [],
+    solution_retyped: ["raw_weights had become a markdown cell"],
+    solution_retyped_without_metadata: ["raw_weights was found by what it defines"],
+    solution_twice_without_metadata_and_its_stub: ["raw_weights was found by what it defines"],
+    points_raised: ["check_raw_weights claimed 300 points, not 3"],
+    points_endless: ["check_raw_weights claimed "],
+    cells_moved_copied_and_deleted: ["in another order", "2 times", "setup was missing"],
+}
+
+
+@pytest.mark.filterwarnings("ignore:Non-unique cell id")
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_mangled_notebook_comes_back_as_released_with_its_answer(change):
+    notebook = answer_notebook(FIRST, **solved(FIRST))
+    place = {c.metadata.nbgrader.grade_id: i for i, c in enumerate(notebook.cells) if "nbgrader" in c.metadata}
+    change(notebook.cells, place)
+    restored = restore(screen(nbformat.writes(notebook).encode()).notebook, answer_notebook(FIRST))
+    answers = {c.metadata.nbgrader.grade_id: c for c in restored.notebook.cells if "nbgrader" in c.metadata}
+    assert list(answers) == list(place)
+    assert answers["raw_weights"].source == solved(FIRST)["raw_weights"]
+    assert answers["raw_weights"].cell_type == answers["check_raw_weights"].cell_type == "code"
+    assert answers["check_raw_weights"].metadata.nbgrader.points == 3
+    assert "tags" not in answers["check_raw_weights"].metadata
+    assert all(flag.isprintable() and len(flag) < 300 for flag in restored.flags)
+    flags = "\n".join(restored.flags)
+    assert bool(flags) == bool(CHANGES[change]) and all(part in flags for part in CHANGES[change])
