@@ -128,7 +128,7 @@ def test_a_flood_costs_nobody_else_anything(tmp_path, layout, packed, flood):
 
 def test_times_in_a_student_s_own_zip_decide_nothing(tmp_path):
     newer, older = member(f"a/{FIRST}-2.ipynb", LATE_2107), member(f"{FIRST}.ipynb", (1980, 1, 1, 0, 0, 0))
-    own = zipped((newer, EMPTY), (older, SOLVED), ("timestamp.txt", STAMP), (f"{FIRST}/timestamp.txt", STAMP))
+    own = zipped((newer, PLAIN), (older, SOLVED), ("timestamp.txt", STAMP), (f"{FIRST}/timestamp.txt", STAMP))
     put(tmp_path, f"mallory/{FIRST}/work.zip", own)
     submission = by_student(tmp_path)["mallory"]
     assert submission.file.name == f"{FIRST}.ipynb" and submission.timestamp == ""

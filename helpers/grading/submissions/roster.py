@@ -104,7 +104,7 @@ def slug(text: str) -> str:
 
 
 def match_key(name: str) -> str:
-    """The same for names that a person or a file system may take for one: case, accents and punctuation are ignored."""
+    """The same for names that a person or a file system may take for one: case and punctuation do not count."""
     return re.sub(r"[\W_]+", "-", unicodedata.normalize("NFKC", name).casefold()).strip("-")
 
 
