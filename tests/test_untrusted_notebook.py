@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 
@@ -13,6 +14,7 @@ from handed_in import PLAIN, zipped
 from helpers.grading.submissions import untrusted_notebook
 from helpers.grading.submissions.restore import restore
 from helpers.grading.submissions.untrusted_notebook import SAVED, OutputBudget, UnreadableFile, saved_outputs, screen
+from helpers.notebooks import by_grade_id, grade_id
 
 BROKEN = {
     "empty": (b"", "is empty"),
@@ -200,61 +202,53 @@ def test_the_outputs_of_a_notebook_share_one_budget():
 # ----------------------------------------------------------------------------------------------- restoring
 
 
-def solution_retyped(cells, place):
-    old = cells[place["raw_weights"]]
-    cells[place["raw_weights"]] = nbformat.v4.new_markdown_cell(old.source, metadata=old.metadata, id=old.id)
+ANSWER, CHECK = "raw_weights", "check_raw_weights"
+BARE = {"metadata": nbformat.NotebookNode(), "id": "elsewhere"}
 
 
-def solution_retyped_without_metadata(cells, place):
-    cells[place["raw_weights"]] = nbformat.v4.new_markdown_cell(cells[place["raw_weights"]].source)
+def solution_twice_and_its_stub(cells, by_id):
+    stub = next(each for each in answer_notebook(FIRST).cells if grade_id(each) == ANSWER).source
+    by_id[ANSWER].update(BARE)
+    cells.insert(0, nbformat.v4.new_code_cell("def raw_weights(x):\n    return x"))
+    cells.append(nbformat.v4.new_code_cell(stub))
 
 
-def solution_twice_without_metadata_and_its_stub(cells, place):
-    old = cells[place["raw_weights"]]
-    old.metadata, old.id = nbformat.NotebookNode(), "a"
-    cells.insert(place["raw_weights"], nbformat.v4.new_code_cell("def raw_weights(x):\n    return x"))
-    cells.append(nbformat.v4.new_code_cell(answer_notebook(FIRST).cells[place["raw_weights"]].source))
-
-
-def points_raised(cells, place):
-    cells[place["check_raw_weights"]].metadata.nbgrader.points = 300
-    cells[place["check_raw_weights"]].metadata.tags = ["skip-execution"]
-
-
-def points_endless(cells, place):
-    cells[place["check_raw_weights"]].metadata.nbgrader.points = 10**4000
-
-
-def cells_moved_copied_and_deleted(cells, place):
-    cells.append(cells.pop(place["raw_weights"]))
-    cells.append(cells[place["check_masked_squared_error"]])
-    del cells[place["setup"]]
-
-
+# What was done to a solved notebook, with its cells by grade id, and what is flagged
 CHANGES = {
-    lambda cells, place: None: [],
-    solution_retyped: ["raw_weights had become a markdown cell"],
-    solution_retyped_without_metadata: ["raw_weights was found by what it defines"],
-    solution_twice_without_metadata_and_its_stub: ["raw_weights was found by what it defines"],
-    points_raised: ["check_raw_weights claimed 300 points, not 3"],
-    points_endless: ["check_raw_weights claimed "],
-    cells_moved_copied_and_deleted: ["in another order", "2 times", "setup was missing"],
+    "nothing": (lambda cells, by_id: None, ""),
+    "check deleted": (lambda cells, by_id: cells.remove(by_id[CHECK]), f"{CHECK} was missing"),
+    "check edited": (lambda cells, by_id: by_id[CHECK].update(source="3.0"), f"{CHECK} had been edited"),
+    "check copied": (lambda cells, by_id: cells.append(copy.deepcopy(by_id[CHECK])), f"{CHECK} was there 2 times"),
+    "check moved": (lambda cells, by_id: cells.insert(0, cells.pop(cells.index(by_id[CHECK]))), "in another order"),
+    "check retyped": (lambda cells, by_id: by_id[CHECK].update(cell_type="raw"), f"{CHECK} had become a raw cell"),
+    "check skipped": (lambda cells, by_id: by_id[CHECK].metadata.update(tags=["skip-execution"]), ""),
+    "output by hand": (lambda cells, by_id: by_id[CHECK].update(outputs=[printed("3.0")]), ""),
+    "points": (lambda cells, by_id: by_id[CHECK].metadata.nbgrader.update(points=300), "claimed 300 points, not 3"),
+    "endless points": (lambda cells, by_id: by_id[CHECK].metadata.nbgrader.update(points=10**4000), "claimed 1000"),
+    "setup deleted": (lambda cells, by_id: cells.remove(by_id["setup"]), "setup was missing"),
+    "answer moved": (lambda cells, by_id: cells.append(cells.pop(cells.index(by_id[ANSWER]))), "in another order"),
+    "answer retyped": (lambda cells, by_id: by_id[ANSWER].update(cell_type="markdown"), "had become a markdown cell"),
+    "answer bare": (lambda cells, by_id: by_id[ANSWER].update(BARE), f"{ANSWER} was found by what it defines"),
+    "answer a bare text": (
+        lambda cells, by_id: by_id[ANSWER].update(BARE, cell_type="markdown"),
+        f"{ANSWER} was found by what it defines",
+    ),
+    "answer twice": (solution_twice_and_its_stub, f"{ANSWER} was found by what it defines"),
+    "all bare": (
+        lambda cells, by_id: [each.update(BARE, id=f"new-{number}") for number, each in enumerate(cells)],
+        f"{ANSWER} was found by what it defines",
+    ),
 }
 
 
 @pytest.mark.filterwarnings("ignore:Non-unique cell id")
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_a_mangled_notebook_comes_back_as_released_with_its_answer(change):
-    notebook = answer_notebook(FIRST, **solved(FIRST))
-    place = {c.metadata.nbgrader.grade_id: i for i, c in enumerate(notebook.cells) if "nbgrader" in c.metadata}
-    change(notebook.cells, place)
-    restored = restore(screen(nbformat.writes(notebook).encode()).notebook, answer_notebook(FIRST))
-    answers = {c.metadata.nbgrader.grade_id: c for c in restored.notebook.cells if "nbgrader" in c.metadata}
-    assert list(answers) == list(place)
-    assert answers["raw_weights"].source == solved(FIRST)["raw_weights"]
-    assert answers["raw_weights"].cell_type == answers["check_raw_weights"].cell_type == "code"
-    assert answers["check_raw_weights"].metadata.nbgrader.points == 3
-    assert "tags" not in answers["check_raw_weights"].metadata
-    assert all(flag.isprintable() and len(flag) < 300 for flag in restored.flags)
-    flags = "\n".join(restored.flags)
-    assert bool(flags) == bool(CHANGES[change]) and all(part in flags for part in CHANGES[change])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_mangled_notebook_comes_back_as_released_with_its_answers(name):
+    change, flag = CHANGES[name]
+    notebook, released = answer_notebook(FIRST, **solved(FIRST)), answer_notebook(FIRST)
+    whole = by_grade_id(restore(notebook, released).notebook)
+    change(notebook.cells, by_grade_id(notebook))
+    restored = restore(screen(nbformat.writes(notebook).encode()).notebook, released)
+    assert by_grade_id(restored.notebook) == whole
+    assert all(each.isprintable() and len(each) < 300 for each in restored.flags)
+    assert flag in "\n".join(restored.flags) and bool(flag) == bool(restored.flags)
