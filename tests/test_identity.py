@@ -9,7 +9,7 @@ from conftest import FIRST
 from handed_in import EMPTY, PLAIN, SOLVED, by_student, flags_of, member, put, zipped
 
 from helpers.grading.submissions.identity import FileOwner, identify, loose_owner, parse_platform_name
-from helpers.grading.submissions.roster import canvas_name, match_key, slug
+from helpers.grading.submissions.roster import Student, canvas_name, match_key, slug
 from helpers.grading.submissions.select import read_submissions
 
 SECOND = "02_queries_keys_values"
@@ -303,8 +303,7 @@ def test_a_roster_gives_ids_and_names(tmp_path):
     students = {student: each.student for student, each in by_student(tmp_path / "submitted", tmp_path).items()}
     assert set(students) == {"ada", "roe_78"}
     ada = students["ada"]
-    assert (ada.first_name, ada.last_name, ada.email) == ("Ada van", "Lovelace", "ada@x.example")
-    assert (ada.number, ada.platform) == ("77", "canvas")
+    assert ada == Student("ada", "Ada van Lovelace", "ada@x.example", "77", "canvas")
 
 
 def by_name(folder, *names):

@@ -25,6 +25,7 @@ from helpers.grading.csv_tables import BadTable
 from helpers.grading.gradebook import Marks, course_config
 from helpers.grading.late_policy import days_begun, read_deadlines
 from helpers.grading.submissions.dates import BadDate, parse_date
+from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import read_submissions
 
 SECOND, THIRD = "02_queries_keys_values", "03_scaling"
@@ -262,7 +263,7 @@ def test_make_collect_writes_the_time_where_nbgrader_reads_it_and_loses_nothing(
     assert (folder / "timestamp.txt").read_text() == "2026-03-02 23:59:01 UTC\n"
     assert times(tmp_path) == {"doe_77": "2026-03-02 23:59:01"}
     student = by_student(tmp_path / "submitted", tmp_path)["doe_77"].student
-    assert (student.platform, student.number, student.last_name) == ("canvas", "77", "doe"), "the export needs them"
+    assert student == Student("doe_77", "doe", "", "77", "canvas"), "the export needs them"
     put(tmp_path, "d.zip", zipped((f"doe_77_200_{FIRST}-1.ipynb", PLAIN + b"\n")))
     later = datetime(2026, 3, 9).timestamp()
     os.utime(folder / f"{FIRST}.ipynb", (later, later))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.grading.csv_tables import BadTable, read_table
-from helpers.grading.submissions.roster import RosterEntry, missing_students, roster
+from helpers.grading.submissions.roster import Student, missing_students, roster
 
 CANVAS = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Lesson 1 (4711),Current Score,Final Score
 ,,,,,Manual Posting,(read only),(read only)
@@ -65,8 +65,8 @@ def test_moodle_s_lists_are_rosters(tmp_path, text):
 
 def test_a_table_of_one_s_own_is_a_roster(tmp_path):
     assert roster(written(tmp_path, OWN)) == {
-        "ada": RosterEntry("ada", "Ada Lovelace", "ada@uni.example", "77"),
-        "ben": RosterEntry("ben", number="78"),
+        "ada": Student("ada", "Ada Lovelace", "ada@uni.example", "77"),
+        "ben": Student("ben", number="78"),
     }
 
 

@@ -48,8 +48,9 @@ from helpers.grading.regrade import Regraded
 from helpers.grading.sandbox.runner import Executed, Work
 from helpers.grading.sanitize import plain
 from helpers.grading.submissions.archives import SubmittedFile
-from helpers.grading.submissions.identity import FOLDER, FileOwner, Student
+from helpers.grading.submissions.identity import FOLDER, FileOwner
 from helpers.grading.submissions.restore import restore
+from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import Submission, read_submissions
 from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
 from helpers.notebooks import SETUP, grade_id, sources_of

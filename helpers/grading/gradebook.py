@@ -46,7 +46,7 @@ from helpers.grading.errors import Trouble, another_version, in_words
 from helpers.grading.flags import WAITS
 from helpers.grading.records import recorded
 from helpers.grading.sanitize_html import defuse
-from helpers.grading.submissions.identity import Student
+from helpers.grading.submissions.roster import Student
 from helpers.notebooks import grade_id
 
 PATIENCE = 30  # seconds that a gradebook may be in use by others, or a server may take to answer
@@ -254,9 +254,10 @@ class Marks:
 
     def _submission(self, student: Student, timestamp: str) -> SubmittedNotebook:
         """The row of the submission, made where there is none."""
+        first_name, _, last_name = student.name.rpartition(" ")
         about = {
-            "first_name": student.first_name,
-            "last_name": student.last_name,
+            "first_name": first_name,
+            "last_name": last_name,
             "lms_user_id": student.number,
             "email": student.email,
         }

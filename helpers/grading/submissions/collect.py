@@ -10,7 +10,7 @@ from pathlib import Path
 from helpers.course import write_whole
 from helpers.grading.sanitize import plain
 from helpers.grading.submissions.archives import STAMP
-from helpers.grading.submissions.roster import RosterEntry, write_collected
+from helpers.grading.submissions.roster import write_collected
 from helpers.grading.submissions.select import Submission, read_submissions
 from helpers.grading.submissions.untrusted_notebook import UnreadableFile
 
@@ -24,8 +24,7 @@ def copy_into(folder: Path, place: Path, lesson: str, root: Path) -> tuple[int, 
     """
     handed_in = read_submissions(place, lesson, root)
     submissions = handed_in.submissions
-    students = [submission.student for submission in submissions]
-    write_collected(folder, lesson, [RosterEntry(s.id, s.name, s.email, s.number, s.platform) for s in students])
+    write_collected(folder, lesson, [submission.student for submission in submissions])
     count, messages = 0, []
     for submission in submissions:
         flags = list(submission.flags)

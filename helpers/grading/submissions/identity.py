@@ -25,7 +25,7 @@ from functools import cache
 
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.sanitize import plain
-from helpers.grading.submissions.roster import RosterEntry, match_key, slug
+from helpers.grading.submissions.roster import Student, match_key, slug
 
 MOODLE = re.compile(r"^(?P<name>[^_]+)_(?P<id>\d{1,18})_assignsubmission_(?:file|onlinetext)(?:_.*)?$", re.DOTALL)
 CANVAS = re.compile(
@@ -44,22 +44,6 @@ KINDS = (FOLDER, *PLATFORMS, PACKED, LOOSE)
 def lessons() -> tuple[str, ...]:
     """The names of all lessons, looked up once."""
     return tuple(lesson_names())
-
-
-@dataclass(frozen=True)
-class Student:
-    """Somebody who handed in. id: nbgrader's. number: the platform's. platform: "canvas", "moodle" or ""."""
-
-    id: str
-    first_name: str = ""
-    last_name: str = ""
-    number: str = ""
-    platform: str = ""
-    email: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.first_name} {self.last_name}".strip()
 
 
 @dataclass(frozen=True)
@@ -128,7 +112,7 @@ class IdentifiedStudent:
 
 
 def identify(
-    owners: Iterable[FileOwner], roster: Mapping[str, RosterEntry], collected: Mapping[str, RosterEntry]
+    owners: Iterable[FileOwner], roster: Mapping[str, Student], collected: Mapping[str, Student]
 ) -> list[IdentifiedStudent]:
     """The students whom these owners mean: never one student for two owners, unless the instructor's tables say so.
 
@@ -156,8 +140,8 @@ def identify(
 
 
 def _match_roster(
-    owners: list[FileOwner], roster: Mapping[str, RosterEntry]
-) -> tuple[dict[FileOwner, RosterEntry], dict[FileOwner, str]]:
+    owners: list[FileOwner], roster: Mapping[str, Student]
+) -> tuple[dict[FileOwner, Student], dict[FileOwner, str]]:
     """The entries of the roster that owners mean, and flags for those of whom only a name is known.
 
     Canvas's students are matched by number, Moodle's by a name that only one of them has, folders by id.
@@ -186,31 +170,18 @@ def _match_roster(
 
 
 def _student(
-    owners: list[FileOwner],
-    entry: RosterEntry | None,
-    roster: Mapping[str, RosterEntry],
-    collected: Mapping[str, RosterEntry],
+    owners: list[FileOwner], entry: Student | None, roster: Mapping[str, Student], collected: Mapping[str, Student]
 ) -> Student:
     owner = next((owner for owner in owners if owner.platform), owners[0])
-    student, unknown = owner.default_id, RosterEntry("")
+    student, unknown = owner.default_id, Student("")
     known = entry or roster.get(student) or next((e for e in roster.values() if student in e.other_ids), unknown)
     student = entry.id if entry else student
     of_folder = collected.get(student, unknown) if owner.kind == FOLDER else unknown
     source = next((each for each in (owner, known, of_folder) if each.platform), known)
-    first, _, last = (known.name or of_folder.name or (owner.name if owner.platform else "")).rpartition(" ")
-    return Student(
-        id=student,
-        first_name=_without_markup(plain(first, 128)),
-        last_name=_without_markup(plain(last, 128)),
-        number=source.number,
-        platform=source.platform,
-        email=plain(known.email or of_folder.email, 128),
-    )
-
-
-def _without_markup(name: str) -> str:
-    """The formgrader writes names into its pages unescaped."""
-    return name.replace("<", "‹").replace(">", "›")
+    name = known.name or of_folder.name or (owner.name if owner.platform else "")
+    # The formgrader writes names into its pages unescaped
+    name = plain(name, 128).replace("<", "‹").replace(">", "›")
+    return Student(student, name, plain(known.email or of_folder.email, 128), source.number, source.platform)
 
 
 def _give_id(identified: IdentifiedStudent, students: dict[str, IdentifiedStudent], kept_apart: set[str]) -> None:

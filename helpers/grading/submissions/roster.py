@@ -32,7 +32,7 @@ DEVICES = re.compile(r"^(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class RosterEntry:
+class Student:
     """Somebody in the class.
 
     id: the name of their folder, and nbgrader's id. name: as people write it. number: the platform's, "" if unknown.
@@ -59,9 +59,9 @@ class RosterEntry:
         return bool(self.platform == "canvas" and self.number == number and name and name == canvas_name(name))
 
 
-def roster(root: Path) -> dict[str, RosterEntry]:
+def roster(root: Path) -> dict[str, Student]:
     """Everybody in the class by id, in the order of the tables; {} where the course has no roster. Raises BadTable."""
-    entries: dict[str, RosterEntry] = {}
+    entries: dict[str, Student] = {}
     for path in roster_files(root):
         for row, entry in _entries(path):
             known = entries.get(entry.id)
@@ -76,7 +76,7 @@ def roster_files(root: Path) -> list[Path]:
     return sorted({path for pattern in FILES for path in Path(root).glob(pattern) if path.is_file()})
 
 
-def missing_students(root: Path, handed_in_ids: Iterable[str]) -> list[RosterEntry]:
+def missing_students(root: Path, handed_in_ids: Iterable[str]) -> list[Student]:
     """Who of the roster has not handed in, by name, given the ids of those who have. Raises BadTable."""
     ids = set(handed_in_ids)
     entries = roster(root).values()
@@ -86,7 +86,7 @@ def missing_students(root: Path, handed_in_ids: Iterable[str]) -> list[RosterEnt
         match_key(name) for name, _, number in (student.rpartition("_") for student in ids) if number.isdecimal()
     }
 
-    def has_handed_in(entry: RosterEntry) -> bool:
+    def has_handed_in(entry: Student) -> bool:
         name = match_key(entry.name)
         by_name = entry.platform == "moodle" and names[name] == 1 and name in numbered
         return by_name or any(entry.has_id(student) for student in ids)
@@ -113,7 +113,7 @@ def canvas_name(name: str) -> str:
     return re.sub(r"\W", "", re.sub(r"_(\d+)_", r"\1", name)).lower()
 
 
-def _entries(path: Path) -> list[tuple[TableRow, RosterEntry]]:
+def _entries(path: Path) -> list[tuple[TableRow, Student]]:
     columns, rows = read_table(path)
     there = set(columns)
     if there & {"sis login id", "sis user id"}:
@@ -131,7 +131,7 @@ def _entries(path: Path) -> list[tuple[TableRow, RosterEntry]]:
     return [(row, entry) for row in rows if (entry := read(row)) is not None]
 
 
-def _from_canvas(row: TableRow) -> RosterEntry | None:
+def _from_canvas(row: TableRow) -> Student | None:
     """Canvas's gradebook. One or two lines below its head are no students."""
     name = row["student"] or ", ".join(filter(None, (row.first(*LAST_NAMES), row.first(*FIRST_NAMES))))
     number = row["id"]
@@ -141,31 +141,31 @@ def _from_canvas(row: TableRow) -> RosterEntry | None:
         raise row.error(f'the ID "{number}" is no number. Export the gradebook anew, and do not open it in between')
     logins = tuple(filter(None, (row["sis login id"], row["sis user id"], row["integration id"])))
     email = next((login for login in logins if "@" in login), "")
-    return RosterEntry(slug(f"{canvas_name(name)}_{number}"), _in_order(name), email, number, "canvas", logins)
+    return Student(slug(f"{canvas_name(name)}_{number}"), _in_order(name), email, number, "canvas", logins)
 
 
-def _from_worksheet(row: TableRow) -> RosterEntry | None:
+def _from_worksheet(row: TableRow) -> Student | None:
     """Moodle's grading worksheet of one assignment."""
     match = re.search(r"(\d+)$", row["identifier"])
     if match is None:
         raise row.error(f'the Identifier "{row["identifier"]}" holds no number. Download the worksheet anew')
     name, ids = row.first(*NAMES), (row["username"], row["id number"])
     student = slug(f"{name or 'Participant'}_{match[1]}")
-    return RosterEntry(student, name, row.first(*EMAILS), match[1], "moodle", tuple(filter(None, ids)))
+    return Student(student, name, row.first(*EMAILS), match[1], "moodle", tuple(filter(None, ids)))
 
 
-def _from_participants(row: TableRow) -> RosterEntry | None:
+def _from_participants(row: TableRow) -> Student | None:
     """Moodle's list of participants, which has no numbers."""
     name, email = _name(row), row.first(*EMAILS)
     ids = tuple(filter(None, (row["id number"], email)))
-    return RosterEntry(slug(name or email), name, email, "", "moodle", ids) if name or email else None
+    return Student(slug(name or email), name, email, "", "moodle", ids) if name or email else None
 
 
-def _from_own_table(row: TableRow) -> RosterEntry:
+def _from_own_table(row: TableRow) -> Student:
     student, number, name = row.first(*IDS), row["number"], _name(row)
     if not student and not number:
         raise row.error("says neither id nor number. Write the name of the student's folder, or the platform's number")
-    return RosterEntry(student or slug(f"{name}_{number}"), name, row.first(*EMAILS), number)
+    return Student(student or slug(f"{name}_{number}"), name, row.first(*EMAILS), number)
 
 
 def _name(row: TableRow) -> str:
@@ -179,14 +179,14 @@ def _in_order(name: str) -> str:
     return f"{first.strip()} {last.strip()}".strip() if comma else name
 
 
-def read_collected(submitted: Path, lesson: str) -> dict[str, RosterEntry]:
+def read_collected(submitted: Path, lesson: str) -> dict[str, Student]:
     """Whom `make collect` gave a folder for this lesson, by id. Raises BadTable."""
     rows = _collected_rows(submitted)
-    entries = [RosterEntry(student, name, *rest) for (of, student), (name, *rest) in rows.items() if of == lesson]
+    entries = [Student(student, name, *rest) for (of, student), (name, *rest) in rows.items() if of == lesson]
     return {entry.id: entry for entry in entries}
 
 
-def write_collected(submitted: Path, lesson: str, entries: Iterable[RosterEntry]) -> None:
+def write_collected(submitted: Path, lesson: str, entries: Iterable[Student]) -> None:
     """Add a platform's students to `collected.csv` in submitted/, where no student's upload reaches. Raises BadTable.
 
     The name of a student's folder holds neither platform nor number, and an export of marks needs both.

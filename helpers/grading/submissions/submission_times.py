@@ -19,7 +19,8 @@ from helpers.grading.csv_tables import BadTable, TableRow, read_table
 from helpers.grading.late_policy import Deadlines, read_deadlines
 from helpers.grading.sanitize import plain
 from helpers.grading.submissions.dates import date_in
-from helpers.grading.submissions.identity import FileOwner, Student, match_key, parse_platform_name
+from helpers.grading.submissions.identity import FileOwner, parse_platform_name
+from helpers.grading.submissions.roster import Student, match_key
 
 FILE = "handed_in.csv"
 COLUMNS = ("lesson", "student", "at")
