@@ -7,7 +7,6 @@ import re
 import sys
 from datetime import datetime, timedelta
 
-import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
 from dateutil import tz
@@ -15,14 +14,12 @@ from graded import FULL, OUT_OF
 from handed_in import PLAIN, by_student, flags_of, put, zipped
 from nbgrader.api import Gradebook
 from stand_in import StandIn
-from traitlets.config import Config
 
 from helpers.checking.panel import number
-from helpers.course import ROOT
 from helpers.grading import commands, late_policy
 from helpers.grading.batch import Batch
 from helpers.grading.csv_tables import BadTable
-from helpers.grading.gradebook import Marks, course_config
+from helpers.grading.gradebook import Marks
 from helpers.grading.late_policy import days_begun, read_deadlines
 from helpers.grading.submissions.dates import BadDate, parse_date
 from helpers.grading.submissions.roster import Student
@@ -288,8 +285,6 @@ def test_make_collect_puts_no_loose_file_over_a_student_s_own(tmp_path, monkeypa
 
 # -------------------------------------------------------------------------------------------- through nbgrader
 
-ABOUT = {"assignment": FIRST, "notebook": FIRST, "student": "ada"}
-
 
 @pytest.fixture
 def book(tmp_path, monkeypatch):
@@ -320,24 +315,7 @@ def penalties(book, lesson=FIRST):
     return {s.student.id: round(s.late_submission_penalty or 0, 6) for s in book.assignment_submissions(lesson)}
 
 
-def settled(book, root):
-    return late_policy.update_penalties(book, Config(AssignLatePenalties={"plugin_class": late_policy.LateDays}), root)
-
-
-@pytest.mark.parametrize("student, costs", [("ada", 1.4), ("ben", 0)])
-def test_nbgrader_s_own_step_takes_the_points(book, tmp_path, monkeypatch, student, costs):
-    from nbgrader.preprocessors import AssignLatePenalties
-
-    monkeypatch.chdir(written(tmp_path, TABLE))
-    hand_in(book, FIRST, student, "2026-03-04 12:00 UTC")
-    resources = {"nbgrader": {**ABOUT, "student": student, "db_url": f"sqlite:///{tmp_path}/gradebook.db"}}
-    notebook = nbformat.v4.new_notebook()
-    late_policy.enter_dates(book, tmp_path, FIRST, student)
-    book.db.commit()
-    AssignLatePenalties(config=course_config(ROOT)).preprocess(notebook, resources)
-    assert penalties(book)[student] == costs
-    assert str(book.find_assignment(FIRST).duedate) == "2026-03-02 23:59:00", "the formgrader shows it"
-    assert (book.find_submission(FIRST, student).extension is None) == (student == "ada")
+settled = late_policy.update_penalties
 
 
 def test_without_a_table_nothing_is_taken_and_no_date_is_touched(book, tmp_path, monkeypatch):
@@ -353,6 +331,8 @@ def test_a_changed_table_and_points_by_hand_change_penalties_and_nothing_else(bo
     hand_in(book, FIRST, "ada", "2026-03-04 12:00 UTC")
     assert settled(book, tmp_path) == [f"ada: lateness costs 1.4 points in {FIRST}, not 0"]
     assert settled(book, tmp_path) == [], "once is enough"
+    assert str(book.find_assignment(FIRST).duedate) == "2026-03-02 23:59:00", "the formgrader shows it"
+    assert book.find_submission(FIRST, "ben").extension == timedelta(days=7)
     grade = book.find_grade("check", FIRST, FIRST, "ada")
     grade.manual_score, grade.extra_credit = 9, 1
     book.db.commit()

@@ -90,7 +90,6 @@ class Marks:
     def __init__(self, root: Path, lesson: str):
         self.root, self.lesson = root, lesson
         self._config = course_config(root)
-        self._config.LateDays.root = str(root)
         with _inside(root):
             self.course = CourseDirectory(config=self._config, root=str(root))
         self.gradebook: Gradebook | None = None  # open between entering and leaving
@@ -207,8 +206,7 @@ class Marks:
             late_policy.enter_dates(self.gradebook, self.root, self.lesson, student.id)
             points = self._write_scores(notebook, judged)
             self.gradebook.db.flush()
-            penalties = late_policy.Penalties(self.gradebook, self.lesson, config=self._config, log=QUIET)
-            penalties.update(notebook.assignment)
+            late_policy.update_penalty(self.gradebook, self.root, notebook.assignment)
             self.gradebook.db.flush()
             if timestamp:
                 write_whole(self.folder(student.id) / "timestamp.txt", timestamp, 0o444)
@@ -241,7 +239,7 @@ class Marks:
 
     def settle_lateness(self) -> list[str]:
         """Put every lesson's penalties right by the table of deadlines as it is now; in words, whose changed."""
-        found = late_policy.update_penalties(self.gradebook, self._config, self.root)
+        found = late_policy.update_penalties(self.gradebook, self.root)
         return [*found, *late_policy.unknown_students(self.gradebook, self.root)]
 
     def remove(self, student: str) -> None:

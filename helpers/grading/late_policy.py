@@ -10,8 +10,8 @@ A line without a student is for the class, `*` is every lesson. per day: what ea
 as a share of the points reached ("10%") or in points ("2"). at most: the most that lateness costs. late days: how many
 days late cost nothing, over all lessons together. zone: of dates that name none, by default this machine's.
 
-Due dates and extensions go into nbgrader's gradebook and points are taken by its plugin, so that the formgrader, the
-feedback and every export know. Without the table nothing is deducted.
+Due dates, extensions and penalties go into nbgrader's gradebook, so that the formgrader, the feedback and every export
+know. Without the table nothing is deducted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,8 @@ from pathlib import Path
 
 from dateutil import tz
 from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
-from nbgrader.plugins import BasePlugin
-from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy import ColumnElement, false, or_
 from sqlalchemy.orm import Session
-from traitlets import Unicode
-from traitlets.config import Config
 
 from helpers.checking.panel import number
 from helpers.exercises.exercise import lesson_names
@@ -193,21 +189,6 @@ def _days(row: TableRow) -> int:
 # ------------------------------------------------------------------------------------------------- in the gradebook
 
 
-class LateDays(BasePlugin):
-    """Takes points for each day begun after the due date, once a student's late days are used up."""
-
-    root = Unicode("", help="The course's folder; the working folder if empty.").tag(config=True)
-
-    def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float | None:
-        """The points to take off, None for none. Called by nbgrader's AssignLatePenalties, our parent."""
-        deadlines, lesson = read_deadlines(Path(self.root or Path.cwd())), self.parent.assignment_id
-        if deadlines is None or not deadlines.due_date(lesson):
-            return None
-        left = days_left(self.parent.gradebook.db, deadlines, lesson, student_id)
-        days = max(0, days_begun(timedelta(seconds=total_seconds_late)) - left)
-        return deadlines.cost(lesson, days, score) or None
-
-
 def enter_dates(gradebook: Gradebook, root: Path, lesson: str, student: str | None = None) -> None:
     """Write into the gradebook when a lesson is due, and one student's or all extensions.
 
@@ -241,7 +222,7 @@ def days_left(session: Session, deadlines: Deadlines, lesson: str, student: str)
     return max(0, left)
 
 
-def update_penalties(gradebook: Gradebook, config: Config, root: Path) -> list[str]:
+def update_penalties(gradebook: Gradebook, root: Path) -> list[str]:
     """Recompute every penalty by the table as it is now; in words, whose changed. Nothing is run; manual marks stay.
 
     A penalty depends on more than its own submission: the table may have changed, points may have been given by hand,
@@ -250,39 +231,34 @@ def update_penalties(gradebook: Gradebook, config: Config, root: Path) -> list[s
     assignments = {assignment.name: assignment for assignment in gradebook.assignments}
     for lesson in assignments:
         enter_dates(gradebook, root, lesson)
-    changes, config = [], Config(config, LateDays={**config.get("LateDays", {}), "root": str(root)})
+    changes = []
     for lesson in sorted(assignments, key=lambda name: (assignments[name].duedate or datetime.max, name)):
-        penalties, due = Penalties(gradebook, lesson, config=config), assignments[lesson].duedate
+        due = assignments[lesson].duedate
         late = SubmittedAssignment.timestamp > due if due else false()
         condition = or_(late, SubmittedAssignment.late_submission_penalty > 0)
         for submission in _submissions(gradebook, assignments[lesson], condition):
-            changes += penalties.update(submission)
+            changes += update_penalty(gradebook, root, submission)
     gradebook.db.commit()
     return changes
 
 
-class Penalties(AssignLatePenalties):
-    """nbgrader's own step, in a gradebook that is open: by the same plugin, within the same bounds."""
-
-    def __init__(self, gradebook: Gradebook, lesson: str, **options: object):
-        super().__init__(**options)
-        self.gradebook, self.assignment_id = gradebook, lesson
-        self.init_plugin()
-
-    def update(self, submission: SubmittedAssignment) -> list[str]:
-        """Write the penalty of a submission; in words, what it was and is, if it has changed."""
-        changes, late, student = [], submission.total_seconds_late, submission.student_id
-        for notebook in submission.notebooks:
-            self.gradebook.db.refresh(notebook, ["score", "late_submission_penalty"])
-            before, after = notebook.late_submission_penalty or 0.0, None
-            if late:
-                after = self.plugin_inst.late_submission_penalty(student, notebook.score, late)
-            after = after and self._check_late_penalty(notebook, after)
-            if abs((after or 0.0) - before) > 1e-9:
-                notebook.late_submission_penalty = after
-                costs = f"lateness costs {number(after or 0.0)} points in {self.assignment_id}, not {number(before)}"
-                changes.append(f"{plain(student)}: {costs}")
-        return changes
+def update_penalty(gradebook: Gradebook, root: Path, submission: SubmittedAssignment) -> list[str]:
+    """Write the penalty of one submission; in words, what it was and is, if it has changed."""
+    deadlines, lesson, student = read_deadlines(root), submission.name, submission.student_id
+    days = 0
+    if deadlines and deadlines.due_date(lesson):
+        late = timedelta(seconds=submission.total_seconds_late)
+        days = max(0, days_begun(late) - days_left(gradebook.db, deadlines, lesson, student))
+    changes = []
+    for notebook in submission.notebooks:
+        gradebook.db.refresh(notebook, ["score", "late_submission_penalty"])
+        before = notebook.late_submission_penalty or 0.0
+        after = deadlines.cost(lesson, days, notebook.score) if days else 0.0
+        if abs(after - before) > 1e-9:
+            notebook.late_submission_penalty = after or None
+            costs = f"lateness costs {number(after)} points in {lesson}, not {number(before)}"
+            changes.append(f"{plain(student)}: {costs}")
+    return changes
 
 
 def _submissions(
