@@ -101,11 +101,11 @@ def days_begun(late: timedelta) -> int:
 # ------------------------------------------------------------------------------------------------- reading the table
 
 
-def read_deadlines(root: Path) -> Deadlines | None:
-    """The course's table, read anew when the file has changed; None where there is none. Raises BadTable."""
+def read_deadlines(root: Path) -> Deadlines:
+    """The course's table, read anew when the file has changed; empty where there is none. Raises BadTable."""
     path = Path(root, FILE).absolute()
     if not path.is_file():
-        return None
+        return Deadlines()
     status = path.stat()
     return _read(path, status.st_mtime_ns, status.st_size)
 
@@ -195,7 +195,7 @@ def enter_dates(gradebook: Gradebook, root: Path, lesson: str, student: str | No
     Lessons without a date stay as they are.
     """
     deadlines = read_deadlines(root)
-    if deadlines is None or not deadlines.due_date(lesson):
+    if not deadlines.due_date(lesson):
         return
     assignment = gradebook.find_assignment(lesson)
     assignment.duedate = deadlines.due_date(lesson)
@@ -246,7 +246,7 @@ def update_penalty(gradebook: Gradebook, root: Path, submission: SubmittedAssign
     """Write the penalty of one submission; in words, what it was and is, if it has changed."""
     deadlines, lesson, student = read_deadlines(root), submission.name, submission.student_id
     days = 0
-    if deadlines and deadlines.due_date(lesson):
+    if deadlines.due_date(lesson):
         late = timedelta(seconds=submission.total_seconds_late)
         days = max(0, days_begun(late) - days_left(gradebook.db, deadlines, lesson, student))
     changes = []
@@ -272,10 +272,9 @@ def _submissions(
 
 def unknown_students(gradebook: Gradebook, root: Path) -> list[str]:
     """Who is in the table and not in the class, in words: a misspelled name would cost its student points."""
-    deadlines = read_deadlines(root)
-    known = {student.id for student in gradebook.students} | set(roster(root)) if deadlines else set()
+    known = {student.id for student in gradebook.students} | set(roster(root))
     return [
         f"{FILE}, line {line}: nobody is called {plain(student)}. Write the student's id, as the report has it"
-        for student, line in (deadlines.lines.items() if deadlines else ())
+        for student, line in read_deadlines(root).lines.items()
         if student not in known
     ]

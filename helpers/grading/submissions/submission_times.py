@@ -86,7 +86,7 @@ class SubmissionTimes:
 
 def read_times(root: Path, place: Path, lesson: str) -> SubmissionTimes:
     """What the course's tables, and the worksheets among what was handed in, say of a lesson. Raises BadTable."""
-    deadlines = read_deadlines(root) or Deadlines()
+    deadlines = read_deadlines(root)
     times = SubmissionTimes(lesson, deadlines)
     path = Path(root, FILE)
     if path.is_file():
