@@ -199,7 +199,7 @@ def test_of_two_exports_the_later_hand_in_counts(tmp_path):
     "names",
     [
         ("ada/x.ipynb", "Ada/x.ipynb"),
-        ("Jane-Doe/x.ipynb", "jane-doe/x.ipynb"),
+        ("Jane Doe/x.ipynb", "jane-doe/x.ipynb"),
         ("ﬁn/x.ipynb", "fin/x.ipynb"),
         ("jane-doe/x.ipynb", "Jane Doe_12_assignsubmission_file/x.ipynb"),
     ],

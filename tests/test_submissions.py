@@ -60,12 +60,14 @@ def test_folders_loose_files_a_class_s_zip_and_students_own_zips_mix(tmp_path):
 
 def test_other_lessons_and_other_notebooks_are_left_alone(tmp_path):
     put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb")
+    put(tmp_path, f"ada/{FIRST}/copy.ipynb")
     put(tmp_path, f"ada/{FIRST}/scratch.ipynb", EMPTY)
     put(tmp_path, f"ada/{FIRST}/.ipynb_checkpoints/{FIRST}-checkpoint.ipynb", SOLVED)
     put(tmp_path, "ada/02_queries_keys_values/work.ipynb", SOLVED)
     put(tmp_path, "holiday.ipynb", EMPTY)
     submissions = read_submissions(tmp_path, FIRST)
-    assert [(each.student.id, each.file.name) for each in submissions.submissions] == [("ada", f"{FIRST}.ipynb")]
+    (submission,) = submissions.submissions
+    assert (submission.student.id, submission.file.name, submission.flags) == ("ada", f"{FIRST}.ipynb", ())
     assert any("holiday.ipynb is no notebook of this lesson" in flag for flag in submissions.flags)
 
 
@@ -97,26 +99,16 @@ def test_of_several_files_the_newest_whole_one_counts_and_is_flagged(tmp_path, f
     assert flag == f"2 files: {shown[counts]} counts, not {shown[1 - counts]}"
 
 
-def test_the_same_bytes_twice_are_one_file(tmp_path):
-    put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb")
-    put(tmp_path, f"ada/{FIRST}/copy.ipynb")
-    assert by_student(tmp_path)["ada"].flags == ()
-
-
 def test_an_empty_notebook_under_the_lesson_s_name_is_handed_in(tmp_path):
     put(tmp_path, "class.zip", zipped(("mallory_66_102_work.zip", zipped((f"a/{FIRST}.ipynb", EMPTY)))))
     assert "none of this lesson's exercises" in flags_of(tmp_path, "mallory_66")
 
 
 @pytest.mark.parametrize("stamp", [b"yesterday at noon", b"", b"9" * 16, b"2026-13-77", b"\x00", b"\xff", b"x" * 1000])
-def test_a_bad_time_stamp_is_flagged_and_stops_nothing(tmp_path, stamp):
+def test_a_time_stamp_is_read_as_nbgrader_reads_it_or_flagged(tmp_path, stamp):
     put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb")
     put(tmp_path, f"ada/{FIRST}/timestamp.txt", stamp)
     assert by_student(tmp_path)["ada"].timestamp == "" and "time stamp" in flags_of(tmp_path, "ada")
-
-
-def test_a_time_stamp_is_read_as_nbgrader_reads_it(tmp_path):
-    put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb")
     put(tmp_path, f"ada/{FIRST}/timestamp.txt", b"2026-03-01 12:30:00.123 +0100")
     assert by_student(tmp_path)["ada"].timestamp.startswith("2026-03-01 ")
 
@@ -150,9 +142,12 @@ def test_a_path_that_leads_out_of_a_zip_is_left_out(tmp_path, name):
     assert any("leads out of the zip" in flag for flag in submissions.flags)
 
 
-@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK])
-def test_links_and_devices_in_a_zip_are_left_out(tmp_path, kind):
-    put(tmp_path, "class.zip", zipped((member(f"doe_11_222_{FIRST}.ipynb", kind=kind), b"/etc/passwd")))
+SPECIAL = [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK]
+
+
+@pytest.mark.parametrize("kind, data", [*((kind, b"/etc/passwd") for kind in SPECIAL), (0, bytes(300 << 20))])
+def test_links_devices_and_bombs_in_a_zip_are_left_out(tmp_path, kind, data):
+    put(tmp_path, "class.zip", zipped((member(f"doe_11_222_{FIRST}.ipynb", kind=kind), data)))
     submissions = read_submissions(tmp_path, FIRST)
     (submission,) = submissions.submissions
     assert (submission.student.id, submission.file) == ("doe_11", None), "handed in, and nothing to run"

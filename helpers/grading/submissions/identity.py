@@ -60,7 +60,9 @@ class FileOwner:
 
     @property
     def default_id(self) -> str:
-        """The student's id, unless it is taken."""
+        """The student's id, unless it is taken: a folder's name, if it is safe but for spaces."""
+        if self.kind in (FOLDER, PACKED) and slug(self.name) == self.name.replace(" ", "-"):
+            return self.name
         return slug(self._numbered)
 
     @property
