@@ -222,7 +222,7 @@ CHANGES = {
     "check moved": (lambda cells, by_id: cells.insert(0, cells.pop(cells.index(by_id[CHECK]))), "in another order"),
     "check retyped": (lambda cells, by_id: by_id[CHECK].update(cell_type="raw"), f"{CHECK} had become a raw cell"),
     "check skipped": (lambda cells, by_id: by_id[CHECK].metadata.update(tags=["skip-execution"]), ""),
-    "output by hand": (lambda cells, by_id: by_id[CHECK].update(outputs=[printed("3.0")]), ""),
+    "output by hand": (lambda cells, by_id: by_id[CHECK].update(outputs=[nbformat.NotebookNode(printed("3.0"))]), ""),
     "points": (lambda cells, by_id: by_id[CHECK].metadata.nbgrader.update(points=300), "claimed 300 points, not 3"),
     "endless points": (lambda cells, by_id: by_id[CHECK].metadata.nbgrader.update(points=10**4000), "claimed 1000"),
     "setup deleted": (lambda cells, by_id: cells.remove(by_id["setup"]), "setup was missing"),
