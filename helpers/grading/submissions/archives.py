@@ -1,8 +1,8 @@
 """The files that a class handed in, in folders and zips, each with its owner.
 
 Nothing is unpacked, no link is followed, and no name in an archive decides where a file is written. The outermost name
-says whose a file is (`identity`); what lies below it belongs to that owner. Limits hold for each owner separately, so
-that nobody's flood keeps out the others.
+says whose a file is (`identity`), with all that is below it. Each owner has limits of their own, so that one student's
+flood costs the others nothing.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class FileScanner:
 
 
 def _with_owner(entry: ArchiveEntry, container: str) -> SubmittedFile | None:
-    """The entry as its owner's file; None if nobody's name is on it."""
+    """The entry as its owner's file; None if its name says no owner."""
     if not entry.names:
         return None
     inside = _without_lesson(entry.names)[1:]
@@ -234,7 +234,7 @@ def _without_lesson(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _folder_entries(folder: Path, above: tuple[str, ...] = ()) -> Iterator[ArchiveEntry]:
     """The files below a folder."""
-    problem = "lies too deep and was left out" if len(above) > DEEPEST_FOLDER else ""
+    problem = "is too deep in folders and was left out" if len(above) > DEEPEST_FOLDER else ""
     try:
         children = [] if problem else sorted(os.scandir(folder), key=lambda child: child.name)
     except OSError:

@@ -41,7 +41,7 @@ def parse_date(text: str, zone: tzinfo, end_of_day: bool = False) -> datetime:
     except (ValueError, OverflowError, TypeError, parser.UnknownTimezoneWarning):
         raise BadDate(f"{quoted} is no date that can be read. {WRITE}") from None
     if when.year not in YEARS:
-        raise BadDate(f"{quoted} lies in the year {when.year}. {WRITE}")
+        raise BadDate(f"{quoted} is in the year {when.year}. {WRITE}")
     when = when if when.tzinfo else tz.resolve_imaginary(when.replace(tzinfo=zone))
     return when.astimezone(UTC).replace(tzinfo=None)
 

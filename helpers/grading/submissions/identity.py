@@ -1,8 +1,8 @@
 """Whose a file is, and which student that is.
 
 One name alone decides, the outermost: the one that Canvas or Moodle gave, or that of the folder, zip or file that the
-instructor put there. What a student sent lies below that name and never counts: no path in it, no date, and no name
-that looks like another platform's.
+instructor put there. What a student sent is below that name and never counts: no path, no date, and no name that
+looks like another platform's.
 
 What the platforms write, from their own sources:
 
@@ -118,8 +118,8 @@ def identify(
 ) -> list[IdentifiedStudent]:
     """The students whom these owners mean: never one student for two owners, unless the instructor's tables say so.
 
-    roster: the class by id. It gives ids to those whom a platform names, and names and addresses to all. collected:
-    those whom `make collect` gave a folder, by id.
+    roster: the class by id; it gives ids to students whom a platform names, and names and addresses to all. collected:
+    the students for whom `make collect` made a folder, by id.
     """
     ordered = sorted(set(owners), key=lambda owner: (KINDS.index(owner.kind), owner.name, owner.number))
     entries, flags = _match_roster(ordered, roster)

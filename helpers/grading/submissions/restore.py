@@ -96,12 +96,12 @@ def _find_by_definition(released: NotebookNode, written: dict, added: dict, flag
         defines = re.compile(
             rf"^(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
         )
-        found = [(cells, cell) for cells in added.values() for cell in cells if defines.search(_text(cell))]
-        if found:
-            # The last one; code rather than text, and what was begun rather than the stub
-            cells, cell = max(reversed(found), key=lambda each: (each[1].cell_type == "code", _text(each[1]) != stub))
-            cells[:] = [each for each in cells if each is not cell]
-            matches = [cell]
+        matches = [cell for cells in added.values() for cell in cells if defines.search(_text(cell))]
+        if matches:
+            # Code rather than text, and what was begun rather than the stub
+            matches.sort(key=lambda cell: (cell.cell_type == "code", _text(cell) != stub))
+            for cells in added.values():
+                cells[:] = [cell for cell in cells if cell is not matches[-1]]
         else:
             matches = [cell for other in stubs for cell in written[other] if defines.search(_text(cell))]
         written[key] += matches[-1:]

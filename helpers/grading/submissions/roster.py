@@ -180,7 +180,7 @@ def _in_order(name: str) -> str:
 
 
 def read_collected(submitted: Path, lesson: str) -> dict[str, Student]:
-    """Whom `make collect` gave a folder for this lesson, by id. Raises BadTable."""
+    """The students for whom `make collect` made a folder in this lesson, by id. Raises BadTable."""
     rows = _collected_rows(submitted)
     entries = [Student(student, name, *rest) for (of, student), (name, *rest) in rows.items() if of == lesson]
     return {entry.id: entry for entry in entries}

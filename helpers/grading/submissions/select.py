@@ -126,7 +126,7 @@ class _Selection:
         return _Candidate(file, hashlib.sha256(data).hexdigest(), most if counts[most] else "")
 
     def owners(self, left_out: Iterable[LeftOut]) -> list[FileOwner]:
-        """Everybody who has handed in anything of this lesson, even if only a link, or a file that nobody can read."""
+        """The owners who handed in anything of this lesson, even if only a link or an unreadable file."""
         for candidate in self._unreadable:
             if self._is_probably_ours(candidate.file):
                 self._candidates[candidate.file.owner].append(candidate)

@@ -25,7 +25,7 @@ from helpers.grading.submissions.roster import Student, match_key
 FILE = "handed_in.csv"
 COLUMNS = ("lesson", "student", "at")
 MOODLE_TIME = "last modified submission"
-LEAST = timedelta(seconds=1)  # how late something is if nobody says how late
+LEAST = timedelta(seconds=1)  # how late a submission is, if all that is known is that it is late
 
 
 @dataclass
@@ -69,7 +69,7 @@ class SubmissionTimes:
 
     @property
     def flags(self) -> list[str]:
-        """What in the tables is about nobody, is contradictory, or cannot be read."""
+        """Lines of the tables that match no submission, contradict each other or cannot be read."""
         flags = [
             f"{plain(row.path.name)}, line {row.line}: {plain(name)} has handed in nothing of {self.lesson}"
             for name, (row, _) in self.by_hand.items()
