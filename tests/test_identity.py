@@ -147,8 +147,8 @@ def test_times_in_a_student_s_own_zip_decide_nothing(tmp_path):
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_platform_s_name_inside_another_platform_s_does_not_count(tmp_path, name, student, packed):
     put(tmp_path, *(("class.zip", zipped(name)) if packed else (name,)))
-    ((found, submission),) = by_student(tmp_path).items()
-    assert (found, submission.file.late) == (student, False)
+    ((student_id, submission),) = by_student(tmp_path).items()
+    assert (student_id, submission.file.late) == (student, False)
 
 
 def test_an_unpacked_export_in_a_folder_is_left_out_with_what_to_do(tmp_path):

@@ -57,7 +57,7 @@ def test_dates_are_read_in_the_course_s_zone_unless_they_name_one(text, utc):
 
 
 @pytest.mark.parametrize(
-    "text, says",
+    "text, message",
     [
         ("03/02/2026", "could mean two days"),
         ("2.3.2026 23:59", "could mean two days"),
@@ -73,8 +73,8 @@ def test_dates_are_read_in_the_course_s_zone_unless_they_name_one(text, utc):
         ("2026-03-02 23:59 Nowhere/Land", "no time zone"),
     ],
 )
-def test_what_is_no_date_or_two_is_refused_with_what_to_write(text, says):
-    with pytest.raises(BadDate, match=says) as caught:
+def test_what_is_no_date_or_two_is_refused_with_what_to_write(text, message):
+    with pytest.raises(BadDate, match=message) as caught:
         parse_date(text, BERLIN)
     assert "Write" in str(caught.value) and len(str(caught.value)) < 200
 
@@ -106,7 +106,7 @@ def test_a_day_begun_is_a_day(seconds, days):
 
 
 @pytest.mark.parametrize(
-    "line, says",
+    "line, message",
     [
         ("01_dot,,2026-03-02,,,,", 'line 2: there is no lesson "01_dot". Write one of 01_dot_product_attention'),
         (f"{FIRST},,,,,,", 'line 2: "due" is empty. A line for a lesson needs it'),
@@ -132,9 +132,9 @@ def test_a_day_begun_is_a_day(seconds, days):
         ("*,,,,,,UTC\n*,ada,,,,1,Europe/Paris", 'line 3: the zone is "UTC" in line 2'),
     ],
 )
-def test_a_bad_table_is_told_with_its_line_and_what_to_write(tmp_path, line, says):
+def test_a_bad_table_is_told_with_its_line_and_what_to_write(tmp_path, line, message):
     head = "" if line.startswith("lesson") else "lesson,student,due,per day,at most,late days,zone\n"
-    with pytest.raises(BadTable, match=re.escape(says)) as caught:
+    with pytest.raises(BadTable, match=re.escape(message)) as caught:
         read_deadlines(written(tmp_path, f"{head}{line}\n"))
     assert str(caught.value).startswith("deadlines.csv, line ")
 
@@ -192,8 +192,8 @@ def test_worksheets_that_do_not_agree_are_flagged_and_the_later_time_counts(tmp_
     written(submitted, WORKSHEET.replace("3 March 2026, 2:14 PM", "3 March 2026, 1:14 PM"), "b.csv")
     (submitted / "m.zip").write_bytes(zipped(f"Jane Doe_123_assignsubmission_file/{FIRST}.ipynb"))
     assert times(tmp_path) == {"Jane-Doe_123": "2026-03-03 14:14:00"}
-    (says,) = class_flags(tmp_path)
-    assert says.startswith("the grading worksheets do not agree about Jane Doe (123): the later time counts")
+    (message,) = class_flags(tmp_path)
+    assert message.startswith("the grading worksheets do not agree about Jane Doe (123): the later time counts")
     written(submitted, WORKSHEET, "b.csv")
     assert class_flags(tmp_path) == [], "the same twice is no matter"
 
@@ -205,9 +205,9 @@ def test_a_date_that_cannot_be_read_costs_its_line_and_is_flagged(tmp_path):
     names = [f"Jane Doe_{number}_assignsubmission_file/{FIRST}.ipynb" for number in (123, 125, 126)]
     (submitted / "m.zip").write_bytes(zipped(*names))
     assert times(tmp_path) == {"Jane-Doe_123": "", "Jane-Doe_125": "", "Jane-Doe_126": "2026-03-03 14:14:00"}
-    (says,) = class_flags(tmp_path)
-    assert says.startswith("Grades.csv, line 2: ") and "download the worksheet with Moodle set to English" in says
-    assert says.endswith("1 more of its dates cannot be read.")
+    (message,) = class_flags(tmp_path)
+    assert message.startswith("Grades.csv, line 2: ") and "download the worksheet with Moodle set to English" in message
+    assert message.endswith("1 more of its dates cannot be read.")
 
 
 def test_the_instructor_s_word_goes_before_all_else(tmp_path):
@@ -233,7 +233,7 @@ def test_canvas_s_late_without_a_time_is_the_least_that_it_can_be(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, says",
+    "text, message",
     [
         ("lesson,who,at\n", "Name them lesson,student,at"),
         (f"lesson,student,at\n{FIRST},,2026-03-01\n", "line 2: says no student"),
@@ -241,10 +241,10 @@ def test_canvas_s_late_without_a_time_is_the_least_that_it_can_be(tmp_path):
         (f"lesson,student,at\n{FIRST},ada,2026-03-01\n{FIRST},ada,2026-03-02\n", "line 3: ada is there twice"),
     ],
 )
-def test_a_bad_table_of_times_is_told(tmp_path, text, says):
+def test_a_bad_table_of_times_is_told(tmp_path, text, message):
     written(tmp_path, text, "handed_in.csv")
     (tmp_path / "submitted").mkdir()
-    with pytest.raises(BadTable, match=says):
+    with pytest.raises(BadTable, match=message):
         read_submissions(tmp_path / "submitted", FIRST, tmp_path)
 
 
@@ -263,8 +263,8 @@ def test_make_collect_writes_the_time_where_nbgrader_reads_it_and_loses_nothing(
     monkeypatch.setattr("helpers.grading.submissions.archives._modified", lambda member: later + 100)
     commands.collect(FIRST, "d.zip")
     assert (folder / f"{FIRST}.ipynb").read_bytes() == PLAIN + b"\n" and not (folder / "timestamp.txt").exists()
-    (kept,) = (folder / ".replaced").iterdir()
-    assert kept.read_bytes() == PLAIN and "replaces an earlier notebook" in capsys.readouterr().out
+    (replaced,) = (folder / ".replaced").iterdir()
+    assert replaced.read_bytes() == PLAIN and "replaces an earlier notebook" in capsys.readouterr().out
     monkeypatch.setattr("helpers.grading.submissions.archives._modified", lambda member: later - 100)
     commands.collect(FIRST, "c.zip")
     assert "is newer" in capsys.readouterr().out and (folder / f"{FIRST}.ipynb").read_bytes() == PLAIN + b"\n"

@@ -90,7 +90,7 @@ def test_of_two_with_one_name_only_the_one_who_handed_in_has(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, says",
+    "text, message",
     [
         ("", "roster.csv: is empty"),
         (
@@ -104,8 +104,8 @@ def test_of_two_with_one_name_only_the_one_who_handed_in_has(tmp_path):
         ("PK\x03\x04xlsx", "is a spreadsheet file; save it as CSV"),
     ],
 )
-def test_a_bad_roster_is_told_with_its_line_and_what_to_write(tmp_path, text, says):
-    with pytest.raises(BadTable, match=says):
+def test_a_bad_roster_is_told_with_its_line_and_what_to_write(tmp_path, text, message):
+    with pytest.raises(BadTable, match=message):
         roster(written(tmp_path, text))
 
 

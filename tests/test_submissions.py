@@ -71,11 +71,11 @@ def test_other_lessons_and_other_notebooks_are_left_alone(tmp_path):
     assert any("holiday.ipynb is no notebook of this lesson" in flag for flag in submissions.flags)
 
 
-@pytest.mark.parametrize("others, found", [(FIRST, ["doe_1", "roe_3"]), ("02_queries_keys_values", [])])
-def test_a_broken_file_in_a_class_s_zip_is_of_the_lesson_that_the_others_in_it_are_of(tmp_path, others, found):
+@pytest.mark.parametrize("others, students", [(FIRST, ["doe_1", "roe_3"]), ("02_queries_keys_values", [])])
+def test_a_broken_file_in_a_class_s_zip_is_of_the_lesson_that_the_others_in_it_are_of(tmp_path, others, students):
     notebook = nbformat.writes(answer_notebook(others)).encode()
     put(tmp_path, "class.zip", zipped(("doe_1_2_x.ipynb", notebook), ("roe_3_4_work.ipynb", PLAIN[:99])))
-    assert list(by_student(tmp_path)) == found
+    assert list(by_student(tmp_path)) == students
 
 
 @pytest.mark.parametrize(
@@ -162,10 +162,10 @@ def test_links_and_pipes_on_disk_are_not_followed(tmp_path):
     os.mkfifo(submitted / "piped" / FIRST / f"{FIRST}.ipynb")
     (submitted / "linked-folder" / FIRST).rmdir()
     os.symlink(secret.parent, submitted / "linked-folder" / FIRST)
-    found = by_student(submitted)
-    assert set(found) == {"linked", "linked-folder", "piped"}
+    submissions = by_student(submitted)
+    assert set(submissions) == {"linked", "linked-folder", "piped"}
     assert "is a link" in flags_of(submitted, "linked") and "no plain file" in flags_of(submitted, "piped")
-    for submission in found.values():
+    for submission in submissions.values():
         with pytest.raises(UnreadableFile, match="no notebook was handed in"):
             submission.open()
 

@@ -45,8 +45,8 @@ BROKEN = {
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_file_that_is_no_notebook_says_what_it_is(kind):
-    data, says = BROKEN[kind]
-    with pytest.raises(UnreadableFile, match=says):
+    data, message = BROKEN[kind]
+    with pytest.raises(UnreadableFile, match=message):
         screen(data)
 
 
@@ -149,7 +149,7 @@ def test_too_many_cells_are_cut(monkeypatch):
 # ----------------------------------------------------------------------------------------------- saved outputs
 
 
-def kept(*outputs, **budget):
+def outputs_kept(*outputs, **budget):
     """The outputs of one cell that are kept, without the line above them."""
     first, *rest = saved_outputs(list(outputs), OutputBudget(**budget)) or [None]
     assert first is None or first.text == SAVED
@@ -182,7 +182,7 @@ def test_the_student_s_own_outputs_are_kept_below_a_line_that_says_so():
 
 
 def test_nothing_but_text_is_kept_of_an_output():
-    first, second, third = kept(
+    first, second, third = outputs_kept(
         shown({"text/plain": "x", "application/json": [[]] * 100, "a/b": None}),
         shown({f"text/{number}": "x" for number in range(3000)}),
         {"output_type": "error", "ename": "E\x1b[1A", "evalue": "\ud800", "traceback": [""] * 3000},
@@ -193,8 +193,8 @@ def test_nothing_but_text_is_kept_of_an_output():
 
 
 def test_the_outputs_of_a_notebook_share_one_budget():
-    assert len(kept(*[printed("x" * 1000)] * 10, characters=2500)) == 2
-    assert len(kept(*[printed("x")] * 50, outputs=20)) == 20
+    assert len(outputs_kept(*[printed("x" * 1000)] * 10, characters=2500)) == 2
+    assert len(outputs_kept(*[printed("x")] * 50, outputs=20)) == 20
     budget = OutputBudget(outputs=3)
     assert [len(saved_outputs([printed("x")] * 2, budget)) for _ in range(3)] == [3, 2, 0]
 
