@@ -29,39 +29,20 @@ def without(place, *students):
 def nasty_names(victim):
     """What a student may call things in a zip of their own, to be taken for `victim`: name, number, folder."""
     name, number, folder = victim
-    return [
-        f"{name}_{number}/{FIRST}/{FIRST}.ipynb",
-        f"{folder}/{FIRST}/{FIRST}.ipynb",
-        f"{folder}/{FIRST}/timestamp.txt",
-        f"{FIRST}/timestamp.txt",
-        "timestamp.txt",
-        f"submitted/{folder}/{FIRST}/{FIRST}.ipynb",
-        f"{name}_{number}_9999999_{FIRST}.ipynb",
-        f"{name}_LATE_{number}_9999999_{FIRST}.ipynb",
-        f"{name}_{number}_9999999_work.zip",
-        f"{name.title()} X_{number}_assignsubmission_file_/{FIRST}.ipynb",
-        f"{name.title()} X_{number}_assignsubmission_file_{FIRST}.ipynb",
-        f"{FIRST}/{name}_{FIRST}.ipynb",
-        f"{name}/{FIRST}.ipynb",
-        f"../{folder}/{FIRST}/{FIRST}.ipynb",
-        f"/{folder}/{FIRST}/{FIRST}.ipynb",
-        f"..\\{folder}\\{FIRST}\\{FIRST}.ipynb",
-        f"C:/{folder}/{FIRST}/{FIRST}.ipynb",
-        f"./{folder}//{FIRST}/./{FIRST}.ipynb",
-        f"{folder.upper()}/{FIRST}/{FIRST}.ipynb",
-        f"\u202e{folder}/{FIRST}/{FIRST}.ipynb",
-        f"__MACOSX/{folder}/{FIRST}/{FIRST}.ipynb",
-        f"{'d/' * 60}{FIRST}.ipynb",
-        f"{'x' * 3000}.ipynb",
-        f"Grades-{FIRST}.csv",
-        "handed_in.csv",
-        "collected.csv",
-        "roster.csv",
-        f"{SECOND}/{FIRST}.ipynb",
-        f"{FIRST}.ipynb",
-        f"{FIRST}.ipynb/",
-        "con.ipynb",
+    before = ["", "submitted/", "../", "/", "..\\", "C:/", "\u202e", "__MACOSX/"]
+    folders = [folder, f"{name}_{number}", folder.upper(), f"{name.title()} X_{number}_assignsubmission_file_"]
+    files = [FIRST, f"{name}_{FIRST}", f"{name}_{number}_9999999_{FIRST}", f"{name}_LATE_{number}_9999999_{FIRST}"]
+    files += [
+        f"{name.title()} X_{number}_assignsubmission_file_{FIRST}",
+        f"{SECOND}/{FIRST}",
+        f"{FIRST}/{name}_{FIRST}",
     ]
+    files += [f"{name}/{FIRST}", f"./{folder}//{FIRST}/./{FIRST}", "d/" * 60 + FIRST, "x" * 3000, "con"]
+    names = [f"{prefix}{folder}/{FIRST}/{FIRST}.ipynb" for prefix in before]
+    names += [f"{each}/{FIRST}/{FIRST}.ipynb" for each in folders] + [f"{each}.ipynb" for each in files]
+    names += [f"{prefix}timestamp.txt" for prefix in ("", f"{FIRST}/", f"{folder}/{FIRST}/")]
+    names += [f"Grades-{FIRST}.csv", "handed_in.csv", "collected.csv", "roster.csv"]
+    return [*names, f"{name}_{number}_9999999_work.zip", f"{FIRST}.ipynb/"]
 
 
 FLOODS = {
@@ -162,7 +143,7 @@ def test_an_unpacked_export_in_a_folder_is_left_out_with_what_to_do(tmp_path):
     assert all("export of 2 students" in flag and "submitted/" in flag for flag in submissions.flags)
 
 
-def test_two_platforms_in_one_class_stay_apart_and_are_counted(tmp_path):
+def test_two_platforms_in_one_class_stay_apart(tmp_path):
     put(tmp_path, "c.zip", zipped(*LAYOUTS["canvas"][:2]))
     put(tmp_path, "m.zip", zipped(*LAYOUTS["moodle"][:2]))
     put(tmp_path, "c (1).zip", zipped(*LAYOUTS["canvas"][:2]))
@@ -172,11 +153,6 @@ def test_two_platforms_in_one_class_stay_apart_and_are_counted(tmp_path):
         ("Roe-Y_78", "moodle", "78"),
         ("doejane_77", "canvas", "77"),
         ("roe_78", "canvas", "78"),
-    ]
-    assert sorted(submissions.notes) == [
-        "c (1).zip was read as an export of Canvas: 2 students",
-        "c.zip was read as an export of Canvas: 2 students",
-        "m.zip was read as an export of Moodle: 2 students",
     ]
 
 

@@ -160,7 +160,7 @@ class Batch:
             marks.require_lesson()
             self._released = marks.released(self._released)
             handed_in = read_submissions(self.root / "submitted", self.lesson, self.root)
-            summary = Summary(self.lesson, flags=[*handed_in.notes, *handed_in.flags], dry=dry)
+            summary = Summary(self.lesson, flags=list(handed_in.flags), dry=dry)
             done, held = journal.read(), marks.held()
             todo = []
             for submission in _only(handed_in.submissions, only):

@@ -109,11 +109,10 @@ class ArchiveEntry:
 
 
 class FileScanner:
-    """Finds the files that a class handed in. left_out and notes are filled on the way."""
+    """Finds the files that a class handed in. left_out is filled on the way."""
 
     def __init__(self):
         self.left_out: list[LeftOut] = []
-        self.notes: list[str] = []
         self._used: dict[FileOwner, Counter] = defaultdict(Counter)
         self._cut_off: set[FileOwner] = set()
 
@@ -136,22 +135,16 @@ class FileScanner:
     def _by_owner(self, folder: Path, entries: list[ArchiveEntry], container: str = "") -> Iterator[SubmittedFile]:
         """The files of a folder or a class's zip, whose outermost names are the instructor's or a platform's."""
         exports = self._unpacked_exports(entries, container)
-        owners: dict[FileOwner, None] = {}
         for entry in entries:
             file = _with_owner(entry, container)
             if file is not None and file.outer[-1] in exports:
                 continue
             if file is not None:
-                owners[file.owner] = None
                 yield from self._file(entry, file, zips=int(bool(container)))
             elif entry.problem:
                 self._leave_out(None, f"{container}/{entry.path}" if container else entry.path, entry.problem)
             elif not container and _is_zip(entry.path):
                 yield from self._class_zip(folder, entry.path)
-        for platform in ("canvas", "moodle") if container else ():
-            if count := sum(owner.platform == platform for owner in owners):
-                students = "1 student" if count == 1 else f"{count} students"
-                self.notes.append(f"{plain(container, 120)} was read as an export of {platform.title()}: {students}")
 
     def _unpacked_exports(self, entries: list[ArchiveEntry], container: str) -> set[str]:
         """Folders that hold files of several students, as a platform names them: they are not one student's."""

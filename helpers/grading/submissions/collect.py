@@ -30,7 +30,7 @@ def copy_into(folder: Path, place: Path, lesson: str, root: Path) -> tuple[int, 
         flags = list(submission.flags)
         count += _copy(submission, folder / submission.student.id / lesson, lesson, flags)
         messages += [f"{plain(submission.student.id)}: {plain(flag)}" for flag in flags]
-    return count, [*messages, *map(plain, (*handed_in.notes, *handed_in.flags))]
+    return count, [*messages, *map(plain, handed_in.flags)]
 
 
 def _copy(submission: Submission, folder: Path, lesson: str, flags: list[str]) -> bool:

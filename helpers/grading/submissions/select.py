@@ -46,11 +46,10 @@ class Submission:
 
 @dataclass
 class ClassSubmissions:
-    """A class's submissions of one lesson by student id, what was left out or is odd, and which zips were exports."""
+    """A class's submissions of one lesson by student id, and what was left out or is odd."""
 
     submissions: list[Submission]
     flags: list[str]
-    notes: list[str]
 
 
 def read_submissions(place: Path, lesson: str, root: Path | None = None) -> ClassSubmissions:
@@ -68,7 +67,7 @@ def read_submissions(place: Path, lesson: str, root: Path | None = None) -> Clas
     submissions.sort(key=lambda submission: submission.student.id)
     of_students = {flag for submission in submissions for flag in submission.flags}
     left_out = [str(item) for item in scanner.left_out if str(item) not in of_students]
-    return ClassSubmissions(submissions, [*left_out, *selection.flags, *times.flags], scanner.notes)
+    return ClassSubmissions(submissions, [*left_out, *selection.flags, *times.flags])
 
 
 @dataclass(frozen=True)
