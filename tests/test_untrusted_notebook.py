@@ -59,35 +59,11 @@ def written(*cells):
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
 
 
-def with_cell(change):
-    """The bytes of the first lesson with another cell in it."""
-    document = json.loads(PLAIN)
-    document["cells"].insert(3, change)
-    return json.dumps(document).encode()
-
-
 ODD = [
-    *map(
-        with_cell,
-        [
-            cell(metadata=[]),
-            cell(metadata={"nbgrader": 3}),
-            cell(metadata={"nbgrader": {"grade_id": {}}}),
-            cell(metadata={"nbgrader": {"grade_id": "setup", "points": "many"}}),
-            cell(id=7),
-            cell(cell_type=["code"]),
-            cell(cell_type="spell"),
-            cell(source=None),
-            cell(source=[1, "x", None]),
-            cell(source="\ud800 half"),
-            cell(outputs="none"),
-            cell(attachments=1),
-        ],
-    ),
     b'{"cells": [{"source": "1", "metadata": {"nbgrader": {"grade_id": "a", "points": ' + b"9" * 4000 + b"}}}]}",
     b'{"cells": [{"source": "a", "source": "b", "id": "\\ud800", "id": "\\udc00"}]}',
     b'{"cells": [{"source": "1", "metadata": Infinity, "id": NaN}]}',
-    b'{"cells": [{"source": ["\\ud83d", "\\ude00"]}]}',
+    b'{"cells": [{"source": ["\\ud83d", "\\ude00"], "attachments": 1, "outputs": "none", "cell_type": "code"}]}',
     b'{"cells": [{"source": "' + b"\\u0000" * 100 + b'"}]}',
 ]
 
@@ -119,7 +95,7 @@ def test_what_is_screened_can_be_written_kept_and_judged(turn):
         document = json.loads(PLAIN)
         for _ in range(chance.randint(1, 6)):
             changed = chance.choice(document["cells"])
-            changed[chance.choice(["source", "id", "cell_type", "metadata", "\ud800"])] = any_value(chance)
+            changed[chance.choice(["source", "id", "cell_type", "metadata", "outputs"])] = any_value(chance)
         if chance.random() < 0.3:
             document[chance.choice(["cells", "metadata", "nbformat"])] = any_value(chance)
         try:
