@@ -137,10 +137,9 @@ class FileScanner:
         exports = self._unpacked_exports(entries, container)
         for entry in entries:
             file = _with_owner(entry, container)
-            if file is not None and file.outer[-1] in exports:
-                continue
             if file is not None:
-                yield from self._file(entry, file, zips=int(bool(container)))
+                if file.outer[-1] not in exports:
+                    yield from self._file(entry, file, zips=1 if container else 0)
             elif entry.problem:
                 self._leave_out(None, f"{container}/{entry.path}" if container else entry.path, entry.problem)
             elif not container and _is_zip(entry.path):
