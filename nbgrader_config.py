@@ -50,8 +50,6 @@ c.GenerateAssignment.preprocessors = [
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 
-# By deadlines.csv; without that table nothing is taken off
-c.AssignLatePenalties.plugin_class = "helpers.grading.late_policy.LateDays"
 c.OverwriteCells.add_missing_cells = True
 
 

@@ -160,7 +160,7 @@ def test_marks_that_cannot_be_written_leave_nothing_behind(course, monkeypatch):
     hand_in_a_few(course)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "helpers.grading.late_policy.Penalties.settle",
+            "helpers.grading.late_policy.update_penalty",
             lambda *a: (_ for _ in ()).throw(OSError("gone")),
         )
         assert len(batch(course).run().failed) == 3

@@ -169,15 +169,15 @@ def test_a_gradebook_that_somebody_else_is_writing_to(course, file, monkeypatch)
 )
 def test_what_sqlite_says_while_marks_are_written_stops_the_batch_in_words(course, monkeypatch, said, told):
     hand_in_a_few(course)
-    real = late_policy.Penalties.settle
+    real = late_policy.update_penalty
 
-    def fails(self, submission):
+    def fails(gradebook, root, submission):
         if submission.student_id == "ben":
             raise OperationalError("INSERT INTO grade VALUES (?)", {}, sqlite3.OperationalError(said))
-        return real(self, submission)
+        return real(gradebook, root, submission)
 
     with monkeypatch.context() as patch:
-        patch.setattr(late_policy.Penalties, "settle", fails)
+        patch.setattr(late_policy, "update_penalty", fails)
         summary = batch(course, jobs=1).run()
     assert told in summary.halted and "INSERT" not in as_text(summary)
     assert (

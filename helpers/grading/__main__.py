@@ -134,7 +134,6 @@ def _run(asked: argparse.Namespace, server: ForkServer | None) -> int | None:
         return write_report(asked.lesson)
     from helpers.grading.reports.export import write_exports
 
-    commands.open_gradebook()  # nbgrader, which writes the first table, would tell its troubles by tracebacks
     return write_exports(asked.lesson)
 
 

@@ -47,10 +47,12 @@ from helpers.grading.records import recorded, write_verdicts
 from helpers.grading.regrade import Regraded
 from helpers.grading.sandbox.runner import Executed, Work
 from helpers.grading.sanitize import plain
-from helpers.grading.submissions.identity import FOLDER, Owner
+from helpers.grading.submissions.archives import SubmittedFile
+from helpers.grading.submissions.identity import FOLDER, FileOwner
 from helpers.grading.submissions.restore import restore
-from helpers.grading.submissions.select import Piece, Student, Submission, take_in
-from helpers.grading.submissions.untrusted_notebook import Unopened, Unreadable
+from helpers.grading.submissions.roster import Student
+from helpers.grading.submissions.select import Submission, read_submissions
+from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
 from helpers.notebooks import SETUP, grade_id, sources_of
 
 NOTHING_RAN = "nothing was run"
@@ -157,11 +159,11 @@ class Batch:
         with disk_in_words(self.root), journal.held(), Marks(self.root, self.lesson) as marks:
             marks.require_lesson()
             self._released = marks.released(self._released)
-            intake = take_in(self.root / "submitted", self.lesson, self.root)
-            summary = Summary(self.lesson, flags=[*intake.notes, *intake.flags], dry=dry)
+            handed_in = read_submissions(self.root / "submitted", self.lesson, self.root)
+            summary = Summary(self.lesson, flags=list(handed_in.flags), dry=dry)
             done, held = journal.read(), marks.held()
             todo = []
-            for submission in _only(intake.submissions, only):
+            for submission in _only(handed_in.submissions, only):
                 entry = done.get(submission.student.id)
                 if entry and not again and self._holds(entry, submission, marks, held.get(entry.student, {})):
                     summary.resumed.append(entry)
@@ -253,9 +255,9 @@ class Batch:
     def _prepared(self, submission: Submission) -> Prepared:
         try:
             screened = submission.open()
-        except Unopened as problem:
+        except UnopenedFile as problem:
             raise OSError(f"the file {problem}") from None
-        except Unreadable as problem:
+        except UnreadableFile as problem:
             flags, says = (*submission.flags, f"the file {problem}"), f"Nothing could be run: the file {problem}"
             empty = copy.deepcopy(self._released)
             return Prepared(empty, self._key_for(submission, empty), flags, says)
@@ -414,8 +416,8 @@ class _Pool:
 
 
 def _as_submission(probe: Probe) -> Submission:
-    piece = Piece(Owner(FOLDER, probe.name), (probe.name,), (), read=probe.read)
-    return Submission(Student(probe.name), piece, digest="")
+    file = SubmittedFile(FileOwner(FOLDER, probe.name), (probe.name,), (), read=probe.read)
+    return Submission(Student(probe.name), file, digest="")
 
 
 def _right(outcome: Outcome) -> float:

@@ -60,14 +60,6 @@ def grade(asked: argparse.Namespace, limits: Limits, begun: ForkServer | None = 
     return 1 if summary.failed or summary.stopped or summary.halted else 0
 
 
-def open_gradebook() -> None:
-    """Raises Trouble where the gradebook cannot be used."""
-    from helpers.grading.gradebook import Marks
-
-    with Marks(Path.cwd(), ""):
-        return
-
-
 def restore_gradebook(backup: str) -> None:
     """List the gradebook's backups, or bring one back."""
     from helpers.grading.backups import ON_A_SERVER, NoBackup, listed, restore
@@ -145,19 +137,19 @@ def collect(lesson: str, place: str, copy_to: str = "submitted") -> None:
         raise Stop(f"{place} does not exist.")
     load_lesson(lesson)
     try:
-        copied = copy_into(Path(copy_to), Path(place), lesson, Path.cwd())
+        students, messages = copy_into(Path(copy_to), Path(place), lesson, Path.cwd())
     except (BadTable, OSError) as problem:
         raise Stop(problem) from None
-    for line in copied.told:
+    for line in messages:
         print(f"  {line}")
-    print(f"Copied the notebooks of {copied.students} students into {copy_to}/.")
+    print(f"Copied the notebooks of {students} students into {copy_to}/.")
 
 
 def settle(lesson: str | None) -> None:
     """Before marks are told: penalties by the table of deadlines, and by marks given by hand since."""
     from helpers.grading.csv_tables import BadTable
     from helpers.grading.gradebook import Marks
-    from helpers.grading.submissions.deadlines import FILE
+    from helpers.grading.late_policy import FILE
 
     if not Path(FILE).is_file():
         return

@@ -46,7 +46,7 @@ from helpers.grading.errors import Trouble, another_version, in_words
 from helpers.grading.flags import WAITS
 from helpers.grading.records import recorded
 from helpers.grading.sanitize_html import defuse
-from helpers.grading.submissions.select import Student
+from helpers.grading.submissions.roster import Student
 from helpers.notebooks import grade_id
 
 PATIENCE = 30  # seconds that a gradebook may be in use by others, or a server may take to answer
@@ -90,7 +90,6 @@ class Marks:
     def __init__(self, root: Path, lesson: str):
         self.root, self.lesson = root, lesson
         self._config = course_config(root)
-        self._config.LateDays.root = str(root)
         with _inside(root):
             self.course = CourseDirectory(config=self._config, root=str(root))
         self.gradebook: Gradebook | None = None  # open between entering and leaving
@@ -204,12 +203,10 @@ class Marks:
         """
         with self._one_transaction():
             notebook = self._submission(student, timestamp)
-            late_policy.enter_dates(self.gradebook, late_policy.deadlines_of(self.root), self.lesson, student.id)
+            late_policy.enter_dates(self.gradebook, self.root, self.lesson, student.id)
             points = self._write_scores(notebook, judged)
             self.gradebook.db.flush()
-            late_policy.Penalties(self.gradebook, self.lesson, config=self._config, log=QUIET).settle(
-                notebook.assignment
-            )
+            late_policy.update_penalty(self.gradebook, self.root, notebook.assignment)
             self.gradebook.db.flush()
             if timestamp:
                 write_whole(self.folder(student.id) / "timestamp.txt", timestamp, 0o444)
@@ -242,8 +239,8 @@ class Marks:
 
     def settle_lateness(self) -> list[str]:
         """Put every lesson's penalties right by the table of deadlines as it is now; in words, whose changed."""
-        found = late_policy.settle(self.gradebook, self._config, self.root)
-        return [*found, *late_policy.strangers(self.gradebook, self.root)]
+        found = late_policy.update_penalties(self.gradebook, self.root)
+        return [*found, *late_policy.unknown_students(self.gradebook, self.root)]
 
     def remove(self, student: str) -> None:
         """Take a student and all their marks out of the gradebook."""
@@ -255,9 +252,10 @@ class Marks:
 
     def _submission(self, student: Student, timestamp: str) -> SubmittedNotebook:
         """The row of the submission, made where there is none."""
+        first_name, _, last_name = student.name.rpartition(" ")
         about = {
-            "first_name": student.first_name,
-            "last_name": student.last_name,
+            "first_name": first_name,
+            "last_name": last_name,
             "lms_user_id": student.number,
             "email": student.email,
         }

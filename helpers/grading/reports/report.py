@@ -10,10 +10,10 @@ from pathlib import Path
 from shlex import quote
 
 from helpers.exercises import Lesson
+from helpers.grading.csv_tables import as_csv
 from helpers.grading.reports.class_summary import Alike, Findings, Look, find, named_mistakes, names, predictions
 from helpers.grading.reports.pages import page, write
 from helpers.grading.reports.results import Part, Result, reading, results
-from helpers.grading.reports.tables import as_csv
 
 SHOWN = 12  # of the class's mistakes, at the head of the page
 FEW = 12  # names that stand open
@@ -71,12 +71,12 @@ def report_page(lesson: Lesson, found: Sequence[Result], missing: Missing | None
 def missing_from(root: Path, lesson: str, found: Sequence[Result]) -> Missing:
     """Who of the course's roster has nothing graded in this lesson."""
     from helpers.grading.csv_tables import BadTable
-    from helpers.grading.submissions.roster import missing, roster_files
+    from helpers.grading.submissions.roster import missing_students, roster_files
 
     try:
         if not roster_files(root):
             return Missing()
-        return Missing(missing(root, lesson, [result.student for result in found]))
+        return Missing(missing_students(root, [result.student for result in found]))
     except BadTable as problem:
         return Missing(problem=str(problem))
 
