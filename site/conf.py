@@ -1,6 +1,6 @@
 """Sphinx settings.
 
-`python -m helpers.site.build` copies this folder and the lessons to one place, and builds there.
+The build (helpers/site) copies this folder and the lessons to one place, and builds there.
 """
 
 import importlib.util
