@@ -80,11 +80,14 @@ def layout(direct: dict[int, tuple[int, ...]]) -> dict[int, tuple[int, int]]:
 
 
 def path(start: tuple[int, int], end: tuple[int, int]) -> str:
-    """A curve from the lower edge of one place to the upper edge of another, in columns and rows, for SVG."""
-    x, y = start[1] + 0.5, start[0] * (1 + BETWEEN) + 1
-    to_x, to_y = end[1] + 0.5, end[0] * (1 + BETWEEN)
-    bend = BETWEEN * 0.9
-    return f"M{x} {y:.2f}C{x} {y + bend:.2f} {to_x} {to_y - bend:.2f} {to_x} {to_y:.2f}"
+    """A line from the lower edge of one place to the upper edge of another, in columns and rows, for SVG.
+
+    It goes straight down, and sideways only above the row where it ends.
+    """
+    x, to_x = start[1] + 0.5, end[1] + 0.5
+    y, to_y = start[0] * (1 + BETWEEN) + 1, end[0] * (1 + BETWEEN)
+    turn, bend = to_y - BETWEEN, BETWEEN * 0.9
+    return f"M{x} {y:.2f}V{turn:.2f}C{x} {turn + bend:.2f} {to_x} {to_y - bend:.2f} {to_x} {to_y:.2f}"
 
 
 PARTS = {"cover": cover, "panel": panel, "map": lesson_map, "lessons": lesson_list}

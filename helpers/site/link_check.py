@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import re
+from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from bs4 import BeautifulSoup
-
 CSS_ADDRESS = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
+STYLE = re.compile(r"<style[^>]*>(.*?)</style>", re.DOTALL)
 LOADING = dict.fromkeys("script img source iframe audio video embed".split(), "src") | {"object": "data"}
 LOADING_LINKS = set("stylesheet icon preload prefetch preconnect dns-prefetch modulepreload manifest".split())
 
 
-class PageLinks:
+class PageLinks(HTMLParser):
     """The addresses that a page loads, those that it links to, its images (their attributes), and its anchors."""
 
     def __init__(self, html: str) -> None:
-        self.loaded: list[str] = []
+        super().__init__()
+        self.loaded = [address for style in STYLE.findall(html) for address in CSS_ADDRESS.findall(style)]
         self.links: list[str] = []
         self.images: list[dict[str, str]] = []
         self.ids: set[str] = set()
-        for tag in BeautifulSoup(html, "html.parser").find_all(True):
-            attributes = tag.attrs
-            self.ids |= {attributes[key] for key in ("id", "name") if key in attributes}
-            if tag.name == "a" and "href" in attributes:
-                self.links.append(attributes["href"])
-            if tag.name == "img":
-                self.images.append(attributes)
-            if attributes.get(LOADING.get(tag.name, "")):
-                self.loaded.append(attributes[LOADING[tag.name]])
-            if tag.name == "link" and LOADING_LINKS & set(map(str.lower, attributes.get("rel", []))):
-                self.loaded.append(attributes.get("href", ""))
-            self.loaded += [entry.split()[0] for entry in attributes.get("srcset", "").split(",") if entry.strip()]
-            self.loaded += CSS_ADDRESS.findall(attributes.get("style", ""))
-            if tag.name == "style":
-                self.loaded += CSS_ADDRESS.findall(tag.string or "")
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what one tag loads and links to."""
+        values = {key: value or "" for key, value in attrs}
+        self.ids |= {values[key] for key in ("id", "name") if values.get(key)}
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        if tag == "img":
+            self.images.append(values)
+        if values.get(LOADING.get(tag, "")):
+            self.loaded.append(values[LOADING[tag]])
+        if tag == "link" and LOADING_LINKS & set(values.get("rel", "").lower().split()):
+            self.loaded.append(values.get("href", ""))
+        self.loaded += [entry.split()[0] for entry in values.get("srcset", "").split(",") if entry.strip()]
+        self.loaded += CSS_ADDRESS.findall(values.get("style", ""))
 
 
 def page_problems(html: Path) -> list[str]:
