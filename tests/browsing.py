@@ -83,13 +83,14 @@ class Browser:
         return result["result"].get("value")
 
     def open(self, address: str, *, width: int = 1280, scheme: str = "light") -> None:
-        """Load a page to the end, formulas included."""
+        """Load a page and wait until it is laid out, formulas included."""
         self.events.clear()
         self.show(width=width, scheme=scheme)
         self.call("Page.navigate", url=address)
         self.evaluate(
             "(async () => { if (document.readyState !== 'complete') await new Promise(r => addEventListener('load',"
-            " r)); await window.MathJax?.startup?.promise; await document.fonts.ready; })()"
+            " r)); await window.MathJax?.startup?.promise; await document.fonts.ready;"
+            " await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))); })()"
         )
 
     def show(self, *, width: int, scheme: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 
@@ -15,8 +16,9 @@ from helpers.course import ROOT
 from helpers.data.sources import is_held_out, stdlib_sources
 from helpers.parts import gpt2
 from helpers.parts.generator import apply_temperature, keep_top_k, keep_top_p
-from helpers.site import players, pocket
-from helpers.site.build import Page, build, page_problems
+from helpers.site import players
+from helpers.site import pocket_export as pocket
+from helpers.site.link_check import PageLinks
 
 needs_browser = pytest.mark.needs("chromium")
 
@@ -193,20 +195,7 @@ def test_the_heads_that_the_page_names_are_the_strongest(model):
 
 # --- the pages -------------------------------------------------------------------------------------------------------
 
-LESSON = "12_gpt2"
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The pages of the site, with lesson 12 alone."""
-    solutions = tmp_path_factory.mktemp("solutions")
-    shutil.copytree(ROOT / "solutions" / LESSON, solutions / LESSON)
-    output = tmp_path_factory.mktemp("site") / "html"
-    assert build(output, solutions=solutions) == 0
-    return output
-
-
-PLAYER_PAGES = ("players/pocket.html", f"lessons/{LESSON}.html")
+PLAYER_PAGES = ("players/pocket.html", "lessons/12_gpt2.html")
 
 
 @pytest.mark.parametrize("page", PLAYER_PAGES)
@@ -215,7 +204,7 @@ def test_a_page_with_the_player_has_its_picture_and_its_scripts(site, page):
     assert text.count('data-player="pocket"') == 1
     still = text.split('class="still"')[1].split("</figure>")[0]
     assert "<title" in still and "induction head" in still.lower()
-    loaded = [address.split("?")[0].rpartition("/")[2] for address in Page(text).loaded]
+    loaded = [address.split("?")[0].rpartition("/")[2] for address in PageLinks(text).loaded]
     assert [name for name in loaded if "pocket" in name or "players" in name] == [
         "players.css",
         "pocket.css",
@@ -227,31 +216,51 @@ def test_a_page_with_the_player_has_its_picture_and_its_scripts(site, page):
 
 def test_other_pages_load_nothing_of_it(site):
     assert "pocket.js" not in (site / "index.html").read_text(encoding="utf-8")
-    assert "pocket.js" not in (site / "notation.html").read_text(encoding="utf-8")
 
 
-def test_what_it_loads_lies_on_the_site_and_no_link_is_dead(site):
+def test_what_it_loads_is_on_the_site(site):
     about = json.loads((site / "_static/players/pocket/model.json").read_text(encoding="utf-8"))
     assert (site / "_static/players/pocket/weights.bin").stat().st_size == about["bytes"] < 2_500_000
-    assert page_problems(site) == []
 
 
-def test_the_picture_says_what_the_model_says(model):
-    words = players.PLAYERS["pocket"].html()
-    rounded = pocket.rounded(model[0])
-    ids = torch.tensor([model[1].encode("paint width left line\npaint width left")])
+def test_the_still_shows_what_the_model_computes(model):
+    rounded, tokenizer = pocket.rounded(model[0]), model[1]
+    scores = torch.tensor(pocket.scores(rounded)["induction"])
+    block, head = divmod(int(scores.argmax()), rounded.config.h)
+    ids = tokenizer.encode("paint width left line\npaint width left")
     with torch.no_grad():
-        chance, best = rounded(ids)[0, -1].softmax(dim=-1).max(dim=-1)
-    assert f"{model[1].token(int(best))} {100 * chance:.0f} %" in words
+        weights = rounded.attention_weights(torch.tensor([ids]))[block, 0, head, -1]
+        chances, best = rounded(torch.tensor([ids]))[0, -1].softmax(dim=-1).topk(4)
+    still = players.still("pocket")
+    tokens = [tokenizer.token(int(i)).replace("Ċ", "↵") for i in [*ids, *best]]
+    assert f"What block {block}, head {head} looks at" in still
+    assert re.findall(r"monospace\"[^>]*>([^<]*)</text>", still) == tokens
+    shades = torch.tensor([float(value) for value in re.findall(r'<rect[^>]*opacity="([\d.]+)"', still)])
+    bars = torch.tensor([float(value) for value in re.findall(r'<rect x="106"[^>]*width="([\d.]+)"', still)])
+    widths = [float(value) for value in re.findall(r'<path[^>]*stroke-width="([\d.]+)"', still)]
+    assert (shades / 0.6 - weights).abs().max() < 0.01 and (bars / 240 - chances).abs().max() < 0.01
+    assert widths == pytest.approx([1 + 4 * weight for weight in weights[:-1].tolist() if weight >= 0.02], abs=0.04)
+    assert [f"{100 * chance:.0f} %" for chance in chances] == re.findall(r">(\d+ %)</text>", still)
+
+
+def test_the_cover_shows_the_models_attention_weights(model):
+    text = "\n\n".join(["def attend(query, keys, values):\n    return weights @ values"] * 2)
+    ids = model[1].encode(text)
+    strongest = model[0].attention_weights(torch.tensor([ids]))[:, 0].amax(dim=1)  # (depth, t, t), over the heads
+    cover = (ROOT / "site" / "cover.svg").read_text(encoding="utf-8")
+    step, drawn = 720 / len(ids), torch.zeros_like(strongest)
+    for layer, arcs in enumerate(cover.split('<g style="stroke:')[1:]):
+        for start, end, opacity in re.findall(r'd="M([\d.]+) 330A.* ([\d.]+) 330".*stroke-opacity="([\d.]+)"', arcs):
+            drawn[layer, round(float(end) / step - 0.5), round(float(start) / step - 0.5)] = float(opacity)
+    expected = (0.15 + 0.85 * strongest).clamp(max=1) * (strongest >= 0.14)
+    earlier = torch.ones(len(ids), len(ids)).tril(-1).bool()
+    earlier[:, 0] = False  # heads that find nothing look at the first token: it is left out
+    clear = (strongest - 0.14).abs() > 1e-3
+    assert cover.count("<text") == len(ids)
+    assert ((drawn - expected * earlier) * clear).abs().max() < 0.02
 
 
 # --- the player, by mouse, keys and touch ----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def address(site):
-    with serving(site) as address:
-        yield address
 
 
 READY = "document.querySelector('.live')?.dataset.state === 'ready'"
