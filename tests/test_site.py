@@ -333,10 +333,9 @@ def test_print_shows_solutions_and_no_controls(address, browser):
     shown = "[...document.querySelectorAll('.skip-to-content, .theme-toggle, button.copy')].filter("
     shown += "control => control.checkVisibility())"
     assert browser.evaluate(folded) is False
-    browser.call("Emulation.setEmulatedMedia", media="print", features=[])
-    assert browser.evaluate(folded) is True
-    assert browser.evaluate(f"{shown}.length") == 0
-    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+    with browser.printed():
+        assert browser.evaluate(folded) is True
+        assert browser.evaluate(f"{shown}.length") == 0
 
 
 @needs_browser
@@ -379,15 +378,10 @@ def test_formulas_are_set_without_scripts_too(address, browser):
     tex = "[...document.querySelectorAll('.math.notranslate')].filter(formula => formula.offsetWidth).length"
     browser.open(f"{address}lessons/{SAMPLE}.html")
     assert browser.evaluate(shown) == []
-    browser.call("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        browser.call("Page.navigate", url=f"{address}lessons/{SAMPLE}.html")
-        browser.wait_for("document.readyState === 'complete' && document.querySelector('noscript math') !== null")
+    with browser.without_scripts(f"{address}lessons/{SAMPLE}.html"):
         widths = browser.evaluate(shown)
         assert len(widths) == 3 and min(widths) > 5
         assert browser.evaluate(tex) == 0
-    finally:
-        browser.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
 @needs_browser
