@@ -28,15 +28,13 @@ def changed(step, html: str) -> BeautifulSoup:
     return page
 
 
-def test_a_table_without_words_at_its_head_has_none():
-    table = "<table><thead>\n<tr><th class='head'><p></p></th><th><p> </p></th></tr></thead><tbody></tbody></table>"
-    assert str(changed(postprocess.mend_table_heads, table)) == "<table><tbody></tbody></table>"
-
-
-def test_an_empty_corner_of_a_table_is_no_heading():
-    table = '<thead><tr><th class="head"><p></p></th><th class="head"><p>shape</p></th></tr></thead>'
-    mended = str(changed(postprocess.mend_table_heads, table))
-    assert mended == '<thead><tr><td></td><th class="head"><p>shape</p></th></tr></thead>'
+@pytest.mark.parametrize(
+    ("corner", "other", "expected"),
+    [("<p></p>", "<p> </p>", ""), ("<p></p>", "shape", "<thead><tr><td></td><th>shape</th></tr></thead>")],
+)
+def test_a_table_head_holds_words_and_an_empty_corner_is_no_heading(corner, other, expected):
+    table = f"<thead><tr><th>{corner}</th><th>{other}</th></tr></thead>"
+    assert str(changed(postprocess.mend_table_heads, table)) == expected
 
 
 def test_a_formula_is_there_without_scripts_too():
@@ -140,20 +138,23 @@ def test_a_lesson_builds_on_what_no_other_of_its_needs_brings():
     assert front_page.layout(direct) == {1: (0, 1), 2: (1, 0), 4: (1, 2), 3: (2, 0)}
 
 
-def test_the_line_under_a_lessons_title_is_its_subtitle(tmp_path):
-    notebook = new_notebook(
-        cells=[new_markdown_cell("# 5 · Masking\n\n*What a position may see*\n\nText, *stressed*.")]
-    )
-    build.add_ways(notebook, "05_masking", tmp_path / "downloads", PUBLISHED)
-    head = notebook.cells[0].source
-    assert head.startswith('# 5 · Masking\n\n<p class="subtitle">What a position may see</p>\n\n<ul class="ways">')
-    assert head.endswith("\n\nText, *stressed*.\n")
-
-
-def test_a_lesson_without_such_a_line_has_no_subtitle(tmp_path):
-    notebook = new_notebook(cells=[new_markdown_cell("# 17 · Going big\n\nThe *text* begins.")])
-    build.add_ways(notebook, "17_nowhere", tmp_path / "downloads", UNPUBLISHED)
-    assert notebook.cells[0].source == "# 17 · Going big\n\n\n\nThe *text* begins.\n"
+@pytest.mark.parametrize(
+    ("text", "name", "published", "head"),
+    [
+        (
+            "*What a position may see*\n\nText, *stressed*.",
+            "05_masking",
+            PUBLISHED,
+            '<p class="subtitle">What a position may see</p>\n\n<ul class="ways">',
+        ),
+        ("The *text* begins.", "17_nowhere", UNPUBLISHED, "\n\nThe *text* begins."),
+    ],
+)
+def test_the_line_under_a_lessons_title_is_its_subtitle(tmp_path, text, name, published, head):
+    notebook = new_notebook(cells=[new_markdown_cell(f"# 5 · Title\n\n{text}")])
+    build.add_ways(notebook, name, tmp_path / "downloads", published)
+    source = notebook.cells[0].source
+    assert source.startswith(f"# 5 · Title\n\n{head}") and source.endswith(f"{text.splitlines()[-1]}\n")
 
 
 def test_links_to_a_repository_need_its_address(tmp_path, monkeypatch):
