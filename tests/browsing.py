@@ -18,19 +18,18 @@ from pathlib import Path
 
 from needs import chromium, require
 
-KEYS = {  # the code of a key, and the text that it writes
-    "Tab": (9, ""),
-    "Enter": (13, "\r"),
-    "Space": (32, " "),
-    "End": (35, ""),
-    "ArrowLeft": (37, ""),
-    "ArrowUp": (38, ""),
-    "ArrowRight": (39, ""),
-    "ArrowDown": (40, ""),
+KEYS = {
+    "Tab": 9,
+    "Enter": 13,
+    "Space": 32,
+    "End": 35,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
 }
-CENTRE = """selector => { const one = document.querySelector(selector);
-    one.scrollIntoView({ block: 'center', behavior: 'instant' });
-    const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }"""
+WRITES = {"Enter": "\r", "Space": " "}
+CHECKS = Path(__file__).with_name("page_checks.js")
 PATIENCE = 300  # seconds for what takes moments: a busy machine is no fault of a page
 
 
@@ -70,6 +69,7 @@ class Browser:
         self.events: list[dict] = []
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Page.addScriptToEvaluateOnNewDocument", source=CHECKS.read_text(encoding="utf-8"))
 
     @staticmethod
     def _port(file: Path) -> str:
@@ -94,6 +94,10 @@ class Browser:
         result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
+
+    def check(self, name: str, *arguments):
+        """The answer of one of the functions of page_checks.js."""
+        return self.evaluate(f"checks.{name}({', '.join(map(json.dumps, arguments))})")
 
     def open(self, address: str, *, width: int = 1280, scheme: str = "light") -> None:
         """Load a page and wait until it is laid out, formulas included."""
@@ -123,7 +127,7 @@ class Browser:
 
     def centre(self, selector: str) -> tuple[float, float]:
         """Scroll an element into view; the middle of it, in pixels of the window."""
-        return tuple(self.evaluate(f"({CENTRE})({json.dumps(selector)})"))
+        return tuple(self.check("centre", selector))
 
     def point(self, kind: str, x: float, y: float, *, pressed: bool = False) -> None:
         """One event of the mouse: mouseMoved, mousePressed or mouseReleased."""
@@ -162,14 +166,10 @@ class Browser:
     def press(self, *keys: str, shift: bool = False) -> None:
         """Press and release keys, one after the other: "Enter", "ArrowLeft", "Space"."""
         for key in keys:
-            code, text = KEYS[key]
-            about = {
-                "key": key.replace("Space", " "),
-                "code": key,
-                "windowsVirtualKeyCode": code,
-                "modifiers": 8 if shift else 0,
-            }
-            self.call("Input.dispatchKeyEvent", type="keyDown", **about, **({"text": text} if text else {}))
+            about = {"key": key.replace("Space", " "), "code": key, "windowsVirtualKeyCode": KEYS[key]}
+            about["modifiers"] = 8 if shift else 0
+            text = {"text": WRITES[key]} if key in WRITES else {}
+            self.call("Input.dispatchKeyEvent", type="keyDown", **about, **text)
             self.call("Input.dispatchKeyEvent", type="keyUp", **about)
 
     def text(self, selector: str) -> str:

@@ -316,13 +316,6 @@ def test_an_output_word_shows_where_it_looks_by_mouse_keys_and_touch(player):
 
 # --- how they look ---------------------------------------------------------------------------------------------------
 
-LOOK = """[...document.querySelectorAll('figure.by-hand')].map(figure => ({
-    box: (({x, y, width, height}) => [x, y, width, height])(figure.getBoundingClientRect()),
-    texts: [...figure.querySelectorAll('td, th, text, .by-hand-result, .by-hand-looked')].map(t => t.textContent),
-    drawn: [...figure.querySelectorAll('svg :is(line, rect, circle, text, path, polygon), .by-hand-bar > span')]
-        .map(thing => Object.values(thing.getBoundingClientRect().toJSON()).map(v => Math.round(v))),
-}))"""
-
 
 @needs_browser
 @pytest.mark.parametrize("width", [390, 1280])
@@ -330,11 +323,11 @@ def test_nothing_shifts_or_changes_when_the_scripts_start(address, browser, widt
     browser.call("Network.setBlockedURLs", urls=["*by-hand/*.js"])
     try:
         browser.open(address + PAGE, width=width)
-        before = browser.evaluate(LOOK)
+        before = browser.check("playersByHand")
     finally:
         browser.call("Network.setBlockedURLs", urls=[])
     browser.open(address + PAGE, width=width)
-    after = browser.evaluate(LOOK)
+    after = browser.check("playersByHand")
     assert browser.evaluate("document.querySelectorAll('figure.by-hand.is-live').length") == len(NAMES)
     assert len(before) == len(after) == len(NAMES)
     for one, other in zip(before, after, strict=True):
@@ -347,26 +340,13 @@ def test_nothing_shifts_or_changes_when_the_scripts_start(address, browser, widt
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_sticks_out_of_a_player(address, browser, width):
     browser.open(address + PAGE, width=width)
-    assert (
-        browser.evaluate(
-            "[...document.querySelectorAll('figure.by-hand')].flatMap(figure => { const edge ="
-            " figure.getBoundingClientRect();"
-            " return [...figure.querySelectorAll('table, svg, button, fieldset, p, label')]"
-            ".filter(t => !t.matches('.by-hand-said, .by-hand-hidden')).filter(t => { const box ="
-            " t.getBoundingClientRect(); return box.left < edge.left || box.right > edge.right + 0.5; })"
-            ".map(t => figure.id + ' ' + t.outerHTML.slice(0, 60)); })"
-        )
-        == []
-    )
+    assert browser.check("stickingOut") == []
 
 
 @needs_browser
 def test_a_fingertip_finds_every_handle(address, browser):
     browser.open(address + PAGE, width=390)
-    sizes = browser.evaluate(
-        "[...document.querySelectorAll('.by-hand-grip, .by-hand-controls button, .by-hand-controls label,"
-        " .by-hand-asked button')].map(thing => thing.getBoundingClientRect().height)"
-    )
+    sizes = browser.check("heights", ".by-hand-grip, .by-hand-controls :is(button, label), .by-hand-asked button")
     assert len(sizes) > 40 and min(sizes) >= 36
 
 
@@ -374,9 +354,8 @@ def test_a_fingertip_finds_every_handle(address, browser):
 def test_print_shows_the_picture_and_no_controls(address, browser):
     browser.open(address + PAGE)
     with browser.printed():
-        seen = "[...document.querySelectorAll('figure.by-hand {}')].map(thing => thing.getBoundingClientRect().height)"
-        assert max(browser.evaluate(seen.format(":is(.by-hand-controls, .by-hand-try)"))) == 0
-        assert min(browser.evaluate(seen.format(":is(svg, table)"))) > 50
+        assert max(browser.check("heights", "figure.by-hand :is(.by-hand-controls, .by-hand-try)")) == 0
+        assert min(browser.check("heights", "figure.by-hand :is(svg, table)")) > 50
 
 
 @needs_browser

@@ -209,33 +209,8 @@ def test_page_problems_are_found(tmp_path):
 # --- what a browser makes of it --------------------------------------------------------------------------------------
 
 
-CUT_OFF = """[...document.querySelectorAll(
-    "article pre, article table, article div.math, article img"
-)].filter(thing => {
-    for (let box = thing; box.tagName !== "ARTICLE"; box = box.parentElement)
-        if (["auto", "scroll"].includes(getComputedStyle(box).overflowX)) return false;
-    return thing.scrollWidth > thing.clientWidth + 1 || thing.getBoundingClientRect().right > innerWidth;
-}).map(thing => thing.outerHTML.slice(0, 80))"""
-
-
 WIDTHS = (390, 768, 1024, 1280)
-TOO_WIDE = """["html", ".main", ".content"].map(name => document.querySelector(name)).filter(
-    box => box && (box.scrollWidth > box.clientWidth + 1 || box.getBoundingClientRect().right > innerWidth + 1)
-).map(box => `${box.tagName}.${box.className} is ${box.scrollWidth} px wide, and has ${box.clientWidth}`)"""
-CODE_THAT_SCROLLS = """[...document.querySelectorAll("article pre")].filter(
-    block => block.scrollWidth > block.clientWidth + 1).map(block => block.textContent.slice(0, 60))"""
-UNFOLD = "document.querySelectorAll('article details').forEach(fold => fold.open = true)"
-# What axe-core finds for readers with a screen reader or a keyboard. Its rule on colour, which takes most of its time,
-# is for pages of each kind alone: one style sheet colours them all.
-AXE = """axe.run(document, {resultTypes: ["violations"], rules: {"color-contrast": {enabled: false}}}).then(found =>
-    found.violations.filter(v =>
-        ["serious", "critical"].includes(v.impact) || ["landmark-unique", "empty-table-header"].includes(v.id))
-    .map(v => `${v.id}: ${v.nodes.length} times, first ${v.nodes[0].html.slice(0, 120)}`))"""
-
-
 COLOURED = ("index", "players/index", "players/pocket", "exercises", "runs", "lessons/01_dot_product_attention", "hubs")
-CONTRAST = """axe.run(document, {resultTypes: ["violations"], runOnly: ["color-contrast"]}).then(found =>
-    found.violations.flatMap(v => v.nodes.map(node => node.html.slice(0, 120) + ": " + node.any[0].message)))"""
 
 
 def every_page(site: Path) -> list[str]:
@@ -271,18 +246,18 @@ def visits(site, address, browser, judge) -> dict[str, Visit]:
         browser.open(address + page)
         complaints = browser.complaints()
         elsewhere = [url for url in browser.requests() if not url.startswith((address, "data:", "blob:"))]
-        browser.evaluate(UNFOLD)
+        browser.check("unfold")
         cut_off, scrolling = [], []
         for width in WIDTHS:
             for scheme in ("light", "dark"):
                 browser.show(width=width, scheme=scheme)
-                found = [*browser.evaluate(TOO_WIDE), *browser.evaluate(CUT_OFF)]
+                found = [*browser.check("tooWide"), *browser.check("cutOff")]
                 cut_off += [f"{width} px, {scheme}: {thing}" for thing in found]
-            scrolling += [f"{width} px: {code}" for code in browser.evaluate(CODE_THAT_SCROLLS)]
+            scrolling += [f"{width} px: {code}" for code in browser.check("scrollingCode")]
         browser.show(width=390, scheme="light")
         browser.evaluate("reachWhatScrolls()")
         browser.evaluate(judge + ";0")
-        seen[page] = Visit(complaints, elsewhere, cut_off, scrolling, browser.evaluate(AXE))
+        seen[page] = Visit(complaints, elsewhere, cut_off, scrolling, browser.check("axe"))
     return seen
 
 
@@ -296,11 +271,11 @@ def test_a_visit_to_every_page_finds_nothing(visits, finding):
 @pytest.mark.parametrize("page", COLOURED)
 def test_words_stand_out_from_their_ground(address, browser, judge, page):
     browser.open(f"{address}{page}.html")
-    browser.evaluate(UNFOLD)
+    browser.check("unfold")
     browser.evaluate(judge + ";0")
     for scheme in ("light", "dark"):
         browser.show(width=1280, scheme=scheme)
-        assert browser.evaluate(CONTRAST) == [], scheme
+        assert browser.check("contrast") == [], scheme
 
 
 @needs_browser
@@ -308,7 +283,7 @@ def test_content_is_whole_beside_the_menu(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html", width=1012)
     for width in range(1009, 1076, 3):
         browser.show(width=width, scheme="light")
-        assert browser.evaluate(TOO_WIDE) == [], width
+        assert browser.check("tooWide") == [], width
 
 
 @needs_browser
@@ -374,17 +349,18 @@ def test_formulas_are_set_without_scripts_too(address, browser):
 
 @needs_browser
 def test_a_reader_chooses_light_or_dark_and_diagrams_follow(address, browser):
-    def colour(selector: str, kind: str = "backgroundColor") -> list[int]:
-        script = f"getComputedStyle(document.querySelector('{selector}')).{kind}.match(/\\d+/g).map(Number)"
-        return browser.evaluate(script)[:3]
+    def brightness(selector: str, kind: str = "backgroundColor") -> float:
+        return sum(browser.check("colour", selector, kind)) / 3
 
     browser.open(f"{address}lessons/{SAMPLE}.html", scheme="dark")
     for dark in (True, False):
-        assert (max(colour("body")) < 60) == dark and (min(colour("body")) > 230) != dark
-        assert (max(colour(".cell_input")) < 60) == dark and (min(colour(".cell_input")) > 230) != dark
-        assert colour(".cell_output img") == [255, 255, 255]
-        assert (min(colour(".in-page > svg text", "fill")) > 200) == dark
-        assert colour(".in-page .d-card", "fill") == colour("body")
+        for ground in ("body", ".cell_input"):
+            assert brightness(ground) < 60 if dark else brightness(ground) > 230
+        assert brightness(".cell_output img") == 255
+        assert (
+            brightness(".in-page > svg text", "fill") > 200 if dark else brightness(".in-page > svg text", "fill") < 60
+        )
+        assert browser.check("colour", ".in-page .d-card", "fill") == browser.check("colour", "body")
         browser.click(".theme-toggle")
     browser.evaluate("localStorage.clear()")
 
@@ -392,24 +368,14 @@ def test_a_reader_chooses_light_or_dark_and_diagrams_follow(address, browser):
 @needs_browser
 def test_a_diagram_can_be_read_on_a_phone(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html", width=390)
-    sizes = browser.evaluate(
-        "(() => { const svg = document.querySelector('.in-page > svg');"
-        " const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;"
-        " return [...svg.querySelectorAll('text')].map(text => text.getAttribute('font-size') * scale); })()"
-    )
+    sizes = browser.check("diagramLetters")
     assert len(sizes) > 20 and min(sizes) >= 11
 
 
 @needs_browser
 def test_lines_are_of_a_length_to_read(address, browser):
     browser.open(f"{address}index.html")
-    width = browser.evaluate(
-        "(() => { const p = document.querySelector('article section section p'), c = document.createElement('span');"
-        " c.textContent = 'the quick brown fox jumps over the lazy dog'.repeat(2); c.style.whiteSpace = 'nowrap';"
-        " p.append(c); const size = c.getBoundingClientRect().width / c.textContent.length; c.remove(); return"
-        " p.clientWidth / size; })()"
-    )
-    assert 50 < width < 85
+    assert 50 < browser.check("lettersInALine", "article section section p") < 85
 
 
 @needs_browser
