@@ -108,8 +108,8 @@ def name_images(app, doctree):
 
 def add_players(app, pagename, templatename, context, doctree):
     """Give a page that holds players their style sheets and scripts."""
-    held = re.findall(r'data-player="([\w-]+)"', context.get("body") or "")
-    for file in assets(held):
+    names = re.findall(r'data-player="([\w-]+)"', context.get("body") or "")
+    for file in assets(names):
         if file.endswith(".css"):
             app.add_css_file(file)
         else:

@@ -76,7 +76,7 @@ def test_the_first_page_lists_the_plan_and_then_other_lessons(site):
     assert [int(name[:2]) for name in planned] == list(range(1, len(planned) + 1))
     for name, lesson in planned.items():
         assert f'href="lessons/{name}.html"' in text and lesson["title"] in text
-    assert f"lessons/{SAMPLE}.html" in text.partition("More lessons</h3>")[2].partition("<h3>")[0]
+    assert f"lessons/{SAMPLE}.html" in text.partition("<h3>IV · More lessons")[2]
 
 
 def test_no_page_names_a_path_on_this_machine(site):
