@@ -131,8 +131,8 @@ class Browser:
 
     def point(self, kind: str, x: float, y: float, *, pressed: bool = False) -> None:
         """One event of the mouse: mouseMoved, mousePressed or mouseReleased."""
-        held = {"button": "left", "clickCount": 1, "buttons": 1} if pressed or kind != "mouseMoved" else {}
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **held)
+        button = {"button": "left", "clickCount": 1, "buttons": 1} if pressed or kind != "mouseMoved" else {}
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
 
     def hover(self, selector: str) -> None:
         self.point("mouseMoved", *self.centre(selector))

@@ -53,7 +53,7 @@ def test_a_formula_that_cannot_be_set_is_named():
 
 
 def test_lines_of_code_keep_their_text_and_know_their_indent():
-    html = '<pre><span></span><span class="k">def</span> f(x):\n    return x &lt; 1\n\nf(2)\n</pre>'
+    html = '<pre><span></span><span class="k">def</span> f(x):\n<span>    </span>return x &lt; 1\n\nf(2)\n</pre>'
     page = changed(postprocess.mark_lines, html)
     assert page.pre["style"] == "--longest:16"
     assert [line.get("style") for line in page.find_all(class_="line")] == [None, "--in:4", None, None]

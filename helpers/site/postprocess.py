@@ -61,12 +61,13 @@ def mark_lines(page: BeautifulSoup) -> None:
             continue
         lines = block.decode_contents().removeprefix("<span></span>").removesuffix("\n").split("\n")
         texts = block.get_text().removesuffix("\n").split("\n")
-        block.clear()
-        block["style"] = f"--longest:{max(map(len, texts))}"
+        marked = ""
         for line, text in zip(lines, texts, strict=True):
             indent = len(text) - len(text.lstrip(" "))
             style = f' style="--in:{indent}"' if indent else ""
-            block.append(parse(f'<span class="line"{style}>{line}\n</span>'))
+            marked += f'<span class="line"{style}>{line}\n</span>'
+        # The parser keeps spaces only within <pre>.
+        block.replace_with(parse(f'<pre style="--longest:{max(map(len, texts))}">{marked}</pre>'))
 
 
 def make_figures(page: BeautifulSoup) -> None:
