@@ -93,6 +93,19 @@ const checks = {
       setTimeout(() => done(sum), 200);
     }),
 
+  /* Load the pocket GPT-2 from the folder of that name into window[folder]; `reader` reads tokens with heads switched off. */
+  async loadPocket(folder) {
+    const about = await (await fetch(`${folder}/model.json`)).json();
+    const weights = await (await fetch(`${folder}/weights.bin`)).arrayBuffer();
+    const tokenizer = new PocketTokenizer(about.tokens, about.merges);
+    window[folder] = { about, tokenizer, model: new PocketModel(about, weights) };
+    window.reader = (pocket, ids, off) => {
+      const one = new PocketReader(pocket.model, new Set(off));
+      ids.forEach((id) => one.read(id));
+      return one;
+    };
+  },
+
   /* The box, the texts and the drawn elements of every player "by hand". */
   playersByHand: () =>
     checks.all("figure.by-hand").map((figure) => {
