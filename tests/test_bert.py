@@ -1,7 +1,5 @@
 """The finished BERT: against `transformers` layer by layer, `tokenizers`, counts, the model card, and broken files."""
 
-import json
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -156,7 +154,7 @@ def test_parameters_are_as_many_as_were_published(name, count):
     config = BertConfig.published(name)
     with torch.device("meta"):
         model = Bert(config)
-    assert sum(p.numel() for p in model.parameters()) == bert.parameter_count(config) == count
+    assert sum(p.numel() for p in model.parameters()) == count
 
 
 def test_both_heads_of_the_pretraining_have_the_published_count():
@@ -376,51 +374,8 @@ def test_every_kind_of_file_is_renamed(prefix, old):
     assert {k: v.shape for k, v in renamed.items()} == {k: v.shape for k, v in expected.items()}
 
 
-def change(folder, **settings):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"hidden_act": "gelu_new"}, "hidden_act = 'gelu_new', and this BERT knows only 'gelu'"),
-        ({"model_type": "roberta"}, "model_type = 'roberta'"),
-        ({"num_attention_heads": 3}, "damaged: A width of e = 8 cannot be divided"),
-        ({"num_hidden_layers": 3}, "missing: encoder.layer.2.attention.self.query.weight"),
-        ({"num_hidden_layers": 1}, r"unexpected: encoder.layer.1.* \(config.json says 1 blocks\)"),
-        ({"vocab_size": 12}, r"wrong shape: embeddings.word_embeddings.weight is \(11, 8\) and should be \(12, 8\)"),
-        ({"layer_norm_eps": "small"}, "epsilon should be a number above 0"),
-        ({"vocab_size": 10**30}, "no model has such sizes"),
-        ({"num_hidden_layers": 10**9}, "damaged: it says 1000000000 blocks"),
-    ],
-)
-def test_a_config_that_does_not_fit_is_said_in_a_sentence(folder, settings, says):
-    change(folder, **settings)
-    with pytest.raises(ValueError, match=says):
-        bert.load(folder)
-
-
-@pytest.mark.parametrize("body", [b"", b"[1]", b"{", b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n"])
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_damaged_file_is_said_in_a_sentence(folder, name, body):
-    (folder / name).write_bytes(body)
-    with pytest.raises(ValueError, match="damaged|is an empty file|pointer|Git LFS"):
-        bert.load(folder)
-
-
 @pytest.mark.parametrize("body", [b"", b"a\nb\n", b"[PAD]\n[PAD]\n", b"\xff\xfe\n"])
 def test_a_damaged_vocabulary_is_said_in_a_sentence(folder, body):
     (folder / "vocab.txt").write_bytes(body)
     with pytest.raises(ValueError, match="vocab.txt is damaged|has no \\[PAD\\]"):
         PieceTokenizer.from_folder(folder)
-
-
-def test_weights_that_are_no_numbers_are_said_in_a_sentence(folder):
-    from safetensors.torch import load_file, save_file
-
-    state = load_file(folder / "model.safetensors")
-    state["pooler.dense.bias"][0] = torch.nan
-    save_file(state, folder / "model.safetensors")
-    with pytest.raises(ValueError, match="no weights: pooler.dense.bias"):
-        bert.load(folder)
