@@ -162,7 +162,7 @@ def test_modules_stand_before_those_that_import_them():
 def test_imports_of_other_things_stay_only_where_they_are_used():
     config = sources_for(load_lesson("12_gpt2")["GPT2Block"])["helpers.parts.gpt2"]
     assert "import torch.nn.functional" in config and "import dataclass" in config
-    assert "json" not in config and "read_weights" not in config and "write_whole" not in config
+    assert "import json" not in config and "read_weights" not in config and "write_whole" not in config
 
 
 @pytest.fixture
