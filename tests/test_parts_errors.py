@@ -361,12 +361,6 @@ def test_a_width_that_cannot_be_cut_into_heads_is_told(make):
             make(8, h)
 
 
-def test_wide_heads_are_at_least_one():
-    with pytest.raises(ValueError, match="at least one head, and h is 0"):
-        multi_head.WideMultiHeadAttention(8, 0)
-    assert multi_head.WideMultiHeadAttention(8, 3)(torch.zeros(1, 2, 8)).shape == (1, 2, 8)
-
-
 @pytest.mark.parametrize(
     "how, says",
     [

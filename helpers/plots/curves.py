@@ -6,7 +6,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from .runs import banded_line
 from .style import COLOURS, DASHES, MARKERS, WIDTH, Numbers, as_array
 
 
@@ -72,9 +71,9 @@ def curves(
             "markerfacecolor": "white",
         }
         if y.ndim == 2:
-            banded_line(ax, x, y, name or None, look)
-        else:
-            ax.plot(x, y, label=name or None, **look)
+            ax.fill_between(x, y.min(axis=0), y.max(axis=0), color=look["color"], alpha=0.2, linewidth=0)
+            y = y.mean(axis=0)
+        ax.plot(x, y, label=name or None, **look)
     for name, value in (landmarks or {}).items():
         ax.axhline(value, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
         ax.annotate(

@@ -169,11 +169,6 @@ def png(figure: Figure | None = None, scale: int = 1) -> bytes:
     return small.getvalue()
 
 
-def in_grey(picture: Numbers) -> np.ndarray:
-    """(rows, columns) in [0, 1]: a picture, (rows, columns, 3 or 4) in [0, 1], as grey print shows it."""
-    return lightness(picture) / 100
-
-
 def as_array(values: Numbers) -> np.ndarray:
     """A float array that matplotlib can draw: from a tensor on any device, with or without gradients, or a list."""
     if isinstance(values, torch.Tensor):
