@@ -76,17 +76,8 @@ def curves(
         ax.plot(x, y, label=name or None, **look)
     for name, value in (landmarks or {}).items():
         ax.axhline(value, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-        ax.annotate(
-            name,
-            (1, value),
-            xycoords=("axes fraction", "data"),
-            xytext=(-2, 2),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=8.5,
-            color="#333333",
-        )
+        place = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 2), "textcoords": "offset points"}
+        ax.annotate(name, (1, value), ha="right", va="bottom", fontsize=8.5, color="#333333", **place)
     for axis in log:
         getattr(ax, f"set_{axis}scale")("log")
     ax.set(xlabel=xlabel, ylabel=ylabel)

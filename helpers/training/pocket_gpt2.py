@@ -8,11 +8,12 @@ hour on two cores. A training that is stopped goes on from its last checkpoint w
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -237,6 +238,18 @@ class Checkpoint:
         return state["step"], state["running"]
 
 
+@contextlib.contextmanager
+def two_threads() -> Iterator[ThreadPoolExecutor]:
+    """Two threads that compute with one thread each, as PyTorch does in this block."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            yield pool
+    finally:
+        torch.set_num_threads(threads)
+
+
 def train(
     model: gpt2.GPT2,
     batch_of: Callable[[int], tuple[torch.Tensor, torch.Tensor]],
@@ -246,13 +259,8 @@ def train(
     look: Callable[[], dict[str, float]],
 ) -> None:
     """Train, from the last checkpoint on where there is one."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            _train(model, batch_of, steps, record, checkpoint, look, pool)
-    finally:
-        torch.set_num_threads(threads)
+    with two_threads() as pool:
+        _train(model, batch_of, steps, record, checkpoint, look, pool)
     record.stop()
 
 

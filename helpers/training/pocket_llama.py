@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.nn.functional as F
@@ -176,25 +175,13 @@ def short_run(
     torch.manual_seed(0)
     model = fresh_model(n, taken_back).to(device())
     record = Record("pocket_llama", {}, {})
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            optimiser = Optimiser(
-                model,
-                pocket_gpt2.RATE,
-                steps,
-                min(pocket_gpt2.WARMUP, max(1, steps // 3)),
-                pocket_gpt2.DECAY,
-                pocket_gpt2.EMBEDDING_RATE,
-                schedule=pocket_gpt2.rate_share,
-                at_once=pool.map,
-            )
-            for step in range(steps):
-                pocket_gpt2.gradients(model, *pocket_gpt2.windows(train_ids, n, step, steps), pool)
-                optimiser.step()
-    finally:
-        torch.set_num_threads(threads)
+    warmup = min(pocket_gpt2.WARMUP, max(1, steps // 3))
+    rates = pocket_gpt2.RATE, steps, warmup, pocket_gpt2.DECAY, pocket_gpt2.EMBEDDING_RATE
+    with pocket_gpt2.two_threads() as pool:
+        optimiser = Optimiser(model, *rates, schedule=pocket_gpt2.rate_share, at_once=pool.map)
+        for step in range(steps):
+            pocket_gpt2.gradients(model, *pocket_gpt2.windows(train_ids, n, step, steps), pool)
+            optimiser.step()
     seconds, processor = record.clock()
     reached = {
         "parameters": sum(p.numel() for p in model.parameters()),

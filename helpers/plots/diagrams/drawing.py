@@ -116,6 +116,11 @@ class Sheet:
             f'text-anchor="{anchor}" xml:space="preserve"{kind}>{"".join(runs)}</text>'
         )
 
+    def note(self, x: float, y: float, *lines: str, anchor: str = "middle", step: float = 16) -> None:
+        """Small soft words in lines below each other, the first of which has its middle at y."""
+        for k, words in enumerate(lines):
+            self.text(x, y + k * step, words, SMALL, anchor, soft=True)
+
     def box(
         self,
         x: float,

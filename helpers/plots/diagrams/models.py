@@ -61,8 +61,7 @@ def classifier_flow() -> Sheet:
     words = ["not", "a", "bad", "film", "·", "·"]
     kinds = ["plain"] * 4 + ["empty"] * 2
     sheet.cells(x - 108, 12, [words], [kinds], 36, 26)
-    sheet.text(aside, 18, "ids  (b, t)", SMALL, soft=True)
-    sheet.text(aside, 34, "“·” is padding", SMALL, soft=True)
+    sheet.note(aside, 18, "ids  (b, t)", "“·” is padding")
     sheet.operation(x, 77, "table of embeddings (n, e)", 216, arrow="")
     sheet.plus(x, 124, arrow="")
     sheet.tensor(aside, 124, "positions", "(t, e)", "blue", 122)
@@ -180,10 +179,8 @@ def encoder_decoder_flow() -> Sheet:
     sheet.operation(b, 359, "feed-forward", 156, 30, "plain", arrow="")
     sheet.text(b, 387, "a block; several", SMALL, soft=True)
     sheet.arrow((152, 366), (169, 366), (169, 269), (186, 269))
-    sheet.text(84, 396, "keys and values", SMALL, soft=True)
-    sheet.text(84, 412, "of the cross-attention", SMALL, soft=True)
-    sheet.text(a, 438, "each layer is", SMALL, soft=True)
-    sheet.text(a, 454, "norm(*x* + layer(*x*))", SMALL, soft=True)
+    sheet.note(84, 396, "keys and values", "of the cross-attention")
+    sheet.note(a, 438, "each layer is", "norm(*x* + layer(*x*))")
     sheet.operation(b, 436, "linear, e to n", 140, arrow="")
     sheet.text(b, 464, "logits  (b, t, n)", NORMAL)
     return sheet
@@ -324,8 +321,7 @@ def gpt2_flow() -> Sheet:
     sheet.operation(x, 343, "norm", 168, 26, "plain", arrow="(b, t, e)")
     sheet.operation(x, 403, "times the table, transposed", 204, 26, "orange", arrow="(b, t, e)")
     sheet.tie((340, 138), (340, 403), (x + 102, 403))
-    sheet.text(332, 366, "the same table:", SMALL, "end", True)
-    sheet.text(332, 382, "tied weights", SMALL, "end", True)
+    sheet.note(332, 366, "the same table:", "tied weights", anchor="end")
     for k, words in enumerate(("smallest GPT-2:", "*n* = 50,257", "*e* = 768", "12 heads", "12 blocks")):
         sheet.text(224, 228 + 17 * k, words, SMALL, "start", True)
     sheet.operation(x, 463, "softmax, last position", 204, arrow="logits  (b, t, n)")
