@@ -169,7 +169,8 @@ def heads_flow() -> Sheet:
     sheet.text(144, 432, "transpose back, side by side", SMALL, "start", True)
     strip(467)
     sheet.text(202, 467, "(b, t, e), e = h · d", SMALL, "start", True)
-    sheet.operation(136, 520, "unify, (e, e): mixes the heads", 232, arrow="")
+    sheet.arrow((136, 484), (136, 507))
+    sheet.operation(136, 520, "unify, (e, e): mixes the heads", 232)
     sheet.tensor(136, 571, "*y*", "(b, t, e)", "plain", 120, arrow="")
     return sheet
 

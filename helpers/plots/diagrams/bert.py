@@ -29,7 +29,8 @@ def bert_flow() -> Sheet:
         sheet.text(left - 6, y + 12, name, SMALL, "end", soft=True)
         sheet.cells(left, y, [words], [kinds], wide, 24)
     x = left + 3 * wide
-    sheet.operation(x, 137, "add three vectors each, norm", 220, 28, "orange", arrow="")
+    sheet.arrow((x, 100), (x, 123))
+    sheet.operation(x, 137, "add three vectors each, norm", 220, 28, "orange")
     sheet.arrow((x, 151), (x, 190), words="*x*  (b, t, e)")
     for k in (2, 1, 0):
         sheet.box(x + 5 * k, 220 + 5 * k - 5, 220, 50, "blue", 8)

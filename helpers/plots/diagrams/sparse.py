@@ -66,7 +66,8 @@ def tiles_arriving() -> Sheet:
     for place, (scores, (m, total), (m_now, total_now)) in enumerate(zip(tiles, parts, states, strict=True)):
         x = 62 + 118 * place
         sheet.cells(x - 30, 34, [[str(score) for score in scores]], [["orange"] * 2], 30, 24)
-        sheet.tensor(x, 100, f"*m* {m}  *ℓ* {total}", kind="plain", wide=100, high=28, arrow="")
+        sheet.arrow((x, 60), (x, 84))
+        sheet.tensor(x, 100, f"*m* {m}  *ℓ* {total}", kind="plain", wide=100, high=28)
         sheet.tensor(x, 212, f"*m* {m_now}  *ℓ* {total_now}", kind="blue", wide=100, high=30, arrow="")
         if place:
             old, new = factors[place - 1]
