@@ -615,7 +615,7 @@ def test_ids_beyond_the_model_are_found_though_there_are_few_tokens(tmp_path):
 
 
 def test_the_published_sizes_are_the_same_in_both_places():
-    from helpers.data.datasets import GPT2_SIZES
+    from helpers.data.model_files import GPT2_SIZES
 
     configs = {name: Config.published(name) for name in GPT2_SIZES}
     assert {name: (config.e, config.h, config.depth) for name, config in configs.items()} == GPT2_SIZES

@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from helpers.data.datasets import POCKET
+from helpers.data.model_files import POCKET
 from helpers.data.recorded import recorded
 from helpers.data.sources import checksum, stdlib_sources
 from helpers.parts import gpt2

@@ -15,7 +15,8 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from tqdm.auto import tqdm
 
-from helpers.data.datasets import Taken, translation_pairs
+from helpers.data.data_set import Taken
+from helpers.data.datasets import translation_pairs
 from helpers.device import device
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.encoder_decoder import EncoderDecoder, beam_search, greedy_decode, smoothed_loss

@@ -24,7 +24,7 @@ from torch.nn.utils import parametrize
 from tqdm.auto import tqdm
 
 from helpers.course import write_whole, written_whole
-from helpers.data.datasets import POCKET
+from helpers.data.model_files import POCKET
 from helpers.data.recorded import FOLDER
 from helpers.data.sources import EVERY, checksum, is_held_out, python_version, stdlib_sources
 from helpers.device import device

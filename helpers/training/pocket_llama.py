@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.data.datasets import POCKET
+from helpers.data.model_files import POCKET
 from helpers.data.sources import stdlib_sources
 from helpers.device import device
 from helpers.parts import gpt2
