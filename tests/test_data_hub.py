@@ -578,15 +578,6 @@ def test_a_server_that_knows_no_ranges_sends_it_all_again(server):
     assert (datasets.gpt2_files(say=lambda line: None).folder / "model.safetensors").read_bytes() == WEIGHTS
 
 
-def test_data_sets_that_were_cut_off_leave_no_table_behind(server, capsys):
-    server.faults["test-00000-of-00001.parquet"] = [cut_off(100)] * 50
-    assert datasets.classifier_reviews().taken.place in ("embedded", "hub")
-    server.faults.clear()
-    capsys.readouterr()
-    assert datasets.classifier_reviews().taken.place in ("hub", "folder")
-    assert files_in(data_folder()) == ["imdb/test.parquet", "imdb/train.parquet"]
-
-
 # A bad answer
 
 
@@ -623,12 +614,6 @@ def test_a_damaged_file_is_noticed_thrown_away_and_fetched_anew(server, pocket, 
     assert "model.safetensors came damaged from the Hub" in the_one_line(capsys)
     assert files_in(data_folder()) == ["gpt2/config.json", "gpt2/merges.txt", "gpt2/vocab.json"]
     assert datasets.gpt2_files().taken.place == "hub"
-
-
-def test_a_small_damaged_file_is_noticed_too(server, pocket, capsys):
-    server.faults["merges.txt"] = [damaged]
-    assert datasets.gpt2_files().taken.place == "embedded"
-    assert "merges.txt came damaged" in the_one_line(capsys)
 
 
 @pytest.mark.parametrize(

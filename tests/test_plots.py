@@ -276,14 +276,6 @@ def test_what_nbval_leaves_out_of_a_comparison():
     assert picture == "a picture"
 
 
-def test_heat_pair_names_each_side():
-    plots.heat_pair(torch.eye(3), torch.eye(3), rows=(["a", "b", "c"], ["c", "a", "b"]))
-    assert [[tick.get_text() for tick in ax.get_yticklabels()] for ax in plt.gcf().axes] == [
-        ["a", "b", "c"],
-        ["c", "a", "b"],
-    ]
-
-
 def test_heat_says_what_is_wrong():
     with pytest.raises(ValueError, match=r"this has shape \(1, 2, 2\)"):
         plots.heat(torch.zeros(1, 2, 2))
