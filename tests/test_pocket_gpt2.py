@@ -276,7 +276,7 @@ def test_another_training_s_checkpoint_is_not_gone_on_with(small, tmp_path):
 
 
 def test_a_table_of_pairs_counts_who_follows_whom():
-    pairs = pocket_gpt2_figures.Pairs(torch.tensor([0, 1, 0, 1, 0, 2]), 4, believed=1.0)
+    pairs = pocket_gpt2_figures.BigramTable(torch.tensor([0, 1, 0, 1, 0, 2]), 4, believed=1.0)
     torch.testing.assert_close(pairs.chances.sum(dim=-1), torch.ones(4))
     assert pairs.chances[0].argmax() == 1 and pairs.chances[1, 0] > 0.7 and (pairs.chances > 0).all()
     ids = torch.tensor([1, 0, 2])

@@ -21,7 +21,7 @@ PROMPTS = ["\n\n\ndef", "\n\n\nclass", "\n\n\ndef is_", "\n    def __init__(self
 PROMPTS += ["\n        try:", "\n\nif __name__ =="]
 
 
-class Pairs:
+class BigramTable:
     """A table of pairs: how likely a token is after another, counted. It goes on with a text as a model does."""
 
     def __init__(self, ids: torch.Tensor, n: int, believed: float = 8.0):
@@ -75,7 +75,7 @@ def functions_of(texts: list[str], tokenizer: Tokenizer, count: int, length: int
     return [tokenizer.decode(tokenizer.encode(text[start : start + 12 * length])[:length]) for text, start in chosen]
 
 
-def grammar(model: gpt2.GPT2, tokenizer: Tokenizer, pairs: Pairs, held_texts: list[str], count: int) -> dict:
+def grammar(model: gpt2.GPT2, tokenizer: Tokenizer, pairs: BigramTable, held_texts: list[str], count: int) -> dict:
     """The share of functions that are Python: the model's, the table of pairs', and those of held-out modules."""
     prompt, length = torch.tensor([tokenizer.encode("\n\n\ndef")] * count), 240
     generator = torch.Generator().manual_seed(0)
@@ -260,7 +260,7 @@ def figures(
     held_bytes, t = len("".join(texts[1]).encode()), model.config.t_max
     perplexity = gpt2.perplexity(model, held_ids, t // 2)
     learned = gpt2.perplexity(model, learned_ids, t // 2)
-    nats, pairs = math.log(perplexity), Pairs(train_ids, len(tokenizer))
+    nats, pairs = math.log(perplexity), BigramTable(train_ids, len(tokenizer))
     per_byte = (len(held_ids) - 1) / held_bytes
     return {
         "held_out_nats": round(nats, 4),
