@@ -1,7 +1,5 @@
 """The finished BERT: against `transformers` layer by layer, `tokenizers`, counts, the model card, and broken files."""
 
-import json
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -126,28 +124,6 @@ def test_the_head_for_words_is_that_of_transformers():
     assert with_head - pooler == sum(p.numel() for p in theirs.parameters())
 
 
-def test_a_block_is_pytorchs_own():
-    ours = Bert(BertConfig(5, 5, 12, 3, 1)).eval().blocks[0]
-    theirs = nn.TransformerEncoderLayer(12, 3, 48, 0.0, "gelu", 1e-12, batch_first=True, norm_first=False).eval()
-    attention = ours.attention
-    parts = [getattr(attention, name) for name in ("to_queries", "to_keys", "to_values")]
-    with torch.no_grad():
-        for p in ours.parameters():
-            p.add_(0.2 * torch.randn_like(p))
-        theirs.self_attn.in_proj_weight.copy_(torch.cat([p.weight for p in parts]))
-        theirs.self_attn.in_proj_bias.copy_(torch.cat([p.bias for p in parts]))
-        for mine, their in (
-            (attention.unify, theirs.self_attn.out_proj),
-            (ours.feed_forward.widen, theirs.linear1),
-            (ours.feed_forward.narrow, theirs.linear2),
-            (ours.norm1, theirs.norm1),
-            (ours.norm2, theirs.norm2),
-        ):
-            their.load_state_dict(mine.state_dict())
-        x = torch.randn(2, 4, 12)
-        torch.testing.assert_close(ours(x), theirs(x), rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("name", "count"),
     [("bert-base-uncased", 109_482_240), ("bert-large-uncased", 335_141_888), ("all-MiniLM-L6-v2", 22_713_216)],
@@ -156,17 +132,7 @@ def test_parameters_are_as_many_as_were_published(name, count):
     config = BertConfig.published(name)
     with torch.device("meta"):
         model = Bert(config)
-    assert sum(p.numel() for p in model.parameters()) == bert.parameter_count(config) == count
-
-
-def test_both_heads_of_the_pretraining_have_the_published_count():
-    transformers = pytest.importorskip("transformers")
-    with torch.device("meta"):
-        theirs = transformers.BertForPreTraining(transformers.BertConfig())
-        ours = Bert(BertConfig.published("bert-base-uncased"))
-        words, following = bert.WordHead(ours), nn.Linear(768, 2)
-    counted = sum(p.numel() for m in (ours, words, following) for p in m.parameters())
-    assert counted == sum(p.numel() for p in theirs.parameters()) == 110_106_428
+    assert sum(p.numel() for p in model.parameters()) == count
 
 
 ##### The published model
@@ -376,51 +342,8 @@ def test_every_kind_of_file_is_renamed(prefix, old):
     assert {k: v.shape for k, v in renamed.items()} == {k: v.shape for k, v in expected.items()}
 
 
-def change(folder, **settings):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"hidden_act": "gelu_new"}, "hidden_act = 'gelu_new', and this BERT knows only 'gelu'"),
-        ({"model_type": "roberta"}, "model_type = 'roberta'"),
-        ({"num_attention_heads": 3}, "damaged: A width of e = 8 cannot be divided"),
-        ({"num_hidden_layers": 3}, "missing: encoder.layer.2.attention.self.query.weight"),
-        ({"num_hidden_layers": 1}, r"unexpected: encoder.layer.1.* \(config.json says 1 blocks\)"),
-        ({"vocab_size": 12}, r"wrong shape: embeddings.word_embeddings.weight is \(11, 8\) and should be \(12, 8\)"),
-        ({"layer_norm_eps": "small"}, "epsilon should be a number above 0"),
-        ({"vocab_size": 10**30}, "no model has such sizes"),
-        ({"num_hidden_layers": 10**9}, "damaged: it says 1000000000 blocks"),
-    ],
-)
-def test_a_config_that_does_not_fit_is_said_in_a_sentence(folder, settings, says):
-    change(folder, **settings)
-    with pytest.raises(ValueError, match=says):
-        bert.load(folder)
-
-
-@pytest.mark.parametrize("body", [b"", b"[1]", b"{", b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n"])
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_damaged_file_is_said_in_a_sentence(folder, name, body):
-    (folder / name).write_bytes(body)
-    with pytest.raises(ValueError, match="damaged|is an empty file|pointer|Git LFS"):
-        bert.load(folder)
-
-
 @pytest.mark.parametrize("body", [b"", b"a\nb\n", b"[PAD]\n[PAD]\n", b"\xff\xfe\n"])
 def test_a_damaged_vocabulary_is_said_in_a_sentence(folder, body):
     (folder / "vocab.txt").write_bytes(body)
     with pytest.raises(ValueError, match="vocab.txt is damaged|has no \\[PAD\\]"):
         PieceTokenizer.from_folder(folder)
-
-
-def test_weights_that_are_no_numbers_are_said_in_a_sentence(folder):
-    from safetensors.torch import load_file, save_file
-
-    state = load_file(folder / "model.safetensors")
-    state["pooler.dense.bias"][0] = torch.nan
-    save_file(state, folder / "model.safetensors")
-    with pytest.raises(ValueError, match="no weights: pooler.dense.bias"):
-        bert.load(folder)

@@ -28,7 +28,7 @@ from safetensors.torch import save
 
 from helpers.course import ROOT
 from helpers.data import __main__ as make_data
-from helpers.data import datasets, hub, store
+from helpers.data import datasets, hub, model_files, store
 from helpers.data.toy import reviews
 
 REVIEWS = {"text": [f"Review {i}: a film, né?" for i in range(40)], "label": [i % 2 for i in range(40)]}
@@ -90,7 +90,7 @@ class Server(ThreadingHTTPServer):
         self.repositories["models", "sentence-transformers/all-MiniLM-L6-v2", "main"] = {
             "README.md": b"a card",
             "vocab.txt": b"[PAD]\n[UNK]\n",
-            "config.json": json.dumps(datasets.MINILM_CONFIG).encode(),
+            "config.json": json.dumps(model_files.MINILM_CONFIG).encode(),
             "model.safetensors": PIECES,
             "pytorch_model.bin": b"cos\nsystem\n",
         }
@@ -213,7 +213,7 @@ def pocket(monkeypatch, tmp_path):
     """A stand-in for the pocket GPT-2."""
     folder = tmp_path / "pocket"
     folder.mkdir()
-    monkeypatch.setattr(datasets, "POCKET", folder)
+    monkeypatch.setattr(model_files, "POCKET", folder)
     return folder
 
 
@@ -331,7 +331,7 @@ def test_a_folder_that_is_called_like_a_published_model_is_taken_only_by_its_pat
 def put(name, **others):
     """A published model in the data folder: the files that the small Hub serves, or others. Returns the folder."""
     files = {"vocab.json": b'{"a": 0}', "merges.txt": b"#version: 0.2\n", "model.safetensors": WEIGHTS}
-    files["config.json"] = json.dumps(dict(zip(SETTINGS, datasets.GPT2_SIZES[name], strict=True))).encode()
+    files["config.json"] = json.dumps(dict(zip(SETTINGS, model_files.GPT2_SIZES[name], strict=True))).encode()
     folder = data_folder() / name
     folder.mkdir(parents=True)
     for file, body in {**files, **others}.items():
@@ -578,15 +578,6 @@ def test_a_server_that_knows_no_ranges_sends_it_all_again(server):
     assert (datasets.gpt2_files(say=lambda line: None).folder / "model.safetensors").read_bytes() == WEIGHTS
 
 
-def test_data_sets_that_were_cut_off_leave_no_table_behind(server, capsys):
-    server.faults["test-00000-of-00001.parquet"] = [cut_off(100)] * 50
-    assert datasets.classifier_reviews().taken.place in ("embedded", "hub")
-    server.faults.clear()
-    capsys.readouterr()
-    assert datasets.classifier_reviews().taken.place in ("hub", "folder")
-    assert files_in(data_folder()) == ["imdb/test.parquet", "imdb/train.parquet"]
-
-
 # A bad answer
 
 
@@ -623,12 +614,6 @@ def test_a_damaged_file_is_noticed_thrown_away_and_fetched_anew(server, pocket, 
     assert "model.safetensors came damaged from the Hub" in the_one_line(capsys)
     assert files_in(data_folder()) == ["gpt2/config.json", "gpt2/merges.txt", "gpt2/vocab.json"]
     assert datasets.gpt2_files().taken.place == "hub"
-
-
-def test_a_small_damaged_file_is_noticed_too(server, pocket, capsys):
-    server.faults["merges.txt"] = [damaged]
-    assert datasets.gpt2_files().taken.place == "embedded"
-    assert "merges.txt came damaged" in the_one_line(capsys)
 
 
 @pytest.mark.parametrize(

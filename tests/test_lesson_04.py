@@ -131,23 +131,6 @@ def test_gradients_of_the_weights_are_pytorchs_too(made):
     torch.testing.assert_close(module.unify.weight.grad, theirs.out_proj.weight.grad, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("b, t, h, e, dtype", sizes(seed=5))
-def test_wide_heads_are_a_loop_over_attentions_of_full_width(b, t, h, e, dtype):
-    module = seeded(parts.WideMultiHeadAttention(e, h).to(dtype))
-    x = numbers(b, t, e, dtype=dtype)
-    blocks = zip(*(to.weight.split(e) for to in (module.to_queries, module.to_keys, module.to_values)), strict=True)
-    outputs = [F.scaled_dot_product_attention(*(x @ w.T for w in block)) for block in blocks]
-    theirs = F.linear(torch.cat(outputs, dim=-1), module.unify.weight, module.unify.bias)
-    alike(module(x), theirs, [x], dtype)
-
-
-def test_one_wide_head_is_one_narrow_head(made):
-    narrow, wide = made("MultiHeadAttention")(6, 1), parts.WideMultiHeadAttention(6, 1)
-    wide.load_state_dict(narrow.state_dict())
-    x = torch.randn(2, 5, 6)
-    torch.testing.assert_close(narrow(x), wide(x))
-
-
 # ------------------------------------------------------------------------------------------- the loop, the fold
 
 
@@ -181,7 +164,7 @@ def test_counts_are_those_of_the_modules(answers, e, h):
     d = e // h
     shared = [nn.Linear(e, e, bias=False), nn.Linear(e, d, bias=False), nn.Linear(e, d, bias=False)]
     assert counted(e, h, "narrow") == count(parts.MultiHeadAttention(e, h)) == 4 * e**2 + e
-    assert counted(e, h, "wide") == count(parts.WideMultiHeadAttention(e, h)) == 4 * h * e**2 + e
+    assert counted(e, h, "wide") == 4 * h * e**2 + e
     assert counted(e, h, "multi-query") == count(*shared, nn.Linear(e, e))
 
 

@@ -194,7 +194,7 @@ def test_what_the_prose_says_of_costs_is_in_the_record():
 
 def test_the_encoder_that_students_get_cuts_words_wrongly():
     """The cell under it shows that; as solved it shows that none is."""
-    from helpers.data.datasets import POCKET
+    from helpers.data.model_files import POCKET
 
     assert "0 of 8 words are cut wrongly" in told()
     names = {"finished_alphabet": bpe.byte_alphabet, "split_pieces": bpe.split_pieces, "merge_pair": bpe.merge_pair}

@@ -12,7 +12,7 @@ from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.checking.answers import run
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import RIGHT, judge
-from helpers.data.datasets import POCKET
+from helpers.data.model_files import POCKET
 from helpers.data.recorded import recorded
 from helpers.data.reference import reference
 from helpers.exercises import load_lesson

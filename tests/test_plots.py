@@ -24,7 +24,6 @@ from helpers.plots.style import lightness  # noqa: E402
 WORDS = ["the", "loop", "terminates", "when", "the", "function", "raises", "an", "exception"]
 
 ORDER = [4, 0, 6, 2, 8, 1, 3, 7, 5]
-ONES = torch.ones(3)
 FALL = (-torch.arange(300) / 60).exp()
 
 
@@ -66,12 +65,6 @@ PICTURES = {
     ),
     "runs": lambda: plots.loss_curve(
         {"one": FALL + 0.1 * numbers(3, 300).abs(), "two": FALL + 0.1 * numbers(3, 1).abs()}, smooth=20
-    ),
-    "spread": lambda: plots.spread(
-        {"one head": [0.4, 0.3, 0.7], "three heads": [0.02, 0.03, 0.01]}, "loss", "heads", {"chance": 0.88}
-    ),
-    "distributions": lambda: plots.distributions(
-        {"four": 2 * numbers(4000), "nine": 3 * numbers(4000)}, "score", {"four": (ONES, ONES), "nine": (ONES, ONES)}
     ),
     "planes": lambda: plots.planes(
         {"queries": numbers(9, 2), "keys": 3 * numbers(9, 2), "values": numbers(9, 2)}, WORDS, list("aaabbbccc")
@@ -235,14 +228,6 @@ def test_a_band_reaches_from_the_lowest_run_to_the_highest():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["four runs", "one run"]
 
 
-def test_every_run_is_a_dot():
-    plots.spread({"a": [1.0, 2.0, 4.0], "b": [3.0, 5.0]}, "loss")
-    dots = [tuple(dot) for cloud in plt.gca().collections for dot in np.asarray(cloud.get_offsets())]
-    assert sorted(dots) == [(1, 0), (2, 0), (3, 1), (4, 0), (5, 1)]
-    assert [line.get_xdata()[0] for line in plt.gca().get_lines()] == pytest.approx([7 / 3, 4])
-    assert [tick.get_text() for tick in plt.gca().get_yticklabels()] == ["a", "b"]
-
-
 def test_planes_share_their_scale():
     plots.planes({"small": numbers(5, 2), "large": 9 * numbers(5, 2), "third": numbers(5, 2)})
     axes = plt.gcf().axes[:3]
@@ -289,14 +274,6 @@ def test_what_nbval_leaves_out_of_a_comparison():
     for pattern, instead in dict(patterns).items():
         picture = re.sub(pattern, instead, picture)
     assert picture == "a picture"
-
-
-def test_heat_pair_names_each_side():
-    plots.heat_pair(torch.eye(3), torch.eye(3), rows=(["a", "b", "c"], ["c", "a", "b"]))
-    assert [[tick.get_text() for tick in ax.get_yticklabels()] for ax in plt.gcf().axes] == [
-        ["a", "b", "c"],
-        ["c", "a", "b"],
-    ]
 
 
 def test_heat_says_what_is_wrong():
@@ -377,12 +354,6 @@ def test_convex_hull(seed):
     assert set(map(tuple, hull)) == brute_hull(points)
     x, y = hull.T
     assert (x * np.roll(y, -1) - y * np.roll(x, -1)).sum() > 0, "anticlockwise"
-
-
-def test_convex_hull_against_scipy():
-    spatial = pytest.importorskip("scipy.spatial")
-    points = np.random.RandomState(0).standard_normal((100, 2))
-    assert {tuple(p) for p in points[spatial.ConvexHull(points).vertices]} == set(map(tuple, plots.convex_hull(points)))
 
 
 def test_convex_hull_of_little():

@@ -12,14 +12,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from helpers.data.datasets import POCKET
+from helpers.data.model_files import POCKET
 from helpers.data.recorded import recorded
 from helpers.data.sources import checksum, stdlib_sources
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.generator import bits_per_byte
 from helpers.pretrained import from_pretrained
-from helpers.training import pocket_gpt2
+from helpers.training import pocket_gpt2, pocket_gpt2_figures
 from helpers.training.common import Record
 
 pytestmark = pytest.mark.skipif(
@@ -114,7 +114,7 @@ def test_its_heads_are_where_its_record_says(pocket, held_out):
     looked = model.attention_weights(rows).mean(dim=1)
     assert divmod(int(gpt2.previous_score(looked).argmax()), model.config.h) == place(found["previous_token"])
     once = torch.randint(model.config.n - 1, (16, 48), generator=torch.Generator().manual_seed(11))
-    score = gpt2.induction_score(model.attention_weights(pocket_gpt2.twice(once)), 48).mean(dim=1)
+    score = gpt2.induction_score(model.attention_weights(pocket_gpt2_figures.twice(once)), 48).mean(dim=1)
     chance = gpt2.induction_score(gpt2.even_weights(96), 48).item()
     assert score[place(found["induction_random"])] > 0.9 * score.max() > 10 * chance
 
@@ -125,9 +125,9 @@ def test_without_its_induction_heads_it_no_longer_copies(pocket):
     nats = {}
     for name, heads in told["heads"].items():
         with gpt2.switched_off(model, *heads):
-            nats[name] = pocket_gpt2.second_time_nats(model, once)
+            nats[name] = pocket_gpt2_figures.second_time_nats(model, once)
     whole = nats["all heads on"]
-    assert whole < 0.2 * pocket_gpt2.first_time_nats(model, once)
+    assert whole < 0.2 * pocket_gpt2_figures.first_time_nats(model, once)
     assert nats["control head off"] < whole + 0.2
     assert nats["all heads above 10 times chance off"] > whole + 4
     assert nats["previous-token head off"] > whole + 4
@@ -276,7 +276,7 @@ def test_another_training_s_checkpoint_is_not_gone_on_with(small, tmp_path):
 
 
 def test_a_table_of_pairs_counts_who_follows_whom():
-    pairs = pocket_gpt2.Pairs(torch.tensor([0, 1, 0, 1, 0, 2]), 4, believed=1.0)
+    pairs = pocket_gpt2_figures.BigramTable(torch.tensor([0, 1, 0, 1, 0, 2]), 4, believed=1.0)
     torch.testing.assert_close(pairs.chances.sum(dim=-1), torch.ones(4))
     assert pairs.chances[0].argmax() == 1 and pairs.chances[1, 0] > 0.7 and (pairs.chances > 0).all()
     ids = torch.tensor([1, 0, 2])
@@ -299,19 +299,19 @@ def test_a_table_of_pairs_counts_who_follows_whom():
     ],
 )
 def test_a_function_ends_where_something_stands_at_the_margin(text, function, accepted):
-    assert pocket_gpt2.first_function(text) == function
-    assert pocket_gpt2.share_that_parses([text]) == accepted
+    assert pocket_gpt2_figures.first_function(text) == function
+    assert pocket_gpt2_figures.share_that_parses([text]) == accepted
 
 
 def test_repeats_are_found_where_two_tokens_stood_together_before():
     #                                   0  1  2  3  4  5  6  7
-    assert pocket_gpt2.repeats(torch.tensor([5, 6, 7, 5, 6, 8, 5, 6])) == ([4, 7], [2, 5])
-    assert pocket_gpt2.repeats(torch.tensor([1, 2, 3])) == ([], [])
+    assert pocket_gpt2_figures.repeats(torch.tensor([5, 6, 7, 5, 6, 8, 5, 6])) == ([4, 7], [2, 5])
+    assert pocket_gpt2_figures.repeats(torch.tensor([1, 2, 3])) == ([], [])
     rows = torch.tensor([[5, 6, 7, 5, 6, 8, 5, 6], [1, 2, 3, 4, 1, 2, 9, 9]])
     weights = torch.zeros(3, 2, 4, 8, 8)
     weights[1, 0, 2, 4, 2] = weights[1, 0, 2, 7, 5] = weights[1, 1, 2, 5, 2] = 0.9
-    score = pocket_gpt2.echo_score(weights, rows)
-    assert score.shape == (3, 4) and pocket_gpt2.strongest(score) == (1, 2)
+    score = pocket_gpt2_figures.echo_score(weights, rows)
+    assert score.shape == (3, 4) and pocket_gpt2_figures.strongest(score) == (1, 2)
     assert score.max() == pytest.approx(0.9)
 
 

@@ -31,12 +31,11 @@ def test_a_long_review_keeps_its_beginning_and_its_end(tokenizer):
     assert len(imdb_bert.as_rows(["good bad"], tokenizer, length=10)[0]) == 4
 
 
-def test_every_review_is_in_one_batch_with_its_own_label(tokenizer, monkeypatch):
-    monkeypatch.setattr(imdb_bert, "TOKENS", 30)
+def test_every_review_is_in_one_batch_with_its_own_label(tokenizer):
     rows = imdb_bert.as_rows(TEXTS, tokenizer)
     for generator in (None, torch.Generator().manual_seed(0)):
         found = []
-        for ids, mask, labels in imdb_bert.batches(rows, LABELS, tokenizer.pad, generator):
+        for ids, mask, labels in imdb_bert.batches(rows, LABELS, tokenizer.pad, generator, tokens=30):
             found += [(tuple(row[seen].tolist()), int(y)) for row, seen, y in zip(ids, mask, labels, strict=True)]
         assert sorted(found) == sorted((tuple(row), int(y)) for row, y in zip(rows, LABELS, strict=True))
 

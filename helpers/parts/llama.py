@@ -10,9 +10,6 @@ keys and values, d = e/h width of one head, n size of the vocabulary.
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.course import stands_in
-
-from .gpt2 import KeyValueCache, LayerCache
+from .cache import KeyValueCache, LayerCache
 from .masks import causal_mask
 from .multi_head import merge_heads, require_heads, split_heads
 from .positions import rotate
+from .published import SettingNames, TensorNames, assembled, drop_tied_head, fitted, require_sizes
 from .weight_files import read_weights
 
 ##### Sizes
@@ -52,15 +48,7 @@ class Config:
     t_max: int = 2048
 
     def __post_init__(self):
-        for name in ("n", "e", "h", "groups", "depth", "hidden", "t_max"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{name} should be a whole number above 0, and is {value!r}.")
-        for name in ("epsilon", "theta"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-                raise ValueError(f"{name} should be a number above 0, and is {value!r}.")
-        require_heads(self.e, self.h)
+        require_sizes(self)
         if self.h % self.groups:
             raise ValueError(f"h = {self.h} heads cannot be divided evenly among {self.groups} groups.")
         if self.e // self.h % 2:
@@ -68,60 +56,48 @@ class Config:
 
     @classmethod
     def from_json(cls, path: str | Path) -> Config:
-        """Read a config.json as the Hub has it.
-
-        ValueError where it is damaged, or is not a Llama as this module builds it.
-        """
-        path = Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"A model needs config.json, and {path.parent} has none.")
-        if stranger := stands_in(path):
-            raise ValueError(f"config.json is damaged: it is {stranger}.")
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError):
-            raise ValueError(f"{path.name} is damaged: it is not JSON.") from None
-        if not isinstance(found, dict):
-            raise ValueError(f"{path.name} is damaged: it should be a table of settings.")
-        missing = [theirs for theirs in _SIZES.values() if theirs not in found]
-        if missing:
-            raise ValueError(f"{path.name} is damaged: it does not say {' nor '.join(missing)}.")
-        for setting, usual in _ONLY.items():
-            if found.get(setting, usual) != usual:
-                raise ValueError(
-                    f"{path.name} asks for {setting} = {found[setting]!r}, and this Llama knows only {usual!r}."
-                )
-        rotary = found.get("rope_parameters") or found.get("rope_scaling") or {}
-        kind = rotary.get("rope_type", rotary.get("type", "default")) if isinstance(rotary, dict) else rotary
-        if kind != "default":
-            raise ValueError(
-                f"{path.name} asks for rotary angles of the kind {kind!r}, and this Llama knows 'default'."
-            )
-        try:
-            config = cls(
-                **{ours: found[theirs] for ours, theirs in _SIZES.items()},
-                groups=found.get("num_key_value_heads") or found["num_attention_heads"],
-                epsilon=found.get("rms_norm_eps", 1e-6),
-                theta=rotary.get("rope_theta", found.get("rope_theta", 10000.0)),
-                tied=bool(found.get("tie_word_embeddings", False)),
-                t_max=found.get("max_position_embeddings", 2048),
-            )
-        except ValueError as problem:
-            raise ValueError(f"{path.name} is damaged: {problem}") from None
-        if found.get("head_dim") not in (None, config.e // config.h):
-            raise ValueError(f"{path.name} asks for heads of width {found['head_dim']}, and this Llama's are e/h wide.")
-        return config
+        """Read a config.json as the Hub has it. ValueError where it is damaged, or is no Llama as it is built here."""
+        return _SETTINGS.read(path, cls, _groups_and_angles)
 
 
-_SIZES = {
-    "n": "vocab_size",
-    "e": "hidden_size",
-    "h": "num_attention_heads",
-    "depth": "num_hidden_layers",
-    "hidden": "intermediate_size",
-}
-# What a config.json may say besides the sizes.
-_ONLY = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "pretraining_tp": 1}
+_SETTINGS = SettingNames(
+    "Llama",
+    {
+        "n": "vocab_size",
+        "e": "hidden_size",
+        "h": "num_attention_heads",
+        "depth": "num_hidden_layers",
+        "hidden": "intermediate_size",
+    },
+    {
+        "epsilon": ("rms_norm_eps", 1e-6),
+        "tied": ("tie_word_embeddings", False),
+        "t_max": ("max_position_embeddings", 2048),
+    },
+    {
+        "model_type": ("llama",),
+        "hidden_act": ("silu",),
+        "attention_bias": (False,),
+        "mlp_bias": (False,),
+        "pretraining_tp": (1,),
+    },
+)
+
+
+def _groups_and_angles(table):
+    """The settings that config.json has in other forms; ValueError for those that are not built here."""
+    rotary = table.get("rope_parameters") or table.get("rope_scaling") or {}
+    kind = rotary.get("rope_type", rotary.get("type", "default")) if isinstance(rotary, dict) else rotary
+    if kind != "default":
+        raise ValueError(f"its rotary angles are of the kind {kind!r}, and here they are 'default'.")
+    e, h = table["hidden_size"], table["num_attention_heads"]
+    width = table.get("head_dim")
+    if width is not None and isinstance(e, int) and width * h != e:
+        raise ValueError(f"its heads are of width {width}, and here they are e/h wide.")
+    return {
+        "groups": table.get("num_key_value_heads") or h,
+        "theta": rotary.get("rope_theta", table.get("rope_theta", 10000.0)),
+    }
 
 
 ##### The model
@@ -263,11 +239,6 @@ def cache_bytes(depth: int, groups: int, d: int, t: int, bytes_each: int = 2) ->
     return 2 * depth * groups * d * t * bytes_each
 
 
-def swiglu_width(e: int, multiple: int = 1) -> int:
-    """The hidden width with which SwiGLU has as many weights as a network of width 4e: 8e/3, up to a multiple."""
-    return multiple * math.ceil(8 * e / 3 / multiple)
-
-
 ##### Published weights
 
 
@@ -294,22 +265,28 @@ def _head_width(weight, h):
     return len(weight) // h
 
 
-_OF_MODEL = {
-    "model.embed_tokens.weight": "tokens.weight",
-    "model.norm.weight": "norm.weight",
-    "lm_head.weight": "to_logits.weight",
-}
-_OF_BLOCK = {
-    "input_layernorm": "norm1",
-    "self_attn.q_proj": "attention.to_queries",
-    "self_attn.k_proj": "attention.to_keys",
-    "self_attn.v_proj": "attention.to_values",
-    "self_attn.o_proj": "attention.unify",
-    "post_attention_layernorm": "norm2",
-    "mlp.gate_proj": "feed_forward.gate",
-    "mlp.up_proj": "feed_forward.up",
-    "mlp.down_proj": "feed_forward.down",
-}
+_TENSORS = TensorNames(
+    "a Llama",
+    outside={
+        "model.embed_tokens.weight": "tokens.weight",
+        "model.norm.weight": "norm.weight",
+        "lm_head.weight": "to_logits.weight",
+    },
+    block="model.layers.",
+    inside={
+        "input_layernorm": "norm1",
+        "self_attn.q_proj": "attention.to_queries",
+        "self_attn.k_proj": "attention.to_keys",
+        "self_attn.v_proj": "attention.to_values",
+        "self_attn.o_proj": "attention.unify",
+        "post_attention_layernorm": "norm2",
+        "mlp.gate_proj": "feed_forward.gate",
+        "mlp.up_proj": "feed_forward.up",
+        "mlp.down_proj": "feed_forward.down",
+    },
+    kinds=("weight",),
+    ignored=r".*rotary_emb\.inv_freq",  # the rotary frequencies of older files
+)
 
 
 def rename_llama(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -318,68 +295,22 @@ def rename_llama(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     published: as the Hub's files have them. Tables of rotary frequencies, which older files hold, are left out.
     ValueError for names that a Llama does not have, all of them named.
     """
-    renamed, strange = {}, []
-    for name, tensor in published.items():
-        block = re.fullmatch(r"model\.layers\.(0|[1-9][0-9]*)\.(.+)\.weight", name)
-        if name in _OF_MODEL:
-            renamed[_OF_MODEL[name]] = tensor
-        elif block and block[2] in _OF_BLOCK:
-            renamed[f"blocks.{block[1]}.{_OF_BLOCK[block[2]]}.weight"] = tensor
-        elif not name.endswith("rotary_emb.inv_freq"):
-            strange.append(name)
-    if strange:
-        raise ValueError("These are not a Llama's weights:\n" + "\n".join(f"  unexpected: {name}" for name in strange))
-    return renamed
+    return _TENSORS.accepted(_TENSORS.rename(published))
 
 
-def published_llama(model: Llama) -> dict[str, torch.Tensor]:
-    """A model's tensors (...) under the Hub's names, queries and keys for halves: what `transformers` reads."""
-    told, config = {}, model.config
-    for name, tensor in model.state_dict().items():
-        block = re.fullmatch(r"blocks\.(\d+)\.(.+)\.weight", name)
-        if block:
-            path = next(theirs for theirs, ours in _OF_BLOCK.items() if ours == block[2])
-            told[f"model.layers.{block[1]}.{path}.weight"] = _turned(block[2], tensor, config, halves_from_pairs)
-        else:
-            told[next(theirs for theirs, ours in _OF_MODEL.items() if ours == name)] = tensor
-    return told
-
-
-def _turned(path, tensor, config, how):
-    """A projection's rows for another convention, where it is one of queries or keys."""
-    heads = {"attention.to_queries": config.h, "attention.to_keys": config.groups}.get(path)
-    return tensor if heads is None else how(tensor, heads)
-
-
-def from_published(published: dict[str, torch.Tensor], config: Config) -> Llama:
+def from_published(published: dict[str, torch.Tensor], config: Config, file: str = "The table of weights") -> Llama:
     """A model with published weights, a dict from name to tensor (...), in evaluation mode, in 32 bits.
 
     ValueError where a tensor is missing, unexpected, of the wrong shape or not finite; the message names each.
     """
-    renamed = rename_llama(published)
-    with torch.device("meta"):
-        model = Llama(config)
-    expected = model.state_dict()
+    tensors, problems = _TENSORS.rename(published)
     if config.tied:
-        renamed.pop("to_logits.weight", None)  # a copy of the table of tokens
-    problems = [f"  missing: {name} {tuple(tensor.shape)}" for name, tensor in expected.items() if name not in renamed]
-    for name, tensor in renamed.items():
-        if name not in expected:
-            problems.append(f"  unexpected: {name}")
-        elif tensor.shape != expected[name].shape:
-            problems.append(
-                f"  wrong shape: {name} is {tuple(tensor.shape)} and should be {tuple(expected[name].shape)}"
-            )
-        elif not tensor.is_floating_point() or not bool(tensor.isfinite().all()):
-            problems.append(f"  no weights: {name} holds NaN, infinity, or numbers of the type {tensor.dtype}")
-    if problems:
-        raise ValueError("The weights do not fit the model of config.json:\n" + "\n".join(problems))
-    weights = {
-        name: _turned(name.split(".", 2)[-1].removesuffix(".weight"), tensor.float(), config, pairs_from_halves)
-        for name, tensor in renamed.items()
-    }
-    model.load_state_dict({name: tensor.contiguous() for name, tensor in weights.items()}, assign=True)
-    return model.requires_grad_(True).eval()
+        problems += drop_tied_head(tensors, _TENSORS)
+    weights = fitted(tensors, problems, Llama, config, _TENSORS, file)
+    for name, tensor in weights.items():
+        heads = {"to_queries": config.h, "to_keys": config.groups}.get(name.split(".")[-2])
+        weights[name] = pairs_from_halves(tensor, heads) if heads else tensor
+    return assembled(Llama, config, weights)
 
 
 def load(folder: str | Path) -> Llama:
@@ -387,7 +318,6 @@ def load(folder: str | Path) -> Llama:
 
     Nothing in a file is run. FileNotFoundError where a file is missing, ValueError where one is damaged.
     """
-    folder = Path(folder)
-    config = Config.from_json(folder / "config.json")
-    published, _, _ = read_weights(folder)
-    return from_published(published, config)
+    config = Config.from_json(Path(folder) / "config.json")
+    published, _, file = read_weights(Path(folder))
+    return from_published(published, config, file)

@@ -52,24 +52,6 @@ class MultiHeadAttention(nn.Module):
         return self.unify(merge_heads(_attend(q, k, v)))
 
 
-class WideMultiHeadAttention(nn.Module):
-    """h heads, each as wide as the model: 4he² + e parameters. Any h from 1 on will do (ValueError otherwise)."""
-
-    def __init__(self, e: int, h: int):
-        super().__init__()
-        _require_some(h)
-        self.h = h
-        self.to_queries = nn.Linear(e, h * e, bias=False)
-        self.to_keys = nn.Linear(e, h * e, bias=False)
-        self.to_values = nn.Linear(e, h * e, bias=False)
-        self.unify = nn.Linear(h * e, e)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """x: (b, t, e). Returns (b, t, e)."""
-        q, k, v = (split_heads(to(x), self.h) for to in (self.to_queries, self.to_keys, self.to_values))  # (b, h, t, e)
-        return self.unify(merge_heads(_attend(q, k, v)))
-
-
 def _attend(q, k, v):
     """softmax(q kᵀ / √d) v in every head: three times (b, h, t, d) -> (b, h, t, d)."""
     weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)  # (b, h, t, t)

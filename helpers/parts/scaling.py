@@ -23,15 +23,6 @@ def scaled_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     return q @ k.transpose(-2, -1) / math.sqrt(d)
 
 
-def scaled_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Attention: for each query, the average of the values, weighted by how well their keys match.
-
-    q: (..., t, d). k: (..., s, d). v: (..., s, v). Returns (..., t, v): softmax(q kᵀ / √d) v.
-    """
-    weights = torch.softmax(scaled_scores(q, k), dim=-1)  # (..., t, s), rows sum to 1
-    return weights @ v
-
-
 def softmax_jacobian(p: torch.Tensor) -> torch.Tensor:
     """The derivative of a softmax's weights with respect to its scores: diag(p) − p pᵀ for each row.
 

@@ -17,8 +17,7 @@ from .hidden import hidden_words
 from .masks import mask_row
 from .paths import path_row
 from .points import convex_hull, hull_picture, label_points, plane, planes
-from .runs import distributions, spread
-from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, in_grey, png, use_course_style
+from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, png, use_course_style
 from .text import surprise
 from .weights import colour_scale, heat, heat_pair
 
@@ -35,14 +34,12 @@ __all__ = [
     "convex_hull",
     "curves",
     "diagrams",
-    "distributions",
     "fold",
     "head_grid",
     "heat",
     "heat_pair",
     "hidden_words",
     "hull_picture",
-    "in_grey",
     "label_points",
     "loss_curve",
     "mask_row",
@@ -50,7 +47,6 @@ __all__ = [
     "plane",
     "planes",
     "png",
-    "spread",
     "surprise",
     "use_course_style",
 ]

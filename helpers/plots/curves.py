@@ -6,7 +6,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from .runs import banded_line
 from .style import COLOURS, DASHES, MARKERS, WIDTH, Numbers, as_array
 
 
@@ -72,22 +71,13 @@ def curves(
             "markerfacecolor": "white",
         }
         if y.ndim == 2:
-            banded_line(ax, x, y, name or None, look)
-        else:
-            ax.plot(x, y, label=name or None, **look)
+            ax.fill_between(x, y.min(axis=0), y.max(axis=0), color=look["color"], alpha=0.2, linewidth=0)
+            y = y.mean(axis=0)
+        ax.plot(x, y, label=name or None, **look)
     for name, value in (landmarks or {}).items():
         ax.axhline(value, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-        ax.annotate(
-            name,
-            (1, value),
-            xycoords=("axes fraction", "data"),
-            xytext=(-2, 2),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=8.5,
-            color="#333333",
-        )
+        place = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 2), "textcoords": "offset points"}
+        ax.annotate(name, (1, value), ha="right", va="bottom", fontsize=8.5, color="#333333", **place)
     for axis in log:
         getattr(ax, f"set_{axis}scale")("log")
     ax.set(xlabel=xlabel, ylabel=ylabel)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from .style import COLOURS, HALO, WIDTH, Numbers, as_array
+from .style import CENTRED, COLOURS, HALO, WIDTH, Numbers, arrow, as_array
 from .themed import IN_CELLS
 from .weights import COLUMNS, CROWDED, ROWS, _fit_numbers, _trim_height, colour_scale, heat
 
@@ -56,17 +56,8 @@ def head_grid(
         if k >= h:
             ax.set_axis_off()
             continue
-        heat(
-            weights[k],
-            rows,
-            columns,
-            scale=1,
-            title=titles[k] if titles else f"head {k + 1}",
-            row_label="",
-            column_label="",
-            ax=ax,
-            **options,
-        )
+        title = titles[k] if titles else f"head {k + 1}"
+        heat(weights[k], rows, columns, scale=1, title=title, row_label="", column_label="", ax=ax, **options)
         if k % across:
             ax.set_yticklabels([])
         if k + across < h:
@@ -103,24 +94,11 @@ def fold(panels: Sequence[Numbers], e: int, d: int, titles: Sequence[str] | None
                 position, component = divmod(int(mark), e)
                 colour, ink = _HEADS[component // d % len(_HEADS)]
                 ax.add_patch(Rectangle((left + j, i), 1, 1, facecolor=colour, edgecolor="#555555", linewidth=0.8))
-                ax.text(
-                    left + j + 0.5,
-                    i + 0.52,
-                    f"{position}{chr(97 + component)}",
-                    ha="center",
-                    va="center",
-                    fontsize=8.5,
-                    color=IN_CELLS[ink],
-                )
+                name = f"{position}{chr(97 + component)}"
+                ax.text(left + j + 0.5, i + 0.52, name, fontsize=8.5, color=IN_CELLS[ink], **CENTRED)
             if len(panel) > 1:
-                ax.text(
-                    left + block.shape[1] / 2,
-                    block.shape[0] + 0.12,
-                    f"head {head}",
-                    ha="center",
-                    va="top",
-                    fontsize=8.5,
-                )
+                middle = left + block.shape[1] / 2
+                ax.text(middle, block.shape[0] + 0.12, f"head {head}", ha="center", va="top", fontsize=8.5)
         ax.set(xlim=(-0.05, wide + 0.05), ylim=(panel.shape[1] + (0.8 if len(panel) > 1 else 0.1), -0.05))
         ax.set_axis_off()
         if titles:
@@ -139,24 +117,10 @@ def arrow_chain(steps: Numbers, names: Sequence[str], title: str | None = None, 
     order = sorted(set(names))
     for k, name in enumerate(names):
         colour = COLOURS[order.index(name) % 7]
-        ax.annotate(
-            "",
-            ends[k + 1],
-            ends[k],
-            arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2, "shrinkA": 0, "shrinkB": 0},
-        )
+        arrow(ax, ends[k], ends[k + 1], color=colour, linewidth=2, shrinkA=0, shrinkB=0)
         across = np.array([-steps[k, 1], steps[k, 0]]) / max(np.hypot(*steps[k]), 1e-9)
-        ax.annotate(
-            name,
-            (ends[k] + ends[k + 1]) / 2,
-            xytext=11 * across,
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=9,
-            color=colour,
-            bbox=HALO,
-        )
+        look = {"textcoords": "offset points", "fontsize": 9, "color": colour, "bbox": HALO, **CENTRED}
+        ax.annotate(name, (ends[k] + ends[k + 1]) / 2, xytext=11 * across, **look)
     ax.plot(*ends.T, alpha=0)  # the arrows' ends settle the limits of the axes
     ax.plot(*ends[-1], marker="x", color="black", markersize=9, markeredgewidth=2, linestyle="none")
     ax.plot(0, 0, marker="o", color="black", markersize=4, linestyle="none")

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
 from .style import COLOURS, WIDTH, Numbers, as_array
-from .weights import COLUMNS, ROWS, _name_ticks, _trim_height
+from .weights import COLUMNS, ROWS, _name_ticks, _trim_height, frame_map
 
 
 def mask_row(
@@ -36,7 +36,6 @@ def mask_row(
     for place, (ax, mask) in enumerate(zip(np.ravel(axes), masks, strict=True)):
         values = np.atleast_2d(as_array(mask))
         ax.imshow(np.ma.masked_equal(values, 0), cmap=ListedColormap([COLOURS[0]]), aspect="equal")
-        ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)
         for edge in np.arange(0.5, values.shape[0] - 1):
             ax.axhline(edge, color="white", linewidth=1.2, linestyle="-")
         for edge in np.arange(0.5, values.shape[1] - 1):
@@ -47,8 +46,6 @@ def mask_row(
         ax.set(xlabel=column_label, ylabel=row_label if place == 0 else "")
         if titles:
             ax.set_title(titles[place])
-        ax.grid(False)
-        ax.tick_params(length=0)
-        ax.spines[:].set(visible=True, color="#999999", linewidth=0.8)
+        frame_map(ax)
     if own:
         _trim_height(np.ravel(axes)[0].figure)

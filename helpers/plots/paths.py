@@ -8,7 +8,7 @@ from itertools import pairwise
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from .style import COLOURS, WIDTH
+from .style import COLOURS, WIDTH, arrow
 
 _FAINT, _NODE = "#b8b8b8", "#444444"
 
@@ -44,9 +44,11 @@ def path_row(t: int = 7, reach: int = 2, axes: Sequence[Axes] | None = None) -> 
     for ax, (title, (edges, path, rows)) in zip(axes, panels.items(), strict=True):
         heights = [k / (rows - 1) for k in range(rows)]
         for start, end in edges:
-            _arrow(ax, start, end, heights, _FAINT, 0.7)
+            ends = [(i, heights[k]) for i, k in (start, end)]
+            arrow(ax, *ends, 1, color=_FAINT, linewidth=0.7, shrinkA=4, shrinkB=4, mutation_scale=4)
         for start, end in pairwise(path):
-            _arrow(ax, start, end, heights, COLOURS[1], 2.4)
+            ends = [(i, heights[k]) for i, k in (start, end)]
+            arrow(ax, *ends, 2, color=COLOURS[1], linewidth=2.4, shrinkA=4, shrinkB=4, mutation_scale=8)
         for height in heights:
             ax.scatter(range(t), [height] * t, s=48, color="white", edgecolor=_NODE, linewidth=1.2, zorder=3)
         ends = [path[0], path[-1]]
@@ -58,20 +60,3 @@ def path_row(t: int = 7, reach: int = 2, axes: Sequence[Axes] | None = None) -> 
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
     axes[0].set_yticks([0, 1], labels=["inputs", "outputs"])
-
-
-def _arrow(ax, start, end, heights, colour, width):
-    ax.annotate(
-        "",
-        (end[0], heights[end[1]]),
-        (start[0], heights[start[1]]),
-        zorder=1 if colour == _FAINT else 2,
-        arrowprops={
-            "arrowstyle": "-|>",
-            "color": colour,
-            "linewidth": width,
-            "shrinkA": 4,
-            "shrinkB": 4,
-            "mutation_scale": 4 if colour == _FAINT else 8,
-        },
-    )

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from .style import COLOURS, HALO, MARKERS, WIDTH, Numbers, as_array
+from .style import CENTRED, COLOURS, HALO, MARKERS, WIDTH, Numbers, arrow, as_array
 
 
 def plane(
@@ -107,20 +107,8 @@ def label_points(
     others = points if avoid is None else np.vstack([points, ax.transData.transform(_points(avoid))])
     obstacles = np.hstack([others - 4 * pixel, others + 4 * pixel])
     frame = ax.get_window_extent(renderer)
-    labels = [
-        ax.text(
-            0,
-            0,
-            name,
-            fontsize=fontsize,
-            color="#222222",
-            zorder=4,
-            va="center",
-            ha="center",
-            bbox=HALO,
-        )
-        for name in names
-    ]
+    look = {"fontsize": fontsize, "color": "#222222", "zorder": 4, "bbox": HALO, **CENTRED}
+    labels = [ax.text(0, 0, name, **look) for name in names]
     sizes = [label.get_window_extent(renderer) for label in labels]
 
     # Crowded points choose first: the others have room to give way.
@@ -137,15 +125,9 @@ def label_points(
         labels[i].set_in_layout(False)  # a label must not move the axes that it was measured on
         nearest = np.clip(points[i], centre - half, centre + half)
         if np.linalg.norm(nearest - points[i]) > 9 * pixel:
-            ax.plot(
-                *ax.transData.inverted().transform([points[i], nearest]).T,
-                color="#999999",
-                linewidth=0.7,
-                linestyle="-",
-                zorder=2,
-                marker="",
-                in_layout=False,
-            )
+            ends = ax.transData.inverted().transform([points[i], nearest]).T
+            line = {"color": "#999999", "linewidth": 0.7, "linestyle": "-", "marker": "", "zorder": 2}
+            ax.plot(*ends, in_layout=False, **line)
 
 
 def _places(point, half, pixel):
@@ -215,29 +197,10 @@ def hull_picture(
     """
     inputs, outputs, own = _points(inputs), _points(outputs), ax is None
     ax = plt.subplots(figsize=(WIDTH, 4.6))[1] if own else ax
-    ax.fill(
-        *convex_hull(inputs).T,
-        facecolor="#e8f1f8",
-        edgecolor="#7f9db3",
-        linewidth=1,
-        linestyle="-",
-        label="convex hull of the inputs",
-    )
+    region = {"facecolor": "#e8f1f8", "edgecolor": "#7f9db3", "linewidth": 1, "linestyle": "-"}
+    ax.fill(*convex_hull(inputs).T, label="convex hull of the inputs", **region)
     for start, end in zip(inputs, outputs, strict=True):
-        ax.annotate(
-            "",
-            end,
-            start,
-            arrowprops={
-                "arrowstyle": "-|>",
-                "color": "#666666",
-                "linewidth": 1,
-                "shrinkA": 4,
-                "shrinkB": 4,
-                "mutation_scale": 9,
-            },
-            zorder=2,
-        )
+        arrow(ax, start, end, zorder=2, color="#666666", linewidth=1, shrinkA=4, shrinkB=4, mutation_scale=9)
     ax.scatter(
         *inputs.T, s=46, facecolor="white", edgecolor=COLOURS[0], linewidth=1.8, marker="o", label="inputs x", zorder=3
     )

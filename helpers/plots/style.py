@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from cycler import cycler
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
 from PIL import Image
@@ -31,6 +32,8 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 
 # Behind words that lie on lines: a rectangle, since an outline would have each letter drawn anew in an SVG.
 HALO = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
+
+CENTRED = {"ha": "center", "va": "center"}  # words around their place
 
 WIDTH = 6.0  # inches: one column
 DPI = 144
@@ -169,9 +172,10 @@ def png(figure: Figure | None = None, scale: int = 1) -> bytes:
     return small.getvalue()
 
 
-def in_grey(picture: Numbers) -> np.ndarray:
-    """(rows, columns) in [0, 1]: a picture, (rows, columns, 3 or 4) in [0, 1], as grey print shows it."""
-    return lightness(picture) / 100
+def arrow(ax: Axes, start: Sequence[float], end: Sequence[float], zorder: float | None = None, **look: object) -> None:
+    """An arrow with a filled head, in data coordinates. look: as matplotlib's FancyArrowPatch has it."""
+    order = {} if zorder is None else {"zorder": zorder}
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", **look}, **order)
 
 
 def as_array(values: Numbers) -> np.ndarray:

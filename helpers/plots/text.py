@@ -8,7 +8,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from .style import WEIGHTS, WIDTH, Numbers, as_array, lightness
+from .style import CENTRED, WEIGHTS, WIDTH, Numbers, as_array, lightness
 from .themed import IN_CELLS
 
 
@@ -37,17 +37,8 @@ def surprise(
     for place, character in enumerate(characters):
         i, j = divmod(place, across)
         ax.add_patch(Rectangle((j, i), 1, 1, facecolor=colours[place], linewidth=0))
-        ax.text(
-            j + 0.5,
-            i + 0.54,
-            _drawn(character),
-            ha="center",
-            va="center",
-            fontsize=8.5,
-            family="DejaVu Sans Mono",
-            color=ink[place],
-            parse_math=False,
-        )
+        look = {"fontsize": 8.5, "family": "DejaVu Sans Mono", "color": ink[place], "parse_math": False, **CENTRED}
+        ax.text(j + 0.5, i + 0.54, _drawn(character), **look)
     ax.set(xlim=(0, across), ylim=(down, 0))
     ax.set_axis_off()
     bar = figure.colorbar(paint, ax=ax, orientation="horizontal", aspect=50, pad=0.02, shrink=0.7)

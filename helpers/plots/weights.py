@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import ConnectionPatch
 
-from .style import SIGNED, WEIGHTS, WIDTH, Numbers, as_array, lightness
+from .style import CENTRED, SIGNED, WEIGHTS, WIDTH, Numbers, as_array, lightness
 from .themed import IN_CELLS
 
 ROWS, COLUMNS = "position i (output)", "position j (input)"
@@ -67,20 +67,8 @@ def heat(
         vmin=-scale if signed else 0,
         vmax=scale,
     )
-    dark = finite & (lightness(image.to_rgba(image.get_array())) < 50)
-    for i, j in np.ndindex(values.shape):
-        text = "" if blank[i, j] else _cell_text(values[i, j], digits, annotate)
-        if text:
-            ax.text(
-                j,
-                i,
-                text,
-                ha="center",
-                va="center",
-                color=IN_CELLS["white" if dark[i, j] else "black"] if finite[i, j] else "black",
-                bbox=None if finite[i, j] else {"facecolor": "white", "edgecolor": "none", "pad": 1},
-            )
-
+    texts = np.vectorize(lambda value: _cell_text(value, digits, annotate), otypes=[object])(values)
+    _write(ax, np.where(blank, "", texts), finite, lightness(image.to_rgba(image.get_array())) < 50)
     if columns is None and values.shape[0] == values.shape[1]:
         columns = rows
     _name_ticks(ax.yaxis, rows, values.shape[0])
@@ -88,15 +76,31 @@ def heat(
     ax.set(xlabel=column_label, ylabel=row_label)
     if title:
         ax.set_title(title)
-    ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)  # seen through cells without a number
-    ax.grid(False)
-    ax.tick_params(length=0)
-    ax.spines[:].set(visible=True, color="#999999", linewidth=0.8)
+    frame_map(ax)
     if own and not annotate if bar is None else bar:
         colour_scale(ax)
     if own:
         _trim_height(ax.figure)
     _fit_numbers(ax, values.shape[1])
+
+
+def _write(ax: Axes, texts: np.ndarray, finite: np.ndarray, dark: np.ndarray) -> None:
+    """Words into the cells of a map, white in dark ones; all (rows, columns)."""
+    for i, j in np.ndindex(texts.shape):
+        if finite[i, j] and texts[i, j]:
+            ax.text(j, i, texts[i, j], color=IN_CELLS["white" if dark[i, j] else "black"], **CENTRED)
+        elif texts[i, j]:
+            ax.text(
+                j, i, texts[i, j], bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}, color="black", **CENTRED
+            )
+
+
+def frame_map(ax: Axes) -> None:
+    """A thin frame around a map, no grid and no ticks, and hatching, which is seen through cells without a number."""
+    ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)
+    ax.grid(False)
+    ax.tick_params(length=0)
+    ax.spines[:].set(visible=True, color="#999999", linewidth=0.8)
 
 
 def heat_pair(

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from helpers.course import write_whole, written_whole
-from helpers.data.datasets import POCKET
+from helpers.data.model_files import POCKET
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
 

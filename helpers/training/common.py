@@ -9,7 +9,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -19,6 +19,8 @@ from torch import nn
 from helpers.course import write_whole
 from helpers.data.recorded import FOLDER
 from helpers.device import device
+
+REAL = ("folder", "kept", "hub")  # places of data, without the embedded default
 
 
 def arguments() -> argparse.Namespace:
@@ -30,9 +32,42 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--try", dest="attempt", action="store_true", help="thirty steps, and no record: does it work?")
     parser.add_argument("--note", default="", help="words about the circumstances of the run, for its record")
     parser.add_argument("--to", type=Path, default=FOLDER, help="where to write the record")
-    chosen = parser.parse_args()
-    chosen.steps = 30 if chosen.attempt else chosen.steps
-    return chosen
+    options = parser.parse_args()
+    options.steps = 30 if options.attempt else options.steps
+    return options
+
+
+def settings_of(model: nn.Module, **settings: object) -> dict[str, object]:
+    """What a record says of a training: the settings, and how many parameters the model has."""
+    return {"parameters": sum(p.numel() for p in model.parameters()), **settings}
+
+
+class ScheduledAdamW:
+    """AdamW with one schedule; the gradients are cut at a norm of 1.
+
+    weights: parameters, or groups of them as AdamW takes them. schedule: the share of the rate at (step, steps,
+    warmup). options: as AdamW takes them.
+    """
+
+    def __init__(
+        self,
+        weights: Iterable,
+        rate: float,
+        steps: int,
+        warmup: int,
+        schedule: Callable[[int, int, int], float] | None = None,
+        **options: object,
+    ):
+        share = schedule or up_and_down
+        self._adam = torch.optim.AdamW(weights, lr=rate, **options)
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(self._adam, lambda step: share(step, steps, warmup))
+
+    def step(self) -> None:
+        """One step down the gradients, which are cleared afterwards."""
+        nn.utils.clip_grad_norm_([p for group in self._adam.param_groups for p in group["params"]], 1.0)
+        self._adam.step()
+        self._schedule.step()
+        self._adam.zero_grad(set_to_none=True)
 
 
 class Optimiser:
@@ -95,8 +130,8 @@ class Optimiser:
 
     def load_state_dict(self, state: dict) -> None:
         """Go on from where `state_dict` was taken."""
-        for mine, kept in ((self._parts, state["parts"]), (self._schedules, state["schedules"])):
-            for part, its in zip(mine, kept, strict=True):
+        for parts, states in ((self._parts, state["parts"]), (self._schedules, state["schedules"])):
+            for part, its in zip(parts, states, strict=True):
                 part.load_state_dict(its)
 
 
@@ -167,6 +202,7 @@ class Record:
     def __init__(self, name: str, data: dict, settings: dict):
         self.name, self.data, self.settings = name, data, settings
         self.curve: list[dict] = []
+        precision()  # it is tried which is faster, and that takes none of the time
         self._start, self._used = time.perf_counter(), time.process_time()
         self._apart = 0.0, 0.0
 
@@ -191,12 +227,18 @@ class Record:
         """One more point of the curve, printed too."""
         seconds, processor = self.clock()
         self.curve.append({**{k: round(v, 5) for k, v in figures.items()}, "seconds": round(seconds, 1)})
-        told = "  ".join(f"{k} {v:.4g}" for k, v in figures.items())
-        print(f"{seconds:7.0f} s  ({processor:.0f} s of processor time)  {told}", flush=True)
+        line = "  ".join(f"{k} {v:.4g}" for k, v in figures.items())
+        print(f"{seconds:7.0f} s  ({processor:.0f} s of processor time)  {line}", flush=True)
 
     def stop(self) -> None:
         """The training is over; what follows is not counted."""
         self._clock = self.clock()
+
+    def finish(self, options: argparse.Namespace, result: dict, samples: Sequence[dict] = ()) -> None:
+        """Print the result; write the record, unless the training was only tried."""
+        print(result)
+        if not options.attempt:
+            self.write(options.to, result, list(samples))
 
     def write(self, folder: Path, result: dict, samples: list) -> Path:
         """Write NAME.json, in the form that `helpers.data.recorded` reads, and say so. Call `stop` before."""

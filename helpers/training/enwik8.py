@@ -17,12 +17,21 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.data.datasets import Taken, generator_text
+from helpers.data.datasets import generator_text
 from helpers.device import device
 from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
 from helpers.training import loop
-from helpers.training.common import Optimiser, Record, arguments, initialise, next_token_loss, precision
+from helpers.training.common import (
+    REAL,
+    Optimiser,
+    Record,
+    arguments,
+    initialise,
+    next_token_loss,
+    precision,
+    settings_of,
+)
 
 HELD_OUT = 1 / 20
 MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4, "t_max": 256}
@@ -82,79 +91,68 @@ def entropy(counts: Counter) -> float:
     return -sum(count / total * math.log2(count / total) for count in counts.values())
 
 
-def told_of(text: bytes, cut: int, taken: Taken) -> dict[str, str | int]:
-    """What a record says of its text, whose first `cut` bytes are trained on."""
-    return {
+def wikipedia() -> tuple[torch.Tensor, torch.Tensor, dict[str, str | int]]:
+    """The bytes to train on, (length,), the held-out ones after them, and what a record says of both."""
+    text, taken = generator_text(places=REAL)
+    cut = len(text) - int(HELD_OUT * len(text))
+    data = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+    about = {
         "name": taken.line.split(":")[1].split(", from")[0].strip(),
         "sha256": hashlib.sha256(text).hexdigest(),
         "bytes": len(text),
         "training_bytes": cut,
         "held_out_bytes": len(text) - cut,
     }
+    return data[:cut], data[cut:], about
 
 
 def main() -> None:
     """The whole run: data, training, test, samples, record."""
-    chosen = arguments()
-    steps = chosen.steps or STEPS
+    options = arguments()
+    steps = options.steps or STEPS
     torch.manual_seed(0)
-    text, taken = generator_text(places=("folder", "kept", "hub"))
-    cut = len(text) - int(HELD_OUT * len(text))
-    data = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-    train, held_out = data[:cut], data[cut:]
-    look_at = held_out[:50_000]
-
+    train, held_out, about = wikipedia()
     model = initialise(CharTransformer(**MODEL)).to(device())
-    settings = {
+    settings = settings_of(
+        model,
         **MODEL,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "batch": BATCH,
-        "steps": steps,
-        "rate": RATE,
-        "embedding_rate": EMBEDDING_RATE,
-        "warmup": WARMUP,
-        "optimiser": "Muon, AdamW for embeddings and output",
-        "schedule": "half a cosine to 0",
-    }
-    optimiser = Optimiser(model, RATE, steps, WARMUP, embedding_rate=EMBEDDING_RATE)
-    generator = torch.Generator().manual_seed(1)
-    precision()
-    t = MODEL["t_max"]
-    record = Record(
-        "enwik8",
-        told_of(text, cut, taken),
-        settings,
+        batch=BATCH,
+        steps=steps,
+        rate=RATE,
+        embedding_rate=EMBEDDING_RATE,
+        warmup=WARMUP,
+        optimiser="Muon, AdamW for embeddings and output",
+        schedule="half a cosine to 0",
     )
+    generator, t = torch.Generator().manual_seed(1), MODEL["t_max"]
+    record = Record("enwik8", about, settings)
     loop.train(
         loop.again_and_again(lambda: [sample_batch(train, BATCH, t, generator)]),
         lambda batch: next_token_loss(model, *batch),
-        optimiser,
+        Optimiser(model, RATE, steps, WARMUP, embedding_rate=EMBEDDING_RATE),
         record,
         steps=steps,
         every=max(1, steps // 20),
         look=lambda loss: {
             "training_bits": bits_per_byte(loss),
-            "held_out_bits": held_out_bits(model, look_at, t, t),
+            "held_out_bits": held_out_bits(model, held_out[:50_000], t, t),
         },
     )
-
-    result = {
+    result: dict[str, object] = {
         "held_out_bits": round(held_out_bits(model, held_out, t, t // 4), 4),
         "held_out_bits_without_overlap": round(held_out_bits(model, held_out, t, t), 4),
         "context": f"windows of {t} bytes, every byte predicted from at least {t - t // 4}",
     }
-    print(result)
-    if chosen.attempt:
-        return
-    result["on_the_same_bytes"] = landmarks(text[:cut], text[cut:])
-    samples = []
-    for prompt in PROMPTS:
-        ids = torch.tensor([list(prompt.encode())], device=device())
-        drawn = generate(model, ids, 400, temperature=0.8, generator=torch.Generator(device()).manual_seed(2))
-        samples.append(
-            {"prompt": prompt, "temperature": 0.8, "text": bytes(drawn[0].tolist()).decode("utf-8", errors="replace")}
-        )
-    record.write(chosen.to, result, samples)
+    if not options.attempt:
+        result["on_the_same_bytes"] = landmarks(train.numpy().tobytes(), held_out.numpy().tobytes())
+    record.finish(options, result, [sample_of(model, prompt) for prompt in PROMPTS])
+
+
+def sample_of(model: nn.Module, prompt: str) -> dict[str, str | float]:
+    """How the model goes on from a beginning."""
+    ids, generator = torch.tensor([list(prompt.encode())], device=device()), torch.Generator(device()).manual_seed(2)
+    written = bytes(generate(model, ids, 400, temperature=0.8, generator=generator)[0].tolist())
+    return {"prompt": prompt, "temperature": 0.8, "text": written.decode("utf-8", errors="replace")}
 
 
 if __name__ == "__main__":

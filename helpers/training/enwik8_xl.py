@@ -14,13 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.data.datasets import generator_text
 from helpers.device import device
 from helpers.parts.generator import bits_per_byte
 from helpers.parts.transformer_xl import TransformerXL, segments, streaming_bits
 from helpers.training import loop
-from helpers.training.common import Optimiser, Record, arguments, initialise, precision
-from helpers.training.enwik8 import HELD_OUT, told_of
+from helpers.training.common import Optimiser, Record, arguments, initialise, precision, settings_of
+from helpers.training.enwik8 import wikipedia
 
 MODEL = {"n": 256, "e": 256, "h": 4, "depth": 4}
 T, M, GROUPS = 128, 128, 8
@@ -57,41 +56,31 @@ def remembering_loss(model: nn.Module, m: int) -> Callable[[Batch], torch.Tensor
 
 def main() -> None:
     """The whole run: data, training, test with several memories, record."""
-    chosen = arguments()
-    steps = chosen.steps or STEPS
+    options = arguments()
+    steps = options.steps or STEPS
     torch.manual_seed(0)
-    text, taken = generator_text(places=("folder", "kept", "hub"))
-    cut = len(text) - int(HELD_OUT * len(text))
-    data = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-    train, held_out = data[:cut], data[cut:].to(device())
-    look_at = held_out[:20_000]
-
+    train, held_out, about = wikipedia()
+    look_at = held_out[:20_000].to(device())
     model = initialise(TransformerXL(**MODEL)).to(device())
-    settings = {
+    settings = settings_of(
+        model,
         **MODEL,
-        "t": T,
-        "m": M,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "batch": BATCH,
-        "groups": GROUPS,
-        "steps": steps,
-        "rate": RATE,
-        "embedding_rate": EMBEDDING_RATE,
-        "warmup": WARMUP,
-        "optimiser": "Muon, AdamW for embeddings, output, u and v",
-        "schedule": "half a cosine to 0",
-    }
-    optimiser = Optimiser(model, RATE, steps, WARMUP, embedding_rate=EMBEDDING_RATE)
-    precision()
-    record = Record(
-        "enwik8_xl",
-        told_of(text, cut, taken),
-        settings,
+        t=T,
+        m=M,
+        batch=BATCH,
+        groups=GROUPS,
+        steps=steps,
+        rate=RATE,
+        embedding_rate=EMBEDDING_RATE,
+        warmup=WARMUP,
+        optimiser="Muon, AdamW for embeddings, output, u and v",
+        schedule="half a cosine to 0",
     )
+    record = Record("enwik8_xl", about, settings)
     loop.train(
         loop.again_and_again(lambda: one_pass(train, BATCH, T, GROUPS)),
         remembering_loss(model, M),
-        optimiser,
+        Optimiser(model, RATE, steps, WARMUP, embedding_rate=EMBEDDING_RATE),
         record,
         steps=steps,
         every=max(1, steps // 20),
@@ -100,13 +89,9 @@ def main() -> None:
             "held_out_bits": streaming_bits(model, look_at, T, M),
         },
     )
-
-    judged = look_at if chosen.attempt else held_out
+    judged = look_at if options.attempt else held_out.to(device())
     result = {f"held_out_bits_m_{m}": round(streaming_bits(model, judged, T, m), 4) for m in MEMORIES}
-    result["context"] = f"one pass in segments of {T} bytes, each byte predicted once"
-    print(result)
-    if not chosen.attempt:
-        record.write(chosen.to, result, [])
+    record.finish(options, {**result, "context": f"one pass in segments of {T} bytes, each byte predicted once"})
 
 
 if __name__ == "__main__":

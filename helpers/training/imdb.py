@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +22,7 @@ from helpers.parts.classifier import Classifier
 from helpers.parts.evaluating import evaluating
 from helpers.parts.words import PAD, UNKNOWN, build_vocabulary, pad_rows, split_words
 from helpers.training import loop
-from helpers.training.common import Optimiser, Record, arguments, initialise, precision
+from helpers.training.common import REAL, Optimiser, Record, arguments, initialise, precision, settings_of
 
 VOCABULARY, LENGTH = 20_000, 224
 MODEL = {"c": 2, "e": 128, "h": 2, "depth": 2, "t_max": LENGTH}
@@ -40,21 +40,26 @@ def as_rows(texts: list[str], vocabulary: dict[str, int]) -> list[list[int]]:
 
 
 def batches(
-    rows: list, labels: torch.Tensor, pad: int, generator: torch.Generator | None = None
+    rows: Sequence[list[int]],
+    labels: torch.Tensor,
+    pad: int,
+    generator: torch.Generator | None = None,
+    tokens: int | None = None,
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """Batches of reviews of about equal length, so that little padding is computed.
+    """(ids, mask, labels) of reviews of about equal length, so that little padding is computed.
 
-    (ids, mask, labels), TOKENS ids in each, in random order.
+    `tokens` (or TOKENS) ids at most in each; in random order with a generator.
     """
     lengths = torch.tensor([len(row) for row in rows], dtype=torch.float32)
     if generator is not None:
         lengths = lengths + 10 * torch.rand(len(rows), generator=generator)  # other neighbours in every epoch
-    order, groups = lengths.argsort().tolist(), [[]]
-    for place in order:
-        if (len(groups[-1]) + 1) * len(rows[place]) > TOKENS:
+    groups: list[list[int]] = [[]]
+    for place in lengths.argsort().tolist():
+        if groups[-1] and (len(groups[-1]) + 1) * len(rows[place]) > (tokens or TOKENS):
             groups.append([])
         groups[-1].append(place)
-    for k in torch.randperm(len(groups), generator=generator).tolist():
+    order = range(len(groups)) if generator is None else torch.randperm(len(groups), generator=generator).tolist()
+    for k in order:
         ids, mask = pad_rows([rows[place] for place in groups[k]], pad)
         yield ids.to(device()), mask.to(device()), labels[groups[k]].to(device())
 
@@ -69,11 +74,13 @@ def loss_of(model: nn.Module, ids: torch.Tensor, mask: torch.Tensor, truth: torc
 
 
 @torch.no_grad()
-def share_right(model: nn.Module, rows: list, labels: torch.Tensor, pad: int) -> float:
+def share_right(
+    model: nn.Module, rows: Sequence[list[int]], labels: torch.Tensor, pad: int, tokens: int | None = None
+) -> float:
     """Accuracy over all rows."""
     right = 0
     with evaluating(model):
-        for ids, mask, truth in batches(rows, labels, pad, torch.Generator().manual_seed(0)):
+        for ids, mask, truth in batches(rows, labels, pad, tokens=tokens):
             with precision():
                 right += (model(ids, mask).argmax(-1) == truth).sum().item()
     return right / len(rows)
@@ -109,15 +116,11 @@ def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: tor
 
     fit.step(loss)
     with torch.no_grad():
-        return (
-            (((torch.sparse.mm(as_matrix(test), weights) + offset).squeeze(1) > 0) == test_labels.bool())
-            .float()
-            .mean()
-            .item()
-        )
+        right = ((torch.sparse.mm(as_matrix(test), weights) + offset).squeeze(1) > 0) == test_labels.bool()
+    return right.float().mean().item()
 
 
-def told_of(texts: list[str], test_texts: list[str], trained_on: int, looked_at: int) -> dict:
+def about(texts: list[str], test_texts: list[str], trained_on: int, looked_at: int) -> dict:
     """What a record says of its data: both parts whole, and of the training part how much was learned from."""
     return {
         "name": "IMDb",
@@ -131,45 +134,42 @@ def told_of(texts: list[str], test_texts: list[str], trained_on: int, looked_at:
 
 def main() -> None:
     """The whole run: data, training, test, samples, record."""
-    chosen = arguments()
+    options = arguments()
     torch.manual_seed(0)
-    (texts, given), (test_texts, test_given), _ = classifier_reviews(places=("folder", "kept", "hub"))
+    (texts, given), (test_texts, test_given), _ = classifier_reviews(places=REAL)
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)).tolist()
-    apart = order[: len(order) // 10]
-    kept = order[len(order) // 10 :]
-    vocabulary = build_vocabulary([texts[k] for k in kept], VOCABULARY)
+    apart, rest = order[: len(order) // 10], order[len(order) // 10 :]
+    vocabulary = build_vocabulary([texts[k] for k in rest], VOCABULARY)
     pad = vocabulary[PAD]
     rows, labels = as_rows(texts, vocabulary), torch.tensor(given)
-    train, train_labels = [rows[k] for k in kept], labels[kept]
+    train, train_labels = [rows[k] for k in rest], labels[rest]
     held, held_labels = [rows[k] for k in apart], labels[apart]
     test, test_labels = as_rows(test_texts, vocabulary), torch.tensor(test_given)
 
     generator = torch.Generator().manual_seed(1)
     per_epoch = sum(1 for _ in batches(train, train_labels, pad, generator))
-    steps = chosen.steps or EPOCHS * per_epoch
+    steps = options.steps or EPOCHS * per_epoch
     model = initialise(Classifier(n=VOCABULARY, **MODEL, dropout=DROPOUT)).to(device())
-    optimiser = Optimiser(model, RATE, steps, WARMUP, decay=0.1, embedding_rate=EMBEDDING_RATE)
-    precision()
-    settings = {
-        "n": VOCABULARY,
+    settings = settings_of(
+        model,
+        n=VOCABULARY,
         **MODEL,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "dropout": DROPOUT,
-        "word_dropout": WORD_DROPOUT,
-        "tokens_per_batch": TOKENS,
-        "steps": steps,
-        "epochs": EPOCHS,
-        "rate": RATE,
-        "embedding_rate": EMBEDDING_RATE,
-        "warmup": WARMUP,
-        "optimiser": "Muon, AdamW for embeddings and output",
-        "schedule": "half a cosine to 0",
-    }
-    record = Record("imdb", told_of(texts, test_texts, len(train), len(held)), settings)
+        dropout=DROPOUT,
+        word_dropout=WORD_DROPOUT,
+        tokens_per_batch=TOKENS,
+        steps=steps,
+        epochs=EPOCHS,
+        rate=RATE,
+        embedding_rate=EMBEDDING_RATE,
+        warmup=WARMUP,
+        optimiser="Muon, AdamW for embeddings and output",
+        schedule="half a cosine to 0",
+    )
+    record = Record("imdb", about(texts, test_texts, len(train), len(held)), settings)
     loop.train(
         loop.again_and_again(lambda: batches(train, train_labels, pad, generator)),
         lambda batch: loss_of(model, *batch, vocabulary[UNKNOWN]),
-        optimiser,
+        Optimiser(model, RATE, steps, WARMUP, decay=0.1, embedding_rate=EMBEDDING_RATE),
         record,
         steps=steps,
         every=max(1, per_epoch // 2),
@@ -177,12 +177,9 @@ def main() -> None:
         memory=0.98,
     )
     result = {"test_accuracy": round(share_right(model, test, test_labels, pad), 4)}
-    print(result)
-    if chosen.attempt:
-        return
-    result["bag_of_words_accuracy"] = round(bag_of_words(train, train_labels, test, test_labels, VOCABULARY), 4)
-    print(result)
-    record.write(chosen.to, result, some_reviews(model, test, test_texts, test_labels, pad))
+    if not options.attempt:
+        result["bag_of_words_accuracy"] = round(bag_of_words(train, train_labels, test, test_labels, VOCABULARY), 4)
+    record.finish(options, result, some_reviews(model, test, test_texts, test_labels, pad))
 
 
 @torch.no_grad()

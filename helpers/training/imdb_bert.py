@@ -10,7 +10,7 @@ the test part.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -22,11 +22,9 @@ from helpers.device import device
 from helpers.parts import bert
 from helpers.parts.bert import Bert, PieceTokenizer, add_low_rank
 from helpers.parts.classifier import mean_pool
-from helpers.parts.evaluating import evaluating
-from helpers.parts.words import pad_rows
 from helpers.training import loop
-from helpers.training.common import Record, arguments, precision
-from helpers.training.imdb import bag_of_words, told_of
+from helpers.training.common import REAL, Record, ScheduledAdamW, arguments, precision, settings_of
+from helpers.training.imdb import about, bag_of_words, batches, share_right
 from helpers.training.minilm import probed
 
 LENGTH, HEAD = 256, 64  # pieces of a review: so many of its beginning, and the rest from its end
@@ -50,25 +48,16 @@ class Kind(nn.Module):
         return self.to_classes(self.dropout(mean_pool(x, mask)))
 
 
-class Descent:
+def descent(model: Kind, rate: float, steps: int) -> ScheduledAdamW:
     """AdamW with a rate for what was trained before and another for what is new: up, then straight down to 0."""
+    old = [p for p in model.encoder.parameters() if p.requires_grad]
+    groups = [{"params": list(model.to_classes.parameters()), "lr": NEW_RATE}]
+    groups += [{"params": old, "lr": rate}] if old else []
 
-    def __init__(self, model: Kind, rate: float, steps: int):
-        new = list(model.to_classes.parameters())
-        old = [p for p in model.encoder.parameters() if p.requires_grad]
-        groups = [{"params": new, "lr": NEW_RATE}] + ([{"params": old, "lr": rate}] if old else [])
-        self.weights, self.adam = [*new, *old], torch.optim.AdamW(groups, weight_decay=0.01)
-        up = max(1, round(WARMUP * steps))
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.adam, lambda step: min((step + 1) / up, max(0.0, (steps - step) / max(1, steps - up)))
-        )
+    def share(step: int, steps: int, up: int) -> float:
+        return min((step + 1) / up, max(0.0, (steps - step) / max(1, steps - up)))
 
-    def step(self) -> None:
-        """One step down the gradients, which are cleared afterwards."""
-        nn.utils.clip_grad_norm_(self.weights, 1.0)
-        self.adam.step()
-        self.schedule.step()
-        self.adam.zero_grad()
+    return ScheduledAdamW(groups, rate, steps, max(1, round(WARMUP * steps)), share, weight_decay=0.01)
 
 
 def as_rows(texts: Sequence[str], tokenizer: PieceTokenizer, length: int = LENGTH, head: int = HEAD) -> list[list[int]]:
@@ -82,47 +71,12 @@ def as_rows(texts: Sequence[str], tokenizer: PieceTokenizer, length: int = LENGT
     return rows
 
 
-def batches(
-    rows: Sequence[list[int]],
-    labels: torch.Tensor,
-    pad: int,
-    generator: torch.Generator | None = None,
-    tokens: int | None = None,
-) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """(ids, mask, labels) of reviews of about equal length, `tokens` (or TOKENS) ids at most in each; in random
-    order with a generator."""
-    tokens = tokens or TOKENS
-    lengths = torch.tensor([len(row) for row in rows], dtype=torch.float32)
-    if generator is not None:
-        lengths = lengths + 10 * torch.rand(len(rows), generator=generator)  # other neighbours in every epoch
-    groups = [[]]
-    for place in lengths.argsort().tolist():
-        if groups[-1] and (len(groups[-1]) + 1) * len(rows[place]) > tokens:
-            groups.append([])
-        groups[-1].append(place)
-    order = range(len(groups)) if generator is None else torch.randperm(len(groups), generator=generator).tolist()
-    for k in order:
-        ids, mask = pad_rows([rows[place] for place in groups[k]], pad)
-        yield ids.to(device()), mask.to(device()), labels[groups[k]].to(device())
-
-
 def loss_of(model: Kind, ids: torch.Tensor, mask: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
     """Cross-entropy, ()."""
     model.train()
     with precision():
         scores = model(ids, mask)
     return F.cross_entropy(scores.float(), truth)
-
-
-@torch.no_grad()
-def share_right(model: Kind, rows: Sequence[list[int]], labels: torch.Tensor, pad: int) -> float:
-    """Accuracy over all rows."""
-    right = 0
-    with evaluating(model):
-        for ids, mask, truth in batches(rows, labels, pad):
-            with precision():
-                right += (model(ids, mask).argmax(-1) == truth).sum().item()
-    return right / len(rows)
 
 
 def prepared(folder: Path, way: str) -> Kind:
@@ -134,13 +88,8 @@ def prepared(folder: Path, way: str) -> Kind:
     if way == "low rank":
         add_low_rank(encoder, RANK, ALPHA)
     elif way == "upper":
-        for part in (
-            encoder.tokens,
-            encoder.positions,
-            encoder.segments,
-            encoder.norm,
-            *encoder.blocks[:FROZEN_BLOCKS],
-        ):
+        embeddings = (encoder.tokens, encoder.positions, encoder.segments, encoder.norm)
+        for part in (*embeddings, *encoder.blocks[:FROZEN_BLOCKS]):
             part.requires_grad_(False)
     return model.to(device())
 
@@ -150,7 +99,7 @@ def features(encoder: Bert, rows: Sequence[list[int]], pad: int) -> torch.Tensor
     """The mean vector of each row at every stage: (depth + 1, number of rows, e)."""
     found = torch.empty(encoder.config.depth + 1, len(rows), encoder.config.e)
     places = torch.arange(len(rows))
-    for ids, mask, where in batches(rows, places, pad):
+    for ids, mask, where in batches(rows, places, pad, tokens=TOKENS):
         for k, stage in enumerate(encoder.hidden(ids, None, mask)):
             found[k, where.cpu()] = mean_pool(stage, mask).float().cpu()
     return found
@@ -169,12 +118,12 @@ def tuned(
     """The accuracy on the test part after so many passes over a few labels, in small batches."""
     model, generator = prepared(folder, way), torch.Generator().manual_seed(1)
     steps = passes * sum(1 for _ in batches(rows, y, pad, tokens=FEW_TOKENS))
-    descent = Descent(model, LOW_RANK_RATE if way == "low rank" else RATE, steps)
+    optimiser = descent(model, LOW_RANK_RATE if way == "low rank" else RATE, steps)
     stream = loop.again_and_again(lambda: batches(rows, y, pad, generator, FEW_TOKENS))
     for _, batch in zip(range(steps), stream, strict=False):
         loss_of(model, *batch).backward()
-        descent.step()
-    return round(share_right(model, test, truth, pad), 4)
+        optimiser.step()
+    return round(share_right(model, test, truth, pad, TOKENS), 4)
 
 
 def with_few_labels(
@@ -203,60 +152,53 @@ def with_few_labels(
 
 def main() -> None:
     """The whole run: data, training, test, the trainings with few labels, record."""
-    chosen = arguments()
-    (texts, given), (test_texts, test_given), _ = classifier_reviews(places=("folder", "kept", "hub"))
-    folder, *_ = minilm_files(places=("folder", "kept", "hub"))
+    options = arguments()
+    (texts, given), (test_texts, test_given), _ = classifier_reviews(places=REAL)
+    folder, *_ = minilm_files(places=REAL)
     tokenizer = PieceTokenizer.from_folder(folder)
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)).tolist()
-    apart, kept = order[: len(order) // 10][:1000], order[len(order) // 10 :]
+    apart, rest = order[: len(order) // 10][:1000], order[len(order) // 10 :]
     rows, labels, pad = as_rows(texts, tokenizer), torch.tensor(given), tokenizer.pad
-    train, held = [rows[k] for k in kept], [rows[k] for k in apart]
+    train, held = [rows[k] for k in rest], [rows[k] for k in apart]
     generator = torch.Generator().manual_seed(1)
-    steps = chosen.steps or sum(1 for _ in batches(train, labels[kept], pad, generator))
+    steps = options.steps or sum(1 for _ in batches(train, labels[rest], pad, generator, TOKENS))
     model = prepared(folder, "upper")
     learned = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    settings = {
-        "length": LENGTH,
-        "head": HEAD,
-        "tokens_per_batch": TOKENS,
-        "steps": steps,
-        "rate": RATE,
-        "new_rate": NEW_RATE,
-        "frozen_blocks": FROZEN_BLOCKS,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "trained": learned,
-        "few": {
-            "length": FEW_LENGTH,
-            "passes": FEW,
-            "tokens_per_batch": FEW_TOKENS,
-            "rank": RANK,
-            "alpha": ALPHA,
-            "tested_on": TESTED,
-        },
-        "optimiser": "AdamW",
-        "schedule": "up for a tenth of the steps, then straight down to 0",
-    }
-    record = Record("imdb_bert", told_of(texts, test_texts, len(train), len(held)), settings)
+    few = {"length": FEW_LENGTH, "passes": FEW, "tokens_per_batch": FEW_TOKENS, "rank": RANK, "alpha": ALPHA}
+    settings = settings_of(
+        model,
+        length=LENGTH,
+        head=HEAD,
+        tokens_per_batch=TOKENS,
+        steps=steps,
+        rate=RATE,
+        new_rate=NEW_RATE,
+        frozen_blocks=FROZEN_BLOCKS,
+        trained=learned,
+        few=few | {"tested_on": TESTED},
+        optimiser="AdamW",
+        schedule="up for a tenth of the steps, then straight down to 0",
+    )
+    record = Record("imdb_bert", about(texts, test_texts, len(train), len(held)), settings)
     loop.train(
-        loop.again_and_again(lambda: batches(train, labels[kept], pad, generator)),
+        loop.again_and_again(lambda: batches(train, labels[rest], pad, generator, TOKENS)),
         lambda batch: loss_of(model, *batch),
-        Descent(model, RATE, steps),
+        descent(model, RATE, steps),
         record,
         steps=steps,
         every=max(1, math.ceil(steps / 6)),
-        look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, labels[apart], pad)},
+        look=lambda loss: {"loss": loss, "accuracy": share_right(model, held, labels[apart], pad, TOKENS)},
         memory=0.98,
     )
-    if chosen.attempt:
+    if options.attempt:
         return
     test, truth = as_rows(test_texts, tokenizer), torch.tensor(test_given)
-    result: dict[str, object] = {"test_accuracy": round(share_right(model, test, truth, pad), 4)}
-    print(result)
+    result: dict[str, object] = {"test_accuracy": round(share_right(model, test, truth, pad, TOKENS), 4)}
     some = torch.randperm(len(test_texts), generator=torch.Generator().manual_seed(2))[:TESTED].tolist()
     result["few_labels"] = with_few_labels(
-        folder, tokenizer, [texts[k] for k in kept], labels[kept], [test_texts[k] for k in some], truth[some]
+        folder, tokenizer, [texts[k] for k in rest], labels[rest], [test_texts[k] for k in some], truth[some]
     )
-    record.write(chosen.to, result, [])
+    record.finish(options, result)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,11 @@ minutes on one core. Needs the model (`make data ARGS=minilm`) and IMDb (`make d
 from __future__ import annotations
 
 import json
-import platform
-import time
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 
-from helpers.course import write_whole
 from helpers.data import store
 from helpers.data.datasets import classifier_reviews, minilm_files
 from helpers.data.recorded import FOLDER
@@ -23,6 +20,7 @@ from helpers.data.text import manual, sentences
 from helpers.data.toy.reviews import reviews
 from helpers.parts import bert
 from helpers.parts.bert import Bert, PieceTokenizer
+from helpers.training.common import REAL, Record
 from helpers.training.imdb import bag_of_words
 
 PAIRS = [
@@ -163,7 +161,7 @@ def probed(x: torch.Tensor, y: torch.Tensor, tested: torch.Tensor, truth: torch.
 
 def kind_or_not(model: Bert, tokenizer: PieceTokenizer) -> dict:
     """Accuracy of a linear layer on each stage's frozen mean vectors, beside a bag of the same pieces."""
-    train, test, _ = classifier_reviews(places=("folder", "kept", "hub"))
+    train, test, _ = classifier_reviews(places=REAL)
     chance = torch.Generator().manual_seed(0)
     picked = [torch.randperm(len(part.texts), generator=chance)[:size] for part, size in ((train, TRAIN), (test, TEST))]
     texts = [
@@ -184,48 +182,39 @@ def kind_or_not(model: Bert, tokenizer: PieceTokenizer) -> dict:
 def main() -> None:
     """All of it, and its file."""
     torch.set_num_threads(1)
-    begun = time.perf_counter()
-    folder, _, taken = minilm_files(places=("folder", "kept", "hub"))
+    about = {
+        "name": "sentence-transformers/all-MiniLM-L6-v2",
+        "sha256": store.SHA256["minilm/model.safetensors"],
+        "reviews": "IMDb",
+    }
+    record = Record("minilm", about, {"t_max": T_MAX, "penalties": list(PENALTIES), "held": HELD})
+    folder, _, taken = minilm_files(places=REAL)
     model, tokenizer = bert.load(folder), PieceTokenizer.from_folder(folder)
     card = F.normalize(means(model, tokenizer, [CARD])[-1, 0], dim=0)
-    found = heads(model, tokenizer)
-    previous = torch.tensor(found["table"]["previous"])
-    block, head = divmod(int(previous.argmax()), previous.shape[1])
-    train, *_ = classifier_reviews(places=("folder", "kept", "hub"), say=lambda line: None)
+    scores = heads(model, tokenizer)
+    shown = []
+    for kind in ("previous", "next", "first", "same"):
+        table = torch.tensor(scores["table"][kind])
+        shown.append(list(divmod(int(table.argmax()), table.shape[1])))
+    train, *_ = classifier_reviews(places=REAL, say=lambda line: None)
     long_text = next(text for text in train.texts if len(text.split()) > 300).replace("<br />", " ")
     ids = torch.tensor([tokenizer.encode(EXAMPLE)[0]])
-    shown = [[block, head]]
-    for kind in ("next", "first", "same"):
-        table = torch.tensor(found["table"][kind])
-        shown.append(list(divmod(int(table.argmax()), table.shape[1])))
     weights = model.attention_weights(ids)
-    record = {
-        "command": "python -m helpers.training.minilm",
-        "data": {
-            "name": "sentence-transformers/all-MiniLM-L6-v2",
-            "sha256": store.SHA256["minilm/model.safetensors"],
-            "reviews": "IMDb",
+    result = {
+        "card": [round(v, 4) for v in card[:5].tolist()],
+        "pairs": alike(model, tokenizer),
+        "heads": scores,
+        "previous_head": previous_head(model, tokenizer, *shown[0], long_text),
+        "example": {
+            "pieces": [tokenizer.pieces_by_id[i] for i in ids[0].tolist()],
+            "heads": shown,
+            "weights": [[[round(v, 3) for v in row] for row in weights[i, 0, j].tolist()] for i, j in shown],
         },
-        "machine": f"{platform.machine()}, one core, shared with other work",
-        "settings": {"t_max": T_MAX, "penalties": list(PENALTIES), "held": HELD},
-        "curve": [],
-        "result": {
-            "card": [round(v, 4) for v in card[:5].tolist()],
-            "pairs": alike(model, tokenizer),
-            "heads": found,
-            "previous_head": previous_head(model, tokenizer, block, head, long_text),
-            "example": {
-                "pieces": [tokenizer.pieces_by_id[i] for i in ids[0].tolist()],
-                "heads": shown,
-                "weights": [[[round(v, 3) for v in row] for row in weights[i, 0, j].tolist()] for i, j in shown],
-            },
-            "kind_or_not": kind_or_not(model, tokenizer),
-        },
-        "samples": [],
+        "kind_or_not": kind_or_not(model, tokenizer),
     }
-    record["seconds"] = round(time.perf_counter() - begun)
-    write_whole(FOLDER / "minilm.json", json.dumps(record, ensure_ascii=False) + "\n")
-    print(json.dumps({k: v for k, v in record["result"].items() if k in ("card", "pairs", "kind_or_not")}, indent=1))
+    record.stop()
+    record.write(FOLDER, result, [])
+    print(json.dumps({k: v for k, v in result.items() if k in ("card", "pairs", "kind_or_not")}, indent=1))
 
 
 if __name__ == "__main__":

@@ -15,14 +15,15 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from tqdm.auto import tqdm
 
-from helpers.data.datasets import Taken, translation_pairs
+from helpers.data.data_set import Taken
+from helpers.data.datasets import translation_pairs
 from helpers.device import device
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.encoder_decoder import EncoderDecoder, beam_search, greedy_decode, smoothed_loss
 from helpers.parts.evaluating import evaluating
 from helpers.parts.words import pad_rows
 from helpers.training import loop
-from helpers.training.common import Optimiser, Record, arguments, initialise, precision
+from helpers.training.common import REAL, Optimiser, Record, arguments, initialise, precision, settings_of
 
 PIECES = 3_000
 MODEL = {"e": 256, "h": 4, "depth": 2, "t_max": 128, "dropout": 0.15, "pre_norm": True, "hidden": 512, "share": True}
@@ -101,22 +102,22 @@ def greedily(model: EncoderDecoder, translator: Translator, texts: list[str]) ->
 
 def by_beams(model: EncoderDecoder, translator: Translator, texts: list[str]) -> list[str]:
     """Translations by beam search."""
-    found = []
+    translations = []
     for text in tqdm(texts, desc="translating", mininterval=10):
         source = translator.source([text])
-        found.append(
+        translations.append(
             translator.text(beam_search(model, source, translator.start, translator.stop, 80, WIDTH, LENGTH_PENALTY))
         )
-    return found
+    return translations
 
 
-def told_of(
+def about(
     train: Sequence[tuple[str, str]],
     validation: Sequence[tuple[str, str]],
     test: Sequence[tuple[str, str]],
     taken: Taken,
 ) -> dict[str, str | int]:
-    """What a record says of its sentences."""
+    """What a record says of the sentences."""
     everything = "\n".join(text for part in (train, validation, test) for pair in part for text in pair)
     return {
         "name": taken.line.split(":")[1].split(",")[0].strip(),
@@ -130,72 +131,67 @@ def told_of(
 
 def main() -> None:
     """The whole run: data, training, test, samples, record."""
-    import sacrebleu
-
-    chosen = arguments()
+    options = arguments()
     torch.manual_seed(0)
-    train, validation, test, taken = translation_pairs(places=("folder", "kept", "hub"))
+    train, validation, test, taken = translation_pairs(places=REAL)
     translator = Translator([text for pair in train for text in pair])
     model = initialise(EncoderDecoder(translator.n, translator.n, pad=translator.pad, **MODEL)).to(device())
     torch.nn.init.normal_(model.source_tokens.weight, std=MODEL["e"] ** -0.5)
     generator = torch.Generator().manual_seed(1)
     per_epoch = -(-len(train) // PAIRS)
-    steps = chosen.steps or EPOCHS * per_epoch
-    optimiser = Optimiser(model, RATE, steps, WARMUP, decay=0.1, embedding_rate=RATE / 2)
-    precision()
-    settings = {
-        "n": translator.n,
+    steps = options.steps or EPOCHS * per_epoch
+    settings = settings_of(
+        model,
+        n=translator.n,
         **MODEL,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "pairs_per_batch": PAIRS,
-        "steps": steps,
-        "epochs": EPOCHS,
-        "rate": RATE,
-        "warmup": WARMUP,
-        "smoothing": SMOOTHING,
-        "optimiser": "Muon, AdamW for embeddings",
-        "schedule": "half a cosine to 0",
-        "beam_width": WIDTH,
-        "length_penalty": LENGTH_PENALTY,
-    }
-    record = Record(
-        "multi30k",
-        told_of(train, validation, test, taken),
-        settings,
+        pairs_per_batch=PAIRS,
+        steps=steps,
+        epochs=EPOCHS,
+        rate=RATE,
+        warmup=WARMUP,
+        smoothing=SMOOTHING,
+        optimiser="Muon, AdamW for embeddings",
+        schedule="half a cosine to 0",
+        beam_width=WIDTH,
+        length_penalty=LENGTH_PENALTY,
     )
+    record = Record("multi30k", about(train, validation, test, taken), settings)
     loop.train(
         loop.again_and_again(lambda: batches(train, generator)),
         lambda pairs: loss_of(model, translator, pairs, SMOOTHING),
-        optimiser,
+        Optimiser(model, RATE, steps, WARMUP, decay=0.1, embedding_rate=RATE / 2),
         record,
         steps=steps,
         every=per_epoch,
         look=lambda loss: {"loss": loss, "validation_nats": mean_loss(model, translator, validation)},
         memory=0.97,
     )
+    record.finish(options, *judged(model, translator, test, beams=not options.attempt))
+
+
+def judged(model: EncoderDecoder, translator: Translator, test: list, beams: bool) -> tuple[dict, list[dict]]:
+    """Scores on the test set, and samples. beams: also by beam search; without it there are no samples."""
+    import sacrebleu
+
     english, german = ([pair[k] for pair in test] for k in (0, 1))
     bleu = sacrebleu.BLEU()
-    greedy = greedily(model, translator, english)
-    result = {"bleu_greedy": round(bleu.corpus_score(greedy, [german]).score, 2)}
-    print(result)
-    if chosen.attempt:
-        return
+    result = {"bleu_greedy": round(bleu.corpus_score(greedily(model, translator, english), [german]).score, 2)}
+    if not beams:
+        return result, []
     best = by_beams(model, translator, english)
     result |= {
         "bleu": round(bleu.corpus_score(best, [german]).score, 2),
         "signature": str(bleu.get_signature()),
         "chrf": round(sacrebleu.CHRF().corpus_score(best, [german]).score, 2),
     }
-    print(result)
     scores = [sacrebleu.sentence_bleu(mine, [theirs]).score for mine, theirs in zip(best, german, strict=True)]
     ranked = sorted(range(len(test)), key=lambda k: -scores[k])
     # the first four of the set, then some from good to bad
     shown = [*range(4), *(ranked[len(test) * k // 10] for k in (2, 4, 6, 8)), ranked[-2], ranked[-1]]
-    samples = [
+    return result, [
         {"english": english[k], "reference": german[k], "translation": best[k], "sentence_bleu": round(scores[k], 1)}
         for k in shown
     ]
-    record.write(chosen.to, result, samples)
 
 
 if __name__ == "__main__":

@@ -18,28 +18,13 @@ from helpers.device import device
 from helpers.parts.evaluating import evaluating
 from helpers.parts.recurrent import RecurrentTranslator
 from helpers.training import loop
-from helpers.training.common import Record, arguments, up_and_down
-from helpers.training.multi30k import PAIRS, Translator, batches, told_of
+from helpers.training.common import REAL, Record, ScheduledAdamW, arguments, settings_of
+from helpers.training.multi30k import PAIRS, Translator, about, batches
 
 KINDS = {"one vector": True, "attention": False}
 WIDTH, DROPOUT, EPOCHS, RATE, WARMUP = 256, 0.3, 4, 2e-3, 100
 BANDS = 5
 LIMIT = 80  # tokens
-
-
-class Steps:
-    """Adam with one schedule, the gradients cut at a norm of 1."""
-
-    def __init__(self, model: torch.nn.Module, steps: int):
-        self._model, self._adam = model, torch.optim.Adam(model.parameters(), lr=RATE)
-        self._rate = torch.optim.lr_scheduler.LambdaLR(self._adam, lambda step: up_and_down(step, steps, WARMUP))
-
-    def step(self) -> None:
-        """One step down the gradients, which are cleared afterwards."""
-        torch.nn.utils.clip_grad_norm_(self._model.parameters(), 1.0)
-        self._adam.step()
-        self._rate.step()
-        self._adam.zero_grad(set_to_none=True)
 
 
 def loss_of(model: RecurrentTranslator, translator: Translator, pairs: list) -> torch.Tensor:
@@ -56,9 +41,9 @@ def mean_loss(model: RecurrentTranslator, translator: Translator, pairs: list) -
             part = pairs[place : place + 200]
             target = translator.target([de for _, de in part])
             logits, _ = model(translator.source([en for en, _ in part]), target[:, :-1])
-            asked = target[:, 1:] != translator.pad
-            total += F.cross_entropy(logits[asked], target[:, 1:][asked], reduction="sum").item()
-            count += asked.sum().item()
+            real = target[:, 1:] != translator.pad
+            total += F.cross_entropy(logits[real], target[:, 1:][real], reduction="sum").item()
+            count += real.sum().item()
     return total / count
 
 
@@ -82,23 +67,23 @@ def in_bands(
     score: Callable[[list, list], float], lengths: list[int], mine: list[str], theirs: list[str]
 ) -> list[dict]:
     """For each band: the range of the sources' lengths, how many sentences, and their score."""
-    told = []
+    rows = []
     for places in bands(lengths):
         inside = [lengths[place] for place in places]
         bleu = score([mine[place] for place in places], [theirs[place] for place in places])
-        told.append({"shortest": min(inside), "longest": max(inside), "sentences": len(places), "bleu": round(bleu, 2)})
-    return told
+        rows.append({"shortest": min(inside), "longest": max(inside), "sentences": len(places), "bleu": round(bleu, 2)})
+    return rows
 
 
 def main() -> None:
     """Both runs: data, trainings, test, samples, record."""
     import sacrebleu
 
-    chosen = arguments()
-    train, validation, test, taken = translation_pairs(places=("folder", "kept", "hub"))
+    options = arguments()
+    train, validation, test, taken = translation_pairs(places=REAL)
     translator = Translator([text for pair in train for text in pair])
     per_epoch = -(-len(train) // PAIRS)
-    steps = chosen.steps or EPOCHS * per_epoch
+    steps = options.steps or EPOCHS * per_epoch
     settings = {
         "n": translator.n,
         "e": WIDTH,
@@ -111,11 +96,7 @@ def main() -> None:
         "optimiser": "Adam, gradients cut at a norm of 1",
         "schedule": "half a cosine to 0",
     }
-    record = Record(
-        "multi30k_recurrent",
-        told_of(train, validation, test, taken),
-        settings,
-    )
+    record = Record("multi30k_recurrent", about(train, validation, test, taken), settings)
     english, german = ([pair[k] for pair in test] for k in (0, 1))
     lengths = [len(text.split()) for text in english]
     bleu, result, written = sacrebleu.BLEU(), {}, {}
@@ -124,28 +105,10 @@ def main() -> None:
         return bleu.corpus_score(mine, [theirs]).score
 
     for kind, one_vector in KINDS.items():
-        torch.manual_seed(0)
-        model = RecurrentTranslator(
-            translator.n, translator.n, WIDTH, translator.pad, one_vector=one_vector, dropout=DROPOUT
-        ).to(device())
-        settings["parameters"] = sum(p.numel() for p in model.parameters())  # the same for both kinds
-        generator = torch.Generator().manual_seed(1)
         begun = record.clock()[0]
-        loop.train(
-            loop.again_and_again(lambda generator=generator: batches(train, generator)),
-            lambda pairs, model=model: loss_of(model, translator, pairs),
-            Steps(model, steps),
-            record,
-            steps=steps,
-            every=per_epoch,
-            look=lambda loss, model=model, kind=kind: {
-                "attention": float(not KINDS[kind]),
-                "loss": loss,
-                "validation_nats": mean_loss(model, translator, validation),
-            },
-            memory=0.97,
-        )
+        model = trained(one_vector, translator, train, validation, steps, per_epoch, record)
         seconds = record.clock()[0] - begun
+        settings |= settings_of(model)  # the same for both kinds
         with record.aside():
             written[kind] = greedily(model, translator, english)
         result[kind] = {
@@ -154,15 +117,37 @@ def main() -> None:
             "bands": in_bands(score, lengths, written[kind], german),
         }
         print(kind, result[kind], flush=True)
-    if chosen.attempt:
-        return
-    result["signature"] = str(bleu.get_signature())
     longest = bands(lengths)[-1]
     samples = [
         {"english": english[k], "reference": german[k], **{kind: written[kind][k] for kind in KINDS}}
         for k in [*range(4), *longest[:: max(1, len(longest) // 4)][:4]]
     ]
-    record.write(chosen.to, result, samples)
+    record.finish(options, {**result, "signature": str(bleu.get_signature())}, samples)
+
+
+def trained(
+    one_vector: bool, translator: Translator, train: list, validation: list, steps: int, every: int, record: Record
+) -> RecurrentTranslator:
+    """A translator of one of the two kinds after its training, with a point on the curve every so many steps."""
+    torch.manual_seed(0)
+    n = translator.n
+    model = RecurrentTranslator(n, n, WIDTH, translator.pad, one_vector=one_vector, dropout=DROPOUT).to(device())
+    generator = torch.Generator().manual_seed(1)
+    loop.train(
+        loop.again_and_again(lambda: batches(train, generator)),
+        lambda pairs: loss_of(model, translator, pairs),
+        ScheduledAdamW(model.parameters(), RATE, steps, WARMUP, weight_decay=0.0),
+        record,
+        steps=steps,
+        every=every,
+        look=lambda loss: {
+            "attention": float(not one_vector),
+            "loss": loss,
+            "validation_nats": mean_loss(model, translator, validation),
+        },
+        memory=0.97,
+    )
+    return model
 
 
 if __name__ == "__main__":

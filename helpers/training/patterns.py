@@ -23,7 +23,7 @@ from helpers.device import device
 from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import bits_per_byte
 from helpers.parts.sparse import PixelTransformer, fixed_masks, local_mask, raster, strided_masks
-from helpers.training.common import Record, arguments, up_and_down
+from helpers.training.common import REAL, Record, ScheduledAdamW, arguments
 
 SIDE, LEVELS, SIZES = 16, 4, 6
 MODEL = {"e": 48, "depth": 2}
@@ -56,25 +56,20 @@ def bits_a_pixel(model: nn.Module, ids: torch.Tensor) -> float:
     return bits_per_byte(nats / ids.numel())
 
 
-class Runner:
+class TimedTraining:
     """One pattern in training, with its optimiser and its clock."""
 
     def __init__(self, masks: torch.Tensor, side: int, seed: int, steps: int, n: int):
         torch.manual_seed(seed)
         self.model = PixelTransformer(**MODEL, n=n, masks=masks, columns=side).to(device())
-        self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=RATE, betas=(0.9, 0.98))
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimiser, lambda step: up_and_down(step, steps, WARMUP))
+        self.optimiser = ScheduledAdamW(self.model.parameters(), RATE, steps, WARMUP, betas=(0.9, 0.98))
         self.seconds = 0.0
 
     def step(self, ids: torch.Tensor) -> None:
         """One step on a batch of pictures, (batch, t)."""
         before = time.process_time()
-        loss = F.cross_entropy(self.model(ids).flatten(0, 1), ids.flatten())
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        F.cross_entropy(self.model(ids).flatten(0, 1), ids.flatten()).backward()
         self.optimiser.step()
-        self.schedule.step()
-        self.optimiser.zero_grad(set_to_none=True)
         self.seconds += time.process_time() - before
 
 
@@ -92,7 +87,7 @@ def run_seed(
     look: is given a point of the curves now and then: step, seed, and for each pattern its bits and its processor
     seconds. Returns the last point's bits by pattern.
     """
-    runners = {name: Runner(masks.to(device()), side, seed, steps, n) for name, masks in patterns(side).items()}
+    runners = {name: TimedTraining(masks.to(device()), side, seed, steps, n) for name, masks in patterns(side).items()}
     generator = torch.Generator().manual_seed(seed)
     bits: dict[str, float] = {}
     for done in range(1, steps + 1):
@@ -119,7 +114,7 @@ def windows_of(text: torch.Tensor, t: int) -> Callable[[torch.Generator], torch.
     ].long()
 
 
-def told(**point: float) -> None:
+def print_point(**point: float) -> None:
     """A point of a curve that is not kept."""
     print("  ".join(f"{name} {value:.4g}" for name, value in point.items()), flush=True)
 
@@ -137,11 +132,11 @@ def means(found: dict[str, list[float]], unit: str) -> dict[str, float]:
 
 def main() -> None:
     """The whole run: pictures, four patterns with each seed, the same on text, record."""
-    chosen = arguments()
-    steps, seeds = chosen.steps or STEPS, SEEDS[:1] if chosen.attempt else SEEDS
-    text_seeds = SEEDS[:1] if chosen.attempt else TEXT_SEEDS
+    options = arguments()
+    steps, seeds = options.steps or STEPS, SEEDS[:1] if options.attempt else SEEDS
+    text_seeds = SEEDS[:1] if options.attempt else TEXT_SEEDS
     train, held_out = (raster(torch.tensor(part), LEVELS) for part in printed_digits(SIDE, SIZES))
-    text, taken = generator_text(places=("folder", "kept", "hub"))
+    text, taken = generator_text(places=REAL)
     letters = torch.frombuffer(bytearray(text), dtype=torch.uint8)
     text_judged = letters[-HELD_OUT_BYTES:].long().view(-1, SIDE * SIDE)
     record = Record(
@@ -158,13 +153,7 @@ def main() -> None:
             "held_out_bytes": HELD_OUT_BYTES,
         },
         {
-            **MODEL,
-            "n": LEVELS,
-            "n_text": LETTERS,
-            "h": HEADS,
-            "t": SIDE * SIDE,
-            "l": SIDE,
-            "c": COLUMNS,
+            **MODEL | {"n": LEVELS, "n_text": LETTERS, "h": HEADS, "t": SIDE * SIDE, "l": SIDE, "c": COLUMNS},
             "batch": BATCH,
             "steps": steps,
             "seeds": len(seeds),
@@ -178,13 +167,11 @@ def main() -> None:
     judged = held_out.to(device())
     found = {seed: run_seed(some_of(train), judged, SIDE, seed, steps, LEVELS, record.look) for seed in seeds}
     draw, judged = windows_of(letters[:-HELD_OUT_BYTES], SIDE * SIDE), text_judged.to(device())
-    on_text = {seed: run_seed(draw, judged, SIDE, seed, steps, LETTERS, told) for seed in text_seeds}
+    on_text = {seed: run_seed(draw, judged, SIDE, seed, steps, LETTERS, print_point) for seed in text_seeds}
     record.stop()
     pictures, texts = by_pattern(found), by_pattern(on_text)
     result = {**means(pictures, "pixel"), **means(texts, "byte"), "pictures": pictures, "text": texts}
-    print(result)
-    if not chosen.attempt:
-        record.write(chosen.to, result, [])
+    record.finish(options, result)
 
 
 if __name__ == "__main__":

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.data.datasets import POCKET
-from helpers.data.recorded import FOLDER
-from helpers.data.sources import checksum, python_version, stdlib_sources
+from helpers.data.model_files import POCKET
+from helpers.data.sources import stdlib_sources
 from helpers.device import device
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
@@ -29,8 +25,8 @@ from helpers.parts.generator import bits_per_byte
 from helpers.parts.llama import Config, GroupedQueryAttention, Llama, RMSNorm
 from helpers.parts.masks import causal_mask, masked_softmax
 from helpers.parts.multi_head import split_heads
-from helpers.training import pocket_gpt2
-from helpers.training.common import Optimiser, Record, arguments, precision
+from helpers.training import pocket_gpt2, pocket_gpt2_figures
+from helpers.training.common import Optimiser, Record, arguments, precision, settings_of
 
 MODEL = {"e": 192, "h": 6, "groups": 2, "depth": 4, "hidden": 620, "tied": True, "t_max": 256}
 SHORT = 300  # steps of each training with something taken back
@@ -161,11 +157,11 @@ def attention_weights(model: Llama, ids: torch.Tensor) -> torch.Tensor:
 
 
 def best_scores(model: Llama, held_ids: torch.Tensor, n: int) -> dict[str, float]:
-    """Of all heads the best at the token before, and the best at copying, as `pocket_gpt2.heads` measures them."""
+    """Of all heads the best at the token before, and the best at copying, as in `pocket_gpt2_figures`."""
     w = 64
-    rows, random = pocket_gpt2.texts_for_heads(held_ids, n, MODEL["t_max"], w, count=32)
+    rows, random = pocket_gpt2_figures.texts_for_heads(held_ids, n, MODEL["t_max"], w, count=32)
     on_text = torch.cat([attention_weights(model, part) for part in rows.split(8)], dim=1)
-    on_random = attention_weights(model, pocket_gpt2.twice(random))
+    on_random = attention_weights(model, pocket_gpt2_figures.twice(random))
     return {
         "previous_token": round(gpt2.previous_score(on_text).mean(dim=1).max().item(), 4),
         "induction_random": round(gpt2.induction_score(on_random, w).mean(dim=1).max().item(), 4),
@@ -179,79 +175,56 @@ def short_run(
     torch.manual_seed(0)
     model = fresh_model(n, taken_back).to(device())
     record = Record("pocket_llama", {}, {})
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(2, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            optimiser = Optimiser(
-                model,
-                pocket_gpt2.RATE,
-                steps,
-                min(pocket_gpt2.WARMUP, max(1, steps // 3)),
-                pocket_gpt2.DECAY,
-                pocket_gpt2.EMBEDDING_RATE,
-                schedule=pocket_gpt2.rate_share,
-                at_once=pool.map,
-            )
-            for step in range(steps):
-                pocket_gpt2.gradients(model, *pocket_gpt2.windows(train_ids, n, step, steps), pool)
-                optimiser.step()
-    finally:
-        torch.set_num_threads(threads)
+    warmup = min(pocket_gpt2.WARMUP, max(1, steps // 3))
+    rates = pocket_gpt2.RATE, steps, warmup, pocket_gpt2.DECAY, pocket_gpt2.EMBEDDING_RATE
+    with pocket_gpt2.two_threads() as pool:
+        optimiser = Optimiser(model, *rates, schedule=pocket_gpt2.rate_share, at_once=pool.map)
+        for step in range(steps):
+            pocket_gpt2.gradients(model, *pocket_gpt2.windows(train_ids, n, step, steps), pool)
+            optimiser.step()
     seconds, processor = record.clock()
-    told = {
+    reached = {
         "parameters": sum(p.numel() for p in model.parameters()),
         "seconds": round(seconds, 1),
         "processor_seconds": round(processor, 1),
         "held_out_bits": round(held_out_bits(model, held_ids, per_byte), 4),
     }
-    print(f"taken back: {taken_back}: {told}", flush=True)
-    return told
+    print(f"taken back: {taken_back}: {reached}", flush=True)
+    return reached
 
 
 def main() -> None:
     """The whole run: data, the long training, the short ones, record."""
-    chosen = arguments()
-    steps = chosen.steps or pocket_gpt2.STEPS
+    options = arguments()
+    steps = options.steps or pocket_gpt2.STEPS
+    short = min(SHORT, steps)
     torch.manual_seed(0)
     sources = stdlib_sources()
     train_texts, held_texts = pocket_gpt2.learned_and_held_out(sources)
     tokenizer = Tokenizer.from_folder(POCKET)
     train_ids, held_ids = (pocket_gpt2.as_ids(texts, tokenizer) for texts in (train_texts, held_texts))
-    n, held_bytes = len(tokenizer), sum(len(text.encode()) for text in held_texts)
-    per_byte = (len(held_ids) - 1) / held_bytes
+    n = len(tokenizer)
     model = fresh_model(n).to(device())
-    data = {
-        "name": f"the standard library of {python_version()}",
-        "sha256": checksum(sources),
-        "modules": len(sources),
-        "bytes": sum(len(text.encode()) for text in sources.values()),
-        "training_tokens": len(train_ids),
-        "held_out_tokens": len(held_ids),
-        "held_out_bytes": held_bytes,
-        "tokenizer": "the pocket GPT-2's",
-    }
-    settings = {
-        "n": n,
+    settings = settings_of(
+        model,
+        n=n,
         **MODEL,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "batch": pocket_gpt2.BATCH,
-        "steps": steps,
-        "tokens": steps * pocket_gpt2.BATCH * MODEL["t_max"],
-        "short_steps": min(SHORT, steps),
-        "rate": pocket_gpt2.RATE,
-        "embedding_rate": pocket_gpt2.EMBEDDING_RATE,
-        "warmup": pocket_gpt2.WARMUP,
-        "decay": pocket_gpt2.DECAY,
-        "optimiser": "Muon, AdamW for embeddings and norms",
-        "schedule": "rates, windows and echoes as the pocket GPT-2's",
-        "threads": "two, each with half of a batch",
-    }
-    record = Record("pocket_llama", data, settings)
-    where = Path(tempfile.gettempdir()) if chosen.to == FOLDER else chosen.to
-    where.mkdir(parents=True, exist_ok=True)
-    checkpoint = pocket_gpt2.Checkpoint(where / "pocket_llama.checkpoint", {"data": data, "settings": settings})
-    precision()
+        batch=pocket_gpt2.BATCH,
+        steps=steps,
+        tokens=steps * pocket_gpt2.BATCH * MODEL["t_max"],
+        short_steps=short,
+        rate=pocket_gpt2.RATE,
+        embedding_rate=pocket_gpt2.EMBEDDING_RATE,
+        warmup=pocket_gpt2.WARMUP,
+        decay=pocket_gpt2.DECAY,
+        optimiser="Muon, AdamW for embeddings and norms",
+        schedule="rates, windows and echoes as the pocket GPT-2's",
+        threads="two, each with half of a batch",
+    )
+    about = pocket_gpt2.about(sources, train_ids, held_ids, held_texts) | {"tokenizer": "the pocket GPT-2's"}
+    record = Record("pocket_llama", about, settings)
+    checkpoint = pocket_gpt2.checkpoint_for(record, options.to)
+    per_byte = (len(held_ids) - 1) / about["held_out_bytes"]
     pocket_gpt2.train(
         model,
         lambda step: pocket_gpt2.windows(train_ids, n, step, steps),
@@ -261,24 +234,21 @@ def main() -> None:
         lambda: {"held_out_bits": held_out_bits(model, held_ids, per_byte)},
     )
     model = model.to("cpu").eval()
-    judged = held_ids[:2000] if chosen.attempt else held_ids
+    judged = held_ids[:2000] if options.attempt else held_ids
     nats = math.log(gpt2.perplexity(model, judged, MODEL["t_max"] // 2))
-    short = min(SHORT, steps)
     result = {
         "held_out_nats": round(nats, 4),
         "held_out_bits_per_byte": round(bits_per_byte(nats * per_byte), 4),
         "context": "as the pocket GPT-2's record says",
         "heads": best_scores(model, held_ids, n),
         "taken_back": {
-            what: short_run(what, 3 if chosen.attempt else short, train_ids, held_ids, n, per_byte)
+            what: short_run(what, 3 if options.attempt else short, train_ids, held_ids, n, per_byte)
             for what in TAKEN_BACK
         },
     }
-    if chosen.note:
-        result["note"] = chosen.note
-    print(result)
-    if not chosen.attempt:
-        record.write(chosen.to, result, [])
+    if options.note:
+        result["note"] = options.note
+    record.finish(options, result)
     checkpoint.path.unlink(missing_ok=True)
 
 

@@ -7,22 +7,20 @@ meant.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.data.datasets import generator_text
 from helpers.device import device
 from helpers.parts.big import fit_power_law, flops_per_token
 from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import CharTransformer, sample_batch
 from helpers.training import loop
-from helpers.training.common import Record, arguments, initialise, next_token_loss, precision, up_and_down
+from helpers.training.common import Record, ScheduledAdamW, arguments, initialise, next_token_loss, precision
+from helpers.training.enwik8 import wikipedia
 
-HELD_OUT = 1 / 20
 T, BATCH, STEPS, WARMUP, TRIED = 128, 16, 1200, 60, 300
 WIDTHS = ((32, 4, 4), (64, 4, 4), (128, 4, 4), (256, 4, 4))  # (e, depth, h); 12·depth·e² parameters without embeddings
 RATES = (0.02, 0.01, 0.005, 0.0025)
@@ -37,22 +35,6 @@ def made(e: int, depth: int, h: int) -> CharTransformer:
     """The model of that width, depth and number of heads, always from the same random numbers."""
     torch.manual_seed(0)
     return initialise(CharTransformer(256, e, h, depth, T)).to(device())
-
-
-class Steps:
-    """AdamW with one schedule: up in a line, then down half a cosine."""
-
-    def __init__(self, model: nn.Module, rate: float, steps: int):
-        self._parameters = list(model.parameters())
-        self._adam = torch.optim.AdamW(self._parameters, lr=rate, betas=(0.9, 0.98))
-        self._schedule = torch.optim.lr_scheduler.LambdaLR(self._adam, lambda step: up_and_down(step, steps, WARMUP))
-
-    def step(self) -> None:
-        """One step down the gradients, which are cut at a norm of 1, and cleared afterwards."""
-        nn.utils.clip_grad_norm_(self._parameters, 1.0)
-        self._adam.step()
-        self._schedule.step()
-        self._adam.zero_grad(set_to_none=True)
 
 
 def batches(data: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -86,7 +68,7 @@ def trained(
     figures = loop.train(
         batches(train),
         lambda batch: next_token_loss(model, *batch),
-        Steps(model, rate, steps),
+        ScheduledAdamW(model.parameters(), rate, steps, WARMUP, betas=(0.9, 0.98)),
         record,
         steps=steps,
         every=steps,
@@ -120,34 +102,22 @@ def prediction(sizes: Sequence[int], losses: Sequence[float]) -> dict[str, float
 
 def main() -> None:
     """The whole run: a search for each size's rate, the trainings, the prediction, the record."""
-    chosen = arguments()
-    steps, tried = (chosen.steps or STEPS), (min(chosen.steps, 10) if chosen.steps else TRIED)
-    text, taken = generator_text(places=("folder", "kept", "hub"))
-    cut = len(text) - int(HELD_OUT * len(text))
-    data = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-    train, held_out = data[:cut], data[cut:][: 20_000 if chosen.attempt else 200_000]
-    precision()
-    record = Record(
-        "scaling",
-        {
-            "name": taken.line.split(":")[1].split(", from")[0].strip(),
-            "sha256": hashlib.sha256(text).hexdigest(),
-            "bytes": len(text),
-            "training_bytes": cut,
-            "held_out_bytes": len(held_out),
-        },
-        {
-            "t": T,
-            "batch": BATCH,
-            "steps": steps,
-            "bytes_read": steps * BATCH * T,
-            "warmup": WARMUP,
-            "steps_to_choose_a_rate": tried,
-            "rates": list(RATES),
-            "optimiser": "AdamW",
-            "schedule": "half a cosine to 0",
-        },
-    )
+    options = arguments()
+    steps, tried = (options.steps or STEPS), (min(options.steps, 10) if options.steps else TRIED)
+    train, held_out, about = wikipedia()
+    held_out = held_out[: 20_000 if options.attempt else 200_000]
+    settings = {
+        "t": T,
+        "batch": BATCH,
+        "steps": steps,
+        "bytes_read": steps * BATCH * T,
+        "warmup": WARMUP,
+        "steps_to_choose_a_rate": tried,
+        "rates": list(RATES),
+        "optimiser": "AdamW",
+        "schedule": "half a cosine to 0",
+    }
+    record = Record("scaling", about | {"held_out_bytes": len(held_out)}, settings)
     rates: list[float] = []
     sizes: list[int] = []
     losses: list[float] = []
@@ -155,8 +125,7 @@ def main() -> None:
     for place, shape in enumerate(WIDTHS):
         # wider models want smaller rates: the search goes on from the one that was best for the size before
         near = [rate for rate in RATES if not rates or rate <= rates[-1]][:2] if place else list(RATES)[:3]
-        found = {rate: trained(shape, rate, tried, train, held_out, record) for rate in near}
-        rates.append(best_rate(found))
+        rates.append(best_rate({rate: trained(shape, rate, tried, train, held_out, record) for rate in near}))
         sizes.append(size(*shape[:2]))
         losses.append(trained(shape, rates[-1], steps, train, held_out, record))
         finals.append(record.curve.pop())
@@ -171,9 +140,7 @@ def main() -> None:
     }
     # along sizes, and not along steps: of each training its end
     record.curve = [{"parameters": row.pop("parameters"), **row} for row in finals]
-    print(result)
-    if not chosen.attempt:
-        record.write(chosen.to, result, [])
+    record.finish(options, result)
 
 
 if __name__ == "__main__":

@@ -2,60 +2,50 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 
 import torch
 
-from helpers.benchmarks.parts_speed.duel import Job
+from helpers.benchmarks.parts_speed.comparison import Comparison
 from helpers.parts import gpt2
 
 SIDES = ("the lesson's parts", "transformers")
-PROMPT, COUNT, CHUNK = 256, 256, 32
+PROMPT, COUNT = 128, 64
 
 
-def table(prompt: int = PROMPT, count: int = COUNT) -> list[Job]:
-    """What is measured.
-
-    Plain generation goes in chunks, so that the two sides take turns often: minutes apart a machine is not the same.
-    """
-    chunks = tuple((start, min(CHUNK, prompt + count - start)) for start in range(prompt, prompt + count, CHUNK))
-    return [
-        Job("forward, 1 token", "forward", ((1,),), rounds=15),
-        Job("forward, 128 tokens", "forward", ((128,),), rounds=7),
-        Job("forward, 1,024 tokens", "forward", ((1024,),), rounds=5),
-        Job(f"cached, {count} new after {prompt}", "cached", ((prompt, count),), rounds=3, warm_up=(prompt, 8)),
-        Job(f"plain, {count} new after {prompt}", "plain", chunks, rounds=1, warm_up=(prompt, 2)),
-    ]
-
-
-def prepare(folder: Path) -> None:
-    """Random weights for both sides, in a file."""
+def comparisons() -> Iterator[Comparison]:
+    """Forward passes, and writing with and without a cache."""
+    if importlib.util.find_spec("transformers") is None:
+        sys.exit("GPT-2 is compared with the package transformers, of the test extra, which is not installed.")
     torch.manual_seed(0)
-    gpt2.save(gpt2.GPT2(gpt2.Config.published("gpt2")), folder)
-
-
-def jobs(side: str, folder: Path) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        gpt2.save(gpt2.GPT2(gpt2.Config.published("gpt2")), folder)
+        sides = ours(folder), theirs(folder)
     ids = torch.randint(50_257, (1, 1024), generator=torch.Generator().manual_seed(1))
-    return _ours(folder, ids) if side == SIDES[0] else _theirs(folder, ids)
+    for t in (1, 128, 1024):
+        calls = [lambda forward=forward, t=t: forward(ids[:, :t]) for forward, _ in sides]
+        yield Comparison(f"GPT-2, forward, {t:,} tokens", t, dict(zip(SIDES, calls, strict=True)))
+    for how, cached in (("with a cache", True), ("without", False)):
+        calls = [lambda write=write, cached=cached: write(ids[:, :PROMPT], cached) for _, write in sides]
+        work = f"GPT-2, {COUNT} new tokens after {PROMPT}, {how}"
+        yield Comparison(work, COUNT, dict(zip(SIDES, calls, strict=True)))
 
 
-def _ours(folder: Path, ids: torch.Tensor) -> dict:
+def ours(folder: str) -> tuple[Callable, Callable]:
+    """Functions of ids (1, t): a forward pass; writing, with a cache or without."""
     model = gpt2.load(folder)
 
-    def forward(t):
-        with torch.no_grad():
-            return model(ids[:, :t]).shape[1]
+    def write(ids: torch.Tensor, cached: bool) -> torch.Tensor:
+        return (gpt2.generate_cached if cached else gpt2.generate)(model, ids, COUNT, temperature=0)
 
-    def plain(t, count):
-        return gpt2.generate(model, ids[:, :t], count, temperature=0).shape[1]
-
-    def cached(t, count):
-        return gpt2.generate_cached(model, ids[:, :t], count, temperature=0).shape[1]
-
-    return {"forward": forward, "plain": plain, "cached": cached}
+    return torch.no_grad()(model), write
 
 
-def _theirs(folder: Path, ids: torch.Tensor) -> dict:
+def theirs(folder: str) -> tuple[Callable, Callable]:
+    """The same of `transformers`."""
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -63,17 +53,8 @@ def _theirs(folder: Path, ids: torch.Tensor) -> dict:
     model = transformers.GPT2LMHeadModel.from_pretrained(folder).eval()
     model.generation_config.eos_token_id = None
 
-    def forward(t):
-        with torch.no_grad():
-            return model(ids[:, :t], use_cache=False).logits.shape[1]
+    def write(ids: torch.Tensor, cached: bool) -> torch.Tensor:
+        how = {"max_new_tokens": COUNT, "do_sample": False, "pad_token_id": 0, "use_cache": cached}
+        return model.generate(ids, attention_mask=torch.ones_like(ids), **how)
 
-    def write(t, count, use_cache):
-        prompt = ids[:, :t]
-        how = {"max_new_tokens": count, "do_sample": False, "pad_token_id": 0, "use_cache": use_cache}
-        return model.generate(prompt, attention_mask=torch.ones_like(prompt), **how).shape[1] - t
-
-    return {
-        "forward": forward,
-        "plain": lambda t, count: write(t, count, False),
-        "cached": lambda t, count: write(t, count, True),
-    }
+    return torch.no_grad()(lambda ids: model(ids, use_cache=False).logits), write

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 import torch
 
-from helpers.benchmarks.parts_speed.duel import Job
+from helpers.benchmarks.parts_speed.comparison import Comparison
 from helpers.parts.gpt2 import KeyValueCache
 from helpers.parts.llama import Config, Llama
 
-SIDES = ("4 groups", "16 groups")
-GROUPS = dict(zip(SIDES, (4, 16), strict=True))
+GROUPS = {"4 groups": 4, "16 groups": 16}
 SIZES = {"n": 256, "e": 512, "h": 16, "depth": 4, "hidden": 1024}
 READ, WRITE = 4096, 32
-JOBS = [Job(f"lesson 18, {WRITE} tokens after {READ:,} in the cache, 16 heads", "write", rounds=3)]
 
 
-def jobs(side: str, folder: Path) -> dict:
+def comparisons() -> list[Comparison]:
+    """Writing after a long text."""
+    work = f"lesson 18, {WRITE} tokens after {READ:,} in the cache, 16 heads"
+    return [Comparison(work, WRITE, {side: writer(groups) for side, groups in GROUPS.items()})]
+
+
+@torch.no_grad()
+def writer(groups: int) -> Callable[[], KeyValueCache]:
+    """What writes WRITE tokens after the READ that are in its cache, anew at each call. Returns the cache."""
     torch.manual_seed(0)
-    model = Llama(Config(groups=GROUPS[side], **SIZES)).eval()
+    model = Llama(Config(groups=groups, **SIZES)).eval()
     ids = torch.randint(SIZES["n"], (1, READ), generator=torch.Generator().manual_seed(1))
     cache = KeyValueCache(SIZES["depth"], READ + WRITE)
-    with torch.no_grad():
-        model(ids, cache, last_only=True)
+    model(ids, cache, last_only=True)
 
-    def write():
+    @torch.no_grad()
+    def write() -> KeyValueCache:
         for layer in cache.layers:
-            layer.length = READ  # what the last round has written is forgotten
-        with torch.no_grad():
-            token = ids[:, -1:]
-            for _ in range(WRITE):
-                token = model(token, cache, last_only=True).argmax(dim=-1)
-        return WRITE
+            layer.length = READ  # what the last call has written is forgotten
+        token = ids[:, -1:]
+        for _ in range(WRITE):
+            token = model(token, cache, last_only=True).argmax(dim=-1)
+        return cache
 
-    return {"write": write}
+    return write

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.benchmarks.parts_speed.duel import Job
+from helpers.benchmarks.parts_speed.comparison import Comparison
 from helpers.parts.classifier import Classifier, mean_pool, train_step
 from helpers.parts.generator import CharTransformer, generate
 from helpers.parts.masks import causal_mask
@@ -18,12 +18,7 @@ SIDES = ("the lessons' parts", "nn.TransformerEncoder")
 READER = {"n": 20_000, "c": 2, "e": 128, "h": 4, "depth": 2, "t_max": 256}
 WRITER = {"n": 256, "e": 256, "h": 4, "depth": 4, "t_max": 256}
 BATCH = 32
-JOBS = [
-    Job("lesson 8, training", "train_reader"),
-    Job("lesson 8, reading", "read"),
-    Job("lesson 9, training", "train_writer"),
-    Job("lesson 9, writing 64 bytes after 128", "write", rounds=3),
-]
+READ, WRITTEN = 128, 64  # bytes before what is written, and bytes written
 
 
 def encoder(e: int, h: int, depth: int) -> nn.TransformerEncoder:
@@ -102,31 +97,35 @@ def texts() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     )
 
 
-def jobs(side: str, folder: Path) -> dict:
-    which = SIDES.index(side)
-    reader, writer = pair("reader")[which], pair("writer")[which]
+def comparisons() -> Iterator[Comparison]:
+    """Both lessons: training, and using what was trained."""
     batch = texts()
     rows = torch.randint(WRITER["n"], (BATCH, WRITER["t_max"] + 1), generator=torch.Generator().manual_seed(1))
-    readers, writers = (torch.optim.AdamW(model.parameters(), lr=1e-6) for model in (reader, writer))
 
-    def train_reader():
-        train_step(reader, batch, readers)
-        return batch[0].numel()
+    def train_reader(reader: nn.Module) -> Callable[[], object]:
+        optimiser = torch.optim.AdamW(reader.parameters())
+        return lambda: train_step(reader, batch, optimiser)
 
-    def read():
-        reader.eval()
-        with torch.no_grad():
-            reader(*batch[:2])
-        return batch[0].numel()
+    def read(reader: nn.Module) -> Callable[[], object]:
+        return torch.no_grad()(lambda: reader.eval()(*batch[:2]))
 
-    def train_writer():
-        writer.train()
-        writers.zero_grad()
-        F.cross_entropy(writer(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten()).backward()
-        writers.step()
-        return rows[:, 1:].numel()
+    def train_writer(writer: nn.Module) -> Callable[[], object]:
+        optimiser = torch.optim.AdamW(writer.parameters())
 
-    def write():
-        return generate(writer, rows[:1, :128], 64, temperature=0).numel()
+        def step() -> None:
+            writer.train().zero_grad()
+            F.cross_entropy(writer(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten()).backward()
+            optimiser.step()
 
-    return {"train_reader": train_reader, "read": read, "train_writer": train_writer, "write": write}
+        return step
+
+    def write(writer: nn.Module) -> Callable[[], object]:
+        return lambda: generate(writer, rows[:1, :READ], WRITTEN, temperature=0)
+
+    for work, kind, tokens, use in (
+        ("lesson 8, training", "reader", batch[0].numel(), train_reader),
+        ("lesson 8, reading", "reader", batch[0].numel(), read),
+        ("lesson 9, training", "writer", rows[:, 1:].numel(), train_writer),
+        (f"lesson 9, writing {WRITTEN} bytes after {READ}", "writer", WRITTEN, write),
+    ):
+        yield Comparison(work, tokens, dict(zip(SIDES, map(use, pair(kind)), strict=True)))

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
 
-from helpers.benchmarks.parts_speed.duel import Job
+from helpers.benchmarks.parts_speed.comparison import Comparison
 from helpers.parts import sparse
 
 SIDES = ("saving", "everything")
 T, H, D = 4096, 4, 16
 WINDOW, BLOCK, TILE = 64, 64, 128
-REST = Job("at rest", "rest", rounds=1)
-JOBS = [
-    Job(f"a window of {WINDOW}, against all scores written out", "window_or_written"),
-    Job(f"a window of {WINDOW}, against PyTorch's causal kernel", "window_or_kernel"),
-    Job(f"the fixed pattern in blocks of {BLOCK}, against its masks", "blocks_or_masks"),
-    Job(f"softmax in tiles of {TILE}, against a whole one", "tiles_or_written"),
-]
 
 
 def inputs(t: int = T) -> list[torch.Tensor]:
@@ -43,36 +36,37 @@ def by_masks(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=masks)
 
 
-def ways(side: str) -> dict:
-    """What a side does for each job: functions of q, k and v."""
-
-    def band(q, k, v):
-        return sparse.banded_attention(q, k, v, WINDOW)
-
-    if side == SIDES[0]:
-        return {
-            "window_or_written": band,
-            "window_or_kernel": band,
-            "blocks_or_masks": lambda q, k, v: sparse.fixed_attention(q, k, v, BLOCK),
-            "tiles_or_written": lambda q, k, v: sparse.tiled_attention(q, k, v, TILE),
-        }
-    return {
-        "window_or_written": written_out,
-        "window_or_kernel": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
-        "blocks_or_masks": by_masks,
-        "tiles_or_written": written_out,
-    }
+def kernel(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """PyTorch's causal attention."""
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-def jobs(side: str, folder: Path) -> dict:
-    given = inputs()
+def band(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Attention in a window."""
+    return sparse.banded_attention(q, k, v, WINDOW)
 
-    def timed(way):
-        def work():
-            with torch.no_grad():
-                way(*given)
-            return T
 
-        return work
+def blocks(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """The fixed pattern, its blocks alone computed."""
+    return sparse.fixed_attention(q, k, v, BLOCK)
 
-    return {"rest": lambda: 1, **{name: timed(way) for name, way in ways(side).items()}}
+
+def tiles(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Attention whose softmax goes tile by tile."""
+    return sparse.tiled_attention(q, k, v, TILE)
+
+
+WAYS = {  # what saves, and what it saves on
+    f"a window of {WINDOW}, against all scores written out": (band, written_out),
+    f"a window of {WINDOW}, against PyTorch's causal kernel": (band, kernel),
+    f"the fixed pattern in blocks of {BLOCK}, against its masks": (blocks, by_masks),
+    f"softmax in tiles of {TILE}, against a whole one": (tiles, written_out),
+}
+
+
+def comparisons() -> Iterator[Comparison]:
+    """Each way to save."""
+    arguments = inputs()
+    for work, ways in WAYS.items():
+        calls = [torch.no_grad()(lambda way=way: way(*arguments)) for way in ways]
+        yield Comparison(work, T, dict(zip(SIDES, calls, strict=True)))

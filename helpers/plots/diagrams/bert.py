@@ -39,8 +39,9 @@ def bert_flow() -> Sheet:
     sheet.line((x, 250), (x, 272))
     sheet.text(x + 8, 262, "(b, t, e)", SMALL, "start", soft=True)
     places = (62, 182, 300)
-    for place in places:
+    for place, bottom in zip(places, (400, 334, 370), strict=True):
         sheet.arrow((x, 272), (place, 272), (place, 306))
+        sheet.arrow((place, bottom), (place, 438))
     sheet.text(places[0] + 8, 290, "[CLS] alone", SMALL, "start", soft=True)
     sheet.operation(places[0], 320, "linear, tanh", 104, 28, "orange")
     sheet.arrow((places[0], 334), (places[0], 372), words="(b, e)")
@@ -49,17 +50,13 @@ def bert_flow() -> Sheet:
     sheet.line((places[2], 334), (places[2], 342))
     sheet.operation(places[2], 356, "norm, table", 108, 28, "purple")
     sheet.operation(places[0], 386, "linear", 92, 28, "purple")
-    sheet.arrow((places[0], 400), (places[0], 438))
-    sheet.arrow((places[1], 334), (places[1], 438))
-    sheet.arrow((places[2], 370), (places[2], 438))
     for place, name, shape, why in (
         (places[0], "sentence", "(b, classes)", "or a pair"),
         (places[1], "tags", "(b, t, tags)", "at first pieces"),
         (places[2], "words", "(b, t, n)", "where hidden"),
     ):
         sheet.tensor(place, 454, name, "", "red", 92, 30)
-        sheet.text(place, 482, shape, SMALL, soft=True)
-        sheet.text(place, 500, why, SMALL, soft=True)
+        sheet.note(place, 482, shape, why, step=18)
     return sheet
 
 

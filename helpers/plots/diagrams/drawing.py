@@ -86,6 +86,7 @@ class Sheet:
         self.name, self.title, self.words, self.height = name, title, words, height
         self._below: list[str] = []  # lines, under everything else
         self._above: list[str] = []
+        self._feet: dict[float, float] = {}  # x: the lower edge of the last element there
 
     # --- the vocabulary ---
 
@@ -115,12 +116,29 @@ class Sheet:
             f'text-anchor="{anchor}" xml:space="preserve"{kind}>{"".join(runs)}</text>'
         )
 
-    def box(self, x: float, y: float, wide: float, high: float, kind: str = "plain", round: float = 4) -> None:
-        """A rectangle around the point (x, y)."""
+    def note(self, x: float, y: float, *lines: str, anchor: str = "middle", step: float = 16) -> None:
+        """Small soft words in lines below each other, the first of which has its middle at y."""
+        for k, words in enumerate(lines):
+            self.text(x, y + k * step, words, SMALL, anchor, soft=True)
+
+    def box(
+        self,
+        x: float,
+        y: float,
+        wide: float,
+        high: float,
+        kind: str = "plain",
+        round: float = 4,
+        words: str = "",
+        size: float = NORMAL,
+    ) -> None:
+        """A rectangle around the point (x, y), with words in its middle."""
         self._above.append(
             f'<rect class="d-{kind}" x="{_number(x - wide / 2)}" y="{_number(y - high / 2)}" '
             f'width="{_number(wide)}" height="{_number(high)}" rx="{_number(round)}"/>'
         )
+        if words:
+            self.text(x, y, words, size)
 
     def frame(self, x: float, y: float, wide: float, high: float, kind: str = "frame") -> None:
         """A border around several things; it lies under them."""
@@ -129,22 +147,44 @@ class Sheet:
             f'width="{_number(wide)}" height="{_number(high)}" rx="8"/>'
         )
 
+    def _enter(self, x: float, y: float, high: float, words: str | None) -> None:
+        """With words, be they empty, an arrow from the element above at the same x to one around (x, y)."""
+        if words is not None:
+            self.arrow((x, self._feet[x]), (x, y - high / 2), words=words)
+        self._feet[x] = y + high / 2
+
     def tensor(
-        self, x: float, y: float, name: str, shape: str = "", kind: str = "blue", wide: float = 110, high: float = 30
+        self,
+        x: float,
+        y: float,
+        name: str,
+        shape: str = "",
+        kind: str = "blue",
+        wide: float = 110,
+        high: float = 30,
+        arrow: str | None = None,
     ) -> None:
-        """A tensor: its name, and its shape beside it."""
-        self.box(x, y, wide, high, kind)
-        self.text(x, y, f"{name}  {shape}" if shape else name)
+        """A tensor: its name, and its shape beside it. arrow: words beside an arrow from the element above it."""
+        self._enter(x, y, high, arrow)
+        self.box(x, y, wide, high, kind, words=f"{name}  {shape}" if shape else name)
 
     def operation(
-        self, x: float, y: float, words: str, wide: float = 110, high: float = 26, kind: str = "plain"
+        self,
+        x: float,
+        y: float,
+        words: str,
+        wide: float = 110,
+        high: float = 26,
+        kind: str = "plain",
+        arrow: str | None = None,
     ) -> None:
-        """Something that is done to tensors: a box with round ends."""
-        self.box(x, y, wide, high, kind, round=high / 2)
-        self.text(x, y, words)
+        """Something that is done to tensors: a box with round ends. arrow: as `tensor` has it."""
+        self._enter(x, y, high, arrow)
+        self.box(x, y, wide, high, kind, round=high / 2, words=words)
 
-    def plus(self, x: float, y: float) -> None:
-        """Where two tensors are added."""
+    def plus(self, x: float, y: float, arrow: str | None = None) -> None:
+        """Where two tensors are added. arrow: as `tensor` has it."""
+        self._enter(x, y, 18, arrow)
         self._above.append(f'<circle class="d-empty" cx="{_number(x)}" cy="{_number(y)}" r="9"/>')
         self._above.append(f'<path class="d-arrow" d="M{_number(x - 5)} {_number(y)}h10m-5 -5v10"/>')
 
@@ -163,8 +203,7 @@ class Sheet:
 
         The columns stand a little to the right of the middle, where an arrow may come in.
         """
-        self.box(x, y, wide, high, kind, round=1)
-        self.text(x, y, name, LARGE if len(name) < 9 else NORMAL)
+        self.box(x, y, wide, high, kind, round=1, words=name, size=LARGE if len(name) < 9 else NORMAL)
         if rows:
             self.text(x - wide / 2 - 5, y, rows, SMALL, "end", soft=True)
         if columns:
@@ -182,9 +221,8 @@ class Sheet:
         """A grid of cells whose upper left corner is (x, y): for masks, weights, tokens. One kind a cell."""
         for i, (row, kind_row) in enumerate(zip(rows, kinds, strict=True)):
             for j, (words, kind) in enumerate(zip(row, kind_row, strict=True)):
-                self.box(x + (j + 0.5) * wide, y + (i + 0.5) * high, wide, high, kind, round=0)
-                if words:
-                    self.text(x + (j + 0.5) * wide, y + (i + 0.5) * high, words, SMALL)
+                place = x + (j + 0.5) * wide, y + (i + 0.5) * high
+                self.box(*place, wide, high, kind, round=0, words=words, size=SMALL)
 
     def arrow(self, *points: tuple[float, float], words: str = "", side: str = "right") -> None:
         """A line through the points with a head at the last; words, such as a shape, beside its middle."""

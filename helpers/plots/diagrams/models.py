@@ -31,8 +31,7 @@ def block_norms() -> Sheet:
             if first:
                 sheet.arrow((stream, fork), (branch, fork), (branch, fork + 22))
                 sheet.operation(branch, fork + 35, "norm", 92, 26, "orange")
-                sheet.arrow((branch, fork + 48), (branch, fork + 70))
-                sheet.operation(branch, fork + 83, layer, 104, 26, "blue")
+                sheet.operation(branch, fork + 83, layer, 104, 26, "blue", arrow="")
                 sheet.arrow((branch, fork + 96), (branch, fork + 122), (stream + 9, fork + 122))
                 sheet.plus(stream, fork + 122)
             else:
@@ -62,12 +61,10 @@ def classifier_flow() -> Sheet:
     words = ["not", "a", "bad", "film", "·", "·"]
     kinds = ["plain"] * 4 + ["empty"] * 2
     sheet.cells(x - 108, 12, [words], [kinds], 36, 26)
-    sheet.text(aside, 18, "ids  (b, t)", SMALL, soft=True)
-    sheet.text(aside, 34, "“·” is padding", SMALL, soft=True)
+    sheet.note(aside, 18, "ids  (b, t)", "“·” is padding")
     sheet.arrow((x, 38), (x, 64))
     sheet.operation(x, 77, "table of embeddings (n, e)", 216)
-    sheet.arrow((x, 90), (x, 115))
-    sheet.plus(x, 124)
+    sheet.plus(x, 124, arrow="")
     sheet.tensor(aside, 124, "positions", "(t, e)", "blue", 122)
     sheet.arrow((aside - 61, 124), (x + 9, 124))
     sheet.arrow((x, 133), (x, 168), words="*x*  (b, t, e)")
@@ -79,14 +76,11 @@ def classifier_flow() -> Sheet:
     sheet.arrow((aside - 42, 200), (x + 106, 200))
     sheet.arrow((x, 230), (x, 262))
     sheet.operation(x, 275, "norm", 100, 26, "orange")
-    sheet.arrow((x, 288), (x, 322), words="(b, t, e)")
-    sheet.operation(x, 335, "mean over the real words", 216, 26, "green")
+    sheet.operation(x, 335, "mean over the real words", 216, 26, "green", arrow="(b, t, e)")
     sheet.line((aside + 8, 215), (aside + 8, 335))
     sheet.arrow((aside + 8, 334), (aside + 8, 335), (x + 108, 335))
-    sheet.arrow((x, 348), (x, 382), words="(b, e)")
-    sheet.operation(x, 395, "linear, e to c", 216)
-    sheet.arrow((x, 408), (x, 440))
-    sheet.tensor(x, 455, "logits", "(b, c)", "red", 130)
+    sheet.operation(x, 395, "linear, e to c", 216, arrow="(b, e)")
+    sheet.tensor(x, 455, "logits", "(b, c)", "red", 130, arrow="")
     sheet.text(x, 484, "the softmax is taken inside the loss", SMALL, soft=True)
     return sheet
 
@@ -128,8 +122,7 @@ def teaching_and_writing() -> Sheet:
         sheet.arrow((left + seen * small, y), (226, y))
         sheet.operation(258, y, "model", 64, 28, "blue")
         sheet.arrow((290, y), (318, y))
-        sheet.box(332, y, 28, 28, "orange", 0)
-        sheet.text(332, y, shown[seen])
+        sheet.box(332, y, 28, 28, "orange", 0, words=shown[seen])
         if k < 2:
             sheet.arrow(
                 (332, y + 14),
@@ -165,8 +158,7 @@ def encoder_decoder_flow() -> Sheet:
     for x, title, ids, shape in ((a, "encoder", "source", "(b, s)"), (b, "decoder", "target", "(b, t)")):
         sheet.text(x, 16, title, 15)
         sheet.tensor(x, 46, ids, shape, "plain", 124)
-        sheet.arrow((x, 61), (x, 84))
-        sheet.operation(x, 97, "embed, + positions", 140)
+        sheet.operation(x, 97, "embed, + positions", 140, arrow="")
     sheet.frame(a, 234, 156, 178)
     sheet.frame(b, 272, 176, 254)
     sheet.arrow((a, 110), (a, 164), words="(b, s, e)", side="left")
@@ -180,8 +172,7 @@ def encoder_decoder_flow() -> Sheet:
     sheet.text(a, 310, "a block; several", SMALL, soft=True)
     sheet.arrow((a, 323), (a, 350))
     sheet.tensor(a, 366, "memory", "(b, s, e)", "green", 136)
-    sheet.arrow((b, 110), (b, 164), words="(b, t, e)", side="right")
-    sheet.operation(b, 179, "masked self-attention", 156, 30, "blue")
+    sheet.operation(b, 179, "masked self-attention", 156, 30, "blue", arrow="(b, t, e)")
     _small_mask(sheet, b - 15, 200, 3, 3, True, "blue")
     sheet.text(b - 21, 215, "itself and", SMALL, "end", True)
     sheet.text(b + 21, 215, "before", SMALL, "start", True)
@@ -194,10 +185,8 @@ def encoder_decoder_flow() -> Sheet:
     sheet.operation(b, 359, "feed-forward", 156, 30, "plain")
     sheet.text(b, 387, "a block; several", SMALL, soft=True)
     sheet.arrow((152, 366), (169, 366), (169, 269), (186, 269))
-    sheet.text(84, 396, "keys and values", SMALL, soft=True)
-    sheet.text(84, 412, "of the cross-attention", SMALL, soft=True)
-    sheet.text(a, 438, "each layer is", SMALL, soft=True)
-    sheet.text(a, 454, "norm(*x* + layer(*x*))", SMALL, soft=True)
+    sheet.note(84, 396, "keys and values", "of the cross-attention")
+    sheet.note(a, 438, "each layer is", "norm(*x* + layer(*x*))")
     sheet.arrow((b, 399), (b, 422))
     sheet.operation(b, 436, "linear, e to n", 140)
     sheet.text(b, 464, "logits  (b, t, n)", NORMAL)
@@ -238,8 +227,7 @@ def teacher_forcing() -> Sheet:
         sheet.arrow((36 + 52 * (k + 1), y), (216, y))
         sheet.operation(248, y, "decoder", 64, 28, "blue")
         sheet.arrow((280, y), (304, y))
-        sheet.box(330, y, 52, 26, "orange", 0)
-        sheet.text(330, y, wanted[k], SMALL)
+        sheet.box(330, y, 52, 26, "orange", 0, words=wanted[k], size=SMALL)
         if k < 2:
             sheet.arrow((330, y + 13), (330, y + 29), (36 + 52 * (k + 1.5), y + 29), (36 + 52 * (k + 1.5), y + 45))
     sheet.text(180, 456, "each word it gives is read in the next pass; STOP ends it", SMALL, soft=True)
@@ -302,8 +290,7 @@ def merges_on_a_word(word: str, merges: Sequence[tuple[str, str]]) -> Sheet:
             span = wide * len(piece)
             joined = pair is not None and piece == pair[0] + pair[1]
             kind = "orange" if joined else "blue" if len(piece) > 1 else "plain"
-            sheet.box(x + span / 2, y, span - 3, 28, kind)
-            sheet.text(x + span / 2, y, _letters(piece))
+            sheet.box(x + span / 2, y, span - 3, 28, kind, words=_letters(piece))
             x += span
     count = len(steps[-1][0])
     end = "1 token" if count == 1 else f"{count} tokens"
@@ -327,12 +314,10 @@ def gpt2_flow() -> Sheet:
     sheet.text(x, 16, "“The cat sat on”", NORMAL)
     sheet.arrow((x, 27), (x, 48))
     sheet.operation(x, 61, "byte-pair encoding", 168)
-    sheet.arrow((x, 74), (x, 108), words="ids  (b, t)")
-    sheet.operation(x, 121, "look up", 168)
+    sheet.operation(x, 121, "look up", 168, arrow="ids  (b, t)")
     sheet.tensor(aside, 121, "tokens", "(n, e)", "orange", 126, 34)
     sheet.arrow((aside - 63, 121), (x + 84, 121))
-    sheet.arrow((x, 134), (x, 167), words="(b, t, e)")
-    sheet.plus(x, 176)
+    sheet.plus(x, 176, arrow="(b, t, e)")
     sheet.tensor(272, 176, "positions", "(t, e)", "blue", 116)
     sheet.arrow((214, 176), (x + 9, 176))
     sheet.arrow((x, 185), (x, 220), words="*x*  (b, t, e)")
@@ -343,17 +328,13 @@ def gpt2_flow() -> Sheet:
     sheet.text(x, 268, "norm, feed-forward, +", SMALL)
     sheet.arrow((x, 296), (x, 330), words="(b, t, e)")
     sheet.operation(x, 343, "norm", 168, 26, "plain")
-    sheet.arrow((x, 356), (x, 390), words="(b, t, e)")
-    sheet.operation(x, 403, "times the table, transposed", 204, 26, "orange")
+    sheet.operation(x, 403, "times the table, transposed", 204, 26, "orange", arrow="(b, t, e)")
     sheet.tie((340, 138), (340, 403), (x + 102, 403))
-    sheet.text(332, 366, "the same table:", SMALL, "end", True)
-    sheet.text(332, 382, "tied weights", SMALL, "end", True)
+    sheet.note(332, 366, "the same table:", "tied weights", anchor="end")
     for k, words in enumerate(("smallest GPT-2:", "*n* = 50,257", "*e* = 768", "12 heads", "12 blocks")):
         sheet.text(224, 228 + 17 * k, words, SMALL, "start", True)
-    sheet.arrow((x, 416), (x, 450), words="logits  (b, t, n)")
-    sheet.operation(x, 463, "softmax, last position", 204)
-    sheet.arrow((x, 476), (x, 510))
-    sheet.tensor(x, 527, "next token: one of *n*", "", "green", 204, 32)
+    sheet.operation(x, 463, "softmax, last position", 204, arrow="logits  (b, t, n)")
+    sheet.tensor(x, 527, "next token: one of *n*", "", "green", 204, 32, arrow="")
     return sheet
 
 

@@ -27,15 +27,13 @@ def two_readers() -> Sheet:
         sheet.text(left + 86, 40, f"asked: the {asked} word", SMALL, soft=True)
         for name, y in (("2", 84), ("1", 150)):
             for k, x in enumerate(xs):
-                sheet.box(x, y, 30, 30, kind)
-                sheet.text(x, y, f"*h*_{{{name}}}", SMALL)
+                sheet.box(x, y, 30, 30, kind, words=f"*h*_{{{name}}}", size=SMALL)
                 sheet.arrow((x, y + 50), (x, y + 17))
                 if 0 <= k + forward < 4:
                     sheet.arrow((x + 15 * forward, y), (xs[k + forward] - 15 * forward, y))
         for x in xs:
             sheet.arrow((x, 69), (x, 52))
-            sheet.box(x, 216, 30, 30, "plain")
-            sheet.text(x, 216, "*h*_{0}", SMALL)
+            sheet.box(x, 216, 30, 30, "plain", words="*h*_{0}", size=SMALL)
             sheet.arrow((x, 262), (x, 233))
         for x, word in zip(xs, words, strict=True):
             sheet.text(x, 274, word, SMALL)
@@ -74,14 +72,12 @@ def vector_or_memory() -> Sheet:
         y_reader, y_writer = top + 196, top + 52
         sheet.text(8, top + 16, title, 15, "start")
         for k, x in enumerate(xs):
-            sheet.box(x, y_reader, 30, 28, "blue")
-            sheet.text(x, y_reader, f"*h*_{{{k}}}", SMALL)
+            sheet.box(x, y_reader, 30, 28, "blue", words=f"*h*_{{{k}}}", size=SMALL)
             if k:
                 sheet.line((xs[k - 1] + 15, y_reader), (x - 15, y_reader))
         states = [212, 270, 328]
         for k, x in enumerate(states):
-            sheet.box(x, y_writer, 32, 28, "orange")
-            sheet.text(x, y_writer, f"*s*_{{{k}}}", SMALL)
+            sheet.box(x, y_writer, 32, 28, "orange", words=f"*s*_{{{k}}}", size=SMALL)
             if k:
                 sheet.arrow((states[k - 1] + 16, y_writer), (x - 16, y_writer))
         middle = top + 122
@@ -119,15 +115,13 @@ def waiting_steps() -> Sheet:
     xs = [40 + 56 * k for k in range(6)]
     sheet.text(8, 16, "recurrence: t steps, one after the other", 15, "start")
     for k, x in enumerate(xs):
-        sheet.box(x, 66, 36, 30, "orange")
-        sheet.text(x, 66, f"*h*_{{{k}}}", SMALL)
+        sheet.box(x, 66, 36, 30, "orange", words=f"*h*_{{{k}}}", size=SMALL)
         sheet.arrow((x, 108), (x, 83))
         sheet.text(x, 118, f"*x*_{{{k}}}", SMALL)
         if k:
             sheet.arrow((xs[k - 1] + 18, 66), (x - 18, 66))
     sheet.text(8, 152, "attention: one step for all of them", 15, "start")
-    sheet.box(180, 204, 320, 30, "blue")
-    sheet.text(180, 204, "all pairs of positions, in two products")
+    sheet.box(180, 204, 320, 30, "blue", words="all pairs of positions, in two products")
     for k, x in enumerate(xs):
         sheet.arrow((x, 244), (x, 221))
         sheet.text(x, 254, f"*x*_{{{k}}}", SMALL)

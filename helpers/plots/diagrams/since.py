@@ -66,11 +66,9 @@ def induction_circuit() -> Sheet:
     rows = {"tokens": 254, "layer 0": 166, "layer 1": 66}
     for x, word in zip(places, words, strict=True):
         kind = {"A": "blue", "B": "green"}.get(word, "plain")
-        sheet.box(x, rows["tokens"], 40, 28, kind)
-        sheet.text(x, rows["tokens"], f"*{word}*" if word in "AB" else word)
+        sheet.box(x, rows["tokens"], 40, 28, kind, words=f"*{word}*" if word in "AB" else word)
         sheet.box(x, rows["layer 0"], 40, 28, "orange" if word == "B" else "plain")
-    sheet.box(places[-1], rows["layer 1"], 40, 28, "green")
-    sheet.text(places[-1], rows["layer 1"], "*B*")
+    sheet.box(places[-1], rows["layer 1"], 40, 28, "green", words="*B*")
     sheet.text(places[2], rows["layer 0"], "*A*, *B*")
     sheet.arrow((places[1], 240), (places[2] - 6, 180))
     sheet.arrow((places[2], 240), (places[2], 180))

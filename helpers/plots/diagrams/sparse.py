@@ -68,8 +68,7 @@ def tiles_arriving() -> Sheet:
         sheet.cells(x - 30, 34, [[str(score) for score in scores]], [["orange"] * 2], 30, 24)
         sheet.arrow((x, 60), (x, 84))
         sheet.tensor(x, 100, f"*m* {m}  *ℓ* {total}", kind="plain", wide=100, high=28)
-        sheet.arrow((x, 116), (x, 194))
-        sheet.tensor(x, 212, f"*m* {m_now}  *ℓ* {total_now}", kind="blue", wide=100, high=30)
+        sheet.tensor(x, 212, f"*m* {m_now}  *ℓ* {total_now}", kind="blue", wide=100, high=30, arrow="")
         if place:
             old, new = factors[place - 1]
             sheet.arrow((x - 66, 212), (x - 52, 212))
