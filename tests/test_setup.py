@@ -187,7 +187,7 @@ def test_a_students_copy_needs_no_tools_of_authors(copy):
 
 
 @pytest.mark.parametrize("jobs", [(), ("-j4",)], ids=["one by one", "-j4"])
-@pytest.mark.parametrize("target", ["lab", "build", "exam-key", "grade", "report", "bench-grading", "export"])
+@pytest.mark.parametrize("target", ["lab", "build", "exam-key", "grade", "report", "export"])
 def test_an_unknown_lesson_lists_those_there_are_before_any_set_up(copy, target, jobs):
     rooms = ("notebooks",) if target == "lab" else ("notebooks", "solutions")
     for room in rooms:

@@ -7,14 +7,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from helpers import check_log
-from helpers.authoring import pins
 from helpers.check_log import Result
 from helpers.checking import panel
 from helpers.checking.verdicts import RIGHT
@@ -390,17 +388,6 @@ def test_the_solutions_of_a_solved_lesson_come_without_their_marks():
     read = json.loads((ROOT / "solutions" / FIRST / f"{FIRST}.ipynb").read_text())
     texts = solutions.solutions_in(read)
     assert "raw_weights" in texts and not any("###" in text or "NotImplementedError" in text for text in texts.values())
-
-
-# uv
-
-
-def test_uv_is_given_the_pins_of_constraints():
-    project, constraints = ((ROOT / name).read_text() for name in ("pyproject.toml", "constraints.txt"))
-    assert tomllib.loads(project)["tool"]["uv"]["constraint-dependencies"] == pins.pins(constraints)
-    assert pins.with_pins(project, constraints) == project
-    changed = constraints.replace("zipp==", "zipp==9")
-    assert pins.with_pins(pins.with_pins(project, changed), constraints) == project
 
 
 def test_a_reader_who_has_seen_enough_is_no_error():
