@@ -40,12 +40,7 @@ else
 endif
 PY := $(PREFIX)/bin/python
 
-# An update that was cut off while it replaced files is finished before anything else is read from them.
 ANY_PYTHON = $(if $(wildcard $(BIN)/python),"$(BIN)/python",python3)
-ifneq (,$(wildcard .update/plan.json))
-  $(info Finishing an update that was interrupted)
-  $(info $(shell cd .update/engine && $(ANY_PYTHON) -m helpers.update --finish --course "$(CURDIR)" 2>&1 | tr '\n' ' '))
-endif
 
 # The environment is ready when it holds a stamp named after what was installed, and from where.
 KEY   := $(shell { cat pyproject.toml constraints.txt; pwd; echo '$(EXTRAS)'; } | cksum | tr ' ' -)

@@ -16,7 +16,7 @@ from helpers import check_log
 from helpers.check_log import Result
 from helpers.checking import panel
 from helpers.checking.verdicts import RIGHT
-from helpers.student import solutions, start_page, stubs
+from helpers.student import solutions, start_page
 from helpers.student.lab import lab_command, lab_environment
 from helpers.student.lessons import Exercise, Lesson, lessons
 
@@ -28,18 +28,18 @@ ANSWER = "def raw_weights(x):\n    return x    # mine"
 
 def course(folder, *, stubs_kept=True):
     """A student's copy of two lessons, with no torch in what it runs."""
-    for name in ("__init__.py", "__main__.py", "course.py", "check_log.py", "notebooks.py", "theme.py", "update.py"):
-        (folder / "helpers").mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / "helpers" / name, folder / "helpers")
+    (folder / "helpers").mkdir(parents=True)
+    for name in ("__init__", "__main__", "course", "check_log", "merge", "notebooks", "theme", "update"):
+        shutil.copy(ROOT / "helpers" / f"{name}.py", folder / "helpers")
     shutil.copytree(ROOT / "helpers/student", folder / "helpers/student", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "site").mkdir()
     shutil.copy(ROOT / "site/lessons.toml", folder / "site")
     kept = {}
     for lesson in LESSONS:
         shutil.copytree(ROOT / "notebooks" / lesson, folder / "notebooks" / lesson)
-        kept[f"notebooks/{lesson}/{lesson}.ipynb"] = stubs.stubs_of(notebook(folder, lesson))
+        kept[f"notebooks/{lesson}/{lesson}.ipynb"] = notebook(folder, lesson)
     if stubs_kept:
-        (folder / ".release.json").write_text(json.dumps({"date": "2026-01-01", "files": {}, "stubs": kept}))
+        (folder / ".release.json").write_text(json.dumps({"date": "2026-01-01", "files": {}, "notebooks": kept}))
     return folder
 
 

@@ -17,6 +17,7 @@ import nbformat
 import pytest
 import yaml
 
+from helpers import update
 from helpers.authoring import readme_table, repository_url
 from helpers.authoring.student_zip import fill_students_repository, make_bundle
 from helpers.student import colab
@@ -358,13 +359,15 @@ def test_a_release_is_tagged_by_the_version_that_the_project_declares():
 def test_the_zip_is_read_by_update_and_holds_the_start_page(tmp_path):
     if not (ROOT / ".git").exists():
         pytest.skip("The zip is made of what is committed, and this folder is no git checkout.")
-    with zipfile.ZipFile(make_bundle(tmp_path)) as opened:
+    path = make_bundle(tmp_path)
+    with zipfile.ZipFile(path) as opened:
         start = json.loads(opened.read(f"{repository_url.BUNDLE}/start.ipynb"))
         about = json.loads(opened.read(f"{repository_url.BUNDLE}/.release.json"))
     (cell,) = start["cells"]
     assert cell["outputs"] == [] and "start_page()" in cell["source"]
     assert about["version"] == repository_url.version()
-    assert "raw_weights" in about["stubs"][f"notebooks/{FIRST}/{FIRST}.ipynb"]
+    assert about["notebooks"][f"notebooks/{FIRST}/{FIRST}.ipynb"]["cells"]
+    assert update.read_release(path)
 
 
 # The README

@@ -22,8 +22,7 @@ from helpers.authoring.repository_url import BUNDLE
 from helpers.course import INSTRUCTORS_ROOMS, ROOT
 from helpers.student.solutions import PACKED, pack, solutions_in
 from helpers.student.start_page import notebook_text
-from helpers.student.stubs import stubs_of
-from helpers.update import RELEASE, START_PAGE, cell_digests, is_lesson
+from helpers.update import RELEASE, START_PAGE, is_lesson
 
 NAME = BUNDLE
 HOLDS = (
@@ -115,7 +114,7 @@ def make_bundle(folder: Path | None = None, course: Path = ROOT, *, with_solutio
     if with_solutions:
         files = {PACKED: committed_solutions(course), **files}
     files = {START_PAGE: notebook_text(), **files}
-    files = {RELEASE: _about(commit, files), **files}
+    files = {RELEASE: record_of(commit, files), **files}
     folder = folder or course / "dist"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{'-'.join(filter(None, (NAME, version_of(files))))}.zip"
@@ -161,17 +160,16 @@ def fill_students_repository(folder: Path, course: Path = ROOT) -> str:
     return f"{folder}: {said}. Push it to where the hub pulls from."
 
 
-def _about(commit: Commit, files: dict[str, bytes]) -> bytes:
-    """What a copy is asked: which release it is, how each file and each cell was then, and its stubs, to bring back."""
+def record_of(commit: Commit, files: dict[str, bytes]) -> bytes:
+    """What a copy knows of its release: which one it is, the digest of each file, and the notebooks as released."""
     about = {
         "commit": commit.short,
         "version": version_of(files),
         "date": f"{commit.date:%Y-%m-%d}",
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
-        "cells": {name: cell_digests(json.loads(files[name])) for name in files if is_lesson(name)},
-        "stubs": {name: stubs_of(json.loads(files[name])) for name in files if is_lesson(name)},
+        "notebooks": {name: json.loads(files[name]) for name in files if is_lesson(name)},
     }
-    return json.dumps(about, indent=1, sort_keys=True).encode() + b"\n"
+    return json.dumps(about, sort_keys=True).encode() + b"\n"
 
 
 def _git(course: Path, *command: str) -> bytes:

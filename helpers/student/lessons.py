@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.course import NOTEBOOKS, ROOT
-from helpers.notebooks import CHECK, grade_id
-from helpers.update import read_notebook
+from helpers.merge import read_notebook
+from helpers.notebooks import CHECK, grade_id, text_of
 
 PLAN = ROOT / "site" / "lessons.toml"
 ROW = re.compile(r"^\| \*\*You need\*\* \| (.*) \|$", re.MULTILINE)
@@ -77,11 +77,6 @@ def read(path: Path) -> dict | None:
         return read_notebook(path.read_bytes())
     except OSError:
         return None
-
-
-def text_of(cell: Mapping) -> str:
-    """A cell's text, which a notebook's file holds as lines."""
-    return "".join(map(str, cell.get("source", "")))
 
 
 def lesson_named(name: str) -> str:

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 
 from helpers import check_log
 from helpers.course import EXAM_SEED, ROOT, SOLUTIONS, TRIES
-from helpers.notebooks import grade_id, without_marks
-from helpers.student.lessons import NotFound, find, read, text_of
+from helpers.notebooks import grade_id, nbgrader_data, text_of, without_marks
+from helpers.student.lessons import find, read
 
 PACKED = ".solutions.json"  # in a students' zip that was made with solutions
 NONE_HERE = "This copy holds no solutions: whoever gave you the course left them out. Its check still helps."
@@ -58,7 +58,7 @@ def pack(solutions: Mapping[str, Mapping[str, str]]) -> bytes:
 
 def solutions_in(notebook: Mapping) -> dict[str, str]:
     """The solutions of a solved lesson, by exercise, without the marks around them."""
-    cells = (cell for cell in notebook["cells"] if (cell.get("metadata") or {}).get("nbgrader", {}).get("solution"))
+    cells = (cell for cell in notebook["cells"] if nbgrader_data(cell).get("solution"))
     return {grade_id(cell): without_marks(text_of(cell)) for cell in cells}
 
 
@@ -72,5 +72,3 @@ def _solutions(lesson: str) -> Mapping[str, str]:
     except (OSError, ValueError, KeyError, AttributeError, TypeError, zlib.error):
         return {}
 
-
-__all__ = ["NotFound", "NotYet", "pack", "solution", "solutions_in"]
