@@ -7,7 +7,8 @@ from conftest import FIRST
 
 from helpers.authoring import check
 from helpers.authoring.check import inspect, inspect_course, inspect_quickly, key_and_variants, solution_lines
-from helpers.authoring.lesson_source import sources
+from helpers.authoring.facts import write_facts
+from helpers.authoring.lesson_source import Source, sources
 from helpers.authoring.mistakes import Accepted, BadEdit, Mistake
 
 LESSONS = sources()
@@ -50,6 +51,18 @@ def test_a_lesson_that_goes_by_another_name_is_found(monkeypatch):
         "it does not begin with its heading: # 5 · What a position may see",
         "it calls lesson 6 'Positions', site/lessons.toml 'Order'",
     ]
+
+
+def test_build_writes_what_the_exercises_declare_into_the_text(tmp_path):
+    (first,) = sources([FIRST])
+    text = first.script.read_text(encoding="utf-8")
+    copy = Source(FIRST, tmp_path)
+    older = text.replace(" · 4 points", " · 2 points").replace('"points": 4.0', '"points": 1.0')
+    older = older.replace("★★☆", "★☆☆").replace("mend · ", "").replace("about 75 minutes", "about 10 minutes")
+    copy.script.write_text(older.replace("21 points", "7 points"), encoding="utf-8")
+    assert any("other points, stars or minutes" in finding for finding in check.stale_notebook(copy))
+    write_facts(copy)
+    assert copy.script.read_text(encoding="utf-8") == text != older
 
 
 def test_every_card_has_two_hints(source):

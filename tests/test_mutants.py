@@ -92,7 +92,7 @@ def test_most_mutants_of_a_lesson_lose_points_and_are_told_something(first_lesso
 
 def test_a_surviving_mutant_is_reported_unless_it_is_listed_with_the_reason(first_lesson, monkeypatch):
     from helpers.authoring import EquivalentMutant
-    from helpers.authoring.check import surviving
+    from helpers.authoring.check_answers import surviving
     from helpers.authoring.mistakes import BadEdit
     from helpers.authoring.mutant_verdicts import EQUAL
 

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from helpers.authoring.building import BrokenLesson, build
-from helpers.authoring.check import fresh_seeds, inspect, inspect_course, misjudged, to_come
+from helpers.authoring.check import inspect, inspect_course, to_come
+from helpers.authoring.check_answers import fresh_seeds, misjudged
 from helpers.authoring.keys import BrokenReference
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.minutes import minutes

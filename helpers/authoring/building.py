@@ -13,6 +13,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from helpers.authoring.facts import write_facts
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source, on_the_cpu
 from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
@@ -27,7 +28,8 @@ class BrokenLesson(RuntimeError):
 
 
 def build(source: Source) -> None:
-    """Make the lesson's shipped key, its executed notebook, and the students' notebook, in that order."""
+    """Write the exercises' facts into the lesson's text; make its key, its executed and the students' notebook."""
+    write_facts(source)
     build_key(source)
     nbformat.write(execute(source), source.notebook)
     release(source, NOTEBOOKS)

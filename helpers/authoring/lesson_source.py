@@ -56,6 +56,11 @@ class Source:
         return self.folder / "named.toml"
 
     @property
+    def rebuild(self) -> str:
+        """What to do where something generated is stale."""
+        return f"Run `make build LESSON={self.name}`."
+
+    @property
     def lesson(self) -> Lesson:
         """What its exercises ask."""
         return load_lesson(self.name)

@@ -125,7 +125,7 @@ check(doubled)
 
 MISTAKES = '''"""What students get wrong in lesson {number}, and what to tell them."""
 
-from helpers.authoring import Mistake, Same
+from helpers.authoring import Accepted, Mistake
 
 # Laid out by hand: an entry is a paragraph, and a field a line would make the list twice as long.
 # fmt: off
@@ -137,7 +137,7 @@ VARIANTS = [
     Mistake("doubled", "in-place", edit=("2 * x", "x.mul_(2)"),
             title="the input changed in place",
             says="Your numbers are right, and they are written over the caller's input."),
-    Same("doubled", "sum", edit=("2 * x", "x + x")),
+    Accepted("doubled", "sum", edit=("2 * x", "x + x")),
 ]
 '''
 

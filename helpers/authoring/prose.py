@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.links import broken_links, glossary
-from helpers.authoring.minutes import count_words, untimely
+from helpers.authoring.minutes import count_words, too_long
 from helpers.authoring.numbers import unheld_numbers
 
 Rule = Callable[[Source], list[str]]
@@ -138,7 +138,7 @@ def early_words(source: Source) -> list[str]:
 
 
 RULES: dict[str, Rule] = {
-    "minutes": untimely,
+    "minutes": too_long,
     "links": broken_links,
     "early_words": early_words,
     "old_words": old_words,

@@ -71,4 +71,3 @@ def _solutions(lesson: str) -> Mapping[str, str]:
         return {name: zlib.decompress(base64.b64decode(text)).decode() for name, text in packed.items()}
     except (OSError, ValueError, KeyError, AttributeError, TypeError, zlib.error):
         return {}
-
