@@ -319,12 +319,12 @@ def test_the_students_repository_goes_on_from_release_to_release(tmp_path, monke
 def test_the_image_for_students_is_made_of_the_release_and_of_nothing_else():
     stages = re.split(r"^FROM ", (ROOT / "hub/Dockerfile").read_text(), flags=re.MULTILINE)[1:]
     by_name = {re.match(r"\S+ AS (\w+)", stage)[1]: stage for stage in stages}
-    assert set(by_name) == {"base", "desk", "grading"}
-    copied = [line.split()[1] for line in by_name["desk"].splitlines() if line.startswith("COPY")]
+    assert set(by_name) == {"base", "student", "grading"}
+    copied = [line.split()[1] for line in by_name["student"].splitlines() if line.startswith("COPY")]
     assert copied[0].startswith(f"dist/{repository_url.BUNDLE}-")
     assert all(name.startswith("hub/") for name in copied[1:])
     assert all((ROOT / name).is_file() for name in copied[1:])
-    assert "USER student" in by_name["desk"] and "COPY" not in by_name["base"]
+    assert "USER student" in by_name["student"] and "COPY" not in by_name["base"]
     assert "bubblewrap" in by_name["base"]
     assert "COPY . /opt/course" in by_name["grading"]
 
@@ -344,7 +344,7 @@ def test_the_hubs_settings_are_python_that_names_the_image_and_opens_the_start_p
 
     settings = Settings()
     exec(compile((ROOT / "hub/jupyterhub_config.py").read_text(), "config", "exec"), {"get_config": lambda: settings})
-    assert settings.DockerSpawner.image == "course:desk"
+    assert settings.DockerSpawner.image == "course:student"
     assert settings.Spawner.default_url.endswith("urlpath=lab/tree/course/start.ipynb")
     assert settings.Spawner.environment["PYTHONPATH"] == "/srv/student/course"
 

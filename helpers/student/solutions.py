@@ -19,7 +19,7 @@ from helpers.notebooks import grade_id, nbgrader_data, text_of, without_marks
 from helpers.student.lessons import find, read
 
 PACKED = ".solutions.json"  # in a students' zip that was made with solutions
-NONE_HERE = "This copy holds no solutions: whoever gave you the course left them out. Its check still helps."
+NONE_HERE = "This copy holds no solutions: the course was given to you without them. The check still helps."
 
 
 class NotYet(LookupError):
@@ -36,9 +36,9 @@ def solution(exercise: str, lesson: str = "") -> str:
     text = None if os.environ.get(EXAM_SEED) else _solutions(lesson).get(exercise)
     if text is None:
         raise NotYet(NONE_HERE)
-    kept = check_log.kept()
-    if not check_log.was_solved(kept, lesson, exercise):
-        tries = check_log.wrong_tries(kept, lesson, exercise)
+    results = check_log.kept()
+    if not check_log.was_solved(results, lesson, exercise):
+        tries = check_log.wrong_tries(results, lesson, exercise)
         if tries < TRIES:
             raise NotYet(
                 f"Not yet: the check has seen {tries} different answer{'' if tries == 1 else 's'} to {exercise}, none"
