@@ -151,7 +151,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-def reading(source: Source) -> dict[str, list[str]]:
+def findings_by_rule(source: Source) -> dict[str, list[str]]:
     """What every rule finds in that lesson, by the rule's name; rules that find nothing are left out."""
     found = {name: rule(source) for name, rule in RULES.items()}
     return {name: findings for name, findings in found.items() if findings}

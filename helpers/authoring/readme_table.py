@@ -30,11 +30,11 @@ def with_table(readme: str, course: Sequence[Lesson]) -> str:
     return PLACE.sub(lambda match: match[1] + lessons_table(course) + match[2], readme)
 
 
-def write_front(folder: Path = ROOT) -> None:
+def write_table(folder: Path = ROOT) -> None:
     """Bring the README's table up to date."""
     path = folder / "README.md"
     path.write_text(with_table(path.read_text(encoding="utf-8"), lessons()), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write_front()
+    write_table()
