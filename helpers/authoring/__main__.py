@@ -102,7 +102,7 @@ def _mutants(args) -> None:
         print(f"{source.name}\n{table(list(tried(source, key)))}", flush=True)
 
 
-def _exam_key(args) -> int | None:
+def _exam_key(args) -> int:
     from helpers.authoring.exam_key import POOL, make_exam_key
     from helpers.grading.progress import progress
 
@@ -116,9 +116,10 @@ def _exam_key(args) -> int | None:
         print(f"Made {path.relative_to(Path.cwd())}. Keep it to yourself; git ignores it.")
         if earlier := sorted(path.parent.glob(f"{path.stem}.until-*")):
             print(f"The key before it, with which marks may have been given, is {earlier[-1].relative_to(Path.cwd())}.")
+    return 0
 
 
-def _name_mistake(args) -> int | None:
+def _name_mistake(args) -> int:
     from helpers.authoring.name_mistake import CannotName, propose
     from helpers.grading.review import visible
 
@@ -137,6 +138,7 @@ def _name_mistake(args) -> int | None:
     print(f"{found.mistake.exercise} knows {found.mistake.slug!r} now, in the students' key and in the exam's. Then:")
     print(f"    make grade LESSON={source.name}     (everybody once more, on the same inputs)")
     print(f"    make feedback LESSON={source.name}  (calls it by its name)")
+    return 0
 
 
 def _new(args) -> int:
@@ -164,7 +166,7 @@ def _students_repository(args) -> None:
     print(fill_students_repository(args.folder))
 
 
-def _home(args) -> int | None:
+def _home(args) -> int:
     from helpers.authoring.building import release
     from helpers.authoring.repository_url import BadAddress, set_home
     from helpers.course import NOTEBOOKS
@@ -178,6 +180,7 @@ def _home(args) -> int | None:
         print(f"Releasing {source.name} ...", flush=True)
         release(source, NOTEBOOKS)
     print(f"The course's home is {address or 'nowhere'}. Look at `git diff`, commit, and tag the version.")
+    return 0
 
 
 def _site(args) -> int:
