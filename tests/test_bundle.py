@@ -20,7 +20,7 @@ from helpers.authoring.lesson_source import ROOT, sources
 from helpers.authoring.mistakes import Mistake
 from helpers.authoring.student_zip import HOLDS, NAME, make_bundle, uncommitted
 from helpers.student.solutions import PACKED
-from helpers.update import RELEASE
+from helpers.update import RELEASE, read_release
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,8 @@ def bundle(tmp_path_factory):
     if not (ROOT / ".git").exists():
         pytest.skip("The bundle is made of the files that git knows, and this folder is no git checkout.")
     folder = tmp_path_factory.mktemp("bundle")
-    with zipfile.ZipFile(make_bundle(folder)) as archive:
+    assert read_release(make_bundle(folder)), "make update takes it"
+    with zipfile.ZipFile(*folder.iterdir()) as archive:
         archive.extractall(folder)
     return folder / NAME
 

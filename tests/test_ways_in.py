@@ -9,7 +9,6 @@ import subprocess
 import sys
 import sysconfig
 import threading
-import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -113,9 +112,6 @@ def test_nothing_is_fetched_where_the_course_is_there_and_other_errors_are_not_h
     assert handler.type.id == "ModuleNotFoundError" and "raise" in ast.unparse(handler.body[0])
     assert f"{ADDRESS}/releases/download/v1.2.3/{repository_url.BUNDLE}-1.2.3.zip" in cell
     assert max(map(len, cell.splitlines())) <= 160
-
-
-def test_without_an_address_a_first_cell_stays_as_it_is():
     assert repository_url.able_to_stand_alone("import torch", "", "1.2.3") == "import torch"
 
 
@@ -153,6 +149,8 @@ def test_only_what_is_missing_is_installed_and_what_is_there_keeps_its_version(m
     assert not {line.partition("==")[0] for line in wanted} & {*there, "jupyterlab", "nbgrader", "ipykernel"}
     assert "numpy==2.0.0" in constraints and "torch==2.9.0+cu126" in constraints
     assert os.environ["PYTHONPATH"] == str(ROOT) and "Installing what is missing" in capsys.readouterr().out
+    with pytest.raises(colab.CannotComplete, match="safetensors=="):
+        colab.complete(lambda *given: False)
 
 
 def test_where_all_is_there_nothing_is_installed_and_another_pytorch_is_named(monkeypatch, capsys):
@@ -161,12 +159,6 @@ def test_where_all_is_there_nothing_is_installed_and_another_pytorch_is_named(mo
     monkeypatch.setenv("PYTHONPATH", "")
     colab.complete(lambda *given: pytest.fail("nothing is missing"))
     assert "PyTorch here is 2.9.0+cu126" in capsys.readouterr().out
-
-
-def test_packages_that_cannot_be_installed_are_named(monkeypatch):
-    monkeypatch.setattr(colab, "_installed", dict)
-    with pytest.raises(colab.CannotComplete, match="torch=="):
-        colab.complete(lambda *given: False)
 
 
 # The address
@@ -207,16 +199,14 @@ def test_what_is_no_address_changes_nothing(course):
 # Binder and Codespaces
 
 
-def test_binder_installs_the_pinned_course_and_writes_the_start_page():
+def test_binder_and_codespaces_install_the_pinned_course_and_write_the_start_page():
     lines = (ROOT / ".binder/requirements.txt").read_text().split("\n")
     assert "-c ../constraints.txt" in lines and "-e ." in lines
-    major, minor = re.fullmatch(r"python-(\d)\.(\d+)\n", (ROOT / ".binder/runtime.txt").read_text()).groups()
-    assert (3, 11) <= (int(major), int(minor)) <= (3, 14)
     for name in ("postBuild", "start"):
-        path = ROOT / ".binder" / name
-        assert os.access(path, os.X_OK) and path.read_text().startswith("#!/usr/bin/env bash\n")
-        assert subprocess.run(["bash", "-n", path]).returncode == 0
+        assert os.access(ROOT / ".binder" / name, os.X_OK)
     assert "python -m helpers start" in (ROOT / ".binder/postBuild").read_text()
+    command = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())["onCreateCommand"]
+    assert "-m venv .venv" in command and "-c constraints.txt -e ." in command and command.endswith("-m helpers start")
 
 
 def test_binder_starts_what_it_is_told_with_the_course_on_the_path(tmp_path):
@@ -225,14 +215,6 @@ def test_binder_starts_what_it_is_told_with_the_course_on_the_path(tmp_path):
     for more, threads in (({}, "2"), ({"CPU_LIMIT": ""}, "1"), ({"CPU_LIMIT": "0.5"}, "1")):
         done = subprocess.run(command, cwd=tmp_path, env=around | more, capture_output=True, text=True)
         assert done.stdout == f"{tmp_path}|{threads}\n", done.stderr
-
-
-def test_codespaces_sets_up_the_pinned_course_in_the_folder_that_make_uses():
-    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
-    made = container["onCreateCommand"]
-    assert "-m venv .venv" in made and "-c constraints.txt -e ." in made and made.endswith("-m helpers start")
-    settings = container["customizations"]["vscode"]["settings"]
-    assert settings["python.defaultInterpreterPath"].endswith("/.venv/bin/python")
 
 
 # Hubs
@@ -305,6 +287,10 @@ def test_the_students_repository_goes_on_from_release_to_release(tmp_path, monke
     assert f"notebooks/{FIRST}/{FIRST}.ipynb" in names and "start.ipynb" in names
     assert not any(name.startswith(("solutions/", "tests/", "helpers/grading/")) for name in names)
     assert "already" in fill_students_repository(students)
+    start = json.loads((students / "start.ipynb").read_text())
+    assert "start_page()" in start["cells"][0]["source"] and not start["cells"][0]["outputs"]
+    record = update.release_record((students / update.RELEASE).read_bytes())
+    assert record["version"] == repository_url.version() and f"notebooks/{FIRST}/{FIRST}.ipynb" in record["notebooks"]
     (students / "gone.py").write_text("of an earlier release")
     git(students, "add", "gone.py")
     with pytest.raises(SystemExit, match="not committed"):
@@ -347,27 +333,6 @@ def test_the_hubs_settings_are_python_that_names_the_image_and_opens_the_start_p
     assert settings.DockerSpawner.image == "course:student"
     assert settings.Spawner.default_url.endswith("urlpath=lab/tree/course/start.ipynb")
     assert settings.Spawner.environment["PYTHONPATH"] == "/srv/student/course"
-
-
-def test_a_release_is_tagged_by_the_version_that_the_project_declares():
-    flow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
-    assert flow[True]["push"]["tags"] == ["v*"]
-    steps = "\n".join(step.get("run", "") for job in flow["jobs"].values() for step in job["steps"])
-    assert "make release" in steps and "gh release create" in steps and "repository_url.version()" in steps
-
-
-def test_the_zip_is_read_by_update_and_holds_the_start_page(tmp_path):
-    if not (ROOT / ".git").exists():
-        pytest.skip("The zip is made of what is committed, and this folder is no git checkout.")
-    path = make_bundle(tmp_path)
-    with zipfile.ZipFile(path) as opened:
-        start = json.loads(opened.read(f"{repository_url.BUNDLE}/start.ipynb"))
-        about = json.loads(opened.read(f"{repository_url.BUNDLE}/.release.json"))
-    (cell,) = start["cells"]
-    assert cell["outputs"] == [] and "start_page()" in cell["source"]
-    assert about["version"] == repository_url.version()
-    assert about["notebooks"][f"notebooks/{FIRST}/{FIRST}.ipynb"]["cells"]
-    assert update.read_release(path)
 
 
 # The README
