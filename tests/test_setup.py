@@ -139,7 +139,7 @@ def test_an_active_conda_environment_of_the_course_is_used(copy, tmp_path):
 
 @pytest.mark.parametrize(
     ("version", "fits", "says"),
-    [("3.9.6", 1, ["needs Python 3.11", "is Python 3.9.6", "PYTHON=/path/to/"]), ("3.12.3", 0, ["python3-venv"])],
+    [
         ("3.9.6", 1, ["needs Python 3.11", "is Python 3.9.6", "PYTHON=/path/to/python3"]),
         ("3.12.3", 0, ["python3-venv"]),
     ],
