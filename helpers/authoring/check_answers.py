@@ -104,11 +104,12 @@ def surviving(source: Source, key: AnswerKey) -> Iterator[str]:
     mutants = list(tried(source, key))
     for one in mutants:
         if one.outcome == FULL:
-            yield f"a mutant keeps every point. Widen the probes, or say with an EquivalentMutant why it is right: {one.mutant}"
+            yield f"a mutant keeps every point. Widen the probes, or say why in an EquivalentMutant: {one.mutant}"
     equal = {(one.mutant.exercise, one.mutant.old, one.mutant.new) for one in mutants if one.outcome == EQUAL}
     for known in source.variants(EquivalentMutant):
         if (known.exercise, known.old, known.new) not in equal:
-            yield f"an EquivalentMutant of {known.exercise} is of no mutant that keeps every point: {known.old} -> {known.new}"
+            change = f"{known.old} -> {known.new}"
+            yield f"an EquivalentMutant of {known.exercise} is of no mutant that keeps every point: {change}"
 
 
 def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[str]:
