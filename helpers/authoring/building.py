@@ -81,13 +81,13 @@ def release(source: Source, folder: Path) -> Path:
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))  # a step of it is ours
         environment = {**os.environ, "HOME": scratch, "PYTHONPATH": paths}
         done = subprocess.run(command, cwd=course, capture_output=True, text=True, env=environment)
-        made = course / "notebooks" / source.name / f"{source.name}.ipynb"
-        if done.returncode or not made.is_file():
+        released = course / "notebooks" / source.name / f"{source.name}.ipynb"
+        if done.returncode or not released.is_file():
             raise BrokenLesson(f"nbgrader could not release {source.name}:\n{done.stderr[-2000:]}")
         target = folder / source.name
         target.mkdir(parents=True, exist_ok=True)
         for stale in target.iterdir():
             stale.unlink() if stale.is_file() else shutil.rmtree(stale)
-        for file in made.parent.iterdir():
+        for file in released.parent.iterdir():
             shutil.copy(file, target)
-    return target / made.name
+    return target / released.name
