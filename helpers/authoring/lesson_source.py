@@ -17,7 +17,7 @@ from types import CodeType
 import jupytext
 import nbformat
 
-from helpers.authoring.mistakes import BadEdit, Mistake, Named, Shortcut, Variant
+from helpers.authoring.mistakes import BadEdit, Named, Variant
 from helpers.checking.answers import Answer
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.isolation import run_alone
@@ -202,4 +202,4 @@ class Answers:
         return self._compiled[text]
 
 
-__all__ = ["Answers", "Mistake", "NOTEBOOKS", "ROOT", "SOLUTIONS", "Shortcut", "Source", "sources"]
+__all__ = ["NOTEBOOKS", "ROOT", "SOLUTIONS", "Answers", "Source", "sources"]
