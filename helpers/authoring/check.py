@@ -170,7 +170,7 @@ def variants_missing(source: Source) -> Iterator[str]:
         if count[Mistake] < LEAST_MISTAKES:
             yield f"{exercise.name} has {count[Mistake]} mistakes; {LEAST_MISTAKES} are needed"
         if not count[Accepted]:
-            yield f"{exercise.name} has no Accepted"
+            yield f"{exercise.name} has no accepted answer"
         if exercise.forbidden and not count[Shortcut]:
             yield f"{exercise.name} forbids a shortcut and has no Shortcut to try it with"
 

@@ -100,16 +100,15 @@ def _same_numbers(one: Outcome, other: Outcome, aspect: Aspect) -> bool:
 
 
 def surviving(source: Source, key: AnswerKey) -> Iterator[str]:
-    """No small change of a solution keeps every point, unless an `EquivalentMutant` says why it is right."""
+    """No small change of a solution keeps every point, unless an equivalent_mutant says why it is right."""
     mutants = list(tried(source, key))
     for one in mutants:
         if one.outcome == FULL:
-            yield f"a mutant keeps every point. Widen the probes, or say why in an EquivalentMutant: {one.mutant}"
+            yield f"a mutant keeps every point. Widen the probes, or list it as an equivalent_mutant: {one.mutant}"
     equal = {(one.mutant.exercise, one.mutant.old, one.mutant.new) for one in mutants if one.outcome == EQUAL}
     for known in source.variants(EquivalentMutant):
         if (known.exercise, known.old, known.new) not in equal:
-            change = f"{known.old} -> {known.new}"
-            yield f"an EquivalentMutant of {known.exercise} is of no mutant that keeps every point: {change}"
+            yield f"{known.exercise} lists a mutant that does not keep every point: {known.old} -> {known.new}"
 
 
 def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[str]:

@@ -16,6 +16,7 @@ from helpers.notebooks import CHECK, grade_id, nbgrader_data, text_of
 PLAN = ROOT / "site" / "lessons.toml"
 ROW = re.compile(r"^\| \*\*You need\*\* \| (.*) \|$", re.MULTILINE)
 MINUTES = re.compile(r"about (\d+) minutes")
+HEADING = re.compile(r"^# (?:\d+ · )?(.+)$", re.MULTILINE)
 LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 NUMBERS = re.compile(r"lessons? (\d+(?:(?:, | and | to )\d+)*)")
 
@@ -63,7 +64,7 @@ def path_of(lesson: str) -> Path:
 def lessons() -> list[Lesson]:
     """All lessons of this copy, in their order. A notebook that cannot be read is left out."""
     planned, notebooks = plan(), {name: read(path_of(name)) for name in lesson_names()}
-    return [_lesson(name, notebook, planned.get(name, {})) for name, notebook in notebooks.items() if notebook]
+    return [from_notebook(name, notebook, planned.get(name, {})) for name, notebook in notebooks.items() if notebook]
 
 
 def read(path: Path) -> dict | None:
@@ -125,13 +126,14 @@ def plan() -> dict[str, dict[str, str]]:
         return {}
 
 
-def _lesson(name: str, notebook: Mapping, plan: Mapping[str, str]) -> Lesson:
+def from_notebook(name: str, notebook: Mapping, plan: Mapping[str, str]) -> Lesson:
+    """What a notebook and the plan say of a lesson. plan: its entry, or {}."""
     head = next((text_of(cell) for cell in notebook["cells"] if cell.get("cell_type") == "markdown"), "")
-    minutes, row = MINUTES.search(head), ROW.search(head)
+    heading, minutes, row = HEADING.search(head), MINUTES.search(head), ROW.search(head)
     points = {grade_id(cell): nbgrader_data(cell).get("points") for cell in notebook["cells"]}
     return Lesson(
         name=name,
-        title=plan.get("title", name),
+        title=plan.get("title") or (heading[1].strip() if heading else name),
         line=plan.get("line", ""),
         part=plan.get("part", ""),
         minutes=int(minutes[1]) if minutes else 0,
