@@ -45,10 +45,10 @@ font-size:12px;font-variant-numeric:tabular-nums;white-space:nowrap}}
 
 @dataclass(frozen=True)
 class Standing:
-    """How far somebody has come.
+    """How far a student has come.
 
-    points: by lesson, what its checks said last. solved: by lesson, the exercises that are wholly right. stopped: where
-    they last ran a check, and the exercise to go on with there, "" where the lesson is done; None before the first.
+    points: by lesson, as its checks said last. solved: by lesson, the exercises that are wholly right. stopped: the
+    lesson of the last check, and the exercise to go on with there, "" where the lesson is done; None before the first.
     following: the lesson to go on with, None where all is done.
     """
 
@@ -111,9 +111,9 @@ def page_as_html(course: Sequence[Lesson], now: Standing) -> str:
         cards = "".join(_card(lesson, now) for lesson in group)
         parts.append(f'<h2>{escape(title or "Lessons")}</h2><div class="map" role="list">{cards}</div>')
     parts.append(
-        "<p><br>In a terminal in this folder: <code>python -m helpers stub EXERCISE</code> brings back an exercise as"
-        " it was given and keeps your answer aside; <code>python -m helpers panels LESSON</code> runs a lesson from the"
-        " top and prints what each check says. The points here are for you alone: they are kept in"
+        "<p><br>In a terminal in this folder: <code>python -m helpers stub EXERCISE</code> restores an exercise as it"
+        " was given and keeps your answer in <code>backups/</code>; <code>python -m helpers panels LESSON</code> prints"
+        " what each check of a lesson will say in an exam. The points here are for you alone: they are kept in"
         f" <code>{check_log.NAME}</code>, no mark depends on them, and the file may be deleted.</p></div>"
     )
     return "".join(parts)
