@@ -38,8 +38,8 @@ REQUIRED = (RELEASE, "Makefile", "helpers/lesson.py")
 PERSONAL = (".git", ".venv", "data", "submitted", "exam", "gradebook.db", "experiments", "progress.jsonl", BACKUPS)
 # What an update runs is replaced after all other files, and the record last of all
 ENGINE = ("helpers/course.py", "helpers/notebooks.py", "helpers/merge.py", "helpers/update.py", RELEASE)
-
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)  # of a damaged zip
+# What reading a damaged zip raises
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
 class CannotUpdate(Exception):
@@ -127,15 +127,7 @@ def read_release(path: Path) -> dict[str, bytes]:
             return {name: archive.read(member) for name, member in members.items()}
     except FileNotFoundError:
         raise CannotUpdate(f"There is no file {path}.") from None
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        OSError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-    ) as problem:
+    except (*BROKEN, OSError) as problem:
         raise CannotUpdate(f"{path} cannot be read as a zip ({problem}). Download it again.") from None
 
 
@@ -173,7 +165,7 @@ def _changes(files: Mapping[str, bytes], course: Path) -> Iterator[Change]:
         else:
             message = f"You had changed {name}." if old else f"{name} was replaced."
             yield Change(name, data, changed, message if changed else "")
-    for name in sorted(digests.keys() - files.keys()):
+    for name in sorted(filter(_belongs, digests.keys() - files.keys())):
         current = _bytes(course / name)
         changed = current is not None and _digest(current) != digests[name]
         gone = f"{name} is no longer part of the course."
