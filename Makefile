@@ -40,12 +40,7 @@ else
 endif
 PY := $(PREFIX)/bin/python
 
-# An update that was cut off while it replaced files is finished before anything else is read from them.
 ANY_PYTHON = $(if $(wildcard $(BIN)/python),"$(BIN)/python",python3)
-ifneq (,$(wildcard .update/plan.json))
-  $(info Finishing an update that was interrupted)
-  $(info $(shell cd .update/engine && $(ANY_PYTHON) -m helpers.update --finish --course "$(CURDIR)" 2>&1 | tr '\n' ' '))
-endif
 
 # The environment is ready when it holds a stamp named after what was installed, and from where.
 KEY   := $(shell { cat pyproject.toml constraints.txt; pwd; echo '$(EXTRAS)'; } | cksum | tr ' ' -)
@@ -59,7 +54,7 @@ export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .PHONY: help env lab panels data update test quick lint site build check read mutants new-lesson release students-repository home exam-key name-mistake \
-        assignment demo-class collect grade bench bench-grading look accept refuse feedback report export \
+        assignment demo-class collect grade bench look accept refuse feedback report export \
         restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .panels-lesson .name .from .to .answer
 
 help: ## List these commands
@@ -200,9 +195,6 @@ restore-gradebook: .full env ## List the gradebook's backups, or bring one back 
 bench: .full env ## Measure the finished parts against other libraries, as ratios (ARGS="--quick --only gpt2|lessons|groups|sparse|checkpointing")
 	$(PY) -m helpers.benchmarks.parts_speed $(ARGS)
 
-bench-grading: .full .lesson-if-named env ## Measure what grading a class takes (LESSON=, ARGS="--submissions N")
-	$(PY) -m helpers.benchmarks grading-speed $(LESSON) $(ARGS)
-
 look: .full .lesson env ## List the answers that wait for you, with the cells that they wait for: LESSON=NN_topic
 	$(PY) -m helpers.grading look $(LESSON)
 
@@ -233,7 +225,6 @@ lock: .full $(PY) ## Pin the dependencies anew in constraints.txt (ARGS=--upgrad
 	   sed -E -e "/^(cuda|nvidia|triton)|== 'emscripten'/d" -e 's/[ +;].*//' constraints.tmp; } > constraints.new
 	@rm constraints.tmp
 	@mv constraints.new constraints.txt
-	@$(PY) -m helpers.authoring.pins
 
 clean: ## Remove what commands left behind; environments, marks and exam keys stay
 	rm -rf build dist site/_build .pytest_cache *.egg-info

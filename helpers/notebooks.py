@@ -30,12 +30,23 @@ class BadRegion(ValueError):
     """A solution region whose STUDENT GETS cannot be followed. The text says what is wrong, and where."""
 
 
+def nbgrader_data(cell: Mapping) -> Mapping:
+    """What nbgrader's metadata say of a cell; {} where there are none. Trusts nothing in the cell."""
+    metadata = cell.get("metadata")
+    data = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
+    return data if isinstance(data, Mapping) else {}
+
+
 def grade_id(cell: Mapping) -> str:
     """The grade id that nbgrader knows the cell by, "" where it has none. Trusts nothing in the cell."""
-    metadata = cell.get("metadata")
-    about = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
-    name = about.get("grade_id") if isinstance(about, Mapping) else None
+    name = nbgrader_data(cell).get("grade_id")
     return name if isinstance(name, str) else ""
+
+
+def text_of(cell: Mapping) -> str:
+    """A cell's text, which a notebook's file holds as a text or as lines."""
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(map(str, source))
 
 
 def check_id(exercise: str) -> str:

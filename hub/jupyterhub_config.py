@@ -1,4 +1,4 @@
-"""A hub for one class: one container a student, from the image `course:desk`. To start from, not to run as it is."""
+"""A hub for one class: one container a student, from the image `course:student`. To start from, not to run as it is."""
 
 c = get_config()  # noqa: F821  (JupyterHub defines it)
 
@@ -7,7 +7,7 @@ REPOSITORY = "https://git.example.org/school/course"
 FOLDER = "course"  # in the student's home
 
 c.JupyterHub.spawner_class = "dockerspawner.DockerSpawner"
-c.DockerSpawner.image = "course:desk"
+c.DockerSpawner.image = "course:student"
 c.DockerSpawner.cmd = ["jupyterhub-singleuser"]
 c.DockerSpawner.volumes = {"course-{username}": "/srv/student"}  # outlives the container
 c.DockerSpawner.remove = True

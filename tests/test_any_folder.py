@@ -131,13 +131,6 @@ def test_a_course_lies_where_submissions_may_write(place, key, monkeypatch):
     assert not Path("/tmp/mine").exists() and not (course / ".venv" / "mine").exists()
 
 
-@pytest.mark.parametrize("place", ["/home"], indirect=True)
-def test_a_course_lies_in_a_home_with_blanks_and_umlauts(place, key, monkeypatch):
-    course = checkout(place / "Übungen 2026" / "l'été (neu)")
-    move(monkeypatch, course, virtual_environment(course / ".venv"))
-    assert graded(key)[0] == FULL
-
-
 def test_a_course_is_called_by_a_link_and_its_python_by_a_chain_of_them(tmp_path, key, monkeypatch):
     course = checkout(tmp_path / "real")
     (tmp_path / "shims").mkdir()

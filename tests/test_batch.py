@@ -344,7 +344,7 @@ def test_grade_says_what_is_missing_and_shows_no_traceback(pattern, tmp_path, as
     assert done.returncode and told in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["grading grade", "grading feedback", "grading report", "trials demo-class"])
+@pytest.mark.parametrize("command", ["grading grade", "grading feedback", "grading report", "benchmarks demo-class"])
 def test_an_unknown_lesson_is_told_with_those_there_are(course, command):
     room, command = command.split()
     done = course.run(f"helpers.{room}", command, "77_none")

@@ -133,7 +133,7 @@ def test_the_folder_is_the_students_own():
     folder = experiments.ROOT / "experiments"
     assert "/experiments/" in (experiments.ROOT / ".gitignore").read_text().split()
     assert not any(name.split("/")[0] == folder.name for name in HOLDS)
-    assert folder.name in update.NEVER_TOUCHED
+    assert folder.name in update.PERSONAL
 
 
 def test_a_try_is_one_line_of_json():

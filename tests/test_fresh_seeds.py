@@ -6,7 +6,7 @@ The longest of the tests; in a file of its own, which another worker than that o
 import pytest
 from conftest import FIRST
 
-from helpers.authoring.check import fresh_seeds, judged
+from helpers.authoring.check_answers import fresh_seeds, judged
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import Accepted, Mistake
 

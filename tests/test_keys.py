@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.authoring import check
-from helpers.authoring.check import answer_of, constant, stale_key
+from helpers.authoring.check_answers import answer_of, constant, stale_key
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.authoring.mistakes import Accepted, Alias, Mistake
 from helpers.checking.answers import ANSWERED, RAISED, Answer, Outcome, run

@@ -6,8 +6,9 @@ import pytest
 from conftest import FIRST
 
 from helpers.authoring import check
-from helpers.authoring.check import inspect, inspect_course, inspect_quickly, key_and_variants, solution_lines
-from helpers.authoring.lesson_source import sources
+from helpers.authoring.check import inspect_course, inspect_quickly, key_and_variants, solution_lines
+from helpers.authoring.facts import write_facts
+from helpers.authoring.lesson_source import Source, sources
 from helpers.authoring.mistakes import Accepted, BadEdit, Mistake
 
 LESSONS = sources()
@@ -31,12 +32,6 @@ def test_the_shipped_key_is_what_the_lesson_makes_now_and_judges_every_variant_a
     assert list(key_and_variants(source)) == []
 
 
-def test_a_full_inspection_finds_what_either_finds(monkeypatch):
-    monkeypatch.setattr(check, "QUICK_LOOKS", (lambda source: ["quick"],))
-    monkeypatch.setattr(check, "key_and_variants", lambda source: ["patient"])
-    assert inspect(LESSONS[0]) == [f"{FIRST}: quick", f"{FIRST}: patient"]
-
-
 def test_the_lessons_fit_together():
     assert inspect_course() == []
 
@@ -50,6 +45,18 @@ def test_a_lesson_that_goes_by_another_name_is_found(monkeypatch):
         "it does not begin with its heading: # 5 · What a position may see",
         "it calls lesson 6 'Positions', site/lessons.toml 'Order'",
     ]
+
+
+def test_build_writes_what_the_exercises_declare_into_the_text(tmp_path):
+    (first,) = sources([FIRST])
+    text = first.script.read_text(encoding="utf-8")
+    copy = Source(FIRST, tmp_path)
+    older = text.replace(" · 4 points", " · 2 points").replace('"points": 4.0', '"points": 1.0')
+    older = older.replace("★★☆", "★☆☆").replace("mend · ", "").replace("about 75 minutes", "about 10 minutes")
+    copy.script.write_text(older.replace("21 points", "7 points"), encoding="utf-8")
+    assert any("other points, stars or minutes" in finding for finding in check.stale_notebook(copy))
+    write_facts(copy)
+    assert copy.script.read_text(encoding="utf-8") == text != older
 
 
 def test_every_card_has_two_hints(source):

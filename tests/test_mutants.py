@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from helpers.authoring import mutant_verdicts
-from helpers.authoring.check import surviving
+from helpers.authoring.check_answers import surviving
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.mistakes import BadEdit, EquivalentMutant
 from helpers.authoring.mutant_verdicts import BARE, BROKEN, EQUAL, FULL, NAMED, TOLD, tried

@@ -11,7 +11,7 @@ from conftest import FIRST, Course, answer_notebook, solved
 from nbformat.v4 import new_code_cell
 
 from helpers.authoring import __main__ as command
-from helpers.authoring.check import key_and_variants, misjudged
+from helpers.authoring.check_answers import key_and_variants, misjudged
 from helpers.authoring.exam_key import exam_key_of
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import ROOT, Source

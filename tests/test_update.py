@@ -1,41 +1,41 @@
-"""A newer release in place of an older one: every answer stays, and nothing is ever lost."""
+"""A newer release in place of an older one: every answer is kept, and nothing is ever lost."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
-import stat
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
+from datetime import UTC, datetime
 
 import nbformat
 import pytest
 
 from helpers import update
-from helpers.authoring.student_zip import HOLDS, NAME, make_bundle
+from helpers.authoring.student_zip import NAME, Commit, record_of
 from helpers.course import ROOT
+from helpers.merge import merge, write_notebook
 from helpers.update import CannotUpdate, update_from
 
-LESSON = "notebooks/01_first/01_first.ipynb"
+LESSON, SECOND = "notebooks/01_first/01_first.ipynb", "notebooks/02_second/02_second.ipynb"
 STUB = 'def f(x):\n    """x -> x + 1"""\n    raise NotImplementedError("write this")'
 ANSWER = 'def f(x):\n    """x -> x + 1"""\n    return helper(x)'
 BUG = "def g(x):\n    return x - 1  # this runs; what is wrong?"
+ENGINE = ("__init__.py", "course.py", "merge.py", "notebooks.py", "update.py")
 
 
 def cell(kind, text, name="", **about):
-    made = (nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell)(text)
-    made.id = name
+    node = (nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell)(text)
+    node.id = name
     if about:
-        made.metadata.nbgrader = {"grade_id": name, "schema_version": 3, **about}
-    return made
+        node.metadata.nbgrader = {"grade_id": name, "schema_version": 3, **about}
+    return node
 
 
-def notebook(prose="Add one.", stub=STUB, bug=BUG, more=()):
-    """A released lesson: a first cell, a passage, a stub with its check, published code to mend, a passage."""
+def released(prose="Add one.", stub=STUB, bug=BUG, *more):
+    """A released lesson: a first cell, a passage, a stub with its check, published code to fix, a passage."""
     cells = [
         cell("code", "from helpers.lesson import start", "setup", locked=True, solution=False, grade=False),
         cell("markdown", prose, f"p{len(prose)}"),
@@ -45,80 +45,115 @@ def notebook(prose="Add one.", stub=STUB, bug=BUG, more=()):
         cell("markdown", "The end.", "end"),
         *more,
     ]
-    return nbformat.writes(nbformat.v4.new_notebook(cells=cells)).encode() + b"\n"
+    return json.loads(nbformat.writes(nbformat.v4.new_notebook(cells=cells)))
 
 
-class Repository:
-    """The course's repository, small: what it commits becomes a students' zip by `make release`'s own code."""
+def worked_in(notebook=None, after=None, **texts):
+    """A notebook with other texts in some cells, by their ids, and cells of the student's own behind others."""
+    notebook = notebook or released()
+    cells = []
+    for node in notebook["cells"]:
+        cells.append({**node, "source": texts.get(node["id"], "".join(node["source"]))})
+        if node["id"] in (after or {}):
+            cells.append(json.loads(json.dumps(cell("code", after[node["id"]], f"own-{node['id']}"))))
+    return {**notebook, "cells": cells}
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        for name in HOLDS:
-            self.write(name if "." in name or name.isupper() or "L" in name or name == "Makefile" else f"{name}/x", b"")
-        for name in ("__init__.py", "course.py", "update.py", "lesson.py"):
-            self.write(f"helpers/{name}", (ROOT / "helpers" / name).read_bytes())
-        self.write("Makefile", (ROOT / "Makefile").read_bytes())
-        self.write(LESSON, notebook())
-        self.write("notebooks/02_second/02_second.ipynb", notebook())
-        self.write("helpers/old.py", b"one = 1\n")
-        self.git("init", "-q", "-b", "main")
-        self.git("config", "user.name", "A")
-        self.git("config", "user.email", "a@example.org")
-        self.commit()
 
-    def write(self, name, data):
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+def texts_of(notebook):
+    nbformat.validate(nbformat.reads(json.dumps(notebook), as_version=4))
+    return ["".join(node["source"]) for node in notebook["cells"]]
 
-    def git(self, *command):
-        done = subprocess.run(["git", "-C", self.folder, *command], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
-    def commit(self):
-        self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", "as it is now")
+# The merge
 
-    def released(self, folder) -> Path:
-        self.commit()
-        return make_bundle(folder, self.folder)
+
+def test_answers_and_own_cells_are_kept_and_new_cells_arrive():
+    more = cell("code", STUB.replace("f(x)", "h(x)"), "h", locked=False, solution=True)
+    mine = worked_in(after={"p8": "def helper(x):\n    return x + 1"}, f=ANSWER, g="def g(x):\n    return x + 1")
+    merged = merge(mine, released("Add one to x.", STUB.replace("x + 1", "x plus 1"), BUG, more), released())
+    texts = texts_of(merged.notebook)
+    assert merged.answers == ["f", "g"] and merged.added == 1 and not merged.dropped
+    assert ANSWER in texts and "def g(x):\n    return x + 1" in texts and more.source in texts
+    assert "Add one to x." in texts and "Add one." not in texts
+    assert texts.index("def helper(x):\n    return x + 1") < texts.index(ANSWER), "an answer's helper stays before it"
+    again = merge(merged.notebook, released("Add one to x.", STUB.replace("x + 1", "x plus 1"), BUG, more), released())
+    assert write_notebook(again.notebook) == write_notebook(merged.notebook), "once more changes nothing"
+
+
+def test_a_cell_that_was_not_begun_is_the_releases_and_a_half_written_answer_is_kept():
+    half, bug = STUB.replace("    raise", "    y = x\n    raise"), BUG.replace("x - 1", "x - 2")
+    texts = texts_of(merge(worked_in(f=half), released(bug=bug), released()).notebook)
+    assert half in texts and bug in texts and BUG not in texts
+
+
+def test_notes_in_a_passage_are_kept_unless_the_release_changed_it_too():
+    mine = worked_in(end="The end. I ask myself why.", p8="Add one. (Why?)")
+    merged = merge(mine, released("Add one to x."), released())
+    assert "The end. I ask myself why." in texts_of(merged.notebook) and merged.dropped == 1
+
+
+def test_checks_and_the_first_cell_are_the_courses():
+    mine = worked_in(f=ANSWER, check_f="print('2 of 2')", setup="import os")
+    texts = texts_of(merge(mine, released("Other."), released()).notebook)
+    assert "check(f)" in texts and "print('2 of 2')" not in texts and "import os" not in texts
+
+
+def test_a_withdrawn_exercise_is_named():
+    release = released()
+    release["cells"] = [node for node in release["cells"] if "f" not in node["id"]]
+    assert merge(worked_in(f=ANSWER), release, released()).withdrawn == ["f"]
+
+
+def test_a_notebook_of_an_unknown_release_and_one_with_other_ids_keep_their_answers():
+    mine = worked_in(f=ANSWER, after={"end": "my = 1"})
+    texts = texts_of(merge(mine, released("Other."), None).notebook)
+    assert ANSWER in texts and "my = 1" in texts and texts.count(BUG) == 1
+    for place, node in enumerate(mine["cells"]):
+        node["id"] = f"elsewhere-{place}"
+    texts = texts_of(merge(mine, released("Other."), released()).notebook)
+    assert ANSWER in texts and len(texts) == 7, "the course's own cells are not taken for the student's"
+
+
+@pytest.mark.parametrize("odd", [{"nbgrader": 3}, {"nbgrader": {"grade_id": ["f"], "solution": True}}, None, 7])
+def test_odd_metadata_stops_no_merge(odd):
+    mine = worked_in(f=ANSWER)
+    mine["cells"].insert(2, {"cell_type": "code", "id": "odd", "source": "odd = 1", "metadata": odd, "outputs": []})
+    assert ANSWER in texts_of(merge(mine, released("Other."), released()).notebook)
+
+
+# From a zip
+
+
+def release_of(path, notebook=None, without=(), **more):
+    """A students' zip as `make release` makes it, and its files."""
+    files = dict.fromkeys(("README.md", "helpers/lesson.py", "helpers/old.py"), b"")
+    files |= {f"helpers/{name}": (ROOT / "helpers" / name).read_bytes() for name in ENGINE}
+    files |= {"Makefile": (ROOT / "Makefile").read_bytes(), LESSON: write_notebook(notebook or released())}
+    files |= {"pyproject.toml": b'version = "1.0.0"\n', SECOND: write_notebook(released()), **more}
+    files = {name: data for name, data in files.items() if name not in without}
+    files[update.RELEASE] = record_of(Commit("abc", datetime(2026, 3, 1, tzinfo=UTC)), files)
+    return zipped(path, {f"{NAME}/{name}": data for name, data in files.items()})
+
+
+def zipped(path, members):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
 
 
 @pytest.fixture
-def repository(tmp_path):
-    return Repository(tmp_path / "repository")
-
-
-@pytest.fixture
-def mine(repository, tmp_path):
-    """A student's copy of the first release, with a space in its path."""
-    with zipfile.ZipFile(make_bundle(tmp_path / "first", repository.folder)) as archive:
+def mine(tmp_path):
+    """A student's copy of the first release, with a space in its path, and an answer in its first lesson."""
+    with zipfile.ZipFile(release_of(tmp_path / "first.zip")) as archive:
         archive.extractall(tmp_path / "my copies")
+    (tmp_path / "my copies" / NAME / LESSON).write_bytes(write_notebook(worked_in(f=ANSWER)))
     return tmp_path / "my copies" / NAME
 
 
-def work(copy, name=LESSON, **texts):
-    """Write into cells of a notebook, by their ids."""
-    path = copy / name
-    read = nbformat.read(path, as_version=4)
-    for made in read.cells:
-        made.source = texts.get(made.id, made.source)
-    nbformat.write(read, path)
-    return path.read_bytes()
-
-
-def add(copy, after, text, name=LESSON):
-    read = nbformat.read(copy / name, as_version=4)
-    place = next(i for i, made in enumerate(read.cells) if made.id == after)
-    read.cells.insert(place + 1, nbformat.v4.new_code_cell(text))
-    nbformat.write(read, copy / name)
-
-
-def sources(copy, name=LESSON):
-    read = nbformat.read(copy / name, as_version=4)
-    nbformat.validate(read)
-    return [made.source for made in read.cells]
+def sources(copy):
+    return texts_of(json.loads((copy / LESSON).read_bytes()))
 
 
 def backups(copy):
@@ -129,297 +164,107 @@ def everything(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def test_answers_and_own_cells_stay_and_new_cells_arrive(repository, mine, tmp_path):
-    add(mine, "p8", "def helper(x):\n    return x + 1")
-    before = work(mine, f=ANSWER, g="def g(x):\n    return x + 1")
-    more = cell("code", 'def h(x):\n    raise NotImplementedError("write this")', "h", locked=False, solution=True)
-    repository.write(LESSON, notebook("Add one to x.", STUB.replace("x + 1", "x plus 1"), more=[more]))
-    says = update_from(repository.released(tmp_path / "second"), mine)
-    found = sources(mine)
-    assert ANSWER in found and "def g(x):\n    return x + 1" in found
-    assert "Add one to x." in found and "Add one." not in found and more.source in found
-    assert found.index("def helper(x):\n    return x + 1") < found.index(ANSWER), "what an answer uses stands before it"
+def test_a_notebook_is_merged_and_a_dated_copy_stays_beside_it(mine, tmp_path):
+    before, second = (mine / LESSON).read_bytes(), (mine / SECOND).read_bytes()
+    path = release_of(tmp_path / "new.zip", released("Other."))
+    messages = update_from(path, mine)
+    assert ANSWER in sources(mine) and "Other." in sources(mine)
     (kept,) = backups(mine)
-    assert kept.read_bytes() == before and kept.parent.name == "01_first"
-    assert any("2 answers kept" in line and kept.name in line for line in says)
+    assert kept.read_bytes() == before and kept.parent.name == "01_first" and (mine / SECOND).read_bytes() == second
+    assert any("1 answer kept" in line and kept.name in line for line in messages)
+    after = everything(mine)
+    assert "already" in update_from(path, mine)[0] and everything(mine) == after
 
 
-def test_what_was_not_begun_is_the_releases_also_where_its_words_changed(repository, mine, tmp_path):
-    work(mine, f=ANSWER)
-    repository.write(LESSON, notebook(bug=BUG.replace("x - 1", "x - 2")))
-    update_from(repository.released(tmp_path), mine)
-    assert BUG.replace("x - 1", "x - 2") in sources(mine) and BUG not in sources(mine)
+def test_lessons_that_a_release_drops_stay_where_somebody_worked_in_them(mine, tmp_path):
+    before = (mine / LESSON).read_bytes()
+    third = {"notebooks/03_first/03_first.ipynb": write_notebook(released())}
+    messages = update_from(release_of(tmp_path / "new.zip", without=(LESSON, SECOND), **third), mine)
+    assert (mine / LESSON).read_bytes() == before and not (mine / SECOND).parent.exists()
+    assert any(LESSON in line and "no longer part" in line for line in messages)
+    assert any("New: notebooks/03_first" in line for line in messages)
 
 
-def test_a_half_written_answer_with_a_stub_left_in_it_stays(repository, mine, tmp_path):
-    half = STUB.replace("    raise", "    y = x\n    raise")
-    work(mine, f=half)
-    repository.write(LESSON, notebook("Anything else."))
-    update_from(repository.released(tmp_path), mine)
-    assert half in sources(mine)
-
-
-def test_notes_in_a_passage_stay_unless_the_release_changed_it_too(repository, mine, tmp_path):
-    work(mine, end="The end. I ask myself why.", p8="Add one. (Why?)")
-    repository.write(LESSON, notebook("Add one to x."))
-    says = update_from(repository.released(tmp_path), mine)
-    assert "The end. I ask myself why." in sources(mine) and "Add one to x." in sources(mine)
-    assert any("changed by you and by the release" in line for line in says)
-    assert "Add one. (Why?)" in backups(mine)[0].read_text()
-
-
-def test_checks_and_the_first_cell_are_the_courses(repository, mine, tmp_path):
-    work(mine, f=ANSWER, check_f="print('2 of 2')", setup="import os")
-    repository.write(LESSON, notebook("Other."))
-    update_from(repository.released(tmp_path), mine)
-    assert "check(f)" in sources(mine) and "print('2 of 2')" not in sources(mine) and "import os" not in sources(mine)
-
-
-def test_an_exercise_that_is_no_longer_asked_is_said_and_kept(repository, mine, tmp_path):
-    work(mine, f=ANSWER)
-    repository.write(LESSON, notebook().replace(b'"f"', b'"new_f"').replace(b'"check_f"', b'"check_new_f"'))
-    says = update_from(repository.released(tmp_path), mine)
-    assert any("no longer asked" in line and " f" in line for line in says)
-    assert "helper(x)" in backups(mine)[0].read_text()
-
-
-def test_a_lesson_that_was_renamed_leaves_the_students_file_where_it_is(repository, mine, tmp_path):
-    before = work(mine, f=ANSWER)
-    repository.git("mv", "notebooks/01_first", "notebooks/03_first")
-    repository.git("rm", "-q", "-r", "notebooks/02_second")
-    says = update_from(repository.released(tmp_path), mine)
-    assert (mine / LESSON).read_bytes() == before
-    assert any(LESSON in line and "no longer part" in line for line in says)
-    assert not (mine / "notebooks/02_second").exists(), "nobody had worked in it"
-    assert any("New: notebooks/03_first" in line for line in says)
-
-
-def test_a_notebook_that_nobody_touched_is_replaced_and_leaves_no_backup(repository, mine, tmp_path):
-    new = notebook("Other.")
-    repository.write(LESSON, new)
-    update_from(repository.released(tmp_path), mine)
-    assert (mine / LESSON).read_bytes() == new and not backups(mine)
-
-
-def test_other_files_become_the_releases_and_changed_ones_are_kept(repository, mine, tmp_path):
-    (mine / "README.md").write_text("my notes")
-    (mine / "my own.py").write_text("mine")
-    (mine / ".venv").mkdir()
-    (mine / ".venv/stamp").write_text("made")
-    repository.write("README.md", b"new\n")
-    repository.git("rm", "-q", "helpers/old.py")
-    says = update_from(repository.released(tmp_path), mine)
+def test_other_files_become_the_releases_and_changed_ones_are_kept(mine, tmp_path):
+    for name, text in (("README.md", "my notes"), ("my own.py", "mine"), ("start.ipynb", "mine"), (".venv", "made")):
+        (mine / name).write_text(text)
+    more = {"README.md": b"new\n", "start.ipynb": b"{}"}
+    messages = update_from(release_of(tmp_path / "new.zip", without=["helpers/old.py"], **more), mine)
     assert (mine / "README.md").read_bytes() == b"new\n" and not (mine / "helpers/old.py").exists()
     (kept,) = (mine / "backups").glob("*/README.md")
-    assert kept.read_text() == "my notes" and any("README.md" in line and "backups" in line for line in says)
-    assert (mine / "my own.py").read_text() == "mine" and (mine / ".venv/stamp").exists()
-
-
-def test_the_same_release_again_changes_nothing(repository, mine, tmp_path):
-    work(mine, f=ANSWER)
-    repository.write(LESSON, notebook("Other."))
-    path = repository.released(tmp_path)
-    update_from(path, mine)
-    before = everything(mine)
-    assert "already" in update_from(path, mine)[0]
-    assert everything(mine) == before
-
-
-def test_a_copy_that_does_not_know_its_release_keeps_answers_too(repository, mine, tmp_path):
-    (mine / update.RELEASE).unlink()
-    add(mine, "end", "my = 1")
-    work(mine, f=ANSWER)
-    repository.write(LESSON, notebook("Other.", bug=BUG))
-    update_from(repository.released(tmp_path), mine)
-    found = sources(mine)
-    assert ANSWER in found and "my = 1" in found and "Other." in found and found.count(BUG) == 1
-    assert len(backups(mine)) == 1
-
-
-def test_a_notebook_from_a_tool_that_names_cells_anew_keeps_its_answers(repository, mine, tmp_path):
-    work(mine, f=ANSWER)
-    read = json.loads((mine / LESSON).read_text())
-    for place, made in enumerate(read["cells"]):
-        made["id"] = f"elsewhere-{place}"
-    (mine / LESSON).write_text(json.dumps(read))
-    repository.write(LESSON, notebook("Other."))
-    update_from(repository.released(tmp_path), mine)
-    assert ANSWER in sources(mine) and len(sources(mine)) == 6, "the course's own cells are not taken for the student's"
+    assert kept.read_text() == "my notes" and any("README.md" in line and "backups" in line for line in messages)
+    assert [(mine / name).read_text() for name in ("my own.py", "start.ipynb", ".venv")] == ["mine", "mine", "made"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"cells": 3}', b'{"cells": [1]}', b"\xff\xfe", b"[" * 5000])
-def test_a_file_that_is_no_notebook_any_more_is_kept_and_replaced(repository, mine, tmp_path, damage):
+def test_a_file_that_is_no_notebook_any_more_is_kept_and_replaced(mine, tmp_path, damage):
     (mine / LESSON).write_bytes(damage)
-    new = notebook("Other.")
-    repository.write(LESSON, new)
-    says = update_from(repository.released(tmp_path), mine)
-    assert (mine / LESSON).read_bytes() == new
-    assert backups(mine)[0].read_bytes() == damage and any("could not be read" in line for line in says)
+    messages = update_from(release_of(tmp_path / "new.zip", released("Other.")), mine)
+    assert "Other." in sources(mine)
+    assert backups(mine)[0].read_bytes() == damage and any("could not be read" in line for line in messages)
 
 
-@pytest.mark.parametrize("odd", [{"nbgrader": 3}, {"nbgrader": {"grade_id": ["f"], "solution": True}}, None, 7])
-def test_odd_metadata_stops_no_update(repository, mine, tmp_path, odd):
-    work(mine, f=ANSWER)
-    read = json.loads((mine / LESSON).read_text())
-    read["cells"].insert(2, {"cell_type": "code", "id": "odd", "source": "odd = 1", "metadata": odd, "outputs": []})
-    (mine / LESSON).write_text(json.dumps(read))
-    repository.write(LESSON, notebook("Other."))
-    update_from(repository.released(tmp_path), mine)
-    assert ANSWER in sources(mine)
-
-
-def test_the_start_page_that_somebody_has_stays(repository, mine, tmp_path):
-    (mine / "start.ipynb").write_text("with my notes")
-    repository.write("README.md", b"new\n")
-    says = update_from(repository.released(tmp_path), mine)
-    assert (mine / "start.ipynb").read_text() == "with my notes" and (mine / "README.md").read_bytes() == b"new\n"
-    assert not any("start.ipynb" in line for line in says)
-
-
-# ------------------------------------------------------------------------------------------- interrupted
-
-
-def test_an_update_that_is_interrupted_while_it_unpacks_has_changed_nothing(repository, mine, tmp_path, monkeypatch):
-    work(mine, f=ANSWER)
-    repository.write(LESSON, notebook("Other."))
-    path, before = repository.released(tmp_path), everything(mine)
-    written = []
-
-    def full(target, data, mode=0o644):
-        if target.name == update.PLAN:
-            raise OSError(28, "No space left on device", str(target))
-        written.append(target)
-        real(target, data, mode)
-
-    real = update.write_whole
-    with monkeypatch.context() as patch:
-        patch.setattr(update, "write_whole", full)
-        with pytest.raises(CannotUpdate, match="No space left"):
-            update_from(path, mine)
-    assert written
-    assert {name: data for name, data in everything(mine).items() if not name.startswith(update.UNFINISHED)} == before
-    update_from(path, mine)
-    assert ANSWER in sources(mine) and not (mine / update.UNFINISHED).exists()
-
-
-@pytest.mark.parametrize("step", range(4))
-def test_an_update_that_is_killed_while_it_replaces_is_finished_by_the_next_make(
-    repository, mine, tmp_path, monkeypatch, step
-):
-    """The copy's own modules may be half old and half new then."""
-    before = work(mine, f=ANSWER)
-    repository.write(LESSON, notebook("Other."))
-    repository.write("helpers/course.py", b"raise SystemExit('half of an update')\n")
-    repository.write("README.md", b"new\n")
-    path = repository.released(tmp_path)
+@pytest.mark.parametrize("step", range(6))
+def test_an_update_that_was_interrupted_is_finished_by_the_same_command(mine, tmp_path, monkeypatch, step):
+    before = (mine / LESSON).read_bytes()
+    path = release_of(tmp_path / "new.zip", released("Other."), **{"README.md": b"new\n", "helpers/course.py": b"1\n"})
     real, steps = os.replace, []
 
-    def killed(source, target):
-        inside = update.UNFINISHED not in Path(target).parts
-        steps.append(target) if inside else None
-        if inside and len(steps) > step:
-            raise KeyboardInterrupt
+    def full(source, target):
+        steps.append(target)
+        if len(steps) > step:
+            raise OSError(28, "No space left on device", str(target))
         real(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", killed)
-        with pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", full)
+        if step < 5:
+            with pytest.raises(CannotUpdate, match="No space left"):
+                update_from(path, mine)
+        else:
             update_from(path, mine)
-    said = make(mine, "help").stdout
-    assert "Finishing an update" in said and "make lab" in said
-    assert ANSWER in sources(mine) and "Other." in sources(mine)
-    assert (mine / "README.md").read_bytes() == b"new\n" and not (mine / update.UNFINISHED).exists()
+    update_from(path, mine)
+    assert ANSWER in sources(mine) and "Other." in sources(mine) and (mine / "README.md").read_bytes() == b"new\n"
     assert [kept.read_bytes() for kept in backups(mine)] == [before]
-
-
-# ------------------------------------------------------------------------------------------ a wrong zip
-
-
-def zipped(path, members):
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in members:
-            archive.writestr(name, data)
-    return path
-
-
-def link(name, target):
-    about = zipfile.ZipInfo(name)
-    about.create_system, about.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
-    return about, target
+    with zipfile.ZipFile(path) as archive:
+        assert (mine / update.RELEASE).read_bytes() == archive.read(f"{NAME}/{update.RELEASE}")
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        (f"{NAME}/../../escaped", b"x"),
-        ("../escaped", b"x"),
-        ("/tmp/escaped", b"x"),
-        (f"{NAME}/helpers/..\\..\\escaped", b"x"),
-        ("C:/escaped/x", b"x"),
-        link(f"{NAME}/helpers/way_out", "/etc"),
-        link(f"{NAME}/notebooks", "/tmp"),
-        (f"{NAME}/.venv/bin/python", b"#!/bin/sh"),
-        (f"{NAME}/.git/hooks/post-checkout", b"#!/bin/sh"),
-        (f"{NAME}/.update/plan.json", b"{}"),
-        (f"{NAME}/DATA/imdb", b"x"),
-        (f"{NAME}/readme.MD", b"the same name on another system"),
-        ("another/file", b"x"),
-    ],
-    ids=lambda more: str(getattr(more[0], "filename", more[0])),
+    "name",
+    ["{}/../../escaped", "../escaped", "/tmp/escaped", "{}/helpers/..\\..\\escaped", "C:/escaped/x", "another/file"]
+    + ["{}/.venv/bin/python", "{}/.git/hooks/post-checkout", "{}/DATA/imdb"],
 )
-def test_a_zip_that_reaches_out_is_refused_whole(repository, mine, tmp_path, more):
-    good = zipfile.ZipFile(repository.released(tmp_path))
-    path = zipped(tmp_path / "bad.zip", [(i.filename, good.read(i)) for i in good.infolist()] + [more])
-    before = everything(tmp_path / "my copies")
+def test_a_zip_that_reaches_out_is_refused_whole(mine, tmp_path, name):
+    with zipfile.ZipFile(release_of(tmp_path / "good.zip")) as good:
+        members = {member: good.read(member) for member in good.namelist()}
+    path, before = zipped(tmp_path / "bad.zip", {**members, name.format(NAME): b"x"}), everything(mine)
     with pytest.raises(CannotUpdate, match="not the students' zip"):
         update_from(path, mine)
-    assert everything(tmp_path / "my copies") == before and not (tmp_path / "escaped").exists()
+    assert everything(mine) == before and not (tmp_path / "escaped").exists()
 
 
-def test_what_is_no_release_is_refused_with_words(repository, mine, tmp_path):
-    before = everything(mine)
-    data = repository.released(tmp_path).read_bytes()
-    wrong = {
-        "text.zip": b"no zip",
-        "empty.zip": b"",
-        "cut.zip": data[: len(data) // 2],
-        "damaged.zip": data[:3000] + b"\xff" * 200 + data[3200:],
-    }
-    for name, content in wrong.items():
+def test_a_file_that_is_no_release_is_refused_with_words(mine, tmp_path):
+    before, data = everything(mine), release_of(tmp_path / "good.zip").read_bytes()
+    damaged = {"text": b"no zip", "cut": data[: len(data) // 2], "bad": data[:3000] + b"\xff" + data[3001:]}
+    for name, content in damaged.items():
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(CannotUpdate, match="no zip, or a broken one|is broken"):
+    zipped(tmp_path / "other", {"photos/cat.jpg": b"x"})
+    messages = dict.fromkeys([*damaged, "my copies"], "cannot be read as a zip")
+    for name, message in (messages | {"other": "lacks .* Makefile", "none": "There is no file"}).items():
+        with pytest.raises(CannotUpdate, match=message):
             update_from(tmp_path / name, mine)
-    with pytest.raises(CannotUpdate, match="lacks Makefile"):
-        update_from(zipped(tmp_path / "other.zip", [("photos/cat.jpg", b"x")]), mine)
-    with pytest.raises(CannotUpdate, match="There is no file"):
-        update_from(tmp_path / "none.zip", mine)
-    with pytest.raises(CannotUpdate, match="cannot be read"):
-        update_from(tmp_path, mine)
     assert everything(mine) == before
 
 
-def test_a_zip_that_unpacks_without_end_is_refused(repository, mine, tmp_path, monkeypatch):
-    monkeypatch.setattr(update, "LARGEST", 1000)
-    with pytest.raises(CannotUpdate, match="would unpack to more"):
-        update_from(repository.released(tmp_path), mine)
-
-
-def test_a_folder_where_the_release_has_a_file_is_named(repository, mine, tmp_path):
-    repository.write("helpers/mine.py", b"x = 1\n")
-    (mine / "helpers/mine.py").mkdir()
-    with pytest.raises(CannotUpdate, match="helpers/mine.py is a folder here"):
-        update_from(repository.released(tmp_path), mine)
-
-
-# -------------------------------------------------------------------------------------------- the command
+# The command, and checkouts
 
 
 def make(folder, *words):
     """make, with a Python on the path and no environment."""
     python = folder / ".programs"
-    python.mkdir(exist_ok=True)
-    if not (python / "python3").exists():
-        (python / "python3").symlink_to(sys.executable)
+    python.mkdir()
+    (python / "python3").symlink_to(sys.executable)
     environment = {"PATH": f"{python}:/usr/bin:/bin", "HOME": str(folder)}
     command = [shutil.which("make"), *words]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
@@ -427,73 +272,80 @@ def make(folder, *words):
     return done
 
 
-def test_make_update_needs_no_environment_and_asks_for_the_zip(repository, mine, tmp_path):
-    asked = make(mine, "update")
-    assert asked.returncode and "make update FROM=" in asked.stderr and "Traceback" not in asked.stderr
-    work(mine, f=ANSWER)
-    repository.write(LESSON, notebook("Other."))
-    path = repository.released(tmp_path / "new zips")
+def test_make_update_needs_no_environment_and_asks_for_the_zip(mine, tmp_path):
+    done = make(mine, "update")
+    assert done.returncode and "make update FROM=" in done.stderr and "Traceback" not in done.stderr
+    path = release_of(tmp_path / "new zips/new.zip", released("Other."))
     done = make(mine, "update", f"FROM={path}")
     assert done.returncode == 0, done.stderr
-    assert "1 answer kept" in done.stdout and ANSWER in sources(mine)
-    assert not (mine / ".venv").exists()
-
-
-def test_the_repository_itself_takes_no_zip(repository, tmp_path):
-    (repository.folder / "solutions").mkdir()
-    done = make(repository.folder, "update", f"FROM={repository.released(tmp_path)}")
+    assert "1 answer kept" in done.stdout and ANSWER in sources(mine) and not (mine / ".venv").exists()
+    (mine / "solutions").mkdir()
+    done = make(mine, "update", f"FROM={path}")
     assert done.returncode and "git updates" in done.stderr
 
 
+def git(folder, *command):
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    done = subprocess.run(["git", "-C", folder, *who, *command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A clone of `tmp_path`/repository, which holds the files of a release."""
+    with zipfile.ZipFile(release_of(tmp_path / "first.zip")) as archive:
+        archive.extractall(tmp_path)
+    (tmp_path / NAME).rename(tmp_path / "repository")
+    git(tmp_path, "init", "-q", "-b", "main", "repository")
+    commit(tmp_path / "repository")
+    git(tmp_path, "clone", "-q", "repository", "clone")
+    for name, value in (("user.name", "B"), ("user.email", "b@example.org")):
+        git(tmp_path / "clone", "config", name, value)
+    return tmp_path / "clone"
+
+
+def commit(folder):
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "as it is now")
+
+
 @pytest.mark.parametrize("committed", [False, True], ids=["uncommitted", "committed"])
-def test_a_checkout_is_merged_and_keeps_answers(repository, tmp_path, committed):
-    clone = tmp_path / "clone"
-    repository.git("clone", "-q", repository.folder, clone)
-    before = work(clone, f=ANSWER)
+def test_a_checkout_is_merged_and_keeps_answers(clone, committed):
+    before = write_notebook(worked_in(f=ANSWER))
+    (clone / LESSON).write_bytes(before)
+    (clone / "helpers/old.py").write_text("mine\n")
     if committed:
-        for command in (
-            ["config", "user.name", "B"],
-            ["config", "user.email", "b@example.org"],
-            ["commit", "-qam", "b"],
-        ):
-            subprocess.run(["git", "-C", clone, *command], check=True)
-    repository.write(LESSON, notebook("Add one to x, which is f's only line.", STUB.replace("x + 1", "x plus 1")))
-    repository.write("README.md", b"new\n")
-    repository.commit()
+        commit(clone)
+    (clone / "README.md").write_text("half written\n")
+    upstream = released("Add one to x, which is f's only line.", STUB.replace("x + 1", "x plus 1"))
+    (clone.parent / "repository" / LESSON).write_bytes(write_notebook(upstream))
+    (clone.parent / "repository/helpers/lesson.py").write_text("new\n")
+    commit(clone.parent / "repository")
     done = make(clone, "update")
     assert done.returncode == 0, done.stderr
     assert ANSWER in sources(clone) and "Add one to x, which is f's only line." in sources(clone)
-    assert (clone / "README.md").read_bytes() == b"new\n"
-    assert committed or [kept.read_bytes() for kept in backups(clone)] == [before]
+    assert (clone / "helpers/lesson.py").read_text() == "new\n" and (clone / "helpers/old.py").read_text() == "mine\n"
+    assert (clone / "README.md").read_text() == "half written\n"
+    assert [kept.read_bytes() for kept in backups(clone)] == [before]
     assert "nothing new" in make(clone, "update").stdout
-    attributes = clone / ".git/info/attributes"
-    assert not attributes.exists() or "merge=lesson" not in attributes.read_text()
+    assert committed == (LESSON not in git(clone, "diff", "--name-only"))
 
 
-def test_a_checkout_that_git_cannot_merge_is_left_as_it_was(repository, tmp_path):
-    clone = tmp_path / "clone"
-    repository.git("clone", "-q", repository.folder, clone)
+def test_a_checkout_that_git_cannot_merge_is_left_as_it_was(clone):
     (clone / "helpers/old.py").write_text("one = 11\n")
-    for command in (["config", "user.name", "B"], ["config", "user.email", "b@example.org"], ["commit", "-qam", "b"]):
-        subprocess.run(["git", "-C", clone, *command], check=True)
-    work(clone, f=ANSWER)
+    commit(clone)
+    (clone / LESSON).write_bytes(write_notebook(worked_in(f=ANSWER)))
     before = {name: data for name, data in everything(clone).items() if not name.startswith(".git/")}
-    repository.write("helpers/old.py", b"one = 111\n")
-    repository.commit()
+    (clone.parent / "repository/helpers/old.py").write_text("one = 111\n")
+    (clone.parent / "repository" / LESSON).write_bytes(write_notebook(released("Other.")))
+    commit(clone.parent / "repository")
     done = make(clone, "update")
     assert done.returncode and "nothing was changed" in done.stderr and "Traceback" not in done.stderr
     after = {name: data for name, data in everything(clone).items() if not name.startswith(".git/")}
     assert {name: data for name, data in after.items() if "__pycache__" not in name} == before
 
 
-def test_a_checkout_without_an_upstream_is_told(repository):
-    done = make(repository.folder, "update")
+def test_a_checkout_without_an_upstream_is_told(clone):
+    done = make(clone.parent / "repository", "update")
     assert done.returncode and "follows no branch" in done.stderr
-
-
-def test_an_unpacked_release_reads_what_python_writes():
-    """The notebook's bytes are Jupyter's: a merged file differs from the release in what the student wrote alone."""
-    data = notebook()
-    assert update.write_notebook(json.loads(data)) == data
-    read = nbformat.read(io.StringIO(data.decode()), as_version=4)
-    assert update.cell_digests(json.loads(data)) == update.cell_digests(read)

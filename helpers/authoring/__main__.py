@@ -7,105 +7,110 @@ import sys
 from pathlib import Path
 
 from helpers.authoring.building import BrokenLesson, build
-from helpers.authoring.check import fresh_seeds, inspect, inspect_course, misjudged, to_come
+from helpers.authoring.check import inspect, inspect_course, to_come
+from helpers.authoring.check_answers import fresh_seeds, misjudged
 from helpers.authoring.keys import BrokenReference
 from helpers.authoring.lesson_source import sources
 from helpers.authoring.minutes import minutes
 from helpers.authoring.mistakes import BadEdit
-from helpers.authoring.prose import reading
-from helpers.authoring.readme_table import write_front
+from helpers.authoring.prose import findings_by_rule
+from helpers.authoring.readme_table import write_table
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line; a command sets `run` to its function here."""
+    top = argparse.ArgumentParser(prog="python -m helpers.authoring", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True)
+    for run, about in (
+        (_build, "make the key, the executed notebook and the students' notebook"),
+        (_check, "say what is stale, leaks or is missing"),
+        (_read, "say how long a lesson takes, and what in its prose to write otherwise"),
+        (_mutants, "judge small changes of the solution, and say which keep all points"),
+        (_exam_key, "make the secret key that a lesson is graded with"),
+        (_new, "start a lesson from the pattern"),
+        (_name_mistake, "make a known mistake of a wrong answer that the report shows"),
+        (_release, "make the students' bundle, a zip in dist/"),
+        (_site, "render the lessons for readers"),
+        (_students_repository, "commit the release into the repository that hubs pull"),
+        (_home, "say where the course is published, and make the students' notebooks anew"),
+    ):
+        command = commands.add_parser(run.__name__.strip("_").replace("_", "-"), help=about)
+        command.set_defaults(run=run)
+        if run in (_build, _check, _read, _mutants, _exam_key):
+            command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
+    add = {name: command.add_argument for name, command in commands.choices.items()}
+    add["check"]("--seeds", type=int, default=0, metavar="N", help="judge every variant on N seeds too")
+    add["exam-key"]("--seeds", type=int, metavar="N", help="how many seeds submissions are shared out to")
+    add["new"]("name", metavar="NN_topic")
+    add["name-mistake"]("lesson", metavar="NN_topic")
+    add["name-mistake"]("answer", help="its handle in the report: 3f2a91c0")
+    add["name-mistake"]("--name", required=True, help="lower case words joined by hyphens")
+    add["name-mistake"]("--title", required=True, help="a few words that name it")
+    add["name-mistake"]("--says", required=True, help="what to look at, without giving the line away")
+    add["name-mistake"]("--yes", action="store_true", help="do not ask")
+    add["release"]("--with-solutions", action="store_true", help="to be seen after solving, or after some tries")
+    add["students-repository"]("folder", type=Path)
+    add["home"]("address", help='the repository\'s: https://github.com/you/your-course, or "" for none')
+    return top
 
 
 def main() -> int:
     """Do what the command line says. Returns an exit status."""
-    parser = argparse.ArgumentParser(prog="python -m helpers.authoring", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, about in [
-        ("build", "make the key, the executed notebook and the students' notebook"),
-        ("check", "say what is stale, leaks or is missing"),
-        ("read", "say how long a lesson takes, and what in its prose the house would write otherwise"),
-    ]:
-        command = commands.add_parser(name, help=about)
-        command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
-        if name == "check":
-            command.add_argument("--seeds", type=int, default=0, metavar="N", help="judge every variant on N seeds too")
-    mutants = commands.add_parser("mutants", help="judge small changes of the solution, and say which keep all points")
-    mutants.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
-    exam = commands.add_parser("exam-key", help="make the secret key that a lesson is graded with")
-    exam.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
-    exam.add_argument("--seeds", type=int, metavar="N", help="how many seeds submissions are shared out to")
-    commands.add_parser("new", help="start a lesson from the pattern").add_argument("name", metavar="NN_topic")
-    naming = commands.add_parser("name-mistake", help="make a known mistake of a wrong answer that the report shows")
-    naming.add_argument("lesson", metavar="NN_topic")
-    naming.add_argument("answer", help="its handle in the report: 3f2a91c0")
-    naming.add_argument("--name", required=True, help="lower case words joined by hyphens")
-    naming.add_argument("--title", required=True, help="a few words that name it")
-    naming.add_argument("--says", required=True, help="what to look at, without giving the line away")
-    naming.add_argument("--yes", action="store_true", help="do not ask")
-    release = commands.add_parser("release", help="make the students' bundle, a zip in dist/")
-    release.add_argument("--with-solutions", action="store_true", help="to be seen after solving, or after some tries")
-    students = commands.add_parser("students-repository", help="commit the release into the repository that hubs pull")
-    students.add_argument("folder", type=Path)
-    place = commands.add_parser("home", help="say where the course is published, and make the students' notebooks anew")
-    place.add_argument("address", help='the repository\'s: https://github.com/you/your-course, or "" for none')
-    arguments = parser.parse_args()
+    args = parser().parse_args()
     try:
-        return globals()[f"_{arguments.command.replace('-', '_')}"](arguments)
+        return args.run(args) or 0
     except (BadEdit, BrokenLesson, BrokenReference, NoSandbox, SandboxFailed) as problem:
         print(problem, file=sys.stderr)
         return 1
 
 
-def _build(arguments) -> int:
-    for source in sources(arguments.lessons):
+def _build(args) -> None:
+    for source in sources(args.lessons):
         print(f"Building {source.name} ...", flush=True)
         build(source)
-    write_front()
-    return 0
+    write_table()
 
 
-def _check(arguments) -> int:
-    findings = [] if arguments.lessons else inspect_course()
-    for source in sources(arguments.lessons):
+def _check(args) -> int:
+    findings = [] if args.lessons else inspect_course()
+    for source in sources(args.lessons):
         findings += inspect(source)
-        for seed in fresh_seeds(arguments.seeds):
+        for seed in fresh_seeds(args.seeds):
             findings += [f"{source.name}: {finding}" for finding in misjudged(source, seed)]
         print("".join(f"to come: {finding}\n" for finding in to_come(source)), end="")
     print("\n".join(findings) if findings else "Everything is up to date.")
-    for source in sources(arguments.lessons):
+    for source in sources(args.lessons):
         print(f"{source.name} takes {minutes(source)}.")
     return 1 if findings else 0
 
 
-def _read(arguments) -> int:
-    for source in sources(arguments.lessons):
+def _read(args) -> None:
+    for source in sources(args.lessons):
         print(f"{source.name} takes {minutes(source)}.")
-        for rule, findings in reading(source).items():
+        for rule, findings in findings_by_rule(source).items():
             print("\n".join((f"\n{rule}: {len(findings)}", *(f"  {finding}" for finding in findings))))
         print()
-    return 0
 
 
-def _mutants(arguments) -> int:
-    from helpers.authoring.mutant_verdicts import table, tried
+def _mutants(args) -> None:
+    from helpers.authoring.mutant_verdicts import judged_mutants, table
     from helpers.checking.keys import load_key, shipped_path
 
-    for source in sources(arguments.lessons):
+    for source in sources(args.lessons):
         key = load_key(source.lesson, shipped_path(source.name), f"Run `make build LESSON={source.name}`.")
-        print(f"{source.name}\n{table(list(tried(source, key)))}", flush=True)
-    return 0
+        print(f"{source.name}\n{table(list(judged_mutants(source, key)))}", flush=True)
 
 
-def _exam_key(arguments) -> int:
+def _exam_key(args) -> int:
     from helpers.authoring.exam_key import POOL, make_exam_key
     from helpers.grading.progress import progress
 
-    pool = POOL if arguments.seeds is None else arguments.seeds
+    pool = POOL if args.seeds is None else args.seeds
     if not 1 <= pool <= 64:
         print("--seeds: from 1 to 64; 6 is a good number.", file=sys.stderr)
         return 1
-    for source in sources(arguments.lessons):
+    for source in sources(args.lessons):
         with progress(pool, f"Exam key of {source.name}", "seed") as bar:
             path = make_exam_key(source.name, Path.cwd(), pool=pool, progress=lambda done, of: bar.update())
         print(f"Made {path.relative_to(Path.cwd())}. Keep it to yourself; git ignores it.")
@@ -114,19 +119,19 @@ def _exam_key(arguments) -> int:
     return 0
 
 
-def _name_mistake(arguments) -> int:
+def _name_mistake(args) -> int:
     from helpers.authoring.name_mistake import CannotName, propose
     from helpers.grading.review import visible
 
-    (source,) = sources([arguments.lesson])
+    (source,) = sources([args.lesson])
     try:
-        found = propose(source, Path.cwd(), arguments.answer, arguments.name, arguments.title, arguments.says)
+        found = propose(source, Path.cwd(), args.answer, args.name, args.title, args.says)
         print("\n".join(f"    {visible(line)}" for line in found.mistake.code.split("\n")))
         print(f"\nMade by {len(found.students)}: {visible(', '.join(found.students))}.")
         print(f"It would be added to solutions/{source.name}/mistakes.toml, and run in the sandbox only.")
-        if not arguments.yes and input("Write it down? [y/N] ").strip().lower() not in ("y", "yes"):
+        if not args.yes and input("Write it down? [y/N] ").strip().lower() not in ("y", "yes"):
             raise CannotName("You said no.")
-        found.write(told=print)
+        found.write(report=print)
     except (CannotName, BadEdit, NoSandbox, SandboxFailed, EOFError) as problem:
         print(f"{problem or 'Nobody answered; ARGS=--yes answers for you.'}\nNothing was changed.", file=sys.stderr)
         return 1
@@ -136,40 +141,38 @@ def _name_mistake(arguments) -> int:
     return 0
 
 
-def _new(arguments) -> int:
+def _new(args) -> int:
     from helpers.authoring.new_lesson import new_lesson
 
-    return new_lesson(arguments.name)
+    return new_lesson(args.name)
 
 
-def _release(arguments) -> int:
+def _release(args) -> None:
     from helpers.authoring.student_zip import last_commit, make_bundle, uncommitted
 
-    path = make_bundle(with_solutions=arguments.with_solutions)
+    path = make_bundle(with_solutions=args.with_solutions)
     commit, left_out = last_commit(), uncommitted()
     print(f"Made {path} of commit {commit.short}, {commit.date:%Y-%m-%d}")
-    if arguments.with_solutions:
+    if args.with_solutions:
         print("It holds the solutions, and somebody who looks for them finds them: not for a class that is graded.")
     if left_out:
-        print("Not in it, for they are not committed:")
+        print("Not in it, because not committed:")
         print("\n".join(f"    {line}" for line in left_out))
-    return 0
 
 
-def _students_repository(arguments) -> int:
+def _students_repository(args) -> None:
     from helpers.authoring.student_zip import fill_students_repository
 
-    print(fill_students_repository(arguments.folder))
-    return 0
+    print(fill_students_repository(args.folder))
 
 
-def _home(arguments) -> int:
+def _home(args) -> int:
     from helpers.authoring.building import release
     from helpers.authoring.repository_url import BadAddress, set_home
     from helpers.course import NOTEBOOKS
 
     try:
-        address = set_home(arguments.address)
+        address = set_home(args.address)
     except BadAddress as problem:
         print(f"{problem}\nNothing was changed.", file=sys.stderr)
         return 1
@@ -178,6 +181,12 @@ def _home(arguments) -> int:
         release(source, NOTEBOOKS)
     print(f"The course's home is {address or 'nowhere'}. Look at `git diff`, commit, and tag the version.")
     return 0
+
+
+def _site(args) -> int:
+    from helpers.site.build import build as build_site
+
+    return build_site()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from helpers.authoring.facts import write_facts
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Source, on_the_cpu
 from helpers.checking.keys import SHIPPED_SEED, save_key, shipped_path
@@ -27,7 +28,8 @@ class BrokenLesson(RuntimeError):
 
 
 def build(source: Source) -> None:
-    """Make the lesson's shipped key, its executed notebook, and the students' notebook, in that order."""
+    """Write the exercises' facts into the lesson's text; make its key, its executed and the students' notebook."""
+    write_facts(source)
     build_key(source)
     nbformat.write(execute(source), source.notebook)
     release(source, NOTEBOOKS)
@@ -79,13 +81,13 @@ def release(source: Source, folder: Path) -> Path:
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))  # a step of it is ours
         environment = {**os.environ, "HOME": scratch, "PYTHONPATH": paths}
         done = subprocess.run(command, cwd=course, capture_output=True, text=True, env=environment)
-        made = course / "notebooks" / source.name / f"{source.name}.ipynb"
-        if done.returncode or not made.is_file():
+        released = course / "notebooks" / source.name / f"{source.name}.ipynb"
+        if done.returncode or not released.is_file():
             raise BrokenLesson(f"nbgrader could not release {source.name}:\n{done.stderr[-2000:]}")
         target = folder / source.name
         target.mkdir(parents=True, exist_ok=True)
         for stale in target.iterdir():
             stale.unlink() if stale.is_file() else shutil.rmtree(stale)
-        for file in made.parent.iterdir():
+        for file in released.parent.iterdir():
             shutil.copy(file, target)
-    return target / made.name
+    return target / released.name

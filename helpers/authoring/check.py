@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,32 +12,16 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.building import release
-from helpers.authoring.keys import BrokenReference, make_key
-from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_cpu, sources
-from helpers.authoring.mistakes import (
-    Accepted,
-    Alias,
-    BadEdit,
-    EquivalentMutant,
-    Mistake,
-    Shortcut,
-    StudentMistake,
-    Variant,
-)
-from helpers.authoring.mutant_verdicts import EQUAL, FULL, tried
-from helpers.checking.answers import Answer, Outcome
-from helpers.checking.cell_scan import facts_of
-from helpers.checking.compare import close, same_on_another_machine
+from helpers.authoring.check_answers import key_and_variants
+from helpers.authoring.facts import with_facts
+from helpers.authoring.lesson_source import NOTEBOOKS, Source, sources
+from helpers.authoring.mistakes import Accepted, Mistake, Shortcut
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
-from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
-from helpers.checking.panel import number
 from helpers.checking.predictions import listed
 from helpers.checking.syntax import digest_of_tree, parsed
-from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
 from helpers.course import HELPERS
 from helpers.exercises import Exercise, Prediction, lesson_names
-from helpers.exercises.exercise import UNCHANGED, Aspect
-from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
+from helpers.exercises.exercise import UNCHANGED
 from helpers.notebooks import (
     BEGIN,
     END,
@@ -47,27 +30,23 @@ from helpers.notebooks import (
     BadRegion,
     as_released,
     as_solved,
+    by_grade_id,
     check_id,
     grade_id,
+    nbgrader_data,
     without_marks,
 )
 from helpers.student.lessons import plan
 
-LEAST_MISTAKES = 3
-LARGEST_NOTEBOOK = 1_000_000
+LEAST_MISTAKES, LEAST_PREDICTIONS, LEAST_MENDS = 3, 2, 1
+LARGEST_NOTEBOOK = 1_000_000  # bytes
 NAMED_LESSON = re.compile(r"\[lesson (\d+), \*([^*\]]+)\*\]\(")
 WIDEST_CODE = 93  # characters that fit beside each other on the site, at a laptop's width
 
 
-def fresh_seeds(count: int) -> list[str]:
-    """Seeds that no key was made with: every variant has to be judged as meant on each of them too."""
-    return [f"fresh-{number}" for number in range(1, count + 1)]
-
-
 def inspect(source: Source) -> list[str]:
     """Everything that is wrong with a lesson's generated files, points, cards and mistakes."""
-    looks = (*QUICK_LOOKS, key_and_variants)
-    return [f"{source.name}: {finding}" for look in looks for finding in look(source)]
+    return inspect_quickly(source) + [f"{source.name}: {finding}" for finding in key_and_variants(source)]
 
 
 def inspect_quickly(source: Source) -> list[str]:
@@ -84,16 +63,18 @@ def inspect_course() -> list[str]:
 
 
 def stale_notebook(source: Source) -> Iterator[str]:
-    """The .ipynb has the cells of the .py."""
+    """The .py has the facts of helpers/exercises, and the .ipynb the cells of the .py."""
+    if with_facts(source) != source.script.read_text(encoding="utf-8"):
+        yield f"{source.script.name} gives other points, stars or minutes than helpers/exercises. {source.rebuild}"
     if not source.notebook.is_file():
-        yield f"{source.notebook.name} was not built. {_rebuild(source)}"
+        yield f"{source.notebook.name} was not built. {source.rebuild}"
         return
     built, written = nbformat.read(source.notebook, as_version=4), source.read()
     if [_input(cell) for cell in built.cells] != [_input(cell) for cell in written.cells]:
-        yield f"{source.notebook.name} is older than {source.script.name}. {_rebuild(source)}"
+        yield f"{source.notebook.name} is older than {source.script.name}. {source.rebuild}"
 
 
-def _input(cell: nbformat.NotebookNode) -> tuple:
+def _input(cell: NotebookNode) -> tuple:
     return cell.cell_type, cell.id, cell.source, dict(cell.metadata)
 
 
@@ -105,7 +86,7 @@ def stale_release(source: Source) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as scratch:
         made = release(source, Path(scratch))
         if not committed.is_file() or committed.read_bytes() != made.read_bytes():
-            yield f"notebooks/{source.name} is stale. {_rebuild(source)}"
+            yield f"notebooks/{source.name} is stale. {source.rebuild}"
 
 
 def names(source: Source) -> Iterator[str]:
@@ -118,103 +99,13 @@ def names(source: Source) -> Iterator[str]:
     heading = f"# {source.lesson.number} · {title}"
     if "".join(texts[:1]).partition("\n")[0] != heading:
         yield f"it does not begin with its heading: {heading}"
-    for other, called in NAMED_LESSON.findall("\n".join(texts)):
-        if planned.get(int(other), called) != called:
-            yield f"it calls lesson {other} {called!r}, site/lessons.toml {planned[int(other)]!r}"
-
-
-def key_and_variants(source: Source) -> Iterator[str]:
-    """The key is made once, for it takes long: it is what the shipped one has to be, and what judges the variants."""
-    try:
-        made = make_key(source, SHIPPED_SEED)
-    except (BadEdit, BrokenReference, BadRegion, NoSandbox, SandboxFailed) as problem:
-        yield str(problem)
-        return
-    yield from stale_key(source, made)
-    yield from constant(source, made)
-    yield from misjudged(source, SHIPPED_SEED, made)
-    yield from surviving(source, made)
-
-
-def constant(source: Source, made: AnswerKey) -> Iterator[str]:
-    """The right values are others for each seed: those that are not can be typed in from the shipped key.
-
-    An aspect where they have to be the same says why. Those that pay only beside values are left out.
-    """
-    answers = Answers(source)
-    for exercise in source.lesson:
-        same = _same_for_every_seed(exercise, answers, made[exercise.name])
-        for aspect in exercise.aspects:
-            if aspect in same and not (aspect.side or aspect.constant):
-                yield f"{exercise.name}: {aspect.name!r} has the same right values for every seed. Draw its cases"
-            if aspect.constant and aspect not in same:
-                yield f"{exercise.name}: {aspect.name!r} is declared constant, and its values depend on the seed"
-
-
-ENOUGH_SEEDS = 5  # two seeds may draw the same sizes by chance
-
-
-def _same_for_every_seed(exercise: Exercise, answers: Answers, entry: ExerciseKey) -> list[Aspect]:
-    """The aspects whose right values no seed changes. Further seeds are tried while there may be such a one."""
-    same = list(exercise.aspects)
-    for seed in fresh_seeds(ENOUGH_SEEDS):
-        if all(aspect.side for aspect in same):
-            break
-        with on_the_cpu():
-            outcomes = answers.answer(exercise, seed).outcomes
-        same = [one for one in same if _same_numbers(entry.reference[one.name], outcomes[one.name], one)]
-    return same
-
-
-def _same_numbers(one: Outcome, other: Outcome, aspect: Aspect) -> bool:
-    """Whatever they are called: a table need not know that."""
-    pairs = zip(one.tensors.values(), other.tensors.values(), strict=False)
-    return len(one.tensors) == len(other.tensors) and all(close(*pair, aspect) for pair in pairs)
-
-
-def surviving(source: Source, made: AnswerKey) -> Iterator[str]:
-    """No small change of a solution keeps every point, unless an equivalent_mutant says why it is right."""
-    found = list(tried(source, made))
-    for one in found:
-        if one.outcome == FULL:
-            yield f"a mutant keeps every point. Widen the probes, or list it as an equivalent_mutant: {one.mutant}"
-    there = {(one.mutant.exercise, one.mutant.old, one.mutant.new) for one in found if one.outcome == EQUAL}
-    for equal in source.variants(EquivalentMutant):
-        if (equal.exercise, equal.old, equal.new) not in there:
-            yield f"{equal.exercise} lists a mutant that does not keep every point: {equal.old} -> {equal.new}"
-
-
-def stale_key(source: Source, made: AnswerKey) -> Iterator[str]:
-    """The shipped key holds what the solution and the mistakes return now."""
-    try:
-        shipped = load_key(source.lesson, shipped_path(source.name), _rebuild(source))
-    except BadKey as problem:
-        yield str(problem)
-        return
-    for exercise in source.lesson:
-        if not _same_entry(exercise, shipped[exercise.name], made[exercise.name]):
-            yield f"the shipped key of {exercise.name} is stale. {_rebuild(source)}"
-
-
-def _same_entry(exercise: Exercise, shipped: ExerciseKey, made: ExerciseKey) -> bool:
-    def told(entry):
-        return [(m.slug, m.title, m.says) for m in entry.mistakes]
-
-    if told(shipped) != told(made):
-        return False
-    if shipped.released != made.released:
-        return False
-    pairs = [(shipped.reference, made.reference, False)]
-    pairs += [(s.outcomes, m.outcomes, True) for s, m in zip(shipped.mistakes, made.mistakes, strict=True)]
-    return all(
-        same_on_another_machine(old[a.name], new[a.name], a, mistaken=mistaken)
-        for old, new, mistaken in pairs
-        for a in exercise.aspects
-    )
+    for other, name in NAMED_LESSON.findall("\n".join(texts)):
+        if planned.get(int(other), name) != name:
+            yield f"it calls lesson {other} {name!r}, site/lessons.toml {planned[int(other)]!r}"
 
 
 def leaks(source: Source) -> Iterator[str]:
-    """No line of a solution stands in the students' notebook, but for those that it shares with what they get there."""
+    """No line of a solution is in the students' notebook, except those that it shares with what they get there."""
     path = NOTEBOOKS / source.name / source.notebook.name
     if not path.is_file():
         return
@@ -234,17 +125,15 @@ def leaks(source: Source) -> Iterator[str]:
     for name, cell in source.cells().items():
         for line in solution_lines(cell):
             if line in code and line not in public:
-                yield f"a line of the solution of {name} stands in the students' notebook: {line}"
+                yield f"a line of the solution of {name} is in the students' notebook: {line}"
 
 
 def solution_lines(cell: str) -> list[str]:
-    """The lines of a cell's solution regions that say something of their own."""
+    """The lines of a cell's solution regions that are long enough to be its own."""
     inside, lines = False, []
     for line in as_solved(cell).splitlines():
-        if line.strip() == BEGIN:
-            inside = True
-        elif line.strip() == END:
-            inside = False
+        if line.strip() in (BEGIN, END):
+            inside = line.strip() == BEGIN
         elif inside and len(line.strip()) > 12:
             lines.append(line.strip())
     return lines
@@ -255,43 +144,34 @@ def _outside(cell: str) -> list[str]:
     return [line for line in cell.splitlines() if line.strip() not in hidden]
 
 
-def points(source: Source) -> Iterator[str]:
-    """Cells, cards and the head of the lesson agree with helpers/exercises on names and points."""
-    notebook, lesson = source.read(), source.lesson
-    graded = {c.metadata.nbgrader["grade_id"]: c for c in notebook.cells if "nbgrader" in c.metadata}
-    if SETUP not in graded or not graded[SETUP].metadata.nbgrader.get("locked"):
-        yield f"the first code cell has to be locked, with the grade_id {SETUP!r}"
+def cells_missing(source: Source) -> Iterator[str]:
+    """Every exercise has its card, its solution cell and its check cell."""
+    notebook = source.read()
+    graded = by_grade_id(notebook)
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    for exercise in lesson:
-        check = graded.get(check_id(exercise.name))
-        if exercise.name not in graded or not graded[exercise.name].metadata.nbgrader.get("solution"):
-            yield f"there is no solution cell with the grade_id {exercise.name}"
-        if check is None or check.source.strip() != f"check({exercise.name})":
-            yield f"there is no check cell for {exercise.name}"
-        elif check.metadata.nbgrader.get("points") != exercise.points:
-            marked = check.metadata.nbgrader.get("points")
-            yield f"check_{exercise.name} has {marked} points, the exercise {exercise.points}"
-        if card_line(exercise) not in text:
-            yield f"the card of {exercise.name} does not say: {card_line(exercise)}"
-    if f"{number(lesson.points)} points" not in text:
-        yield f"the head does not say that the lesson has {number(lesson.points)} points"
-
-
-def card_line(exercise: Exercise) -> str:
-    """What the card of an exercise says of its difficulty, time and worth."""
-    stars = "★" * exercise.stars + "☆" * (3 - exercise.stars)
-    return f"{stars} · {exercise.minutes} minutes · {number(exercise.points)} points"
+    if not nbgrader_data(graded.get(SETUP, {})).get("locked"):
+        yield f"the first code cell has to be locked, with the grade_id {SETUP!r}"
+    for name in (exercise.name for exercise in source.lesson):
+        if not nbgrader_data(graded.get(name, {})).get("solution"):
+            yield f"there is no solution cell with the grade_id {name}"
+        if graded.get(check_id(name), {}).get("source", "").strip() != f"check({name})":
+            yield f"there is no check cell for {name}"
+        if f"· `{name}`** &nbsp; " not in text:
+            yield f"no card says **Exercise N · `{name}`** &nbsp;"
+    if "**It takes** | about " not in text:
+        yield "the head does not say how long the lesson takes: | **It takes** | about 60 minutes: 20 points |"
 
 
 def variants_missing(source: Source) -> Iterator[str]:
     """Every exercise has enough mistakes, and a right answer that looks different."""
     for exercise in source.lesson:
-        mistakes = [v for v in source.variants(Mistake) if v.exercise == exercise.name]
-        if len(mistakes) < LEAST_MISTAKES:
-            yield f"{exercise.name} has {len(mistakes)} mistakes; {LEAST_MISTAKES} are needed"
-        if not any(v.exercise == exercise.name for v in source.variants(Accepted)):
+        variants = [variant for variant in source.variants() if variant.exercise == exercise.name]
+        count = {kind: sum(isinstance(v, kind) for v in variants) for kind in (Mistake, Accepted, Shortcut)}
+        if count[Mistake] < LEAST_MISTAKES:
+            yield f"{exercise.name} has {count[Mistake]} mistakes; {LEAST_MISTAKES} are needed"
+        if not count[Accepted]:
             yield f"{exercise.name} has no accepted answer"
-        if exercise.forbidden and not any(v.exercise == exercise.name for v in source.variants(Shortcut)):
+        if exercise.forbidden and not count[Shortcut]:
             yield f"{exercise.name} forbids a shortcut and has no Shortcut to try it with"
 
 
@@ -304,29 +184,31 @@ def mends(source: Source) -> Iterator[str]:
         return
     answers = source.cells()
     for exercise in source.lesson:
-        name = exercise.name
-        if not exercise.mend:
-            if name in given:
-                yield f"{name} gives students other lines than the stub, and is no Exercise(..., mend=True)"
-            continue
-        if name not in given:
-            yield f"{name} is to be mended, and its solution holds no {GETS}"
-            continue
-        bugs = [v for v in source.variants(Mistake) if v.exercise == name and v.name == UNCHANGED]
-        if not digest_of_tree(given[name]):
-            yield f"what students get of {name} is no Python"
-        elif digest_of_tree(given[name]) == digest_of_tree(answers[name]):
-            yield f"what students get of {name} is the solution"
-        elif not bugs:
-            yield f"{name} is to be mended, and has no Mistake {UNCHANGED!r}: the bug itself, however it is written"
-        elif digest_of_tree(without_marks(bugs[0].apply(answers[name]))) != digest_of_tree(given[name]):
-            yield f"the Mistake {UNCHANGED!r} of {name} is another program than what students get behind {GETS}"
+        if exercise.mend and exercise.name in given:
+            yield from _bug(source, exercise, given[exercise.name], answers[exercise.name])
+        elif exercise.mend:
+            yield f"{exercise.name} is to be mended, and its solution holds no {GETS}"
+        elif exercise.name in given:
+            yield f"{exercise.name} gives students other lines than the stub, and is no Exercise(..., mend=True)"
+
+
+def _bug(source: Source, exercise: Exercise, given: str, answer: str) -> Iterator[str]:
+    name, released = exercise.name, digest_of_tree(given)
+    bugs = [v for v in source.variants(Mistake) if v.exercise == name and v.name == UNCHANGED]
+    if not released:
+        yield f"what students get of {name} is no Python"
+    elif released == digest_of_tree(answer):
+        yield f"what students get of {name} is the solution"
+    elif not bugs:
+        yield f"{name} is to be mended, and has no Mistake {UNCHANGED!r}: the bug itself, however it is written"
+    elif digest_of_tree(without_marks(bugs[0].apply(answer))) != released:
+        yield f"the Mistake {UNCHANGED!r} of {name} is another program than what students get behind {GETS}"
 
 
 def built_on(source: Source) -> Iterator[str]:
     """An exercise declares the finished parts that it builds on, and no others; none of them answers it.
 
-    Mistakes count too: one that raised in an exam for want of a part would not be called by its name.
+    Mistakes count too: in an exam, a mistake that raised because a part is missing would not be called by its name.
     """
     cells = source.cells()
     imported = parts_imported(parsed(cells[SETUP]))
@@ -346,15 +228,9 @@ def predictions(source: Source) -> Iterator[str]:
     """Every prediction has its card, its two cells in the right order, and a word for each choice."""
     notebook, lesson = source.read(), source.lesson
     places = {grade_id(cell): place for place, cell in enumerate(notebook.cells) if grade_id(cell)}
-    for asked in lesson.predictions:
-        name, known = asked.name, ", ".join(asked.choices)
-        if asked.truth not in asked.choices:
-            yield f"the truth of the prediction {name}, {asked.truth!r}, is none of its choices: {known}"
-        if len({choice.casefold().strip() for choice in asked.choices}) != len(asked.choices):
-            yield f"two choices of the prediction {name} differ by case or spaces alone"
-        yield from (
-            f"the prediction {name} says nothing of {choice}" for choice, says in asked.says.items() if not says
-        )
+    for prediction in lesson.predictions:
+        name = prediction.name
+        yield from _choices(prediction)
         if name in lesson:
             yield f"{name} is an exercise and a prediction"
         missing = [cell for cell in (name, check_id(name)) if cell not in places]
@@ -366,21 +242,35 @@ def predictions(source: Source) -> Iterator[str]:
             yield f"the prediction {name} is checked before students have committed to anything"
         elif not any(cell.cell_type == "code" for cell in notebook.cells[commits + 1 : shows]):
             yield f"between the cell of the prediction {name} and its check no cell shows the truth"
-        yield from _cells_of_prediction(asked, notebook.cells[commits], notebook.cells[shows])
-        card = next((c.source for c in notebook.cells[:commits] if f"**Prediction · `{name}`**" in c.source), "")
-        offered = re.findall(r"^- \*\*(.+?)\.?\*\*", card, re.MULTILINE)
-        if not card:
-            yield f"no card before its cell says **Prediction · `{name}`**"
-        elif tuple(offered) != asked.choices:
-            yield f"the card of {name} offers {', '.join(offered)}; its Prediction has words for {known}"
-        elif not re.search(r"\d+ minutes? · no points", card):
-            yield f"the card of {name} does not say how long it takes, and that it carries no points"
+        yield from _cells_of_prediction(prediction, notebook.cells[commits], notebook.cells[shows])
+        yield from _card_of_prediction(prediction, notebook.cells[:commits])
 
 
-def _cells_of_prediction(asked: Prediction, commits: NotebookNode, shows: NotebookNode) -> Iterator[str]:
-    name, about, check = asked.name, commits.metadata.nbgrader, shows.metadata.nbgrader
+def _choices(prediction: Prediction) -> Iterator[str]:
+    name, choices = prediction.name, prediction.choices
+    if prediction.truth not in choices:
+        yield f"the truth of the prediction {name}, {prediction.truth!r}, is none of its choices: {', '.join(choices)}"
+    if len({choice.casefold().strip() for choice in choices}) != len(choices):
+        yield f"two choices of the prediction {name} differ by case or spaces alone"
+    yield from (f"the prediction {name} says nothing of {choice}" for choice in choices if not prediction.says[choice])
+
+
+def _card_of_prediction(prediction: Prediction, before: list[NotebookNode]) -> Iterator[str]:
+    name, choices = prediction.name, prediction.choices
+    card = next((cell.source for cell in before if f"**Prediction · `{name}`**" in cell.source), "")
+    offered = re.findall(r"^- \*\*(.+?)\.?\*\*", card, re.MULTILINE)
+    if not card:
+        yield f"no card before its cell says **Prediction · `{name}`**"
+    elif tuple(offered) != choices:
+        yield f"the card of {name} offers {', '.join(offered)}; its Prediction has words for {', '.join(choices)}"
+    elif not re.search(r"\d+ minutes? · no points", card):
+        yield f"the card of {name} does not say how long it takes, and that it carries no points"
+
+
+def _cells_of_prediction(prediction: Prediction, commits: NotebookNode, shows: NotebookNode) -> Iterator[str]:
+    name, cell, check = prediction.name, nbgrader_data(commits), nbgrader_data(shows)
     line = f'check.prediction("{name}", {name})'
-    if not about.get("solution") or about.get("locked") or about.get("grade"):
+    if not cell.get("solution") or cell.get("locked") or cell.get("grade"):
         yield f"the cell {name} has to be an open solution cell without points"
     if not check.get("grade") or not check.get("locked") or check.get("points") != 0:
         yield f"the cell {check_id(name)} has to be a locked grade cell of 0 points"
@@ -391,111 +281,38 @@ def _cells_of_prediction(asked: Prediction, commits: NotebookNode, shows: Notebo
     except BadRegion as problem:
         yield f"the cell {name} cannot be released: {problem}"
         return
-    committed = f'{name} = "{asked.truth}"'
+    committed = f'{name} = "{prediction.truth}"'
     if without_marks(commits.source).strip() != committed:
         yield f"the solution of {name} has to be: {committed}"
     if not re.fullmatch(rf"{name} = \.\.\.( *#.*)?", given.strip()):
-        yield f"students have to get, behind {GETS}: # {name} = ...    # {listed(asked)}"
-
-
-LEAST_PREDICTIONS, LEAST_MENDS = 2, 1
+        yield f"students have to get, behind {GETS}: # {name} = ...    # {listed(prediction)}"
 
 
 def to_come(source: Source) -> list[str]:
     """What a lesson still lacks and may be released without: kinds of exercise."""
-    lesson, found = source.lesson, []
-    if len(lesson.predictions) < LEAST_PREDICTIONS:
-        many = len(lesson.predictions) or "no"
-        found.append(f"{many} prediction{'' if many == 1 else 's'}; {LEAST_PREDICTIONS} are the least")
-    if sum(exercise.mend for exercise in lesson) < LEAST_MENDS:
-        found.append("nothing to mend")
-    return [f"{source.name}: {finding}" for finding in found]
-
-
-def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[str]:
-    """The variants that the real verdict does not judge as meant, with inputs of that seed: see `judged`."""
-    names = Counter((v.exercise, v.name) for v in source.variants((Variant, StudentMistake)))
-    yield from (f"{exercise}/{name} is listed twice" for (exercise, name), times in names.items() if times > 1)
-    yield from (problem for *_, problem in judged(source, seed, key) if problem)
-
-
-def judged(
-    source: Source, seed: str, key: AnswerKey | None = None
-) -> Iterator[tuple[Variant | StudentMistake, Verdict, str]]:
-    """Every variant with its verdict, on inputs of that seed, and what is wrong with the verdict; "" where nothing is.
-
-    A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects
-    in which it differs from the solution, and those that wait for numbers where it has none. An Alias is called
-    by the name of its mistake. An Accepted gets every point. A Shortcut gets none, whatever is said of it.
-    key: of that seed, where there is one already; what the mistakes answer stands in it, and is not computed again.
-    """
-    answers, lesson = Answers(source), source.lesson
-    key = key or make_key(source, seed)
-    with on_the_cpu():
-        for variant in source.variants((Variant, StudentMistake)):
-            exercise, entry, problems = lesson[variant.exercise], key[variant.exercise], []
-            answer = answer_of(variant, answers, entry, exercise, seed)
-            text = variant.code if isinstance(variant, StudentMistake) else answers.text(exercise.name, variant)
-            if exercise.mend and digest_of_tree(text) == entry.released:  # what the verdict says of other words for it
-                if (
-                    as_given := judge(exercise, answer, entry, facts_of(exercise, text))
-                ).state != AS_GIVEN or as_given.points:
-                    problems.append("unchanged, it is not known for that")
-                text = ""
-            verdict = judge(exercise, answer, entry, facts_of(exercise, text))
-            problems.append(_misjudgement(variant, verdict, exercise, entry))
-            told = "; ".join(problem for problem in problems if problem)
-            yield variant, verdict, told and f"{variant.exercise}/{variant.name} ({seed}): {told}"
-
-
-def answer_of(
-    variant: Variant | StudentMistake, answers: Answers, entry: ExerciseKey, exercise: Exercise, seed: str
-) -> Answer:
-    """What a variant answers: what the key of the seed holds of a known mistake, and else what it returns."""
-    for mistake in entry.mistakes if isinstance(variant, (Mistake, StudentMistake)) else ():
-        if mistake.slug == variant.name:
-            return Answer(exercise.name, mistake.outcomes)
-    return answers.answer(exercise, seed, variant)
-
-
-def _misjudgement(variant: Variant | StudentMistake, verdict, exercise: Exercise, key: ExerciseKey) -> str:
-    if isinstance(variant, Accepted):
-        wrong = "; ".join(f"{a.name}: {a.says}" for a in verdict.aspects if not a.held)
-        return (
-            ""
-            if verdict.state == RIGHT and verdict.points == exercise.points
-            else f"loses points. {verdict.says} {wrong}"
-        )
-    if isinstance(variant, Shortcut):
-        return "" if verdict.points == 0 else "earns something"
-    if verdict.points >= exercise.points:
-        return "loses no point"
-    name = variant.of if isinstance(variant, Alias) else variant.name
-    if exercise.mend and name == UNCHANGED and verdict.points:
-        return f"is the bug itself, and earns {number(verdict.points)}"
-    if verdict.mistakes != (name,):
-        return f"is called {', '.join(verdict.mistakes) or 'nothing'}"
-    mistake = next(m for m in key.mistakes if m.slug == name)
-    lost = {a.name for a in verdict.aspects if a.points < a.out_of}
-    waiting = {a.name for a in exercise.aspects if a.side or exercise.mend}
-    sides = set() if earns_sides(exercise, mistake, key) else waiting
-    beyond = lost - lost_aspects(exercise, mistake, key) - sides
-    return f"loses {', '.join(beyond)} as well" if beyond else ""
+    count = len(source.lesson.predictions)
+    findings = []
+    if count < LEAST_PREDICTIONS:
+        findings.append(f"{count or 'no'} prediction{'' if count == 1 else 's'}; {LEAST_PREDICTIONS} are the least")
+    if sum(exercise.mend for exercise in source.lesson) < LEAST_MENDS:
+        findings.append("nothing to mend")
+    return [f"{source.name}: {finding}" for finding in findings]
 
 
 def outputs(source: Source) -> Iterator[str]:
-    """The executed notebook is whole: no errors, no warnings, every figure with words for who cannot see it."""
+    """The executed notebook is whole: no errors, no warnings, and words beside every figure."""
     if not source.notebook.is_file():
         return
     size = source.notebook.stat().st_size
     if size > LARGEST_NOTEBOOK:
         yield f"{source.notebook.name} has {size:,} bytes; the most is {LARGEST_NOTEBOOK:,}"
     for cell in nbformat.read(source.notebook, as_version=4).cells:
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
         for output in cell.get("outputs", []):
+            data = output.get("data", {})
             if output.output_type == "error" or output.get("name") == "stderr":
                 yield f"the cell {cell.id} shows an error or a warning"
-            data = output.get("data", {})
-            if ("image/png" in data or "<title" not in data.get("image/svg+xml", "<title")) and not _alt(cell):
+            if ("image/png" in data or "<title" not in data.get("image/svg+xml", "<title")) and not alt:
                 yield f"the figure of the cell {cell.id} has no alt text"
 
 
@@ -507,24 +324,7 @@ def wide_code(source: Source) -> Iterator[str]:
                 yield f"a line of code has {len(line)} characters, {WIDEST_CODE} fit: {line[:60]}..."
 
 
-def _alt(cell: nbformat.NotebookNode) -> str:
-    return cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
-
-
 QUICK_LOOKS = (
-    stale_notebook,
-    stale_release,
-    names,
-    leaks,
-    points,
-    variants_missing,
-    mends,
-    built_on,
-    predictions,
-    outputs,
-    wide_code,
+    *(stale_notebook, stale_release, names, leaks, cells_missing, variants_missing),
+    *(mends, built_on, predictions, outputs, wide_code),
 )
-
-
-def _rebuild(source: Source) -> str:
-    return f"Run `make build LESSON={source.name}`."

@@ -20,8 +20,8 @@ def make_exam_key(
 ) -> Path:
     """Make a new exam key, from a new secret unless one is given, and return where it lies.
 
-    One that lies there is set aside, not lost (`exam.set_aside`). pool: how many seeds. progress: told how many of them
-    are done, and of how many. Submissions that were graded with an earlier key keep their marks until they are graded
+    An earlier one is set aside (`exam.set_aside`). pool: how many seeds. progress: called with how many of them are
+    done, and of how many. Submissions that were graded with an earlier key keep their marks until they are graded
     again.
     """
     (source,) = sources([lesson])

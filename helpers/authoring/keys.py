@@ -32,15 +32,15 @@ def make_keys(
 ) -> list[AnswerKey]:
     """The answer keys of a lesson for several seeds; raises as `make_key` does.
 
-    progress: told after each key how many are done, and of how many. Texts are compiled once for all seeds; each seed
-    gets objects of its own, for one may remember what it was asked before.
+    progress: called after each key with how many are done, and of how many. Texts are compiled once for all seeds; each
+    seed gets objects of its own, because one may remember earlier calls.
     """
-    answers, made = Answers(source), []
+    answers, keys = Answers(source), []
     with running(source) as outcomes_of:
         for seed in seeds:
-            made.append(_key(source, answers, seed, outcomes_of))
-            progress(len(made), len(seeds))
-    return made
+            keys.append(_key(source, answers, seed, outcomes_of))
+            progress(len(keys), len(seeds))
+    return keys
 
 
 def _released(source: Source, exercise: Exercise) -> str:

@@ -15,7 +15,7 @@ from types import CodeType
 import jupytext
 import nbformat
 
-from helpers.authoring.mistakes import BadEdit, Mistake, Shortcut, Variant, read_mistakes
+from helpers.authoring.mistakes import BadEdit, Variant, read_mistakes
 from helpers.checking.answers import Answer
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.isolation import run_alone
@@ -52,6 +52,11 @@ class Source:
     def mistakes_file(self) -> Path:
         """What students get wrong, and other variants of the solutions."""
         return self.folder / "mistakes.toml"
+
+    @property
+    def rebuild(self) -> str:
+        """What to do where something generated is stale."""
+        return f"Run `make build LESSON={self.name}`."
 
     @property
     def lesson(self) -> Lesson:
@@ -190,4 +195,4 @@ class Answers:
         return self._compiled[text]
 
 
-__all__ = ["Answers", "Mistake", "NOTEBOOKS", "ROOT", "SOLUTIONS", "Shortcut", "Source", "sources"]
+__all__ = ["NOTEBOOKS", "ROOT", "SOLUTIONS", "Answers", "Source", "sources"]

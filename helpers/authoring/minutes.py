@@ -25,7 +25,6 @@ MOST = 120
 STEP = 5
 FOLDED = {"hide-input", "hide-cell"}
 
-HEAD = re.compile(r"\*\*It takes\*\*\s*\|\s*about (\d+) minutes\b")
 TAG = re.compile(r"<[^>]+>")
 TARGET = re.compile(r"\]\([^)]*\)")
 FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)
@@ -68,12 +67,6 @@ def minutes(source: Source) -> Minutes:
     )
 
 
-def said_at_the_head(source: Source) -> int | None:
-    """The minutes that the lesson's first cell gives; None where it gives none."""
-    found = HEAD.search(source.cells_as_written()[0].source)
-    return int(found[1]) if found else None
-
-
 def count_words(markdown: str) -> int:
     """The words of a Markdown cell: a formula is one, a link's address is none."""
     return len(WORD.findall(TAG.sub(" ", TARGET.sub("]", FORMULA.sub(" formula ", markdown)))))
@@ -91,12 +84,7 @@ def is_read(cell: nbformat.NotebookNode) -> bool:
     return cell.cell_type == "code" and not answered and not folded
 
 
-def untimely(source: Source) -> list[str]:
-    """What is wrong with the time at the lesson's head, in sentences."""
-    needed, said = minutes(source), said_at_the_head(source)
-    findings = []
-    if said != needed.rounded:
-        findings.append(f"the head says {said} minutes; it takes {needed}")
-    if needed.rounded > MOST:
-        findings.append(f"it takes {needed}; {MOST} is the most: thin it out or make two of it")
-    return findings
+def too_long(source: Source) -> list[str]:
+    """A lesson that takes longer than a lesson may."""
+    takes = minutes(source)
+    return [f"it takes {takes}; {MOST} is the most: shorten it or split it"] if takes.rounded > MOST else []

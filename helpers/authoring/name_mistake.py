@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.authoring.check import misjudged
+from helpers.authoring.check_answers import misjudged
 from helpers.authoring.keys import make_keys
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import StudentMistake, Variant

@@ -1,6 +1,6 @@
-"""Numbers in a lesson's prose that nothing holds: neither computed beside them, nor cited, nor asserted.
+"""Numbers in a lesson's prose that nothing supports: neither computed beside them, nor cited, nor asserted.
 
-The words for those who do not see a picture are prose too. A number in prose is held where
+The alternative texts of pictures are prose too. A number in prose is supported where
 - the stored output of a cell near by prints it, to the prose's own digits (a share also as per cent);
 - it stands in the lesson's code, or in a formula or a code span of the same paragraph;
 - its paragraph cites a source, by a link;
@@ -45,17 +45,17 @@ def unheld_numbers(source: Source) -> list[str]:
     code = numbers_of(cell.source for cell in written if cell.cell_type == "code")
     tests = ROOT / "tests" / f"test_lesson_{source.name[:2]}.py"
     asserted = numbers_of([tests.read_text(encoding="utf-8")] if tests.is_file() else [])
-    found = []
+    findings = []
     for place, cell in enumerate(written):
         text = cell.source if cell.cell_type == "markdown" else alternative_text(cell)
         before = [text for at, text in outputs if at <= place][-NEAR:]
         after = [text for at, text in outputs if at > place][:NEAR]
-        printed_near = numbers_of(before + after)
+        near = numbers_of(before + after)
         for paragraph in FENCE.sub("", text).split("\n\n"):
             if not CITED.search(paragraph):
                 known = code | asserted | numbers_of(QUIET.findall(paragraph))
-                found += [around for number, around in claims(paragraph) if not is_held(number, known, printed_near)]
-    return found
+                findings += [around for number, around in claims(paragraph) if not is_held(number, known, near)]
+    return findings
 
 
 def alternative_text(cell: nbformat.NotebookNode) -> str:
@@ -67,14 +67,11 @@ def claims(paragraph: str) -> list[tuple[str, str]]:
     """The numbers of a paragraph that claim something, each with the words around it."""
     text = SHAPE.sub("()", QUIET.sub("…", TARGET.sub("]", CARD.sub("", paragraph))))
     text = re.sub(r"\s+", " ", REFERENCE.sub("…", TAG.sub(" ", text)))
-    found = []
-    for match in NUMBER.finditer(text):
-        if not is_small_talk(match[0]):
-            around = (
-                f"{text[max(0, match.start() - 50) : match.start()]}«{match[0]}»{text[match.end() : match.end() + 40]}"
-            )
-            found.append((match[0], around.strip()))
-    return found
+    return [
+        (match[0], f"{text[max(0, match.start() - 50) : match.start()]}«{match[0]}»{text[match.end() :][:40]}".strip())
+        for match in NUMBER.finditer(text)
+        if not is_small_talk(match[0])
+    ]
 
 
 def is_small_talk(number: str) -> bool:

@@ -1,4 +1,4 @@
-"""What in a lesson's prose the house would write otherwise: each rule a function from a lesson to its findings.
+"""What to write otherwise in a lesson's prose: each rule is a function from a lesson to its findings.
 
 python -m helpers.authoring read NN_topic         # or: make read LESSON=NN_topic
 """
@@ -6,12 +6,12 @@ python -m helpers.authoring read NN_topic         # or: make read LESSON=NN_topi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.links import broken_links, glossary
-from helpers.authoring.minutes import count_words, untimely
-from helpers.authoring.numbers import unheld_numbers
+from helpers.authoring.minutes import count_words, too_long
+from helpers.authoring.numbers import alternative_text, unheld_numbers
 
 Rule = Callable[[Source], list[str]]
 
@@ -46,43 +46,34 @@ NAMED_PAPER = re.compile(r"\bet al\.|\([A-Z][a-z]+ and [A-Z][a-z]+, (?:19|20)\d\
 
 def old_words(source: Source) -> list[str]:
     """Words that the house does not use, in prose, comments, docstrings and the words of figures."""
-    texts = [cell.source for cell in source.cells_as_written()]
-    texts += [cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "") for cell in source.cells_as_written()]
+    cells = source.cells_as_written()
     return [
         " ".join(text[max(0, match.start() - 40) : match.end() + 30].split()).replace(match[0], f"«{match[0]}»")
-        for text in texts
+        for text in (*(cell.source for cell in cells), *map(alternative_text, cells))
         for match in OLD_WORDS.finditer(text)
     ]
 
 
 def long_lines(source: Source) -> list[str]:
     """Lines of prose in the .py that are wider than a screen; tables and addresses cannot be wrapped."""
-    found = []
-    for number, line in enumerate(source.script.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.startswith("# ") and not line.startswith(("# |", "# %%")):
-            width = len(LOCATOR.sub("]", line))
-            if width > LONGEST_LINE:
-                found.append(f"line {number} has {width} characters: {line[:60]}...")
-    return found
+    lines = enumerate(source.script.read_text(encoding="utf-8").splitlines(), start=1)
+    prose = {n: line for n, line in lines if line.startswith("# ") and not line.startswith(("# |", "# %%"))}
+    widths = {number: len(LOCATOR.sub("]", line)) for number, line in prose.items()}
+    return [f"line {n} has {width}: {_beginning(prose[n])}" for n, width in widths.items() if width > LONGEST_LINE]
 
 
 def long_captions(source: Source) -> list[str]:
     """Captions that are longer than the figure deserves."""
-    captions = [caption for text in _markdown(source) for caption in CAPTION.findall(text)]
-    return [
-        f"{count_words(caption)} words: {_beginning(caption)}"
-        for caption in captions
-        if count_words(caption) > LONGEST_CAPTION
-    ]
+    return _longer(LONGEST_CAPTION, (caption for text in _markdown(source) for caption in CAPTION.findall(text)))
 
 
 def long_paragraphs(source: Source) -> list[str]:
     """Paragraphs that fill more than two fifths of a phone's screen, captions aside."""
-    return [
-        f"{count_words(paragraph)} words: {_beginning(paragraph)}"
-        for paragraph in paragraphs(source)
-        if count_words(paragraph) > LONGEST_PARAGRAPH
-    ]
+    return _longer(LONGEST_PARAGRAPH, paragraphs(source))
+
+
+def _longer(most: int, texts: Iterable[str]) -> list[str]:
+    return [f"{count_words(text)} words: {_beginning(text)}" for text in texts if count_words(text) > most]
 
 
 def paragraphs(source: Source) -> Iterator[str]:
@@ -91,7 +82,7 @@ def paragraphs(source: Source) -> Iterator[str]:
         for block in re.split(r"\n\s*\n", HTML_LINE.sub("\n", CAPTION.sub("\n\n", text))):
             block = block.strip()
             if ITEM.match(block):
-                yield from (item for item in re.split(r"\n(?=- |\* |\d+\. )", block))
+                yield from re.split(r"\n(?=- |\* |\d+\. )", block)
             elif block and not BLOCK.match(block):
                 yield block
 
@@ -104,9 +95,9 @@ def further_reading(source: Source) -> list[str]:
     items = [item for item in re.split(r"^(?=- )", foot[1], flags=re.MULTILINE) if item.startswith("- ")]
     if not items:
         return ["further reading is no list: each work an item that begins with '- '"]
-    found = [f"an item without a link: {_beginning(item)}" for item in items if not WEB.search(item)]
+    findings = [f"an item without a link: {_beginning(item)}" for item in items if not WEB.search(item)]
     bold = sum("**" in item for item in items)
-    return found + ([] if bold == 1 else [f"{bold} items are bold; one is, the one to read first"])
+    return findings + ([] if bold == 1 else [f"{bold} items are bold; one is, the one to read first"])
 
 
 def papers_without_a_link(source: Source) -> list[str]:
@@ -125,7 +116,7 @@ def early_words(source: Source) -> list[str]:
 
     In the lesson that explains a term, the first paragraph that has it sets it in bold, or links to the glossary.
     """
-    found = []
+    findings = []
     for term in glossary():
         if term.lesson < source.lesson.number:
             continue
@@ -133,12 +124,12 @@ def early_words(source: Source) -> list[str]:
         explained = term.lesson == source.lesson.number and any(term.used_in(words) for words in BOLD.findall(first))
         if first and not explained and f"glossary.md#{term.anchor})" not in first:
             home = f"lesson {term.lesson} explains it" if term.lesson > source.lesson.number else "bold or a link"
-            found.append(f"{term.name} ({home}): {_beginning(first)}")
-    return found
+            findings.append(f"{term.name} ({home}): {_beginning(first)}")
+    return findings
 
 
 RULES: dict[str, Rule] = {
-    "minutes": untimely,
+    "minutes": too_long,
     "links": broken_links,
     "early_words": early_words,
     "old_words": old_words,
@@ -151,10 +142,10 @@ RULES: dict[str, Rule] = {
 }
 
 
-def reading(source: Source) -> dict[str, list[str]]:
-    """What every rule finds in that lesson, by the rule's name; rules that find nothing are left out."""
-    found = {name: rule(source) for name, rule in RULES.items()}
-    return {name: findings for name, findings in found.items() if findings}
+def findings_by_rule(source: Source) -> dict[str, list[str]]:
+    """The findings of every rule in that lesson, by the rule's name; rules without any are left out."""
+    by_rule = {name: rule(source) for name, rule in RULES.items()}
+    return {name: findings for name, findings in by_rule.items() if findings}
 
 
 def _markdown(source: Source) -> list[str]:

@@ -21,8 +21,8 @@ def lessons_table(course: Sequence[Lesson]) -> str:
         for one in group:
             link = f"[{one.title}](notebooks/{one.name}/{one.name}.ipynb)"
             rows.append(f"| {one.number} | {link} | {one.line} | {one.minutes} | {len(one.exercises)} |")
-    hours, asked = round(sum(one.minutes for one in course) / 60), sum(len(one.exercises) for one in course)
-    return "\n".join(rows) + f"\n\n{len(course)} lessons, {asked} exercises, about {hours} hours in all.\n"
+    hours, count = round(sum(one.minutes for one in course) / 60), sum(len(one.exercises) for one in course)
+    return "\n".join(rows) + f"\n\n{len(course)} lessons, {count} exercises, about {hours} hours in all.\n"
 
 
 def with_table(readme: str, course: Sequence[Lesson]) -> str:
@@ -30,11 +30,11 @@ def with_table(readme: str, course: Sequence[Lesson]) -> str:
     return PLACE.sub(lambda match: match[1] + lessons_table(course) + match[2], readme)
 
 
-def write_front(folder: Path = ROOT) -> None:
+def write_table(folder: Path = ROOT) -> None:
     """Bring the README's table up to date."""
     path = folder / "README.md"
     path.write_text(with_table(path.read_text(encoding="utf-8"), lessons()), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write_front()
+    write_table()

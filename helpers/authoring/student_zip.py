@@ -12,18 +12,16 @@ import json
 import re
 import subprocess
 import tarfile
-import tempfile
 import zipfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from helpers.authoring.repository_url import BUNDLE
-from helpers.course import INSTRUCTORS_ROOMS, ROOT
+from helpers.course import INSTRUCTORS_ROOMS, ROOT, write_whole, written_whole
 from helpers.student.solutions import PACKED, pack, solutions_in
 from helpers.student.start_page import notebook_text
-from helpers.student.stubs import stubs_of
-from helpers.update import RELEASE, START_PAGE, cell_digests, is_lesson
+from helpers.update import RELEASE, START_PAGE, is_lesson
 
 NAME = BUNDLE
 HOLDS = (
@@ -46,12 +44,11 @@ HOLDS = (
     "site/students.md",
 )
 KEEPS_BACK = (*(f"helpers/{room}/" for room in INSTRUCTORS_ROOMS), "solutions/", "exam/", "tests/")
-CHANGES = {"M": "changed", "T": "changed", "D": "deleted", "A": "new", "R": "renamed", "C": "new", "U": "in conflict"}
 
 
 @dataclass(frozen=True)
 class Commit:
-    """What the bundle is made of. short: the first letters of its digest. date: when it was made, in UTC."""
+    """What a bundle is made of. short: the first letters of its digest. date: in UTC."""
 
     short: str
     date: datetime
@@ -68,72 +65,64 @@ def last_commit(course: Path = ROOT) -> Commit:
 
 
 def bundled_files(course: Path = ROOT) -> dict[str, bytes]:
-    """The files of the bundle as they are committed: those below HOLDS, less what is kept back."""
-    tree = _git(course, "ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *HOLDS).decode()
-    names = [name for name in tree.split("\0") if name and not name.startswith(KEEPS_BACK)]
-    missing = [name for name in HOLDS if not any(n == name or n.startswith(f"{name}/") for n in names)]
+    """The committed files below HOLDS, except KEEPS_BACK. Raises SystemExit where one of HOLDS is missing."""
+    files = {name: data for name, data in _committed(course, *HOLDS).items() if not name.startswith(KEEPS_BACK)}
+    missing = [name for name in HOLDS if not any(n == name or n.startswith(f"{name}/") for n in files)]
     if missing:
         raise SystemExit(f"The bundle would lack {', '.join(missing)}. Commit them first.")
-    archive = _git(course, "archive", "--format=tar", "HEAD", "--", *HOLDS)
+    return files
+
+
+def _committed(course: Path, *places: str) -> dict[str, bytes]:
+    """The files below these places as the last commit has them, by name."""
+    there = _git(course, "ls-tree", "--name-only", "-z", "HEAD", "--", *places).decode().split("\0")
+    archive = _git(course, "archive", "--format=tar", "HEAD", "--", *filter(None, there)) if any(there) else b""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        return {name: tar.extractfile(name).read() for name in sorted(names)}
+        return {member.name: tar.extractfile(member).read() for member in tar if member.isfile()}
 
 
 def uncommitted(course: Path = ROOT) -> list[str]:
-    """What the working folder holds otherwise than the commit, of what goes into the bundle: "changed  README.md"."""
+    """Files of the bundle that differ from the commit, as git's short status names them: " M README.md"."""
     listed = _git(course, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", *HOLDS).decode()
-    found = []
-    for entry in filter(None, listed.split("\0")):
-        state, name = entry[:2].strip(), entry[3:]
-        if not name.startswith(KEEPS_BACK):
-            found.append(f"{'not in git' if state == '??' else CHANGES.get(state[-1], 'changed'):<11}{name}")
-    return found
+    return [entry for entry in listed.split("\0") if entry and not entry[3:].startswith(KEEPS_BACK)]
 
 
 def committed_solutions(course: Path = ROOT) -> bytes:
-    """The solutions of every lesson as they are committed, packed for a students' zip that is to show them."""
-    archive = _git(course, "archive", "--format=tar", "HEAD", "--", "solutions")
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        names = [name for name in tar.getnames() if Path(name).stem == Path(name).parent.name]
-        notebooks = {Path(name).stem: tar.extractfile(name).read() for name in names if name.endswith(".ipynb")}
-    return pack({lesson: solutions_in(json.loads(data)) for lesson, data in sorted(notebooks.items())})
+    """The solutions of every lesson as they are committed, packed for a students' zip that may show them."""
+    files = {Path(name): data for name, data in _committed(course, "solutions").items() if name.endswith(".ipynb")}
+    notebooks = {path.stem: json.loads(data) for path, data in files.items() if path.stem == path.parent.name}
+    return pack({lesson: solutions_in(notebook) for lesson, notebook in notebooks.items()})
 
 
-def version_of(files: dict[str, bytes]) -> str:
-    """The version that the files' own declaration names; "" where it names none."""
-    named = re.search(rb'^version = "([\w.+-]+)"$', files["pyproject.toml"], re.MULTILINE)
-    return named[1].decode() if named else ""
+def release_files(course: Path = ROOT, *, with_solutions: bool = False) -> dict[str, bytes]:
+    """All files of a release by name, with its record first.
+
+    with_solutions: a student then sees an exercise's solution once it is solved or was tried often enough. In such a
+    release they can also be looked up: it is for people who learn on their own, not for a graded class.
+    """
+    solutions = {PACKED: committed_solutions(course)} if with_solutions else {}
+    files = {START_PAGE: notebook_text(), **solutions, **bundled_files(course)}
+    return {RELEASE: record_of(last_commit(course), files), **files}
 
 
 def make_bundle(folder: Path | None = None, course: Path = ROOT, *, with_solutions: bool = False) -> Path:
-    """Write the bundle to dist/ (or `folder`) and return its path. The same commit makes the same bytes.
-
-    with_solutions: a student then sees an exercise's solution once it is solved or was tried often enough. Whoever
-    looks for the solutions in such a zip finds them: it is for people who learn on their own, not for a graded class.
-    """
-    commit, files = last_commit(course), bundled_files(course)
-    if with_solutions:
-        files = {PACKED: committed_solutions(course), **files}
-    files = {START_PAGE: notebook_text(), **files}
-    files = {RELEASE: _about(commit, files), **files}
-    folder = folder or course / "dist"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{'-'.join(filter(None, (NAME, version_of(files))))}.zip"
-    unfinished = path.with_suffix(".unfinished")
-    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as bundle:
+    """Write the bundle to dist/ (or `folder`) and return its path. The same commit makes the same bytes."""
+    moment = max(last_commit(course).date.timetuple()[:6], (1980, 1, 1, 0, 0, 0))  # no zip holds an earlier one
+    files = release_files(course, with_solutions=with_solutions)
+    path = (folder or course / "dist") / f"{'-'.join(filter(None, (NAME, version_of(files))))}.zip"
+    with written_whole(path) as unfinished, zipfile.ZipFile(unfinished, "w") as bundle:
         for name, data in files.items():
-            about = zipfile.ZipInfo(f"{NAME}/{name}", max(commit.date.timetuple()[:6], (1980, 1, 1, 0, 0, 0)))
-            about.compress_type, about.external_attr, about.create_system = zipfile.ZIP_DEFLATED, 0o100644 << 16, 3
-            bundle.writestr(about, data)
-    unfinished.replace(path)
+            member = zipfile.ZipInfo(f"{NAME}/{name}", moment)
+            member.external_attr, member.create_system = 0o100644 << 16, 3  # the same bytes on every system
+            bundle.writestr(member, data, zipfile.ZIP_DEFLATED)
     return path
 
 
 def fill_students_repository(folder: Path, course: Path = ROOT) -> str:
     """Make the git checkout in `folder` what students get, and commit that; returns one line about it.
 
-    It is what hubs pull from: of the course's own repository students would get the solutions. Its history goes on from
-    release to release, so that a pull is a merge. Raises SystemExit with a sentence where `folder` is no place for it.
+    Hubs pull from it: of the course's own repository students would get the solutions. Its history goes on from release
+    to release, so that a pull is a merge. Raises SystemExit with a sentence where `folder` is no place for it.
     """
     if (folder / "solutions").exists() or folder.resolve() == course.resolve():
         raise SystemExit(f"{folder} holds the solutions: students pull from a repository of their own.")
@@ -144,44 +133,45 @@ def fill_students_repository(folder: Path, course: Path = ROOT) -> str:
         _git(folder, "init", "--quiet", "--initial-branch=main")
     elif _git(folder, "status", "--porcelain").strip():
         raise SystemExit(f"{folder} has changes that are not committed.")
-    with tempfile.TemporaryDirectory() as scratch, zipfile.ZipFile(make_bundle(Path(scratch), course)) as archive:
-        files = {member.filename.partition("/")[2]: archive.read(member) for member in archive.infolist()}
+    files, commit = release_files(course), last_commit(course)
     for name in filter(None, _git(folder, "ls-files", "-z").decode().split("\0")):
         (folder / name).unlink(missing_ok=True)
     for name, data in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
+        write_whole(folder / name, data)
     _git(folder, "add", "--update")
     _git(folder, "add", "--force", "--", *files)
     if not _git(folder, "status", "--porcelain").strip():
         return f"{folder} has this release already."
-    commit = last_commit(course)
-    said = f"Release {version_of(files) or commit.short} of {commit.date:%Y-%m-%d}"
-    _git(folder, "commit", "--quiet", "-m", said)
-    return f"{folder}: {said}. Push it to where the hub pulls from."
+    message = f"Release {version_of(files) or commit.short} of {commit.date:%Y-%m-%d}"
+    _git(folder, "commit", "--quiet", "-m", message)
+    return f"{folder}: {message}. Push it to where the hub pulls from."
 
 
-def _about(commit: Commit, files: dict[str, bytes]) -> bytes:
-    """What a copy is asked: which release it is, how each file and each cell was then, and its stubs, to bring back."""
-    about = {
+def version_of(files: dict[str, bytes]) -> str:
+    """The version that a release's pyproject.toml declares; "" where it declares none."""
+    declared = re.search(rb'^version = "([\w.+-]+)"$', files["pyproject.toml"], re.MULTILINE)
+    return declared[1].decode() if declared else ""
+
+
+def record_of(commit: Commit, files: dict[str, bytes]) -> bytes:
+    """What a copy knows of its release: which one it is, the digest of each file, and the notebooks as released."""
+    record = {
         "commit": commit.short,
         "version": version_of(files),
         "date": f"{commit.date:%Y-%m-%d}",
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
-        "cells": {name: cell_digests(json.loads(files[name])) for name in files if is_lesson(name)},
-        "stubs": {name: stubs_of(json.loads(files[name])) for name in files if is_lesson(name)},
+        "notebooks": {name: json.loads(files[name]) for name in files if is_lesson(name)},
     }
-    return json.dumps(about, indent=1, sort_keys=True).encode() + b"\n"
+    return json.dumps(record, sort_keys=True).encode() + b"\n"
 
 
 def _git(course: Path, *command: str) -> bytes:
+    """What git prints. Raises SystemExit with a sentence where it fails."""
     try:
         done = subprocess.run(["git", "-C", course, *command], capture_output=True)
     except FileNotFoundError:
-        raise SystemExit(
-            "A release is made of what is committed, and git is not installed: sudo apt install git"
-        ) from None
+        raise SystemExit("A release is made from git, and git is not installed: sudo apt install git") from None
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise SystemExit(f"A release is made of what is committed, and git says: {said[-1] if said else command[0]}")
+        error = done.stderr.decode(errors="replace").strip().splitlines()
+        raise SystemExit(f"A release is made of what is committed, and git says: {error[-1] if error else command[0]}")
     return done.stdout

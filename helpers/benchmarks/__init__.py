@@ -1,3 +1,4 @@
 """What measures the product and is no part of it.
 
-demo_class.py, a class to try things on; grading_speed.py and parts_speed, the benchmarks."""
+demo_class.py makes a class to try things on; parts_speed compares speeds.
+"""

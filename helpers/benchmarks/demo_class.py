@@ -6,7 +6,6 @@ and two files that no program can read. The same class every time.
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shutil
@@ -14,7 +13,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 import nbformat
-from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.exam_key import make_exam_key
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
@@ -79,13 +77,12 @@ def remove(lesson: str) -> None:
     with Marks(Path.cwd(), lesson) as marks:
         for name in map(student_id, NAMES):
             marks.remove(name)
-    for step in ("submitted", "autograded", "feedback"):
-        for name in map(student_id, NAMES):
-            shutil.rmtree(Path(step, name), ignore_errors=True)
+            for step in ("submitted", "autograded", "feedback"):
+                shutil.rmtree(Path(step, name), ignore_errors=True)
     journal = Journal(Path.cwd(), lesson).path
     if journal.is_file():
-        kept = [line for line in journal.read_text().splitlines(keepends=True) if f'"student": "{MARK}' not in line]
-        journal.write_text("".join(kept))
+        lines = journal.read_text().splitlines(keepends=True)
+        journal.write_text("".join(line for line in lines if f'"student": "{MARK}' not in line))
     if not others_in(Path("submitted")):
         shutil.rmtree(Path("report", lesson), ignore_errors=True)
     print("The demo class is gone.")
@@ -97,36 +94,32 @@ def student_id(name: str) -> str:
 
 def handed_in(source: Source) -> list[tuple[str, bytes]]:
     """A file name and the bytes of it for each student."""
-    chance = random.Random(source.name)
-    answers = Answers(source)
-    half = len(source.lesson.exercises) // 2
-    begun = [dict(list(_right(answers, source).items())[: half + turn % 2]) for turn in range(HALF)]
-    kinds = ([_right(answers, source)] * RIGHT, _otherwise(answers, source), begun)
+    chance, answers = random.Random(source.name), Answers(source)
+    right, half = _solved(answers, source), len(source.lesson.exercises) // 2
+    begun = [dict(list(right.items())[: half + turn % 2]) for turn in range(HALF)]
+    kinds = ([right] * RIGHT, _otherwise(answers, source), begun)
     others = [work for works in zip_longest(*kinds) for work in works if work is not None]
     works = _mistaken(answers, source, len(NAMES) - len(others) - EMPTY - BROKEN, chance)
     works += others[: len(NAMES) - len(works) - EMPTY - BROKEN] + [{}] * EMPTY
-    plain, other = f"{source.name}.ipynb", (f"{source.name} (1).ipynb", f"Copy_of_{source.name}.ipynb")
-    files = [(plain, _as_bytes(_notebook(source, work))) for work in works]
-    whole = files[0][1]
-    files += [(plain, whole[: len(whole) // 3]), (plain, bytes(range(256)) * 40)]
+    name = f"{source.name}.ipynb"
+    files = [(name, _as_bytes(source, work)) for work in works]
+    files += [(name, files[0][1][: len(files[0][1]) // 3]), (name, bytes(range(256)) * 40)]  # no program reads these
+    renamed = files[3:5]
     chance.shuffle(files)
-    named = [place for place, (_, data) in enumerate(files) if data.startswith(b"{") and data.rstrip().endswith(b"}")]
-    for place, name in zip(named[3:5], other, strict=True):
-        files[place] = (name, files[place][1])
+    for other, file in zip((f"{source.name} (1).ipynb", f"Copy_of_{name}"), renamed, strict=True):
+        files[files.index(file)] = (other, file[1])
     return files
 
 
-def _right(answers: Answers, source: Source, **instead: Variant) -> dict[str, str]:
-    return {e.name: answers.text(e.name, instead.get(e.name)) for e in source.lesson}
+def _solved(answers: Answers, source: Source, **variants: Variant) -> dict[str, str]:
+    return {e.name: answers.text(e.name, variants.get(e.name)) for e in source.lesson}
 
 
 def _otherwise(answers: Answers, source: Source) -> list[dict[str, str]]:
     """Right answers that look different, each of them once where there is room."""
-    by_exercise = _by_exercise(source, Accepted)
-    return [
-        _right(answers, source, **{name: found[turn % len(found)] for name, found in by_exercise.items() if found})
-        for turn in range(OTHERWISE)
-    ]
+    accepted = {name: variants for name, variants in _by_exercise(source, Accepted).items() if variants}
+    turns = [{name: variants[turn % len(variants)] for name, variants in accepted.items()} for turn in range(OTHERWISE)]
+    return [_solved(answers, source, **variants) for variants in turns]
 
 
 def _mistaken(answers: Answers, source: Source, count: int, chance: random.Random) -> list[dict[str, str]]:
@@ -137,27 +130,24 @@ def _mistaken(answers: Answers, source: Source, count: int, chance: random.Rando
     """
     by_exercise = _by_exercise(source, Mistake)
     count = min(max(count, *map(len, by_exercise.values())), len(NAMES) - EMPTY - BROKEN - 1)
-    made = []
+    works = []
     for turn in range(count):
         chosen = {}
-        for place, (name, found) in enumerate(by_exercise.items()):
-            if turn < len(found):
-                chosen[name] = found[turn]
-            elif found and (turn + place) % 5 < 2:
-                chosen[name] = found[min(int(chance.expovariate(1.1)), len(found) - 1)]
-        made.append(_right(answers, source, **chosen))
-    return made
+        for place, (name, mistakes) in enumerate(by_exercise.items()):
+            if turn < len(mistakes):
+                chosen[name] = mistakes[turn]
+            elif mistakes and (turn + place) % 5 < 2:
+                chosen[name] = mistakes[min(int(chance.expovariate(1.1)), len(mistakes) - 1)]
+        works.append(_solved(answers, source, **chosen))
+    return works
 
 
 def _by_exercise(source: Source, kind: type[Variant]) -> dict[str, list[Variant]]:
-    found = [variant for variant in source.variants(kind) if not isinstance(variant, Alias)]
-    return {e.name: [v for v in found if v.exercise == e.name] for e in source.lesson}
+    variants = [variant for variant in source.variants(kind) if not isinstance(variant, Alias)]
+    return {e.name: [variant for variant in variants if variant.exercise == e.name] for e in source.lesson}
 
 
-def _notebook(source: Source, answers: dict[str, str]) -> NotebookNode:
-    notebook = nbformat.read(NOTEBOOKS / source.name / f"{source.name}.ipynb", as_version=4)
-    return filled_in(notebook, {name: without_marks(text) for name, text in answers.items()})
-
-
-def _as_bytes(notebook: NotebookNode) -> bytes:
-    return (nbformat.writes(notebook) + os.linesep).encode()
+def _as_bytes(source: Source, answers: dict[str, str]) -> bytes:
+    released = nbformat.read(NOTEBOOKS / source.name / f"{source.name}.ipynb", as_version=4)
+    notebook = filled_in(released, {name: without_marks(text) for name, text in answers.items()})
+    return nbformat.writes(notebook).encode() + b"\n"

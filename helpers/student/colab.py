@@ -68,8 +68,8 @@ def _pins() -> dict[str, str]:
 
 
 def _installed() -> dict[str, str]:
-    found = ((one.metadata["Name"], one.version) for one in metadata.distributions())
-    return {_canonical(name): version for name, version in found if name}
+    packages = ((package.metadata["Name"], package.version) for package in metadata.distributions())
+    return {_canonical(name): version for name, version in packages if name}
 
 
 def _canonical(name: str) -> str:

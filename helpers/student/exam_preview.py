@@ -1,4 +1,4 @@
-"""What each check will say of a notebook in an exam, as text: to read in a terminal, or to send."""
+"""What each check will say of a notebook in an exam, as text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from helpers.course import NOTEBOOKS
-from helpers.notebooks import SETUP, grade_id
-from helpers.student.lessons import NotFound, lesson_named, path_of
+from helpers.notebooks import SETUP, grade_id, text_of
+from helpers.student.lessons import NotFound, lesson_named, lesson_names, path_of
 
 STARTS = re.compile(r"^check\s*=\s*start\([\"'](\w+)[\"']\)", re.MULTILINE)
 
@@ -29,26 +28,23 @@ def panels(lesson: str) -> Iterator[str]:
     path = _notebook(lesson)
     try:
         cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
-        texts = [(grade_id(cell), "".join(cell["source"])) for cell in cells]
+        texts = [(grade_id(cell), text_of(cell)) for cell in cells]
     except (OSError, ValueError, TypeError, KeyError) as problem:
         raise NotFound(f"{path} cannot be read as a notebook: {problem}") from None
     setup = next((text for name, text in texts if name == SETUP), "")
-    begun = STARTS.search(setup)
-    check = Check(load_lesson(begun[1] if begun else path.stem))
-    handed = [
-        Handed(name, name or f"cell {place}", text) for place, (name, text) in enumerate(texts, 1) if name != SETUP
-    ]
-    read = read_cells(check.lesson, handed, {}, setup)
+    start = STARTS.search(setup)
+    check = Check(load_lesson(start[1] if start else path.stem))
+    cells = [Handed(name, name or f"cell {n}", text) for n, (name, text) in enumerate(texts, 1) if name != SETUP]
+    read = read_cells(check.lesson, cells, {}, setup)
     for exercise in check.lesson:
         yield panel.as_text(check.as_in_exam(exercise.name, read.programs[exercise.name]))
-    for asked in check.lesson.predictions:
-        yield panel.prediction_as_text(predicted(asked, read.predicted.get(asked.name) or ...))
+    for prediction in check.lesson.predictions:
+        yield panel.prediction_as_text(predicted(prediction, read.predicted.get(prediction.name) or ...))
 
 
 def _notebook(lesson: str) -> Path:
-    named = lesson_named(lesson)
-    path = path_of(named) if named else Path(lesson)
+    name = lesson_named(lesson)
+    path = path_of(name) if name else Path(lesson)
     if not path.is_file():
-        names = ", ".join(folder.name for folder in sorted(NOTEBOOKS.glob("[0-9][0-9]_*")))
-        raise NotFound(f"There is no lesson and no notebook {lesson}. The lessons: {names}.")
+        raise NotFound(f"There is no lesson and no notebook {lesson}. The lessons: {', '.join(lesson_names())}.")
     return path

@@ -1,4 +1,4 @@
-"""JupyterLab at the start page, or at a lesson: what ``make lab`` does, on any system."""
+"""JupyterLab at the start page, or at a lesson: ``make lab``, on any system."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ def open_lab(lesson: str = "", more: Sequence[str] = ()) -> int:
     if find_spec("jupyterlab") is None:
         print(NOT_INSTALLED, file=sys.stderr)
         return 1
-    opened = path_of(lesson).relative_to(ROOT).as_posix() if lesson else START_PAGE
+    page = path_of(lesson).relative_to(ROOT).as_posix() if lesson else START_PAGE
     if not lesson:
         try:
             write_start_page()
         except OSError as problem:  # a school's folder may be read-only
             print(f"The start page could not be written ({problem.strerror}); JupyterLab opens without it.")
-            opened = ""
-    command, environment = lab_command(opened, more), lab_environment(os.environ)
+            page = ""
+    command, environment = lab_command(page, more), lab_environment(os.environ)
     if os.name == "posix":
         sys.stdout.flush()
         os.execve(command[0], command, environment)
     try:
         return subprocess.run(command, env=environment).returncode
-    except KeyboardInterrupt:  # JupyterLab has had it too
+    except KeyboardInterrupt:  # JupyterLab has received it too
         return 0
 
 
-def lab_command(opened: str, more: Sequence[str] = ()) -> list[str]:
+def lab_command(page: str, more: Sequence[str] = ()) -> list[str]:
     """The command that starts JupyterLab at a file of the course's folder."""
     options = [f"--ServerApp.root_dir={ROOT}", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
-    options.append(f"--LabApp.default_url=/lab/tree/{opened}" if opened else "--LabApp.default_url=/lab")
+    options.append(f"--LabApp.default_url=/lab/tree/{page}" if page else "--LabApp.default_url=/lab")
     if getattr(os, "geteuid", lambda: 1)() == 0:
         options.append("--allow-root")
     if sys.platform == "linux" and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))):
@@ -57,7 +57,7 @@ def lab_command(opened: str, more: Sequence[str] = ()) -> list[str]:
     return [sys.executable, "-m", "jupyterlab", *options, *more]
 
 
-def lab_environment(around: Mapping[str, str]) -> dict[str, str]:
+def lab_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of JupyterLab and of its kernels.
 
     Kernels find this folder's helpers wherever they start; commands of the environment are on the path; and a user's
@@ -65,10 +65,10 @@ def lab_environment(around: Mapping[str, str]) -> dict[str, str]:
     """
 
     def first(place: Path, name: str) -> str:
-        return os.pathsep.join(filter(None, [str(place), around.get(name, "")]))
+        return os.pathsep.join(filter(None, [str(place), environment.get(name, "")]))
 
     return {
-        **around,
+        **environment,
         "PATH": first(Path(sys.executable).parent, "PATH"),
         "PYTHONPATH": first(ROOT, "PYTHONPATH"),
         "JUPYTER_CONFIG_PATH": first(SETTINGS, "JUPYTER_CONFIG_PATH"),

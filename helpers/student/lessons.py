@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.course import NOTEBOOKS, ROOT
-from helpers.notebooks import CHECK, grade_id
-from helpers.update import read_notebook
+from helpers.merge import read_notebook
+from helpers.notebooks import CHECK, grade_id, nbgrader_data, text_of
 
 PLAN = ROOT / "site" / "lessons.toml"
 ROW = re.compile(r"^\| \*\*You need\*\* \| (.*) \|$", re.MULTILINE)
@@ -63,12 +63,8 @@ def path_of(lesson: str) -> Path:
 
 def lessons() -> list[Lesson]:
     """All lessons of this copy, in their order. A notebook that cannot be read is left out."""
-    planned, found = plan(), []
-    for name in _names():
-        notebook = read(path_of(name))
-        if notebook is not None:
-            found.append(from_notebook(name, notebook, planned.get(name, {})))
-    return found
+    planned, notebooks = plan(), {name: read(path_of(name)) for name in lesson_names()}
+    return [from_notebook(name, notebook, planned.get(name, {})) for name, notebook in notebooks.items() if notebook]
 
 
 def read(path: Path) -> dict | None:
@@ -79,18 +75,13 @@ def read(path: Path) -> dict | None:
         return None
 
 
-def text_of(cell: Mapping) -> str:
-    """A cell's text, which a notebook's file holds as lines."""
-    return "".join(map(str, cell.get("source", "")))
-
-
 def lesson_named(name: str) -> str:
     """The lesson that somebody means by "03_scaling", "scaling", "3" or "03"; "" where it is none or several."""
-    names = _names()
+    names = lesson_names()
     if name in names:
         return name
-    meant = [one for one in names if name.isdecimal() and int(one[:2]) == int(name) or one[3:] == name]
-    return meant[0] if len(meant) == 1 else ""
+    matches = [one for one in names if name.isdecimal() and int(one[:2]) == int(name) or one[3:] == name]
+    return matches[0] if len(matches) == 1 else ""
 
 
 def find(exercise: str, lesson: str = "") -> tuple[str, str]:
@@ -100,21 +91,22 @@ def find(exercise: str, lesson: str = "") -> tuple[str, str]:
     """
     within = lesson_named(lesson)
     if lesson and not within:
-        raise NotFound(f"There is no lesson called {lesson}. The lessons: {', '.join(_names()) or 'none'}.")
-    asked = {one: list(_answered(one)) for one in ([within] if within else _names())}
-    homes = [one for one, names in asked.items() if exercise in names]
+        raise NotFound(f"There is no lesson called {lesson}. The lessons: {', '.join(lesson_names()) or 'none'}.")
+    exercises = {one: list(_answered(one)) for one in ([within] if within else lesson_names())}
+    homes = [one for one, names in exercises.items() if exercise in names]
     if len(homes) == 1:
         return homes[0], exercise
     if homes:
         which = f"python -m helpers ... {exercise} --lesson {homes[0][:2]}"
         raise NotFound(f"Lessons {' and '.join(homes)} both have an exercise {exercise}. Say which: {which}")
-    everything = sorted({name for names in asked.values() for name in names})
-    like = difflib.get_close_matches(exercise, everything, 3, 0.5)
-    told = f"Did you mean {' or '.join(like)}?" if like else f"There are {', '.join(everything) or 'none'}."
-    raise NotFound(f"No exercise is called {exercise}. {told}")
+    everything = sorted({name for names in exercises.values() for name in names})
+    close = difflib.get_close_matches(exercise, everything, 3, 0.5)
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(everything) or 'none'}."
+    raise NotFound(f"No exercise is called {exercise}. {hint}")
 
 
-def _names() -> list[str]:
+def lesson_names() -> list[str]:
+    """The names of this copy's lessons, in their order."""
     return sorted(folder.name for folder in NOTEBOOKS.glob("[0-9][0-9]_*"))
 
 
@@ -138,35 +130,26 @@ def from_notebook(name: str, notebook: Mapping, plan: Mapping[str, str]) -> Less
     """What a notebook and the plan say of a lesson. plan: its entry, or {}."""
     head = next((text_of(cell) for cell in notebook["cells"] if cell.get("cell_type") == "markdown"), "")
     heading, minutes, row = HEADING.search(head), MINUTES.search(head), ROW.search(head)
-    needs = _numbers(LINKED.sub(r"\1", row[1])) if row else ()
+    points = {grade_id(cell): nbgrader_data(cell).get("points") for cell in notebook["cells"]}
     return Lesson(
         name=name,
-        title=str(plan.get("title") or (heading[1].strip() if heading else name)),
-        line=str(plan.get("line", "")),
-        part=str(plan.get("part", "")),
+        title=plan.get("title") or (heading[1].strip() if heading else name),
+        line=plan.get("line", ""),
+        part=plan.get("part", ""),
         minutes=int(minutes[1]) if minutes else 0,
-        needs=needs,
-        exercises=tuple(_exercises(notebook)),
+        needs=_numbers(LINKED.sub(r"\1", row[1])) if row else (),
+        exercises=tuple(
+            Exercise(check.removeprefix(CHECK), float(worth))
+            for check, worth in points.items()
+            if check.startswith(CHECK) and isinstance(worth, (int, float)) and worth > 0
+        ),
     )
-
-
-def _exercises(notebook: Mapping):
-    for cell in notebook["cells"]:
-        if not grade_id(cell).startswith(CHECK):
-            continue
-        about = cell["metadata"]["nbgrader"]
-        if about.get("grade") and isinstance(about.get("points"), (int, float)) and about["points"] > 0:
-            yield Exercise(grade_id(cell).removeprefix(CHECK), float(about["points"]))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     """Numbers of lessons in prose: "lessons 1 to 4" is 1, 2, 3, 4."""
-    found: list[int] = []
-    for numbers in NUMBERS.findall(text):
-        words = re.findall(r"\d+|to", numbers)
-        for place, word in enumerate(words):
-            if word == "to":
-                found += range(int(words[place - 1]) + 1, int(words[place + 1]))
-            else:
-                found.append(int(word))
-    return tuple(sorted(set(found)))
+    numbers: set[int] = set()
+    for phrase in NUMBERS.findall(text):
+        for first, last in re.findall(r"(\d+)(?: to (\d+))?", phrase):
+            numbers.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(numbers))

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 
 from helpers import check_log
 from helpers.course import EXAM_SEED, ROOT, SOLUTIONS, TRIES
-from helpers.notebooks import grade_id, without_marks
-from helpers.student.lessons import NotFound, find, read, text_of
+from helpers.notebooks import grade_id, nbgrader_data, text_of, without_marks
+from helpers.student.lessons import find, read
 
 PACKED = ".solutions.json"  # in a students' zip that was made with solutions
-NONE_HERE = "This copy holds no solutions: whoever gave you the course left them out. Its check still helps."
+NONE_HERE = "This copy holds no solutions: the course was given to you without them. The check still helps."
 
 
 class NotYet(LookupError):
@@ -36,9 +36,9 @@ def solution(exercise: str, lesson: str = "") -> str:
     text = None if os.environ.get(EXAM_SEED) else _solutions(lesson).get(exercise)
     if text is None:
         raise NotYet(NONE_HERE)
-    kept = check_log.kept()
-    if not check_log.was_solved(kept, lesson, exercise):
-        tries = check_log.wrong_tries(kept, lesson, exercise)
+    results = check_log.kept()
+    if not check_log.was_solved(results, lesson, exercise):
+        tries = check_log.wrong_tries(results, lesson, exercise)
         if tries < TRIES:
             raise NotYet(
                 f"Not yet: the check has seen {tries} different answer{'' if tries == 1 else 's'} to {exercise}, none"
@@ -58,7 +58,7 @@ def pack(solutions: Mapping[str, Mapping[str, str]]) -> bytes:
 
 def solutions_in(notebook: Mapping) -> dict[str, str]:
     """The solutions of a solved lesson, by exercise, without the marks around them."""
-    cells = (cell for cell in notebook["cells"] if (cell.get("metadata") or {}).get("nbgrader", {}).get("solution"))
+    cells = (cell for cell in notebook["cells"] if nbgrader_data(cell).get("solution"))
     return {grade_id(cell): without_marks(text_of(cell)) for cell in cells}
 
 
@@ -71,6 +71,3 @@ def _solutions(lesson: str) -> Mapping[str, str]:
         return {name: zlib.decompress(base64.b64decode(text)).decode() for name, text in packed.items()}
     except (OSError, ValueError, KeyError, AttributeError, TypeError, zlib.error):
         return {}
-
-
-__all__ = ["NotFound", "NotYet", "pack", "solution", "solutions_in"]

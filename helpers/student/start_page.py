@@ -45,10 +45,10 @@ font-size:12px;font-variant-numeric:tabular-nums;white-space:nowrap}}
 
 @dataclass(frozen=True)
 class Standing:
-    """How far somebody has come.
+    """How far a student has come.
 
-    points: by lesson, what its checks said last. solved: by lesson, the exercises that are wholly right. stopped: where
-    they last ran a check, and the exercise to go on with there, "" where the lesson is done; None before the first.
+    points: by lesson, as its checks said last. solved: by lesson, the exercises that are wholly right. stopped: the
+    lesson of the last check, and the exercise to go on with there, "" where the lesson is done; None before the first.
     following: the lesson to go on with, None where all is done.
     """
 
@@ -58,25 +58,24 @@ class Standing:
     following: Lesson | None
 
 
-def standing(course: Sequence[Lesson], kept: Sequence[Result]) -> Standing:
-    """How far these results come in these lessons. Results of exercises that are no longer asked do not count."""
-    asked = {(lesson.name, exercise.name): exercise for lesson in course for exercise in lesson.exercises}
-    last = {which: one for which, one in check_log.latest(kept).items() if which in asked}
+def standing(course: Sequence[Lesson], results: Sequence[Result]) -> Standing:
+    """How far these results come in these lessons. Results of exercises that no longer exist do not count."""
+    worth = {(lesson.name, exercise.name): exercise.points for lesson in course for exercise in lesson.exercises}
+    latest = {which: result for which, result in check_log.latest(results).items() if which in worth}
     points = {lesson.name: 0.0 for lesson in course}
     solved: dict[str, set[str]] = {lesson.name: set() for lesson in course}
-    for (lesson, exercise), one in last.items():
-        points[lesson] += max(0.0, min(one.points, asked[lesson, exercise].points))
-        if one.state == RIGHT:
+    for (lesson, exercise), result in latest.items():
+        points[lesson] += max(0.0, min(result.points, worth[lesson, exercise]))
+        if result.state == RIGHT:
             solved[lesson].add(exercise)
     by_name = {lesson.name: lesson for lesson in course}
     stopped = None
-    if last:
-        lesson, exercise = next(reversed(last))
+    if latest:
+        lesson, exercise = next(reversed(latest))
         stopped = by_name[lesson], _to_go_on_with(by_name[lesson], exercise, solved[lesson])
-    open_ones = [lesson for lesson in course if len(solved[lesson.name]) < len(lesson.exercises)]
     here = stopped[0].number if stopped else 0
-    following = next((lesson for lesson in open_ones if lesson.number > here), None)
-    following = following or next((lesson for lesson in open_ones if lesson.number != here), None)
+    unsolved = [one for one in course if len(solved[one.name]) < len(one.exercises) and one.number != here]
+    following = next((lesson for lesson in unsolved if lesson.number > here), next(iter(unsolved), None))
     return Standing(points, {name: frozenset(names) for name, names in solved.items()}, stopped, following)
 
 
@@ -90,8 +89,8 @@ def _to_go_on_with(lesson: Lesson, exercise: str, solved: set[str]) -> str:
 class Page:
     """The start page as a notebook shows it: HTML, and the same as text."""
 
-    def __init__(self, course: Sequence[Lesson], kept: Sequence[Result]):
-        self.course, self.standing = course, standing(course, kept)
+    def __init__(self, course: Sequence[Lesson], results: Sequence[Result]):
+        self.course, self.standing = course, standing(course, results)
 
     def _repr_html_(self) -> str:
         return page_as_html(self.course, self.standing)
@@ -112,9 +111,9 @@ def page_as_html(course: Sequence[Lesson], now: Standing) -> str:
         cards = "".join(_card(lesson, now) for lesson in group)
         parts.append(f'<h2>{escape(title or "Lessons")}</h2><div class="map" role="list">{cards}</div>')
     parts.append(
-        "<p><br>In a terminal in this folder: <code>python -m helpers stub EXERCISE</code> brings back an exercise as"
-        " it was given and keeps your answer aside; <code>python -m helpers panels LESSON</code> runs a lesson from the"
-        " top and prints what each check says. The points here are for you alone: they are kept in"
+        "<p><br>In a terminal in this folder: <code>python -m helpers stub EXERCISE</code> restores an exercise as it"
+        " was given and keeps your answer in <code>backups/</code>; <code>python -m helpers panels LESSON</code> prints"
+        " what each check of a lesson will say in an exam. The points here are for you alone: they are kept in"
         f" <code>{check_log.NAME}</code>, no mark depends on them, and the file may be deleted.</p></div>"
     )
     return "".join(parts)
@@ -127,14 +126,14 @@ def _now(course: Sequence[Lesson], now: Standing) -> str:
         return f"{first}<p>{begin}</p>"
     lesson, exercise = now.stopped
     where = f"go on with <code>{escape(exercise)}</code>" if exercise else "all of it is right"
-    told = f"{first}<p>You stopped at {_link(lesson)}: {where}.</p>"
-    return told + (f"<p>Next lesson: {_link(now.following)}.</p>" if now.following else "")
+    following = f"<p>Next lesson: {_link(now.following)}.</p>" if now.following else ""
+    return f"{first}<p>You stopped at {_link(lesson)}: {where}.</p>{following}"
 
 
 def _total(course: Sequence[Lesson], now: Standing) -> str:
-    got, of = sum(now.points.values()), sum(lesson.points for lesson in course)
-    solved, asked = sum(map(len, now.solved.values())), sum(len(lesson.exercises) for lesson in course)
-    return f"{got:g} of {of:g} points · {solved} of {asked} exercises solved"
+    points, most = sum(now.points.values()), sum(lesson.points for lesson in course)
+    solved, exercises = sum(map(len, now.solved.values())), sum(len(lesson.exercises) for lesson in course)
+    return f"{points:g} of {most:g} points · {solved} of {exercises} exercises solved"
 
 
 def _link(lesson: Lesson) -> str:

@@ -7,18 +7,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tomllib
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from helpers import check_log
-from helpers.authoring import pins
 from helpers.check_log import Result
 from helpers.checking import panel
 from helpers.checking.verdicts import RIGHT
-from helpers.student import solutions, start_page, stubs
+from helpers.student import solutions, start_page
 from helpers.student.lab import lab_command, lab_environment
 from helpers.student.lessons import Exercise, Lesson, lessons
 
@@ -30,18 +27,18 @@ ANSWER = "def raw_weights(x):\n    return x    # mine"
 
 def course(folder, *, stubs_kept=True):
     """A student's copy of two lessons, with no torch in what it runs."""
-    for name in ("__init__.py", "__main__.py", "course.py", "check_log.py", "notebooks.py", "theme.py", "update.py"):
-        (folder / "helpers").mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / "helpers" / name, folder / "helpers")
+    (folder / "helpers").mkdir(parents=True)
+    for name in ("__init__", "__main__", "course", "check_log", "merge", "notebooks", "theme", "update"):
+        shutil.copy(ROOT / "helpers" / f"{name}.py", folder / "helpers")
     shutil.copytree(ROOT / "helpers/student", folder / "helpers/student", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "site").mkdir()
     shutil.copy(ROOT / "site/lessons.toml", folder / "site")
     kept = {}
     for lesson in LESSONS:
         shutil.copytree(ROOT / "notebooks" / lesson, folder / "notebooks" / lesson)
-        kept[f"notebooks/{lesson}/{lesson}.ipynb"] = stubs.stubs_of(notebook(folder, lesson))
+        kept[f"notebooks/{lesson}/{lesson}.ipynb"] = notebook(folder, lesson)
     if stubs_kept:
-        (folder / ".release.json").write_text(json.dumps({"date": "2026-01-01", "files": {}, "stubs": kept}))
+        (folder / ".release.json").write_text(json.dumps({"date": "2026-01-01", "files": {}, "notebooks": kept}))
     return folder
 
 
@@ -117,25 +114,17 @@ def test_what_a_check_said_is_read_again(kept):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", check_log.kept()[1].at)
 
 
-@pytest.mark.parametrize("name", ["COURSE_EXAM_SEED", "NBGRADER_VALIDATING"])
-def test_a_graded_or_validated_run_writes_nothing(kept, monkeypatch, name):
-    monkeypatch.setenv(name, "1")
-    assert not check_log.keep(ONE) and not kept.exists()
-
-
-def test_a_solved_lesson_that_an_author_runs_is_nobodys_progress(kept, monkeypatch):
-    monkeypatch.chdir(ROOT / "solutions" / FIRST)
-    assert not check_log.keep(ONE) and not kept.exists()
-
-
-def test_an_empty_setting_keeps_nothing(monkeypatch):
-    monkeypatch.setenv("COURSE_PROGRESS", "")
-    assert check_log.file() is None and not check_log.keep(ONE) and check_log.kept() == []
-
-
-def test_a_file_that_cannot_be_written_stops_no_check(kept, monkeypatch, tmp_path):
-    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "none" / "here.jsonl"))
-    assert not check_log.keep(ONE) and check_log.kept() == []
+def test_a_run_that_is_no_students_own_or_cannot_be_written_keeps_nothing(kept, monkeypatch, tmp_path):
+    for name in ("COURSE_EXAM_SEED", "NBGRADER_VALIDATING"):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "1")
+            assert not check_log.keep(ONE) and not kept.exists()
+    with monkeypatch.context() as patch:
+        patch.chdir(ROOT / "solutions" / FIRST)
+        assert not check_log.keep(ONE) and not kept.exists()
+    for file in ("", str(tmp_path / "none" / "here.jsonl")):
+        monkeypatch.setenv("COURSE_PROGRESS", file)
+        assert not check_log.keep(ONE) and check_log.kept() == []
 
 
 def test_damaged_lines_are_passed_over_and_damage_none_after_them(kept):
@@ -178,16 +167,16 @@ def test_a_check_in_a_notebook_keeps_its_verdict_and_one_outside_keeps_none(kept
 # The lessons, and the page
 
 
-def test_lessons_are_read_as_their_modules_declare_them():
-    """By the notebooks alone: what the exercises' own modules say is in tests/test_desk_and_exam.py's world."""
+def test_lessons_and_the_page_are_read_from_the_notebooks_and_the_page_has_no_script():
     course = lessons()
-    assert [lesson.name for lesson in course] == sorted(p.name for p in (ROOT / "notebooks").iterdir() if p.is_dir())
     for lesson in course:
-        assert lesson.exercises and 30 <= lesson.minutes <= 120 and lesson.title
+        assert lesson.exercises and 30 <= lesson.minutes <= 120 and (lesson.needs or lesson.number == 1)
         assert all(0 < number < lesson.number for number in lesson.needs)
-        assert lesson.needs or lesson.number == 1
-        head = "".join(notebook(ROOT, lesson.name)["cells"][0]["source"])
-        assert re.search(rf"\b{lesson.points:g} points", head), lesson.name
+    html = start_page.page_as_html(course, start_page.standing(course, []))
+    assert not re.search(r"<(script|iframe|img|link|object|button|form)", html)
+    addresses = set(re.findall(r'href="([^"]+)"', html))
+    assert addresses == {p.relative_to(ROOT).as_posix() for p in (ROOT / "notebooks").glob("*/*.ipynb")}
+    assert panel.COLOURS[RIGHT] == start_page.DONE and start_page.BEGUN == panel.ATTENTION
 
 
 def made_up():
@@ -224,29 +213,6 @@ def test_results_that_fit_no_exercise_earn_nothing():
     assert start_page.standing(course, odd).points == {"01_l": 2, "02_l": 0, "03_l": 0}
 
 
-class Links(HTMLParser):
-    def __init__(self, html):
-        super().__init__()
-        self.tags, self.addresses = [], []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.addresses += [value for name, value in attrs if name == "href"]
-
-
-def test_the_page_is_plain_html_with_links_to_every_lesson_and_no_script():
-    course = lessons()
-    page = Links(start_page.page_as_html(course, start_page.standing(course, [])))
-    assert not {"script", "iframe", "img", "link", "object", "button", "form"} & set(page.tags)
-    assert set(page.addresses) == {f"notebooks/{one.name}/{one.name}.ipynb" for one in course}
-    assert all((ROOT / address).is_file() for address in page.addresses)
-
-
-def test_the_page_has_the_colours_of_the_panel():
-    assert panel.COLOURS[RIGHT] == start_page.DONE and start_page.BEGUN == panel.ATTENTION
-
-
 def test_the_start_notebook_shows_the_page_and_keeps_cells_that_somebody_added(mine):
     tried(mine, "x", state="right", points=3.0)
     assert call(mine, "start").returncode == 0
@@ -274,17 +240,6 @@ def test_lab_opens_the_start_page_or_a_lesson_and_finds_this_copys_helpers(tmp_p
     assert around["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
 
 
-def test_lab_names_the_lessons_when_there_is_none_of_that_name(mine):
-    done = call(mine, "lab", "99")
-    assert done.returncode == 1 and "no lesson called 99" in done.stderr and FIRST in done.stderr
-
-
-def test_outside_of_the_course_the_commands_say_where_to_go(mine, tmp_path):
-    shutil.rmtree(mine / "notebooks")
-    done = call(mine, "points")
-    assert done.returncode == 1 and "not the course's folder" in done.stderr and "Traceback" not in done.stderr
-
-
 def test_an_installed_course_works_in_the_folder_around_it(mine, tmp_path):
     """`pip install .` puts helpers elsewhere; the lessons, and what a student writes, are where they were."""
     elsewhere = tmp_path / "site-packages"
@@ -299,6 +254,23 @@ def test_an_installed_course_works_in_the_folder_around_it(mine, tmp_path):
         text=True,
     )
     assert done.stdout.strip() == str(mine), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["lab", "99"], f"no lesson called 99. The lessons: {FIRST}"),
+        (["stub", "raw_weight"], "Did you mean raw_weights"),
+        (["stub", "raw_weights", "--lesson", "77"], "no lesson called 77"),
+        (["solution", "raw_weights"], "holds no solutions"),
+    ],
+)
+def test_a_command_that_finds_nothing_says_what_there_is(mine, words, says):
+    done = call(mine, *words)
+    assert done.returncode == 1 and says in done.stderr and "Traceback" not in done.stderr
+    shutil.rmtree(mine / "notebooks")
+    done = call(mine, *words)
+    assert done.returncode == 1 and "not the course's folder" in done.stderr
 
 
 # Stubs
@@ -325,12 +297,6 @@ def test_a_cell_that_was_deleted_stands_above_its_check_again(mine):
     assert ids.index("raw_weights") + 1 == ids.index("check_raw_weights")
 
 
-def test_a_name_that_is_nearly_right_is_offered(mine):
-    done = call(mine, "stub", "raw_weight")
-    assert done.returncode == 1 and "Did you mean raw_weights" in done.stderr
-    assert "no lesson called 77" in call(mine, "stub", "raw_weights", "--lesson", "77").stderr
-
-
 def test_a_checkout_finds_the_stub_in_what_git_keeps_although_the_answer_was_committed(tmp_path):
     mine = course(tmp_path / "checkout", stubs_kept=False)
     given = cell_of(mine, "raw_weights")["source"]
@@ -341,12 +307,6 @@ def test_a_checkout_finds_the_stub_in_what_git_keeps_although_the_answer_was_com
     assert cell_of(mine, "raw_weights")["source"] == given
 
 
-def as_committed(folder, message):
-    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-    for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", message]):
-        subprocess.run(["git", "-C", folder, *command], check=True)
-
-
 def test_a_copy_that_does_not_know_the_stub_says_so_and_changes_nothing(tmp_path):
     mine = course(tmp_path / "copy", stubs_kept=False)
     answer(mine)
@@ -355,52 +315,32 @@ def test_a_copy_that_does_not_know_the_stub_says_so_and_changes_nothing(tmp_path
     assert done.returncode == 1 and "does not know" in done.stderr and notebook(mine) == before
 
 
+def as_committed(folder, message):
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", message]):
+        subprocess.run(["git", "-C", folder, *command], check=True)
+
+
 # Solutions
 
-SOLVED = {FIRST: {"raw_weights": "def raw_weights(x):\n    return x @ x.mT"}}
 
-
-def test_a_copy_without_solutions_has_none_to_show(mine):
-    tried(mine, "x", state="right", points=3.0)
-    done = call(mine, "solution", "raw_weights")
-    assert done.returncode == 1 and "holds no solutions" in done.stderr and "mT" not in done.stdout
-
-
-def test_a_solution_is_shown_after_it_was_solved_or_after_five_different_answers(mine):
-    (mine / solutions.PACKED).write_bytes(solutions.pack(SOLVED))
-    assert b"mT" not in (mine / solutions.PACKED).read_bytes()
+def test_a_solution_is_shown_after_it_was_solved_or_after_five_different_answers_and_never_in_an_exam(mine):
+    solved = json.loads((ROOT / "solutions" / FIRST / f"{FIRST}.ipynb").read_text())
+    texts = solutions.solutions_in(solved)
+    text = texts["raw_weights"]
+    assert not any("###" in one or "NotImplementedError" in one for one in texts.values())
+    (mine / solutions.PACKED).write_bytes(solutions.pack({FIRST: texts}))
+    assert text.encode() not in (mine / solutions.PACKED).read_bytes()
     tried(mine, "a", "b", "c", "d", "a", "b")
     done = call(mine, "solution", "raw_weights")
-    assert done.returncode == 1 and "4 different answers" in done.stderr and "mT" not in done.stdout
+    assert done.returncode == 1 and "4 different answers" in done.stderr and text not in done.stdout
     tried(mine, "e")
-    assert call(mine, "solution", "raw_weights").stdout.strip() == SOLVED[FIRST]["raw_weights"]
+    assert call(mine, "solution", "raw_weights").stdout.strip() == text.strip()
     (mine / check_log.NAME).unlink()
     tried(mine, "a", state="right", points=3.0)
-    assert "mT" in call(mine, "solution", "raw_weights").stdout
-
-
-def test_no_graded_run_is_shown_a_solution(mine):
-    (mine / solutions.PACKED).write_bytes(solutions.pack(SOLVED))
-    tried(mine, "a", state="right", points=3.0)
+    assert text in call(mine, "solution", "raw_weights").stdout
     done = call(mine, "solution", "raw_weights", COURSE_EXAM_SEED="1")
-    assert done.returncode == 1 and "mT" not in done.stdout
-
-
-def test_the_solutions_of_a_solved_lesson_come_without_their_marks():
-    read = json.loads((ROOT / "solutions" / FIRST / f"{FIRST}.ipynb").read_text())
-    texts = solutions.solutions_in(read)
-    assert "raw_weights" in texts and not any("###" in text or "NotImplementedError" in text for text in texts.values())
-
-
-# uv
-
-
-def test_uv_is_given_the_pins_of_constraints():
-    project, constraints = ((ROOT / name).read_text() for name in ("pyproject.toml", "constraints.txt"))
-    assert tomllib.loads(project)["tool"]["uv"]["constraint-dependencies"] == pins.pins(constraints)
-    assert pins.with_pins(project, constraints) == project
-    changed = constraints.replace("zipp==", "zipp==9")
-    assert pins.with_pins(pins.with_pins(project, changed), constraints) == project
+    assert done.returncode == 1 and text not in done.stdout
 
 
 def test_a_reader_who_has_seen_enough_is_no_error():

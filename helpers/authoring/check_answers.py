@@ -1,0 +1,190 @@
+"""Do a lesson's key and its known mistakes still fit its solutions? Each finding is one sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from helpers.authoring.keys import BrokenReference, make_key
+from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
+from helpers.authoring.mistakes import (
+    Accepted,
+    Alias,
+    BadEdit,
+    EquivalentMutant,
+    Mistake,
+    Shortcut,
+    StudentMistake,
+    Variant,
+)
+from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
+from helpers.checking.answers import Answer, Outcome
+from helpers.checking.cell_scan import facts_of
+from helpers.checking.compare import close, same_on_another_machine
+from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
+from helpers.checking.panel import number
+from helpers.checking.syntax import digest_of_tree
+from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
+from helpers.exercises import Exercise
+from helpers.exercises.exercise import UNCHANGED, Aspect
+from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
+from helpers.notebooks import BadRegion
+
+ENOUGH_SEEDS = 5  # two seeds may draw the same sizes by chance
+
+
+def fresh_seeds(count: int) -> list[str]:
+    """Seeds that no key was made with: every variant has to be judged as meant on each of them too."""
+    return [f"fresh-{number}" for number in range(1, count + 1)]
+
+
+def key_and_variants(source: Source) -> Iterator[str]:
+    """What is wrong with the key and the variants. The key, which takes long to make, is made once for all of it."""
+    try:
+        key = make_key(source, SHIPPED_SEED)
+    except (BadEdit, BrokenReference, BadRegion, NoSandbox, SandboxFailed) as problem:
+        yield str(problem)
+        return
+    yield from stale_key(source, key)
+    yield from constant(source, key)
+    yield from misjudged(source, SHIPPED_SEED, key)
+    yield from surviving(source, key)
+
+
+def stale_key(source: Source, key: AnswerKey) -> Iterator[str]:
+    """The shipped key holds what the solution and the mistakes return now."""
+    try:
+        shipped = load_key(source.lesson, shipped_path(source.name), source.rebuild)
+    except BadKey as problem:
+        yield str(problem)
+        return
+    for exercise in source.lesson:
+        if not _same_entry(exercise, shipped[exercise.name], key[exercise.name]):
+            yield f"the shipped key of {exercise.name} is stale. {source.rebuild}"
+
+
+def _same_entry(exercise: Exercise, shipped: ExerciseKey, made: ExerciseKey) -> bool:
+    words = [(entry.released, [(m.slug, m.title, m.says) for m in entry.mistakes]) for entry in (shipped, made)]
+    if words[0] != words[1]:
+        return False
+    pairs = [(shipped.reference, made.reference, False)]
+    pairs += [(s.outcomes, m.outcomes, True) for s, m in zip(shipped.mistakes, made.mistakes, strict=True)]
+    return all(
+        same_on_another_machine(old[a.name], new[a.name], a, mistaken=mistaken)
+        for old, new, mistaken in pairs
+        for a in exercise.aspects
+    )
+
+
+def constant(source: Source, key: AnswerKey) -> Iterator[str]:
+    """The right values differ between seeds: values that do not can be typed in from the shipped key.
+
+    An aspect where they have to be the same says why. Those that pay only beside values are left out.
+    """
+    answers = Answers(source)
+    for exercise in source.lesson:
+        same = _same_for_every_seed(exercise, answers, key[exercise.name])
+        for aspect in exercise.aspects:
+            if aspect in same and not (aspect.side or aspect.constant):
+                yield f"{exercise.name}: {aspect.name!r} has the same right values for every seed. Draw its cases"
+            if aspect.constant and aspect not in same:
+                yield f"{exercise.name}: {aspect.name!r} is declared constant, and its values depend on the seed"
+
+
+def _same_for_every_seed(exercise: Exercise, answers: Answers, entry: ExerciseKey) -> list[Aspect]:
+    """The aspects whose right values no seed changes. Further seeds are tried while there may be one."""
+    same = list(exercise.aspects)
+    for seed in fresh_seeds(ENOUGH_SEEDS):
+        if all(aspect.side for aspect in same):
+            break
+        with on_the_cpu():
+            outcomes = answers.answer(exercise, seed).outcomes
+        same = [one for one in same if _same_numbers(entry.reference[one.name], outcomes[one.name], one)]
+    return same
+
+
+def _same_numbers(one: Outcome, other: Outcome, aspect: Aspect) -> bool:
+    """Are the tensors equal, whatever they are called?"""
+    pairs = zip(one.tensors.values(), other.tensors.values(), strict=False)
+    return len(one.tensors) == len(other.tensors) and all(close(*pair, aspect) for pair in pairs)
+
+
+def surviving(source: Source, key: AnswerKey) -> Iterator[str]:
+    """No small change of a solution keeps every point, unless an equivalent_mutant says why it is right."""
+    judged = list(judged_mutants(source, key))
+    for one in judged:
+        if one.feedback is Feedback.FULL_MARKS:
+            yield f"a mutant keeps every point. Widen the probes, or list it as an equivalent_mutant: {one.mutant}"
+    mutants = [one.mutant for one in judged if one.feedback is Feedback.EQUIVALENT]
+    right = {(mutant.exercise, mutant.old, mutant.new) for mutant in mutants}
+    for entry in source.variants(EquivalentMutant):
+        if (entry.exercise, entry.old, entry.new) not in right:
+            yield f"{entry.exercise} lists a mutant that does not keep every point: {entry.old} -> {entry.new}"
+
+
+def misjudged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[str]:
+    """The variants that the real verdict does not judge as meant, with inputs of that seed: see `judged`."""
+    names = Counter((v.exercise, v.name) for v in source.variants((Variant, StudentMistake)))
+    yield from (f"{exercise}/{name} is listed twice" for (exercise, name), times in names.items() if times > 1)
+    yield from (problem for *_, problem in judged(source, seed, key) if problem)
+
+
+def judged(
+    source: Source, seed: str, key: AnswerKey | None = None
+) -> Iterator[tuple[Variant | StudentMistake, Verdict, str]]:
+    """Every variant with its verdict, on inputs of that seed, and what is wrong with the verdict; "" for nothing.
+
+    A Mistake loses points, is called by its own name and by no other, and loses nothing beyond the aspects in which it
+    differs from the solution, and those that wait for numbers where it has none. An Alias is called by the name of its
+    mistake. An Accepted gets every point. A Shortcut gets none, whatever is said of it. key: of that seed, where there
+    is one already; the answers of the mistakes in it are not computed again.
+    """
+    answers, lesson = Answers(source), source.lesson
+    key = key or make_key(source, seed)
+    with on_the_cpu():
+        for variant in source.variants((Variant, StudentMistake)):
+            exercise, entry, problems = lesson[variant.exercise], key[variant.exercise], []
+            answer = answer_of(variant, answers, entry, exercise, seed)
+            text = variant.code if isinstance(variant, StudentMistake) else answers.text(exercise.name, variant)
+            if exercise.mend and digest_of_tree(text) == entry.released:
+                verdict = judge(exercise, answer, entry, facts_of(exercise, text))
+                if verdict.state != AS_GIVEN or verdict.points:
+                    problems.append("unchanged, it is not known for that")
+                text = ""  # the verdict on the same bug in other words
+            verdict = judge(exercise, answer, entry, facts_of(exercise, text))
+            problems.append(_misjudgement(variant, verdict, exercise, entry))
+            problem = "; ".join(filter(None, problems))
+            yield variant, verdict, problem and f"{variant.exercise}/{variant.name} ({seed}): {problem}"
+
+
+def answer_of(
+    variant: Variant | StudentMistake, answers: Answers, entry: ExerciseKey, exercise: Exercise, seed: str
+) -> Answer:
+    """What a variant answers: from the key of the seed for a known mistake, and else what it returns."""
+    for mistake in entry.mistakes if isinstance(variant, (Mistake, StudentMistake)) else ():
+        if mistake.slug == variant.name:
+            return Answer(exercise.name, mistake.outcomes)
+    return answers.answer(exercise, seed, variant)
+
+
+def _misjudgement(variant: Variant | StudentMistake, verdict: Verdict, exercise: Exercise, key: ExerciseKey) -> str:
+    """What is wrong with the verdict on a variant; "" for nothing."""
+    if isinstance(variant, Accepted):
+        wrong = "; ".join(f"{a.name}: {a.says}" for a in verdict.aspects if not a.held)
+        accepted = verdict.state == RIGHT and verdict.points == exercise.points
+        return "" if accepted else f"loses points. {verdict.says} {wrong}"
+    if isinstance(variant, Shortcut):
+        return "" if verdict.points == 0 else "earns something"
+    if verdict.points >= exercise.points:
+        return "loses no point"
+    name = variant.of if isinstance(variant, Alias) else variant.name
+    if exercise.mend and name == UNCHANGED and verdict.points:
+        return f"is the bug itself, and earns {number(verdict.points)}"
+    if verdict.mistakes != (name,):
+        return f"is called {', '.join(verdict.mistakes) or 'nothing'}"
+    mistake = next(m for m in key.mistakes if m.slug == name)
+    lost = {a.name for a in verdict.aspects if a.points < a.out_of}
+    waiting = {a.name for a in exercise.aspects if a.side or exercise.mend}
+    sides = set() if earns_sides(exercise, mistake, key) else waiting
+    beyond = lost - lost_aspects(exercise, mistake, key) - sides
+    return f"loses {', '.join(beyond)} as well" if beyond else ""

@@ -1,0 +1,43 @@
+"""Points, stars and minutes in a lesson's text, from helpers/exercises: ``make build`` writes them in place."""
+
+from __future__ import annotations
+
+import re
+
+from helpers.authoring.lesson_source import Source
+from helpers.authoring.minutes import minutes
+from helpers.checking.panel import number
+from helpers.course import write_whole
+from helpers.exercises import Exercise
+
+CARD = re.compile(r"^(# \*\*Exercise \d+ · `(\w+)`\*\* &nbsp; ).*$", re.MULTILINE)
+CHECK_CELL = re.compile(r'^(# %% nbgrader=.*"grade_id": "check_(\w+)".*"points": )[\d.]+', re.MULTILINE)
+HEAD = re.compile(r"^(# \| \*\*It takes\*\* \| about )\d+( minutes:.*?)[\d.]+( points)", re.MULTILINE)
+
+
+def card_line(exercise: Exercise) -> str:
+    """What the card of an exercise says of its kind, difficulty, time and worth."""
+    stars = "★" * exercise.stars + "☆" * (3 - exercise.stars)
+    kind = "mend · " if exercise.mend else ""
+    return f"{kind}{stars} · {exercise.minutes} minutes · {number(exercise.points)} points"
+
+
+def with_facts(source: Source) -> str:
+    """The lesson's text with the exercises' facts in its cards, the metadata of its checks and its head."""
+    lesson, takes = source.lesson, minutes(source).rounded
+
+    def card(match: re.Match) -> str:
+        return match[1] + card_line(lesson[match[2]]) if match[2] in lesson else match[0]
+
+    def check_cell(match: re.Match) -> str:
+        return f"{match[1]}{float(lesson[match[2]].points)}" if match[2] in lesson else match[0]
+
+    text = CHECK_CELL.sub(check_cell, CARD.sub(card, source.script.read_text(encoding="utf-8")))
+    return HEAD.sub(lambda match: f"{match[1]}{takes}{match[2]}{number(lesson.points)}{match[3]}", text)
+
+
+def write_facts(source: Source) -> None:
+    """Bring the lesson's text up to date."""
+    text = with_facts(source)
+    if text != source.script.read_text(encoding="utf-8"):
+        write_whole(source.script, text)
