@@ -54,7 +54,7 @@ export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .PHONY: help env lab panels data update test quick lint site build check read mutants new-lesson release students-repository home exam-key name-mistake \
-        assignment demo-class collect grade bench look accept refuse feedback report export \
+        assignment demo-class collect grade bench bench-grading look accept refuse feedback report export \
         restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .panels-lesson .name .from .to .answer
 
 help: ## List these commands
@@ -194,6 +194,9 @@ restore-gradebook: .full env ## List the gradebook's backups, or bring one back 
 
 bench: .full env ## Measure the finished parts against other libraries, as ratios (ARGS="--quick --only gpt2|lessons|groups|sparse|checkpointing")
 	$(PY) -m helpers.benchmarks.parts_speed $(ARGS)
+
+bench-grading: .full .lesson-if-named env ## Measure grading a class beside nbgrader (LESSON=, ARGS="--submissions N --nbgrader N")
+	$(PY) -m helpers.benchmarks grading-speed $(LESSON) $(ARGS)
 
 look: .full .lesson env ## List the answers that wait for you, with the cells that they wait for: LESSON=NN_topic
 	$(PY) -m helpers.grading look $(LESSON)
