@@ -1,8 +1,7 @@
-"""What the checks have said at this desk, for the start page: points by exercise, and where the student stopped.
+"""The results of checks on this machine, for the start page: points by exercise, and where the student stopped.
 
-A small file of the student's own, progress.jsonl in the course's folder; each line is what one run of a check said. No
-mark depends on it, nothing is sent anywhere, and it may be deleted. While a notebook is being graded or validated
-nothing is written.
+They are kept in a small file of the student's own, progress.jsonl in the course's folder, one line for each run of a
+check. No mark depends on it, nothing is sent anywhere, and it may be deleted. The Validate button writes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from helpers.course import EXAM_SEED, PROGRESS_FILE, ROOT, SOLUTIONS, VALIDATING
+from helpers.course import PROGRESS_FILE, ROOT, SOLUTIONS, VALIDATING
 
 NAME = "progress.jsonl"
 WRONG = "wrong"  # the state of a try that was judged and is not wholly right
@@ -47,13 +46,13 @@ def file() -> Path | None:
     return Path(named).expanduser() if named.strip() else None
 
 
-def keep(result: Result) -> bool:
-    """Write down what a check said; says whether that was done. Never raises: a check must not fail for it.
+def record(result: Result) -> bool:
+    """Write down the result of a check. Returns whether that was done. Never raises: a check must not fail over it.
 
-    Nothing is written while a notebook is graded or validated, nor where an author runs a solved lesson.
+    Nothing is written while a notebook is validated, nor where an author runs a solved lesson.
     """
     path = file()
-    if path is None or os.environ.get(EXAM_SEED) or os.environ.get(VALIDATING):
+    if path is None or os.environ.get(VALIDATING):
         return False
     with suppress(OSError):
         if SOLUTIONS in (Path.cwd(), *Path.cwd().parents):
@@ -66,7 +65,7 @@ def keep(result: Result) -> bool:
     return False
 
 
-def kept() -> list[Result]:
+def results() -> list[Result]:
     """All results, the oldest first. A line that cannot be read is passed over."""
     path = file()
     try:

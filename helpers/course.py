@@ -36,14 +36,12 @@ INSTRUCTORS_ROOMS = ("authoring", "grading", "benchmarks", "site")
 
 TRIES = 5  # different answers, after which a student may see a solution where their copy holds any
 
-SHIPPED_SEED = "desk"  # what inputs are drawn from at a student's desk; the keys that students get are made for it
+SHIPPED_SEED = "desk"  # inputs of checks on a student's machine are drawn from it, and shipped keys are made for it
 STUB = "write this"  # the message of the NotImplementedError in a released notebook
-SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs
 
-# The environment of a kernel: an exam's seed stands in the first, nbgrader's Validate button sets the last
-EXAM_SEED = "COURSE_EXAM_SEED"
+# Environment variables
 DEVICE = "COURSE_DEVICE"  # overrides the choice of `helpers.device`
-VALIDATING = "NBGRADER_VALIDATING"
+VALIDATING = "NBGRADER_VALIDATING"  # set by nbgrader's Validate button
 EXPERIMENTS_FOLDER = "COURSE_EXPERIMENTS"  # where tries at open experiments are kept, if not in experiments/
 PROGRESS_FILE = "COURSE_PROGRESS"  # where results of checks are kept, if not in progress.jsonl; "" keeps none
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 from helpers import plots
-from helpers.course import EXAM_SEED, EXPERIMENTS_FOLDER, ROOT
+from helpers.course import EXPERIMENTS_FOLDER, ROOT, VALIDATING
 from helpers.progress import progress
 
 LONGEST_NOTE = 60  # characters
@@ -103,13 +103,13 @@ class Experiment:
         return _Timed(Clock(seconds, steps))
 
     def keep(self, score: float, note: str = "", clock: Clock | None = None) -> None:
-        """Write a try down, and say how it stands. While a notebook is being graded nothing is written."""
+        """Write a try down, and say how it stands. While the Validate button runs nothing is written."""
         score = float(score)
         if not math.isfinite(score):
             raise ValueError(f"The score is {score}: the training has broken down, and there is nothing to keep.")
         one = Try(score, round(clock.seconds, 1) if clock else 0.0, " ".join(str(note).split())[:LONGEST_NOTE])
         before = self.best()
-        if not os.environ.get(EXAM_SEED):
+        if not os.environ.get(VALIDATING):
             self._write(one)
         print(f"{score:.3f} {self.unit}. {self._standing(one, before)}")
 

@@ -103,8 +103,7 @@ def tried(folder, *answers, exercise="raw_weights", state="wrong", points=1.0):
 def kept(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.jsonl"))
     monkeypatch.chdir(tmp_path)
-    for name in ("COURSE_EXAM_SEED", "NBGRADER_VALIDATING"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("NBGRADER_VALIDATING", raising=False)
     return tmp_path / "progress.jsonl"
 
 
@@ -112,36 +111,35 @@ ONE = Result("03_scaling", "entropy", 1.5, 3.0, "wrong", "a1", "2026-03-02T12:00
 
 
 def test_what_a_check_said_is_read_again(kept):
-    assert check_log.keep(ONE) and check_log.keep(Result(**{**vars(ONE), "at": ""}))
-    assert check_log.kept()[0] == ONE
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", check_log.kept()[1].at)
+    assert check_log.record(ONE) and check_log.record(Result(**{**vars(ONE), "at": ""}))
+    assert check_log.results()[0] == ONE
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", check_log.results()[1].at)
 
 
-@pytest.mark.parametrize("name", ["COURSE_EXAM_SEED", "NBGRADER_VALIDATING"])
-def test_a_graded_or_validated_run_writes_nothing(kept, monkeypatch, name):
-    monkeypatch.setenv(name, "1")
-    assert not check_log.keep(ONE) and not kept.exists()
+def test_the_validate_button_writes_nothing(kept, monkeypatch):
+    monkeypatch.setenv("NBGRADER_VALIDATING", "1")
+    assert not check_log.record(ONE) and not kept.exists()
 
 
 def test_a_solved_lesson_that_an_author_runs_is_nobodys_progress(kept, monkeypatch):
     monkeypatch.chdir(ROOT / "solutions" / FIRST)
-    assert not check_log.keep(ONE) and not kept.exists()
+    assert not check_log.record(ONE) and not kept.exists()
 
 
 def test_an_empty_setting_keeps_nothing(monkeypatch):
     monkeypatch.setenv("COURSE_PROGRESS", "")
-    assert check_log.file() is None and not check_log.keep(ONE) and check_log.kept() == []
+    assert check_log.file() is None and not check_log.record(ONE) and check_log.results() == []
 
 
 def test_a_file_that_cannot_be_written_stops_no_check(kept, monkeypatch, tmp_path):
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "none" / "here.jsonl"))
-    assert not check_log.keep(ONE) and check_log.kept() == []
+    assert not check_log.record(ONE) and check_log.results() == []
 
 
 def test_damaged_lines_are_passed_over_and_damage_none_after_them(kept):
     kept.write_bytes(b'[]\nnull\n{"lesson": 3}\n\xff\xfe\n{"lesson": "03_scaling", "exer')
-    assert check_log.kept() == []
-    assert check_log.keep(ONE) and check_log.kept() == [ONE]
+    assert check_log.results() == []
+    assert check_log.record(ONE) and check_log.results() == [ONE]
 
 
 def test_the_last_word_on_an_exercise_counts_and_tries_count_once():
@@ -167,12 +165,12 @@ def test_a_check_in_a_notebook_keeps_its_verdict_and_one_outside_keeps_none(kept
     verdicts = [Verdict("raw_weights", state, 1.0, 3.0) for state in (NOT_ALLOWED, AS_GIVEN, RIGHT)]
     check = Check(load_lesson(FIRST), Runs())
     for verdict in verdicts:
-        check._keep(verdict)
-    assert [one.state for one in check_log.kept()] == ["wrong", AS_GIVEN, "right"]
-    assert {(one.lesson, one.points, one.out_of) for one in check_log.kept()} == {(FIRST, 1.0, 3.0)}
-    assert len({one.answer for one in check_log.kept()}) == 1
-    Check(load_lesson(FIRST))._keep(verdicts[0])
-    assert len(check_log.kept()) == 3
+        check._record(verdict)
+    assert [one.state for one in check_log.results()] == ["wrong", AS_GIVEN, "right"]
+    assert {(one.lesson, one.points, one.out_of) for one in check_log.results()} == {(FIRST, 1.0, 3.0)}
+    assert len({one.answer for one in check_log.results()}) == 1
+    Check(load_lesson(FIRST))._record(verdicts[0])
+    assert len(check_log.results()) == 3
 
 
 # The lessons, and the page
@@ -377,13 +375,6 @@ def test_a_solution_is_shown_after_it_was_solved_or_after_five_different_answers
     (mine / check_log.NAME).unlink()
     tried(mine, "a", state="right", points=3.0)
     assert "mT" in call(mine, "solution", "raw_weights").stdout
-
-
-def test_no_graded_run_is_shown_a_solution(mine):
-    (mine / solutions.PACKED).write_bytes(solutions.pack(SOLVED))
-    tried(mine, "a", state="right", points=3.0)
-    done = call(mine, "solution", "raw_weights", COURSE_EXAM_SEED="1")
-    assert done.returncode == 1 and "mT" not in done.stdout
 
 
 def test_the_solutions_of_a_solved_lesson_come_without_their_marks():

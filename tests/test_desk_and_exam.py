@@ -13,12 +13,12 @@ from conftest import FIRST, answer_notebook, solved
 
 from helpers.checking import answers
 from helpers.checking.answers import ANSWERED, REFUSED, Answer, from_wire, run, to_wire
-from helpers.checking.cell_scan import Facts
+from helpers.checking.cell_scan import CellScan
 from helpers.checking.check import REMEDY, start
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.panel import as_html, as_text
-from helpers.checking.program_slice import Program
+from helpers.checking.program_slice import ProgramSlice
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises import load_lesson
 from helpers.grading.batch import work_of
@@ -290,7 +290,7 @@ def in_an_exam(exercise, written, key):
     """What the grader reads in the line that a process sends."""
     with barred(exercise.forbidden):
         line = json.dumps(to_wire(run(exercise, written, key.seed)))
-    return judge_run(CheckRun(json.loads(line)), exercise, key, Facts(), Program("", (), ""))
+    return judge_run(CheckRun(json.loads(line)), exercise, key, CellScan(), ProgramSlice("", (), ""))
 
 
 @pytest.mark.parametrize("lesson, name", EXERCISES, ids=lambda part: getattr(part, "name", part))

@@ -86,7 +86,7 @@ def test_every_reference_earns_everything_with_what_it_builds_on_alone(tmp_path)
 
         os.environ["COURSE_DEVICE"] = "cpu"
         from helpers.checking.answers import run
-        from helpers.checking.cell_scan import facts_of
+        from helpers.checking.cell_scan import scan_cell
         from helpers.checking.keys import SHIPPED_SEED, load_key, shipped_path
         from helpers.checking.verdicts import judge
         from helpers.exercises import load_lesson
@@ -120,7 +120,7 @@ def test_every_reference_earns_everything_with_what_it_builds_on_alone(tmp_path)
                 exec(asked["cell"], namespace)
             answer = run(lesson[name], namespace[name], SHIPPED_SEED)
             entry = load_key(lesson, shipped_path(lesson.name), "")[name]
-            verdict = judge(lesson[name], answer, entry, facts_of(lesson[name], asked["cell"]))
+            verdict = judge(lesson[name], answer, entry, scan_cell(lesson[name], asked["cell"]))
             if verdict.points != lesson[name].points:
                 print(lesson.name, name, verdict.points, verdict.says)
         """,

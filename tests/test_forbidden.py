@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers.checking.answers import ANSWERED, FORBIDDEN, run
-from helpers.checking.cell_scan import facts_of
+from helpers.checking.cell_scan import scan_cell
 from helpers.checking.forbidden import FAMILIES, barred, forbidden_use
 from helpers.checking.keys import ExerciseKey
 from helpers.checking.verdicts import NOT_ALLOWED, judge
@@ -311,5 +311,5 @@ def test_an_answer_that_catches_the_refusal_has_to_compute_the_rest_itself():
 
 def test_a_name_in_the_text_is_not_allowed_whatever_the_numbers_are():
     given = run(ROWS, by_hand, "seed")
-    verdict = judge(ROWS, given, ExerciseKey(given.outcomes), facts_of(ROWS, "def rows(x):\n    return x.numel()"))
+    verdict = judge(ROWS, given, ExerciseKey(given.outcomes), scan_cell(ROWS, "def rows(x):\n    return x.numel()"))
     assert (verdict.state, verdict.says) == (NOT_ALLOWED, "Line 2 uses numel. Count them.")

@@ -124,7 +124,7 @@ def marks(executed, lesson=FIRST):
 
 def said(executed):
     """All that came back from a submission, the findings and the flags with it."""
-    return repr([executed.runs, executed.flags]) + repr(executed.read.facts)
+    return repr([executed.runs, executed.flags]) + repr(executed.read.scans)
 
 
 def files(folder):

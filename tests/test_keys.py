@@ -14,7 +14,7 @@ from helpers.authoring.check import answer_of, constant, stale_key
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.authoring.mistakes import Accepted, Alias, Mistake
 from helpers.checking.answers import ANSWERED, RAISED, Answer, Outcome, run
-from helpers.checking.cell_scan import facts_of
+from helpers.checking.cell_scan import scan_cell
 from helpers.checking.compare import same_on_another_machine, same_outcome
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.verdicts import RIGHT, judge
@@ -116,7 +116,7 @@ def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeyp
             if variant.slug == UNCHANGED:
                 text = ""  # a cell that is as it was given has no mistake to be called by; its numbers have
             answer = answer_of(variant, answers, key[exercise.name], exercise, SHIPPED_SEED)
-            verdict = judge(exercise, answer, other[exercise.name], facts_of(exercise, text))
+            verdict = judge(exercise, answer, other[exercise.name], scan_cell(exercise, text))
             if isinstance(variant, Accepted) and (verdict.state, verdict.points) != (RIGHT, exercise.points):
                 wrong.append((variant.exercise, variant.slug, "loses points"))
             if isinstance(variant, (Mistake, Alias)):

@@ -10,7 +10,7 @@ from helpers.authoring.release_step import ClearOrExchange
 from helpers.checking import check as checks
 from helpers.checking import panel
 from helpers.checking.answers import run
-from helpers.checking.cell_scan import Handed, Read, facts_of, read_cells
+from helpers.checking.cell_scan import SubmissionScan, SubmittedCell, scan_cell, scan_submission
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.predictions import MADE, NONE_OF_THEM, NOT_YET, predicted
 from helpers.checking.syntax import digest_of_tree
@@ -105,7 +105,7 @@ def key():
 
 def verdict(key, text):
     answer = run(EXERCISE, Answers(SOURCE).made_of(EXERCISE.name, text), "desk")
-    return judge(EXERCISE, answer, key, facts_of(EXERCISE, text))
+    return judge(EXERCISE, answer, key, scan_cell(EXERCISE, text))
 
 
 def test_the_cell_as_it_was_given_is_a_calm_state_and_earns_nothing_whatever_was_written_around_it(key):
@@ -113,7 +113,7 @@ def test_the_cell_as_it_was_given_is_a_calm_state_and_earns_nothing_whatever_was
     commented = "# I have looked at it\n" + given.replace('"""x: (b, t, e). Returns (b, t, e)."""', '"""Mine."""')
     solution = Answers(SOURCE).make("HurriedAttention")
     for text in (given, commented, given.replace("\n\n", "\n\n\n")):
-        given_facts = facts_of(EXERCISE, text)
+        given_facts = scan_cell(EXERCISE, text)
         found = judge(EXERCISE, run(EXERCISE, solution, "desk"), key, given_facts)  # even with the right numbers
         assert (found.state, found.points, found.mistakes) == (AS_GIVEN, 0, ())
         assert "You have not changed the cell yet" in panel.as_text(found)
@@ -219,13 +219,15 @@ PREDICTING = [
 
 @pytest.mark.parametrize(("source", "chosen", "state"), PREDICTING)
 def test_in_an_exam_a_prediction_is_read_in_its_cell_and_nothing_is_run(source, chosen, state):
-    read = read_cells(ONE, [Handed("noise", "noise", source), Handed("", "cell 3", 'noise = "A"')], {}, "import torch")
+    read = scan_submission(
+        ONE, [SubmittedCell("noise", "noise", source), SubmittedCell("", "cell 3", 'noise = "A"')], {}, "import torch"
+    )
     made = judge_predictions(ONE, read)["noise"]
     assert (made.state, made.chosen) == (state, chosen)
 
 
 def test_without_its_cell_no_prediction_was_made():
-    assert judge_predictions(ONE, Read())["noise"].state == NOT_YET
+    assert judge_predictions(ONE, SubmissionScan())["noise"].state == NOT_YET
 
 
 def test_a_choice_is_recorded_with_no_points_whatever_stood_under_the_cell():

@@ -13,12 +13,12 @@ from nbgrader.api import Gradebook
 from helpers.authoring.lesson_source import NOTEBOOKS, sources
 from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.checking import answers, isolation
-from helpers.checking.cell_scan import facts_of, read_cells
+from helpers.checking.cell_scan import scan_cell, scan_submission
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.forbidden import barred, forbidden_use
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.syntax import holds_stub, stubs
-from helpers.checking.verdicts import LOOK, NOT_ALLOWED, NOT_STARTED, RIGHT
+from helpers.checking.verdicts import NOT_ALLOWED, NOT_STARTED, ON_HOLD, RIGHT
 from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Forbidden
 from helpers.grading import commands, review
@@ -54,7 +54,7 @@ def right(lesson, **texts):
 
 def read(lesson, notebook):
     work = work_of(load_lesson(lesson), notebook, released(lesson))
-    return read_cells(load_lesson(lesson), work.cells, work.released, work.setup)
+    return scan_submission(load_lesson(lesson), work.cells, work.released, work.setup)
 
 
 def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
@@ -62,8 +62,8 @@ def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
     asked, key = load_lesson(lesson), load_key(load_lesson(lesson), shipped_path(lesson), "")
     found, exercise = read(lesson, notebook), asked[name]
     run = CheckRun(why=Why.STUB)
-    if not found.facts[name].stub:
-        given, _, changed = isolation.run_watched(exercise, found.programs[name], sources_for(exercise), key.seed)
+    if not found.scans[name].stub:
+        given, _, changed = isolation.run_watched(exercise, found.slices[name], sources_for(exercise), key.seed)
         run = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
     return judge_submission(asked, key, {name: run}, found, decided)[name]
 
@@ -152,14 +152,14 @@ OUT = {
 @pytest.mark.parametrize("text", OUT.values(), ids=OUT)
 def test_an_answer_that_leads_out_waits_and_no_other_does(text):
     cells = right(FOURTH, split_heads=f"def split_heads(x, h):\n    {text}\n")
-    found = read(FOURTH, cells).facts
-    assert [name for name, facts in found.items() if facts.look] == ["split_heads"]
-    assert found["split_heads"].look[0].line == 2 + text.count("\n")
+    found = read(FOURTH, cells).scans
+    assert [name for name, facts in found.items() if facts.suspicious] == ["split_heads"]
+    assert found["split_heads"].suspicious[0].line == 2 + text.count("\n")
 
 
 def test_what_leads_out_in_a_cell_that_the_answer_does_not_need_is_nobodys_matter():
     notebook = with_cell(right(FOURTH), "import gc\ngc.get_objects()\nprint(split_heads.__globals__)")
-    assert not any(facts.look for facts in read(FOURTH, notebook).facts.values())
+    assert not any(facts.suspicious for facts in read(FOURTH, notebook).scans.values())
 
 
 def test_a_helper_that_leads_out_is_named_with_its_cell():
@@ -167,7 +167,7 @@ def test_a_helper_that_leads_out_is_named_with_its_cell():
     notebook = with_cell(
         helped, "def other():\n    pass\n\ndef mine(x, h):\n    return mine.__globals__", "split_heads"
     )
-    (leaning,) = read(FOURTH, notebook).facts["split_heads"].look
+    (leaning,) = read(FOURTH, notebook).scans["split_heads"].suspicious
     assert leaning.cell.startswith("cell ") and leaning.line == 5
 
 
@@ -189,7 +189,7 @@ def test_an_answer_that_changes_torch_waits_and_the_instructor_decides(tmp_path)
 
     decisions = Decisions(tmp_path)
     about = marked()
-    assert (about.verdict.state, about.verdict.points, about.earned, about.decision) == (LOOK, 0, 3, WAITS)
+    assert (about.verdict.state, about.verdict.points, about.earned, about.decision) == (ON_HOLD, 0, 3, WAITS)
     assert [finding.rule for finding in about.look] == [CHANGES]
     assert "your instructor will look" in about.verdict.says
     for decision, points in ((ACCEPTED, 3), (REFUSED, 0)):
@@ -313,7 +313,7 @@ HONEST_CELLS = [
 @pytest.mark.parametrize("text", HONEST_CELLS)
 def test_a_scratch_cell_costs_nothing(text):
     found = read(FOURTH, with_cell(right(FOURTH), text, before="check_merge_heads"))
-    assert not any(facts.look or facts.refused or facts.shortcut for facts in found.facts.values())
+    assert not any(facts.suspicious or facts.refused or facts.shortcut for facts in found.scans.values())
 
 
 @pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
@@ -322,8 +322,8 @@ def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
     for variant in source.variants():
         if isinstance(variant, (Accepted, Mistake)):
             text = without_marks(variant.apply(cells[variant.exercise]))
-            facts = facts_of(source.lesson[variant.exercise], text)
-            assert not facts.look and not facts.refused and not facts.stub and not facts.begun, variant
+            facts = scan_cell(source.lesson[variant.exercise], text)
+            assert not facts.suspicious and not facts.refused and not facts.stub and not facts.begun, variant
 
 
 def test_a_right_answer_is_right_alone():
@@ -338,15 +338,13 @@ class InThisProcess:
 
     def execute(self, work, seed, only=None):
         lesson = load_lesson(work.lesson)
-        found = read_cells(lesson, work.cells, work.released, work.setup)
+        found = scan_submission(lesson, work.cells, work.released, work.setup)
         return Executed(self.rerun(work, found, seed, [exercise.name for exercise in lesson]), found)
 
     def rerun(self, work, read, seed, only):
         runs = {}
         for exercise in (load_lesson(work.lesson)[name] for name in only):
-            given, _, changed = isolation.run_watched(
-                exercise, read.programs[exercise.name], sources_for(exercise), seed
-            )
+            given, _, changed = isolation.run_watched(exercise, read.slices[exercise.name], sources_for(exercise), seed)
             runs[exercise.name] = CheckRun(sent=answers.to_wire(given), changed=tuple(changed))
         return runs
 

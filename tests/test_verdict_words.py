@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.checking.answers import ANSWERED, Outcome, run
-from helpers.checking.cell_scan import facts_of
+from helpers.checking.cell_scan import scan_cell
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import ExerciseKey, KnownMistake
 from helpers.checking.panel import as_html, as_text
@@ -51,7 +51,7 @@ def told(asked, right, answer, **mistakes):
 def judged(asked, right, answer, source="", **mistakes):
     with barred(asked.forbidden):
         given = run(asked, answer, SEED)
-    return judge(asked, given, key_for(asked, right, **mistakes), facts_of(asked, source))
+    return judge(asked, given, key_for(asked, right, **mistakes), scan_cell(asked, source))
 
 
 def said_of(target, yours, **policy):
@@ -198,7 +198,7 @@ def test_a_gradient_is_called_by_the_input_it_belongs_to():
 
 def test_of_wrong_values_the_gradient_is_no_matter_of_its_own():
     lines = judged(PRODUCT, product, lambda x, w: (x @ w).exp()).aspects
-    assert lines[1].says == "Wrong values have wrong gradients: mend the values first."
+    assert lines[1].says == "Wrong values have wrong gradients: fix the values first."
 
 
 def test_what_an_aspect_that_was_missed_would_mean_is_not_said_of_code_that_raised():

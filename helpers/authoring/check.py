@@ -17,12 +17,12 @@ from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_c
 from helpers.authoring.mistakes import Accepted, Alias, BadEdit, EquivalentMutant, Mistake, Named, Shortcut, Variant
 from helpers.authoring.mutant_verdicts import EQUAL, FULL, tried
 from helpers.checking.answers import Answer, Outcome
-from helpers.checking.cell_scan import facts_of
+from helpers.checking.cell_scan import scan_cell
 from helpers.checking.compare import close, same_on_another_machine
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
-from helpers.checking.predictions import listed
+from helpers.checking.predictions import quoted_choices
 from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
 from helpers.course import HELPERS
@@ -385,7 +385,7 @@ def _cells_of_prediction(asked: Prediction, commits: NotebookNode, shows: Notebo
     if without_marks(commits.source).strip() != committed:
         yield f"the solution of {name} has to be: {committed}"
     if not re.fullmatch(rf"{name} = \.\.\.( *#.*)?", given.strip()):
-        yield f"students have to get, behind {GETS}: # {name} = ...    # {listed(asked)}"
+        yield f"students have to get, behind {GETS}: # {name} = ...    # {quoted_choices(asked)}"
 
 
 LEAST_PREDICTIONS, LEAST_MENDS = 2, 1
@@ -426,11 +426,11 @@ def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[
             text = variant.text if isinstance(variant, Named) else answers.text(exercise.name, variant)
             if exercise.mend and digest_of_tree(text) == entry.released:  # what the verdict says of other words for it
                 if (
-                    as_given := judge(exercise, answer, entry, facts_of(exercise, text))
+                    as_given := judge(exercise, answer, entry, scan_cell(exercise, text))
                 ).state != AS_GIVEN or as_given.points:
                     problems.append("unchanged, it is not known for that")
                 text = ""
-            verdict = judge(exercise, answer, entry, facts_of(exercise, text))
+            verdict = judge(exercise, answer, entry, scan_cell(exercise, text))
             problems.append(_misjudgement(variant, verdict, exercise, entry))
             told = "; ".join(problem for problem in problems if problem)
             yield variant, verdict, told and f"{variant.exercise}/{variant.slug} ({seed}): {told}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import BadEdit, Named
 from helpers.checking.answers import MalformedAnswer, from_wire
-from helpers.checking.cell_scan import Handed
+from helpers.checking.cell_scan import SubmittedCell
 from helpers.checking.keys import Outcomes
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.runner import NoSandbox, Runner, Work
@@ -44,7 +44,7 @@ def running(source: Source) -> Iterator[Callable[[Named, int | str], Outcomes]]:
 
 def _outcomes(runner: Runner, source: Source, setup: str, named: Named, seed: int | str) -> Outcomes:
     exercise = source.lesson[named.exercise]
-    work = Work(source.name, (Handed(exercise.name, exercise.name, named.text),), {}, setup)
+    work = Work(source.name, (SubmittedCell(exercise.name, exercise.name, named.text),), {}, setup)
     run = runner.execute(work, seed, only=(exercise.name,)).runs[exercise.name]
     why = f"{run.why.value}. {run.says}".rstrip()
     if run.sent is not None:

@@ -3,8 +3,8 @@
     python -m helpers.benchmarks grading-speed [NN_topic] [--submissions 40] [--nbgrader 40]
 
 Two courses of the same class are made in a temporary folder. One is graded by ``python -m helpers.grading grade``, the
-other by nbgrader as it is by itself: it runs every notebook in a kernel, without a sandbox, with the trainings
-shortened. What is measured is the whole command, Python's start included.
+other by nbgrader alone, which runs every notebook from top to bottom in a kernel, without a sandbox. What is
+measured is the whole command, the start of Python included.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
 from helpers.authoring.mistakes import Accepted, Mistake
-from helpers.course import EXAM_SEED
 from helpers.notebooks import CHECK, grade_id
 
 SAMPLE = 0.25  # seconds between two looks at the memory
@@ -209,7 +208,7 @@ def bench(lesson: str, count: int = 40, theirs: int | None = None) -> int:
         if theirs:
             make_course(folder := Path(scratch, "nbgrader"), source, theirs)
             (folder / "nbgrader_config.py").write_text(PLAIN, encoding="utf-8")
-            plain = measure(folder, lesson, "nbgrader", "autograde", lesson, **{EXAM_SEED: "shortened"})
+            plain = measure(folder, lesson, "nbgrader", "autograde", lesson)
         make_course(folder := Path(scratch, "ours"), source, count)
         ours = measure(folder, lesson, "helpers.grading", "grade", lesson, "--no-bar")
     return _report(ours, count, plain, theirs)

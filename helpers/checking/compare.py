@@ -29,7 +29,7 @@ def same_outcome(yours: Outcome, theirs: Outcome, aspect: Aspect) -> bool:
     return all(close(tensor, theirs.tensors[name], aspect) for name, tensor in yours.tensors.items())
 
 
-def telling(mistake: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor], aspect: Aspect) -> bool:
+def distinctive(mistake: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor], aspect: Aspect) -> bool:
     """Do a mistake's numbers say that it was made, where an answer has the same? By chance many answers have a 0.0.
 
     They do where some tensor that is not the reference's holds at least four numbers that are not all one, or a number
@@ -38,7 +38,7 @@ def telling(mistake: Mapping[str, torch.Tensor], reference: Mapping[str, torch.T
     return any(_speaks(tensor, aspect) for tensor in _different(mistake, reference, aspect))
 
 
-def telling_together(
+def distinctive_together(
     shown: Iterable[tuple[Aspect, Mapping[str, torch.Tensor], Mapping[str, torch.Tensor]]],
 ) -> bool:
     """The same of all that a mistake changes, aspect by aspect: two numbers, or a whole mask, are no chance either."""

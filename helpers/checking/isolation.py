@@ -20,7 +20,7 @@ import torch
 from helpers.checking import answers
 from helpers.checking.answers import Answer
 from helpers.checking.forbidden import barred
-from helpers.checking.program_slice import Program
+from helpers.checking.program_slice import ProgramSlice
 from helpers.exercises import Exercise
 
 PARTS = "helpers.parts"
@@ -36,7 +36,9 @@ class NothingDefined(Exception):
     """The own cell defines nothing by the exercise's name. The text says so, and where the cell stopped if it did."""
 
 
-def run_alone(exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str) -> tuple[Answer, str]:
+def run_alone(
+    exercise: Exercise, program: ProgramSlice, parts: Mapping[str, str], seed: int | str
+) -> tuple[Answer, str]:
     """The answer that a program slice gives, with the inputs of that seed; and where the slice stopped, if it did.
 
     parts: by module, the text of the finished parts that the exercise builds on (see `finished_parts.sources_for`).
@@ -47,13 +49,13 @@ def run_alone(exercise: Exercise, program: Program, parts: Mapping[str, str], se
         return answers.run(exercise, written, seed), stopped
 
 
-def _build(name: str, program: Program, namespace: dict) -> tuple[object, str]:
+def _build(name: str, program: ProgramSlice, namespace: dict) -> tuple[object, str]:
     """What the own cell defines by that name, and the first error on the way there."""
     _run_setup(program.setup, namespace)
     errors = []
-    for piece in program.pieces:
-        _remember(f"<{piece.cell}>", "\n" * (piece.line - 1) + piece.text)
-        errors.append(_run(piece.text, f"<{piece.cell}>", piece.cell, namespace, piece.line))
+    for each in program.definitions:
+        _remember(f"<{each.cell}>", "\n" * (each.line - 1) + each.text)
+        errors.append(_run(each.text, f"<{each.cell}>", each.cell, namespace, each.line))
     namespace.pop(name, None)  # what is judged is what the own cell defines
     _remember(OWN, program.own)
     errors.append(_run(program.own, OWN, "the cell of this exercise", namespace))
@@ -183,7 +185,7 @@ _OWN_ROOMS = ("helpers.exercises", "helpers.checking")
 
 
 def run_watched(
-    exercise: Exercise, program: Program, parts: Mapping[str, str], seed: int | str
+    exercise: Exercise, program: ProgramSlice, parts: Mapping[str, str], seed: int | str
 ) -> tuple[Answer, str, list[str]]:
     """As `run_alone`, and what the answer changed of torch and of the check, by name: no exercise needs that.
 

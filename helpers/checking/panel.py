@@ -8,11 +8,20 @@ from html import escape
 
 from helpers import theme
 from helpers.checking.pictures import matrix_svg
-from helpers.checking.predictions import MADE, NOT_YET, Predicted, listed
-from helpers.checking.verdicts import AS_GIVEN, LOOK, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, AspectVerdict, Verdict
+from helpers.checking.predictions import MADE, NOT_YET, Predicted, quoted_choices
+from helpers.checking.verdicts import (
+    AS_GIVEN,
+    NO_ANSWER,
+    NOT_ALLOWED,
+    NOT_STARTED,
+    ON_HOLD,
+    RIGHT,
+    AspectVerdict,
+    Verdict,
+)
 
 CALM = theme.COLOURS["calm"][0]
-COLOURS = {RIGHT: theme.COLOURS["right"][0], NOT_STARTED: CALM, AS_GIVEN: CALM, NO_ANSWER: CALM, LOOK: CALM}
+COLOURS = {RIGHT: theme.COLOURS["right"][0], NOT_STARTED: CALM, AS_GIVEN: CALM, NO_ANSWER: CALM, ON_HOLD: CALM}
 ATTENTION = theme.COLOURS["wrong"][0]
 SURPRISED = theme.COLOURS["surprised"][0]  # a prediction that is not borne out is no fault
 
@@ -22,7 +31,7 @@ HEADLINES = {
     AS_GIVEN: "not changed yet",
     NO_ANSWER: "no answer to judge",
     NOT_ALLOWED: "a shortcut that this exercise does without",
-    LOOK: "for your instructor to look at",
+    ON_HOLD: "for your instructor to look at",
 }
 
 STYLE = (
@@ -157,9 +166,17 @@ def _prediction_lines(made: Predicted) -> list[tuple[str, str, str]]:
     """A sign, what it is about, and what there is to say. The truth is in none of them before somebody has chosen."""
     asked = made.prediction
     if made.state == NOT_YET:
-        return [("○", "", f"Write {listed(asked)} where the dots stand in the cell of `{asked.name}`, and run it.")]
+        return [
+            ("○", "", f"Write {quoted_choices(asked)} where the dots stand in the cell of `{asked.name}`, and run it.")
+        ]
     if made.state != MADE:
-        return [("○", "", f"What `{asked.name}` holds is none of the choices. Write {listed(asked)}, with the quotes.")]
+        return [
+            (
+                "○",
+                "",
+                f"What `{asked.name}` holds is none of the choices. Write {quoted_choices(asked)}, with the quotes.",
+            )
+        ]
     truth = ("✓", f"It is {asked.truth}", asked.says.get(asked.truth, ""))
     return [truth] if made.right else [("○", f"You said {made.chosen}", asked.says[made.chosen]), truth]
 

@@ -14,7 +14,7 @@ from nbgrader.utils import is_grade
 
 from helpers.checking import panel
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import Facts
+from helpers.checking.cell_scan import CellScan
 from helpers.checking.outcome_digest import digest_of
 from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.verdicts import Verdict
@@ -37,7 +37,7 @@ def record(
     decision: str = "",
     earned: float | None = None,
     digest: str = "",
-    facts: Facts = Facts(),  # noqa: B008 (it is frozen)
+    facts: CellScan = CellScan(),  # noqa: B008 (it is frozen)
     at_the_desk: Answer | None = None,
 ) -> dict:
     """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was.

@@ -21,7 +21,7 @@ def panels(lesson: str) -> Iterator[str]:
     changed, and the points on the start page stay as they are. Raises NotFound where there is no such notebook.
     """
     from helpers.checking import panel
-    from helpers.checking.cell_scan import Handed, read_cells
+    from helpers.checking.cell_scan import SubmittedCell, scan_submission
     from helpers.checking.check import Check
     from helpers.checking.predictions import predicted
     from helpers.exercises import load_lesson
@@ -36,13 +36,15 @@ def panels(lesson: str) -> Iterator[str]:
     begun = STARTS.search(setup)
     check = Check(load_lesson(begun[1] if begun else path.stem))
     handed = [
-        Handed(name, name or f"cell {place}", text) for place, (name, text) in enumerate(texts, 1) if name != SETUP
+        SubmittedCell(name, name or f"cell {place}", text)
+        for place, (name, text) in enumerate(texts, 1)
+        if name != SETUP
     ]
-    read = read_cells(check.lesson, handed, {}, setup)
+    read = scan_submission(check.lesson, handed, {}, setup)
     for exercise in check.lesson:
-        yield panel.as_text(check.as_in_exam(exercise.name, read.programs[exercise.name]))
+        yield panel.as_text(check.as_in_exam(exercise.name, read.slices[exercise.name]))
     for asked in check.lesson.predictions:
-        yield panel.prediction_as_text(predicted(asked, read.predicted.get(asked.name) or ...))
+        yield panel.prediction_as_text(predicted(asked, read.predictions.get(asked.name) or ...))
 
 
 def _notebook(lesson: str) -> Path:
