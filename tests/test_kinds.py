@@ -173,7 +173,7 @@ def test_case_and_spaces_are_forgiven(value):
 def test_what_is_no_choice_is_none_and_is_not_asked_for_anything(value):
     made = predicted(ASKED, value)
     assert (made.state, made.chosen) == (NONE_OF_THEM, "")
-    for told in (panel.prediction_as_html(made), panel.prediction_as_text(made)):
+    for told in (panel.as_html(made), panel.as_text(made)):
         assert "none of the choices" in told and "alert" not in told and len(told) < 5000
         assert "c is so" not in told and "It is" not in told
 

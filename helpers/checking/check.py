@@ -23,6 +23,7 @@ from helpers.checking.forbidden import barred
 from helpers.checking.isolation import NothingDefined, run_alone
 from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, default_seconds, time_limit
 from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
+from helpers.checking.plain_text import sanitized
 from helpers.checking.program_slice import ProgramSlice, finished_names, slice_of
 from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer
@@ -55,19 +56,6 @@ class CheckFailed(Exception):
         return [f"CheckFailed: {self} (the panel above says what to look at)"]
 
 
-class Panel:
-    """What a notebook shows as a panel and a terminal as text."""
-
-    def __init__(self, html: str, text: str):
-        self._html, self._text = html, text
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/html": self._html, "text/plain": self._text}
-
-    def __repr__(self) -> str:
-        return self._text
-
-
 class Check:
     """The check of one lesson, called under each exercise with what the student wrote.
 
@@ -92,7 +80,7 @@ class Check:
             return
         verdict = self._verdict(exercise, written)
         self._record(verdict)
-        display(Panel(panel.as_html(verdict), panel.as_text(verdict)))
+        display(panel.Display(verdict))
         calm = verdict.state in (NOT_STARTED, AS_GIVEN) and not os.environ.get(VALIDATING)
         if verdict.state != RIGHT and not calm:
             raise CheckFailed(verdict)
@@ -107,8 +95,7 @@ class Check:
             known = ", ".join(each.name for each in self.lesson.predictions) or "none"
             print(f"This lesson asks for no such prediction. Those that it asks for: {known}.")
             return
-        result = predictions.predicted(prediction, value)
-        display(Panel(panel.prediction_as_html(result), panel.prediction_as_text(result)))
+        display(panel.Display(predictions.predicted(prediction, value)))
 
     def verdict(self, name: str, written: object, source: str = "") -> Verdict:
         """The verdict on an answer to the exercise of that name, against the shipped key. source: its cell's text."""
@@ -146,7 +133,7 @@ class Check:
                     verdict = self._if_alone(exercise, verdict, source)
         except TimeLimitExceeded as late:
             verdict = no_answer(exercise, _too_long(self.seconds, late))
-        return replace(verdict, note=STALE.format(answers.harmless(failure)[:200])) if failure else verdict
+        return replace(verdict, note=STALE.format(sanitized(failure)[:200])) if failure else verdict
 
     def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str) -> Verdict:
         """The verdict of an exam, where that is worse: there the answer may lack something that the notebook has."""

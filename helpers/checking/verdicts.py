@@ -53,8 +53,8 @@ UNWRITTEN = (
 class AspectVerdict:
     """One line of a verdict. says: what to look at, empty where the aspect holds.
 
-    waits: it would hold, but pays only once the values are right. target, yours: a pair of matrices
-    (rows, columns) that a picture can show, or None.
+    waits: it would hold, but pays only once the values are right. pair: target and result as matrices (rows, columns)
+    for a picture, or None.
     """
 
     name: str
@@ -63,8 +63,7 @@ class AspectVerdict:
     held: bool
     says: str = ""
     waits: bool = False
-    target: torch.Tensor | None = None
-    yours: torch.Tensor | None = None
+    pair: tuple[torch.Tensor, torch.Tensor] | None = None
 
 
 @dataclass(frozen=True)
@@ -265,9 +264,9 @@ def _laid_out(comparison: _Comparison, recognised: Explained, messages: Mapping[
     for a in exercise.aspects:
         waits = a.name in right and (a.side or exercise.mend) and not computed
         counts = a.name in right and not waits
-        pair = (None, None) if a.name in right else _pair(a, comparison.outcomes[a.name], key.reference[a.name])
+        pair = None if a.name in right else _pair(a, comparison.outcomes[a.name], key.reference[a.name])
         says = (HAD_BEFORE if exercise.mend else WAITS) if waits else messages.get(a.name, "")
-        lines.append(AspectVerdict(a.name, a.points if counts else 0, a.points, counts, says, waits, *pair))
+        lines.append(AspectVerdict(a.name, a.points if counts else 0, a.points, counts, says, waits, pair))
     mistakes = list({mistake.slug: mistake for mistake in recognised.values()}.values())
     return Verdict(
         exercise.name,
@@ -281,14 +280,14 @@ def _laid_out(comparison: _Comparison, recognised: Explained, messages: Mapping[
     )
 
 
-def _pair(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+def _pair(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[torch.Tensor, torch.Tensor] | None:
     """First slices of target and result, for a picture, where shape and type are right."""
     if not aspect.picture or yours.state != ANSWERED:
-        return None, None
+        return None
     name, goal = next(iter(target.tensors.items()))
     mine = yours.tensors.get(name)
     if mine is None or mine.shape != goal.shape or mine.is_complex() or goal.dim() < 1 or goal.numel() == 0:
-        return None, None
+        return None
     while goal.dim() > 2:
         goal, mine = goal[0], mine[0]
     return torch.atleast_2d(goal).double(), torch.atleast_2d(mine).double()

@@ -112,7 +112,7 @@ def write_verdicts(
         asked, found = lesson.prediction(name), judged.get(name)
         if asked is not None:
             made = (predictions or {}).get(name) or predicted(asked, ...)
-            page = panel.prediction_as_html(made)
+            page = panel.as_html(made)
             cell.outputs = [_output(cell, 0.0, record_of_prediction(made, isolation), page)]
             continue
         if found is None:

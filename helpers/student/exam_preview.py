@@ -44,7 +44,7 @@ def panels(lesson: str) -> Iterator[str]:
     for exercise in check.lesson:
         yield panel.as_text(check.as_in_exam(exercise.name, read.slices[exercise.name]))
     for asked in check.lesson.predictions:
-        yield panel.prediction_as_text(predicted(asked, read.predictions.get(asked.name) or ...))
+        yield panel.as_text(predicted(asked, read.predictions.get(asked.name) or ...))
 
 
 def _notebook(lesson: str) -> Path:
