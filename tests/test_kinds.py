@@ -3,7 +3,6 @@
 import nbformat
 import pytest
 
-from helpers.authoring import check
 from helpers.authoring.check import mends, predictions, to_come
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
 from helpers.authoring.release_step import ClearOrExchange
@@ -178,7 +177,7 @@ def test_what_is_no_choice_is_none_and_is_not_asked_for_anything(value):
         assert "c is so" not in told and "It is" not in told
 
 
-def desk(monkeypatch, value, name="noise", lesson=ONE):
+def shown_for(monkeypatch, value, name="noise", lesson=ONE):
     shown = []
     monkeypatch.setattr(checks, "display", lambda thing, **more: shown.append(thing))
     assert checks.Check(lesson).prediction(name, value) is None
@@ -186,7 +185,7 @@ def desk(monkeypatch, value, name="noise", lesson=ONE):
 
 
 def test_the_panel_says_what_was_said_and_what_is_so(monkeypatch):
-    (right,), (wrong,), (dots,) = (desk(monkeypatch, value) for value in ("C", "b", ...))
+    (right,), (wrong,), (dots,) = (shown_for(monkeypatch, value) for value in ("C", "b", ...))
     assert "You said B. It is C." in repr(wrong) and "b <b>bold</b>" in repr(wrong) and "c is so" in repr(wrong)
     assert "You said C. It is C." in repr(right) and "tempting" not in repr(right)
     assert "nothing predicted yet" in repr(dots) and "so" not in repr(dots).split() and "It is" not in repr(dots)
@@ -195,7 +194,7 @@ def test_the_panel_says_what_was_said_and_what_is_so(monkeypatch):
 
 
 def test_an_unknown_prediction_is_told_which_there_are(monkeypatch, capsys):
-    assert desk(monkeypatch, "A", name="nose") == []
+    assert shown_for(monkeypatch, "A", name="nose") == []
     assert "noise" in capsys.readouterr().out
 
 
@@ -407,7 +406,3 @@ def test_an_author_is_told_what_a_mend_lacks(tmp_path, old, new, mistakes, says)
 @pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_every_lesson_has_predictions_and_something_to_mend(source):
     assert to_come(source) == []
-
-
-def test_both_kinds_are_part_of_every_quick_look():
-    assert {mends, predictions} <= set(check.QUICK_LOOKS)

@@ -237,10 +237,12 @@ def test_a_cell_that_only_uses_a_name_gives_it_no_meaning(text):
 @pytest.mark.parametrize(
     "line",
     [
-        "f.__globals__['x'] = 1", "import ctypes", "import gc; gc.get_objects()", "sys._getframe(1)",
-        "getattr(f, '__code__')",
-        "torch._C.foo", "from torch import _C", "import helpers.keys", "from helpers.checking import keys",
-        "importlib.import_module('helpers.exercises.draw')",
+        "f.__globals__['x'] = 1", "__builtins__", "torch.nn.Module.__subclasses__()", "f.__closure__",
+        "f.__code__ = (lambda x, h: x).__code__", "getattr(f, '__code__')", "__import__('os')", "sys._getframe(1)",
+        "problem.__traceback__.tb_frame", "(x for x in ()).gi_frame", "sys.settrace(print)", "import ctypes",
+        "import gc; gc.get_objects()", "sys.meta_path.insert(0, None)", "torch._C.foo", "from torch import _C",
+        "def __torch_function__(self, *a): pass", "import helpers.keys", "from helpers.checking import keys",
+        "from helpers.exercises.l04_multi_head import LESSON", "importlib.import_module('helpers.exercises.draw')",
     ],
 )  # fmt: skip
 def test_a_line_that_leads_out_of_the_answer_is_shown_wherever_the_slice_has_it(line):

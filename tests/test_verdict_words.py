@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from helpers.checking.answers import ANSWERED, Outcome, run
+from helpers.checking.answers import run
 from helpers.checking.cell_scan import scan_cell
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import ExerciseKey, KnownMistake
@@ -314,7 +314,3 @@ def test_an_idle_mistake_earns_nothing_for_what_it_leaves_alone():
     wrong = lambda x, w: x[:, :1] + w[:1]  # noqa: E731
     assert paid(worked=wrong) == 1
     assert paid(idle_one=wrong) == 0
-
-
-def test_an_outcome_of_numbers_is_told_from_one_of_words():
-    assert Outcome(ANSWERED).says == ""
