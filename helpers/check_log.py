@@ -6,7 +6,6 @@ check. No mark depends on it, nothing is sent anywhere, and it may be deleted. T
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -14,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from helpers.course import PROGRESS_FILE, ROOT, SOLUTIONS, VALIDATING
+from helpers.course import PROGRESS_FILE, ROOT, SOLUTIONS, VALIDATING, append_line, read_lines
 
 NAME = "progress.jsonl"
 WRONG = "wrong"  # the state of a try that was judged and is not wholly right
@@ -57,10 +56,7 @@ def record(result: Result) -> bool:
     with suppress(OSError):
         if SOLUTIONS in (Path.cwd(), *Path.cwd().parents):
             return False
-        dated = {**asdict(result), "at": result.at or f"{datetime.now():%Y-%m-%dT%H:%M:%S}"}
-        line = json.dumps(dated, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        with open(path, "ab") as opened:
-            opened.write(b"\n" + line if _cut_off(path) else line)
+        append_line(path, {**asdict(result), "at": result.at or f"{datetime.now():%Y-%m-%dT%H:%M:%S}"})
         return True
     return False
 
@@ -68,11 +64,16 @@ def record(result: Result) -> bool:
 def results() -> list[Result]:
     """All results, the oldest first. A line that cannot be read is passed over."""
     path = file()
+    return list(filter(None, map(_result, read_lines(path) if path else [])))
+
+
+def _result(fields: dict) -> Result | None:
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path else []
-    except OSError:
-        lines = []
-    return [one for one in map(_read, lines) if one]
+        texts = {name: str(fields[name]) for name in ("lesson", "exercise", "state")}
+        texts |= {name: str(fields.get(name, "")) for name in ("answer", "at")}
+        return Result(**texts, points=float(fields["points"]), out_of=float(fields["out_of"]))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def latest(results: Iterable[Result]) -> dict[tuple[str, str], Result]:
@@ -93,22 +94,3 @@ def wrong_tries(results: Iterable[Result], lesson: str, exercise: str) -> int:
     """How many different answers to this exercise were judged and not wholly right."""
     tries = (one for one in results if (one.lesson, one.exercise, one.state) == (lesson, exercise, WRONG))
     return len({one.answer for one in tries if one.answer})
-
-
-def _cut_off(path: Path) -> bool:
-    """Does the file end in the middle of a line, as after a power cut?"""
-    with open(path, "rb") as opened:
-        if not opened.seek(0, os.SEEK_END):
-            return False
-        opened.seek(-1, os.SEEK_END)
-        return opened.read(1) != b"\n"
-
-
-def _read(line: str) -> Result | None:
-    try:
-        said = json.loads(line)
-        words = {name: str(said[name]) for name in ("lesson", "exercise", "state")}
-        more = {name: str(said.get(name, "")) for name in ("answer", "at")}
-        return Result(**words, **more, points=float(said["points"]), out_of=float(said["out_of"]))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None

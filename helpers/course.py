@@ -5,9 +5,10 @@ Needs nothing but Python's own library, so that every room can ask here.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,26 @@ def write_whole(path: Path, data: bytes | str, mode: int = 0o644) -> None:
     """Write a file, whole or not at all, as `written_whole` does."""
     with written_whole(path, mode) as unfinished:
         unfinished.write_bytes(data.encode("utf-8", "replace") if isinstance(data, str) else data)
+
+
+def append_line(path: Path, fields: Mapping[str, object]) -> None:
+    """Append a line of JSON, on a line of its own even where a power cut left the last one unfinished."""
+    line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    with open(path, "a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else b"\n" + line
+        file.write(line)
+
+
+def read_lines(path: Path) -> list[dict]:
+    """The lines of JSON objects in a file; none where it cannot be read. Other lines are passed over."""
+    found = []
+    with suppress(OSError):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError):
+                found.append(json.loads(line))
+    return [fields for fields in found if isinstance(fields, dict)]
 
 
 def stands_in(path: Path) -> str:

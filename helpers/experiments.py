@@ -13,7 +13,6 @@ own, experiments/<lesson>.jsonl; they outlive the kernel, and `make update` leav
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -24,7 +23,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 from helpers import plots
-from helpers.course import EXPERIMENTS_FOLDER, ROOT, VALIDATING
+from helpers.course import EXPERIMENTS_FOLDER, ROOT, VALIDATING, append_line, read_lines
 from helpers.progress import progress
 
 LONGEST_NOTE = 60  # characters
@@ -115,11 +114,7 @@ class Experiment:
 
     def tries(self) -> list[Try]:
         """All tries that are kept, in their order. A line that cannot be read is passed over."""
-        try:
-            lines = self.file.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            lines = []
-        return [one for one in map(_read, lines) if one] + self._only_here
+        return list(filter(None, map(_try, read_lines(self.file)))) + self._only_here
 
     def best(self) -> Try | None:
         """The best try, the earliest of equals; None before the first."""
@@ -153,27 +148,17 @@ class Experiment:
         return f"{own} {'Your best so far' if better else f'Your best is still {before.score:.3f}'}."
 
     def _write(self, one: Try) -> None:
-        line = json.dumps(asdict(one), ensure_ascii=False)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            with open(self.file, "a+b") as file:
-                if file.tell() and not _ends_a_line(file):
-                    line = "\n" + line
-                file.write(line.encode() + b"\n")
+            append_line(self.file, asdict(one))
         except OSError as problem:
             self._only_here.append(one)
             print(f"This try is kept only until the kernel ends: {self.file} cannot be written ({problem.strerror}).")
 
 
-def _ends_a_line(file) -> bool:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1) == b"\n"
-
-
-def _read(line: str) -> Try | None:
+def _try(fields: dict) -> Try | None:
     try:
-        said = json.loads(line)
-        one = Try(float(said["score"]), float(said.get("seconds", 0)), str(said.get("note", "")))
-    except (ValueError, TypeError, KeyError, AttributeError):
+        one = Try(float(fields["score"]), float(fields.get("seconds", 0)), str(fields.get("note", "")))
+    except (ValueError, TypeError, KeyError):
         return None
     return one if math.isfinite(one.score) else None

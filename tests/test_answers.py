@@ -115,7 +115,7 @@ def test_a_key_that_cannot_be_used_says_what_to_run(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["missing", "truncated"])
-def test_at_the_desk_a_bad_key_is_a_sentence_and_no_traceback(tmp_path, monkeypatch, kind):
+def test_a_bad_key_is_a_sentence_and_no_traceback(tmp_path, monkeypatch, kind):
     monkeypatch.setattr("helpers.checking.check.shipped_path", lambda name: damaged(tmp_path, kind))
     verdict = start(LESSON.name).verdict("raw_weights", right)
     assert verdict.state == NO_ANSWER

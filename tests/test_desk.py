@@ -177,7 +177,7 @@ def test_a_check_in_a_notebook_keeps_its_verdict_and_one_outside_keeps_none(kept
 
 
 def test_lessons_are_read_as_their_modules_declare_them():
-    """By the notebooks alone: what the exercises' own modules say is in tests/test_desk_and_exam.py's world."""
+    """By the notebooks alone: what the exercises' own modules say is in tests/test_local_and_exam.py's world."""
     course = lessons()
     assert [lesson.name for lesson in course] == sorted(p.name for p in (ROOT / "notebooks").iterdir() if p.is_dir())
     for lesson in course:
