@@ -78,11 +78,11 @@ def _result(fields: dict) -> Result | None:
 
 def latest(results: Iterable[Result]) -> dict[tuple[str, str], Result]:
     """The last result of each exercise, by (lesson, exercise); that of the exercise which was checked last is last."""
-    found: dict[tuple[str, str], Result] = {}
+    last: dict[tuple[str, str], Result] = {}
     for one in results:
-        found.pop((one.lesson, one.exercise), None)
-        found[one.lesson, one.exercise] = one
-    return found
+        last.pop((one.lesson, one.exercise), None)
+        last[one.lesson, one.exercise] = one
+    return last
 
 
 def was_solved(results: Iterable[Result], lesson: str, exercise: str) -> bool:

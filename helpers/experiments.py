@@ -136,8 +136,8 @@ class Experiment:
         ax.set_xticks(range(1, last + 1, math.ceil(last / 8)))
         plt.show()
         if best := self.best():
-            said = f" ({best.note})" if best.note else ""
-            print(f"{len(tries)} {'try' if len(tries) == 1 else 'tries'}; your best: {best.score:.3f}{said}")
+            note = f" ({best.note})" if best.note else ""
+            print(f"{len(tries)} {'try' if len(tries) == 1 else 'tries'}; your best: {best.score:.3f}{note}")
 
     def _standing(self, one: Try, before: Try | None) -> str:
         ahead = one.score < self.beat if self.lower else one.score > self.beat

@@ -71,12 +71,12 @@ def without_marks(text: str) -> str:
 
 def as_solved(text: str) -> str:
     """A lesson's cell with its solution alone: what the student gets instead is left out, the other marks stay."""
-    kept, leaving = [], False
+    lines, leaving = [], False
     for line in text.splitlines():
         leaving = (leaving or line.strip() == GETS) and line.strip() not in (BEGIN, END)
         if not leaving:
-            kept.append(line)
-    return "\n".join(kept)
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def as_released(text: str) -> str:
@@ -84,7 +84,7 @@ def as_released(text: str) -> str:
 
     Raises BadRegion where the mark stands outside of a region, or behind it something else than commented lines.
     """
-    made: list[str] = []
+    lines: list[str] = []
     region, given = None, None  # the lines of the region so far, and those that the student gets
     for number, line in enumerate(text.splitlines(), 1):
         mark = line.strip()
@@ -93,7 +93,7 @@ def as_released(text: str) -> str:
         elif mark == END and region is not None:
             if given is not None and not any(map(str.strip, given)):
                 raise BadRegion(f"line {number}: {GETS} is followed by no lines. Write them as comments: # x = ...")
-            made += [*region, line] if given is None else given
+            lines += [*region, line] if given is None else given
             region = None
         elif _LIKE_GETS.match(mark):
             if mark != GETS:
@@ -104,7 +104,7 @@ def as_released(text: str) -> str:
                 raise BadRegion(f"line {number}: {GETS} stands twice in one solution")
             given = []
         elif region is None:
-            made.append(line)
+            lines.append(line)
         elif given is None:
             region.append(line)
         elif mark and not mark.startswith("#"):
@@ -115,7 +115,7 @@ def as_released(text: str) -> str:
             given.append(re.sub(r"^(\s*)#[ ]?", r"\1", line).rstrip())
     if region is not None and given is not None:
         raise BadRegion(f"the solution that holds {GETS} has no {END}")
-    return "\n".join([*made, *(region or [])])
+    return "\n".join([*lines, *(region or [])])
 
 
 def defines(name: str) -> re.Pattern[str]:

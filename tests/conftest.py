@@ -41,8 +41,8 @@ def pytest_configure(config):
 
 # Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
 SLOW_FILES = (
-    "any_folder bare_machine batch bench check class data_hub defusing gpt2 gradebook "
-    "harmless_pages hostile keys lateness lessons local_and_exam name_mistake players_by_hand pocket_gpt2 preflight regrade "
+    "any_folder bare_machine batch bench check class data_hub defusing gpt2 gradebook harmless_pages "
+    "hostile keys lateness lessons local_and_exam name_mistake players_by_hand pocket_gpt2 preflight regrade "
     "reports rules seeds site training unusual_answers update"
 ).split()
 

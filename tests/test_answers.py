@@ -47,7 +47,7 @@ def encoded(**tensors):
         ({"tensors": "AAAA"}, "cannot be read"),
         ({"tensors": "A" * (2 * LARGEST_ANSWER)}, "too large"),
         ({"tensors": base64.b64encode(b"\xff" * 64).decode()}, "cannot be read"),
-        ({"tensors": encoded(other=torch.ones(1))}, "fit together"),
+        ({"tensors": encoded(other=torch.ones(1))}, "does not have"),
     ],
 )
 def test_a_forged_answer_is_refused_with_a_reason(sent, change, complaint):

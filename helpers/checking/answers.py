@@ -124,11 +124,11 @@ def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
 
 def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """The outcomes, as far as one answer has room for them: what comes too late is refused, and it alone."""
-    kept, room = {}, ROOM
+    bounded, room = {}, ROOM
     for aspect, outcome in outcomes.items():
         room -= sum(tensor.nbytes for tensor in outcome.tensors.values())
-        kept[aspect] = outcome if room >= 0 else Outcome(REFUSED, says=TOO_MUCH)
-    return kept
+        bounded[aspect] = outcome if room >= 0 else Outcome(REFUSED, says=TOO_MUCH)
+    return bounded
 
 
 def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | str) -> Outcome:
@@ -224,12 +224,12 @@ def _packed(returned: object, aspect: Aspect) -> Outcome:
         wrong = _why_not(value, aspect.accepts)
         if wrong:
             return Outcome(REFUSED, says=wrong)
-        kept = _plain(value)
-        if kept is None:
+        plain = _plain(value)
+        if plain is None:
             return Outcome(REFUSED, says=UNREADABLE)
-        if aspect.accepts == "number" and kept.numel() == 1:
-            kept = kept.reshape(()).to(torch.float64)
-        tensors[sanitized(str.__str__(str(name)))[:LONGEST_NAME]] = kept
+        if aspect.accepts == "number" and plain.numel() == 1:
+            plain = plain.reshape(()).to(torch.float64)
+        tensors[sanitized(str.__str__(str(name)))[:LONGEST_NAME]] = plain
     return Outcome(ANSWERED, tensors)
 
 
@@ -245,13 +245,13 @@ def _named(returned: object) -> Iterable[tuple[object, object]]:
 def _plain(value: torch.Tensor) -> torch.Tensor | None:
     """The numbers of a tensor in one that is no view and of no class of its own; None if it hides them."""
     with torch._C.DisableTorchFunctionSubclass():
-        kept = torch.Tensor.detach(value).to("cpu").resolve_conj().resolve_neg().as_subclass(torch.Tensor)
-        kept = kept.contiguous().clone()
+        plain = torch.Tensor.detach(value).to("cpu").resolve_conj().resolve_neg().as_subclass(torch.Tensor)
+        plain = plain.contiguous().clone()
     try:
-        write_tensors({"": kept})
+        write_tensors({"": plain})
     except Exception:  # a class that computes its numbers when it is asked for them has none in store
         return None
-    return kept if type(kept) is torch.Tensor and kept.dtype in DTYPES else None
+    return plain if type(plain) is torch.Tensor and plain.dtype in DTYPES else None
 
 
 def _why_not(value: object, wanted: str) -> str:
@@ -273,7 +273,8 @@ def _why_not(value: object, wanted: str) -> str:
         kind = f"the text {str.__str__(value)[:40]!r}"
     else:
         kind = f"an object of type {type(value).__name__}"
-    return f"Your code returns {kind}; a {wanted} is needed.{advice if wanted == 'tensor' else ''}"
+    needed = "a single number" if wanted == "number" else "one tensor"
+    return f"Your code returns {kind}; {needed} is needed.{advice if wanted == 'tensor' else ''}"
 
 
 def _why_no_tensor(value: torch.Tensor) -> str:

@@ -173,10 +173,10 @@ def scan_submission(
 
 def literal(source: str, name: str) -> str:
     """The text that a cell gives a name as a literal, by its last such line; "" for anything else."""
-    found = ""
+    text = ""
     tree = parsed(source)
     for node in tree.body if tree else ():
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
             value = node.value
-            found = value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
-    return found
+            text = value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+    return text

@@ -129,17 +129,17 @@ class Check:
         try:
             with time_limit(self.seconds):
                 verdict = self.verdict(exercise.name, written, source)
-                if source and not failure and verdict.points:
-                    verdict = self._if_alone(exercise, verdict, source)
+                if self._kernel and source and not failure and verdict.points:
+                    verdict = self._if_alone(exercise, verdict, source, self._kernel)
         except TimeLimitExceeded as late:
             verdict = no_answer(exercise, _too_long(self.seconds, late))
         return replace(verdict, note=STALE.format(sanitized(failure)[:200])) if failure else verdict
 
-    def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str) -> Verdict:
+    def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str, kernel: KernelState) -> Verdict:
         """The verdict of an exam, where that is worse: there the answer may lack something that the notebook has."""
-        setup = self._kernel.setup()
+        setup = kernel.setup()
         finished = finished_names(setup, exercise.builds_on)
-        program = slice_of(exercise.name, source, setup, self._kernel.others(exercise.name), finished=finished)
+        program = slice_of(exercise.name, source, setup, kernel.others(exercise.name), finished=finished)
         if not program.missing and not _uses_parts(program):
             return verdict
         alone = self.as_in_exam(exercise.name, program)
@@ -163,7 +163,7 @@ class Check:
         """The exercise that is checked: by the name in the running cell, or else by the object's own name."""
         names = self._kernel.checked(written) if self._kernel else []
         with contextlib.suppress(Exception):  # it is the student's object that answers here
-            names.append(written.__name__)
+            names.append(getattr(written, "__name__", ""))
         for name in names:
             if name in self.lesson:
                 return self.lesson[name]
@@ -173,7 +173,7 @@ class Check:
 
 
 def _too_long(seconds: float, late: TimeLimitExceeded) -> str:
-    where = answers.where_raised(late.__cause__)
+    where = answers.where_raised(late.__cause__ or late)
     return (
         f"Your code was still running after {panel.number(seconds)} seconds and was stopped"
         f"{f' at {where}' if where else ''}. Look for a loop that never ends. Where the machine is only slow, "

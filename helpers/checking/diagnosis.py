@@ -117,11 +117,11 @@ def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, axes: list[str]) -> 
         return f"Your result is empty, of shape {tuple(yours.shape)}; {need} is needed."
     if yours.dim() != target.dim():
         many = "axes" if yours.dim() != 1 else "axis"
-        said = f"Your result has {yours.dim()} {many}, of shape {tuple(yours.shape)}; {need} is needed."
+        sentence = f"Your result has {yours.dim()} {many}, of shape {tuple(yours.shape)}; {need} is needed."
         if [n for n in yours.shape if n != 1] == [n for n in target.shape if n != 1]:
             kind = "is missing" if yours.dim() < target.dim() else "is too many"
-            said += f" An axis of length one {kind}."
-        return said
+            sentence += f" An axis of length one {kind}."
+        return sentence
     if sorted(yours.shape) == sorted(target.shape):
         return f"Your result has shape {tuple(yours.shape)}: the right sizes in another order. {need} is needed."
     wrong = [place for place in range(target.dim()) if yours.shape[place] != target.shape[place]]

@@ -107,7 +107,7 @@ def _no_check(*written: object, **options: object) -> None:
     """Stands in for `check`, which a cell may call after its answer, and for what only a notebook has."""
 
 
-_no_check.prediction = _no_check
+vars(_no_check)["prediction"] = _no_check
 
 
 def _remember(file: str, text: str) -> None:
@@ -118,7 +118,8 @@ def _remember(file: str, text: str) -> None:
 @contextlib.contextmanager
 def _module(name: str) -> Iterator[dict]:
     """A fresh module in the place of that one, for as long as the block; yields its namespace."""
-    before, module = sys.modules.get(name), ModuleType(name)
+    module = ModuleType(name)
+    before = sys.modules.get(name, module)
     sys.modules[name] = module
     try:
         yield vars(module)

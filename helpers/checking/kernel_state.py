@@ -64,7 +64,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 def _interrupt() -> None:
     if hasattr(signal, "pthread_kill"):  # wakes a sleep, too
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:
         _thread.interrupt_main()
 
@@ -102,9 +102,10 @@ class KernelState:
         By the name and not by the object, which may be a lambda or another function under this name; and from the
         notebook's own cells, not through `inspect`, which finds classes by file only.
         """
-        cells = list(enumerate(self._cells))
-        found = (cell for number, cell in reversed(cells) if number not in self._without_effect and binds(name, cell))
-        return next(found, "")
+        for number, cell in reversed(list(enumerate(self._cells))):
+            if number not in self._without_effect and binds(name, cell):
+                return cell
+        return ""
 
     def setup(self) -> str:
         """The text of the lesson's first cell: the last that calls `start`."""

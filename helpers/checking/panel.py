@@ -182,8 +182,8 @@ def _rows(verdict: Verdict) -> Iterator[_Row]:
 def _state(verdict: Verdict) -> str:
     if verdict.state in HEADLINES:
         return HEADLINES[verdict.state]
-    held = sum(aspect.held for aspect in verdict.aspects)
-    return f"{held} of {len(verdict.aspects)} aspects hold" if held else "not right yet"
+    passed = sum(aspect.held for aspect in verdict.aspects)
+    return f"{passed} of {len(verdict.aspects)} aspects hold" if passed else "not right yet"
 
 
 def _panel_of_prediction(result: Predicted) -> _Panel:

@@ -148,12 +148,12 @@ class _Definitions:
         """The definitions behind these names, transitively, in their order; and what it cannot have."""
         chosen: set[int] = set()
         missing: dict[str, str] = {}
-        seen: set[str] = set()
+        visited: set[str] = set()
         while names:
             name = names.pop()
-            if name in seen:
+            if name in visited:
                 continue
-            seen.add(name)
+            visited.add(name)
             places = self._by_name.get(name, [] if name in there else self._by_name.get(STAR, []))
             for place in set(places) - chosen:
                 chosen.add(place)
@@ -168,8 +168,8 @@ class _Definitions:
             if reason:
                 cell = self._computed.get(name) or self._changed.get(name)
                 missing[name] = reason.format(name=name, cell=cell, rule=MAY_USE)
-        kept = [self._order[place] for place in sorted(chosen)]
-        return tuple(Definition(cell.label, each.line, each.text) for cell, each in kept), missing
+        needed = [self._order[place] for place in sorted(chosen)]
+        return tuple(Definition(cell.label, each.line, each.text) for cell, each in needed), missing
 
     def _why_missing(self, name: str, there: frozenset[str]) -> str:
         if name in there:

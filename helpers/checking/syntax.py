@@ -169,7 +169,7 @@ def _statement(node: ast.stmt, lines: list[str]) -> Statement:
 
 def _shares_lines(node: ast.stmt, lines: list[str]) -> bool:
     """Is there another statement on its first or its last line?"""
-    after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].decode(errors="replace")
+    after = lines[(node.end_lineno or 1) - 1].encode()[node.end_col_offset :].decode(errors="replace")
     return bool(node.col_offset or after.split("#")[0].strip(" \t;"))
 
 
@@ -273,9 +273,7 @@ def _digest(tree: ast.AST) -> str:
 
 
 def shape_of(source: str) -> tuple[str, int]:
-    """A digest of the cell's shape, and how many nodes it has: names that it binds by their order of appearance, no
-    docstrings, comments or annotations. ("", 0) for what cannot be read.
-    """
+    """A digest of the stripped cell with its own names numbered, and its number of nodes; ("", 0) if unreadable."""
     tree = parsed(source)
     if tree is None:
         return "", 0

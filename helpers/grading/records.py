@@ -15,7 +15,7 @@ from nbgrader.utils import is_grade
 from helpers.checking import panel
 from helpers.checking.answers import Answer
 from helpers.checking.cell_scan import CellScan
-from helpers.checking.outcome_digest import digest_of
+from helpers.checking.compare import outcome_digest
 from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.verdicts import Verdict
 from helpers.exercises import Lesson
@@ -162,6 +162,6 @@ def digest_of_wrong(answer: Answer, verdict: Verdict) -> str:
     digest = hashlib.sha256()
     held = {aspect.name for aspect in verdict.aspects if aspect.held or aspect.waits}
     for aspect, outcome in sorted(answer.outcomes.items()):
-        came_to = "right" if aspect in held else digest_of(outcome)
+        came_to = "right" if aspect in held else outcome_digest(outcome)
         digest.update(f"{aspect}|{came_to}|".encode())
     return digest.hexdigest()[:16]
