@@ -203,10 +203,10 @@ def _students_line(problem: BaseException) -> str:
 
 def _shapes(line: str, names: Mapping[str, object]) -> str:
     """Of the tensors that a line of code names, their shapes: ", where q has shape (3,) and k (5, 3)"."""
-    shapes = []
+    shapes: list[str] = []
     for name in dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*", line)):
         value = names.get(name)
-        if type(value) in (torch.Tensor, torch.nn.Parameter):  # other kinds have a `shape` of their own making
+        if isinstance(value, torch.Tensor) and type(value) in (torch.Tensor, torch.nn.Parameter):  # no kind of their own
             shapes.append(f"{name} {'' if shapes else 'has shape '}{tuple(value.shape)}")
     return f", where {' and '.join(filter(None, [', '.join(shapes[:-1]), shapes[-1]]))}" if shapes else ""
 
@@ -224,7 +224,7 @@ def _packed(returned: object, aspect: Aspect) -> Outcome:
         wrong = _why_not(value, aspect.accepts)
         if wrong:
             return Outcome(REFUSED, says=wrong)
-        plain = _plain(value)
+        plain = _plain(value) if isinstance(value, torch.Tensor) else None
         if plain is None:
             return Outcome(REFUSED, says=UNREADABLE)
         if aspect.accepts == "number" and plain.numel() == 1:

@@ -28,7 +28,7 @@ def sources_for(exercise: Exercise) -> dict[str, str]:
     LookupError where the exercise declares a part that does not exist.
     """
     needed = _needed(exercise.builds_on)
-    order = TopologicalSorter()
+    order: TopologicalSorter[str] = TopologicalSorter()
     for module in sorted(needed):
         order.add(module, *sorted({_cut(part)[0] for one in needed[module] for part in one.parts}))
     return {f"{PARTS}.{module}": _text(needed[module]) for module in order.static_order()}
@@ -65,7 +65,7 @@ def parts_imported(tree: ast.AST) -> dict[str, str]:
 
     {"finished_split": "multi_head.split_heads", "finished_masks": "masks"}: a whole module has no dot.
     """
-    imported = {}
+    imported: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             paths = {alias.asname or alias.name: f"{_source(node)}.{alias.name}" for alias in node.names}

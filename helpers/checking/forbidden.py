@@ -159,7 +159,7 @@ def _functions(pattern: str) -> tuple[FunctionType, ...]:
     for path, module in list(sys.modules.items()):
         for name, value in vars(module).items() if pattern and f"{path}.".startswith(_IN_PYTHON) else ():
             if re.fullmatch(pattern, name):
-                inner = inspect.unwrap(value.__init__ if isinstance(value, type) else value)
+                inner = inspect.unwrap(getattr(value, "__init__", value) if isinstance(value, type) else value)
                 if isinstance(inner, FunctionType):
                     functions[inner] = None
     return tuple(functions)

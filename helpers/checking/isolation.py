@@ -12,8 +12,9 @@ import linecache
 import sys
 import threading
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from types import CellType, FunctionType, ModuleType
+from typing import cast
 
 import torch
 
@@ -153,7 +154,7 @@ def _finished(parts: Mapping[str, str]) -> Iterator[None]:
     attribute = vars(helpers).get("parts")
     for name in before:
         del sys.modules[name]
-    sys.modules[PARTS] = helpers.parts = package = _Finished(PARTS)
+    sys.modules[PARTS] = vars(helpers)["parts"] = package = _Finished(PARTS)
     package.__path__ = []
     sys.meta_path.insert(0, absent := _Absent())
     try:
@@ -168,9 +169,9 @@ def _finished(parts: Mapping[str, str]) -> Iterator[None]:
             del sys.modules[name]
         sys.modules.update(before)
         if attribute is None:
-            del helpers.parts
+            del vars(helpers)["parts"]
         else:
-            helpers.parts = attribute
+            vars(helpers)["parts"] = attribute
 
 
 # ------------------------------------------------------------------------------- what an answer may not change
@@ -206,13 +207,13 @@ def run_watched(
 
 def _watched(exercise: Exercise) -> dict[str, Mapping[str, object]]:
     """The names of modules, of classes and of the exercise's aspects, by whose they are."""
-    spaces = {name: vars(sys.modules[name]) for name in _WATCHED}
+    spaces: dict[str, Mapping[str, object]] = {name: vars(sys.modules[name]) for name in _WATCHED}
     spaces |= {name: vars(module) for name, module in list(sys.modules.items()) if name.startswith(_OWN_ROOMS)}
     own = [each for name in spaces if name.startswith(_OWN_ROOMS) for each in spaces[name].values()]
     classes = [each for each in own if isinstance(each, type) and each.__module__.startswith(_OWN_ROOMS)]
     spaces |= {f"{each.__module__}.{each.__name__}": vars(each) for each in classes}
     for name, each in _WATCHED_CLASSES.items():  # what a class inherits, too, can be covered
-        spaces[name] = ChainMap(*map(vars, each.__mro__))
+        spaces[name] = ChainMap(*(cast(MutableMapping[str, object], vars(base)) for base in each.__mro__))
     return spaces | {f"the aspect {aspect.name!r}": vars(aspect) for aspect in exercise.aspects}
 
 

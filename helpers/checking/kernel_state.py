@@ -126,8 +126,9 @@ class KernelState:
 
     def _ends(self, result: ExecutionResult) -> None:
         error = result.error_before_exec or result.error_in_exec
+        cell = result.info.raw_cell if result.info and isinstance(result.info.raw_cell, str) else ""
         for name in self._names:
-            if not isinstance(result.info.raw_cell, str) or not binds(name, result.info.raw_cell):
+            if not binds(name, cell):
                 continue
             if error is None or self._shell.user_ns.get(name) is not self._before.get(name):
                 self._failed.pop(name, None)

@@ -104,7 +104,8 @@ def slice_of(
 
 def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
     """The names that a cell's definition of this name leans on. What only tries it out is not asked what it needs."""
-    needed, before = {name}, set()
+    needed: set[str] = {name}
+    before: set[str] = set()
     while needed != before:
         before = set(needed)
         for each in inside:

@@ -111,7 +111,8 @@ def _described(problem: SyntaxError) -> str:
 
 def _require_moderate(tree: ast.Module) -> None:
     """Raises Unreadable for a tree that is too large or too deep. Does not recurse."""
-    nodes, level, depth = 0, [tree], 0
+    level: list[ast.AST] = [tree]
+    nodes = depth = 0
     while level:
         nodes, depth = nodes + len(level), depth + 1
         if nodes > MOST_NODES:
@@ -192,6 +193,7 @@ def names_of(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 CONSTANTS = (ast.Assign, ast.AnnAssign)
 _SIMPLE = (
     ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict, ast.Set,
@@ -304,7 +306,7 @@ class _Stripped(ast.NodeTransformer):
         node.annotation = None
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
         return self.generic_visit(node)
 
@@ -349,7 +351,7 @@ def holds_stub(source: str, name: str, released: str = "") -> bool:
     return left > 0 and left >= (stubs(released, name)[0] if released else every)
 
 
-def _functions_of(node: ast.stmt) -> Iterator[ast.FunctionDef]:
+def _functions_of(node: Function | ast.ClassDef) -> Iterator[Function]:
     """The function itself, or the methods of a class, of each name the last."""
     if isinstance(node, FUNCTIONS):
         yield node
@@ -362,7 +364,7 @@ def _last_definitions(body: list[ast.stmt]) -> dict[str, ast.stmt]:
     return {name: node for node in body for name in names_of(ast.unparse(node))[0]}
 
 
-def _handed_on_to(function: ast.FunctionDef, defined: Mapping[str, ast.stmt]) -> list[ast.FunctionDef]:
+def _handed_on_to(function: Function, defined: Mapping[str, ast.stmt]) -> list[Function]:
     """The methods of those classes of the cell that the function reads by name."""
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     classes = [node for name, node in defined.items() if name in read and isinstance(node, ast.ClassDef)]

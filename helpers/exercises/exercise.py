@@ -13,7 +13,7 @@ from typing import Any
 from helpers.exercises.draw import Draw
 from helpers.exercises.tolerance import VALUES, Tolerance
 
-Answer = Callable[..., Any]  # what the student wrote: a function or a class, if it is that
+Answer = Any  # what the student wrote: a function or a class, if it is that
 Probe = Callable[[Answer, Draw], object]
 
 
