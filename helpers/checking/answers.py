@@ -206,7 +206,8 @@ def _shapes(line: str, names: Mapping[str, object]) -> str:
     shapes: list[str] = []
     for name in dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*", line)):
         value = names.get(name)
-        if isinstance(value, torch.Tensor) and type(value) in (torch.Tensor, torch.nn.Parameter):  # no kind of their own
+        # Other kinds have a `shape` of their own making
+        if type(value) in (torch.Tensor, torch.nn.Parameter) and isinstance(value, torch.Tensor):
             shapes.append(f"{name} {'' if shapes else 'has shape '}{tuple(value.shape)}")
     return f", where {' and '.join(filter(None, [', '.join(shapes[:-1]), shapes[-1]]))}" if shapes else ""
 

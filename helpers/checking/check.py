@@ -183,7 +183,8 @@ def _too_long(seconds: float, late: TimeLimitExceeded) -> str:
 
 def _uses_parts(program: ProgramSlice) -> bool:
     """Does the answer use a module of finished parts, of which an exam has only what the exercise builds on?"""
-    imported = {name for name, path in parts_imported(parsed(program.setup) or ast.Module([], [])).items() if "." not in path}
+    setup = parsed(program.setup) or ast.Module([], [])
+    imported = {name for name, path in parts_imported(setup).items() if "." not in path}
     return any("helpers.parts" in text or imported & set(re.findall(r"\w+", text)) for text in program.texts)
 
 

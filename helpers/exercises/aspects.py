@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -133,7 +133,7 @@ def gradient(
     return Aspect(name, points, probe, **policy)
 
 
-def _learned(call: Callable, weights: bool | tuple[str, ...]) -> dict[str, torch.Tensor]:
+def _learned(call: Answer, weights: bool | tuple[str, ...]) -> dict[str, torch.Tensor]:
     """The parameters whose gradients are looked at, by name; Unmet where the module has none of a name."""
     there = dict(call.named_parameters()) if weights else {}
     for name in () if isinstance(weights, bool) else weights:
@@ -159,7 +159,7 @@ def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple]
     return results
 
 
-def _sendable(named: list[tuple[object, object]]) -> bool:
+def _sendable(named: Sequence[tuple[object, object]]) -> bool:
     of_a_kind = all(isinstance(value, (torch.Tensor, bool, int, float)) for _, value in named)
     return 0 < len(named) <= MOST_RESULTS and of_a_kind
 
