@@ -17,6 +17,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -39,7 +40,7 @@ class Try:
 
 
 class Clock:
-    """Hands out the share of the time that has passed, until it is used up. `seconds` says how much was used."""
+    """Yields the share of the time that has passed, until it is used up. seconds: how much was used."""
 
     def __init__(self, limit: float, steps: int | None = None):
         self.limit, self.steps, self.seconds, self.done = limit, steps, 0.0, 0
@@ -56,22 +57,6 @@ class Clock:
 
     def _share(self, passed: float) -> float:
         return max(passed / self.limit, self.done / self.steps if self.steps else 0.0)
-
-
-class _Timed:
-    """What `Experiment.timed` returns: the stop button ends the loop, and what was trained until then counts."""
-
-    def __init__(self, clock: Clock):
-        self.clock = clock
-
-    def __enter__(self) -> Clock:
-        return self.clock
-
-    def __exit__(self, kind, problem, traceback) -> bool:
-        if kind is None or not issubclass(kind, KeyboardInterrupt):
-            return False
-        print(f"Stopped after {self.clock.done:,} steps. What has been trained until here counts.")
-        return True
 
 
 class Experiment:
@@ -95,11 +80,19 @@ class Experiment:
         self.file = Path(os.environ.get(EXPERIMENTS_FOLDER) or ROOT / "experiments", f"{lesson}.jsonl")
         self._only_here: list[Try] = []  # tries that the disk would not take
 
-    def timed(self, seconds: float, steps: int | None = None) -> _Timed:
-        """A clock for one try: it stops after so many seconds, or after so many steps if that comes first."""
+    @contextmanager
+    def timed(self, seconds: float, steps: int | None = None) -> Iterator[Clock]:
+        """A clock for one try: it stops after so many seconds, or after so many steps if that comes first.
+
+        The stop button ends the block, and what was trained until then counts.
+        """
         if not seconds > 0 or (steps is not None and steps < 1):
             raise ValueError(f"A try needs time: seconds above 0, steps at least 1 or None; not {seconds}, {steps}.")
-        return _Timed(Clock(seconds, steps))
+        clock = Clock(seconds, steps)
+        try:
+            yield clock
+        except KeyboardInterrupt:
+            print(f"Stopped after {clock.done:,} steps. What has been trained until here counts.")
 
     def keep(self, score: float, note: str = "", clock: Clock | None = None) -> None:
         """Write a try down, and say how it stands. While the Validate button runs nothing is written."""

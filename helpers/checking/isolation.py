@@ -20,12 +20,11 @@ import torch
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
+from helpers.checking.finished_parts import PARTS
 from helpers.checking.forbidden import barred
-from helpers.checking.program_slice import ProgramSlice
+from helpers.checking.program_slice import FINISHED, ProgramSlice
 from helpers.exercises import Exercise
 
-PARTS = "helpers.parts"
-ABSENT = "{name} is a finished part that this exercise does not build on: write what you need of it yourself."
 UNDEFINED = "The cell of this exercise does not define `{name}`."
 OWN = "<your cell>"  # the file that the own cell goes by in tracebacks
 
@@ -134,7 +133,7 @@ class _Finished(ModuleType):
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise ImportError(ABSENT.format(name=name))
+        raise ImportError(FINISHED.format(name=name))
 
 
 class _Absent:
@@ -142,7 +141,7 @@ class _Absent:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name.startswith(f"{PARTS}."):
-            raise ModuleNotFoundError(ABSENT.format(name=name))
+            raise ModuleNotFoundError(FINISHED.format(name=name))
 
 
 @contextlib.contextmanager
