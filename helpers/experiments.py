@@ -95,7 +95,7 @@ class Experiment:
             print(f"Stopped after {clock.done:,} steps. What has been trained until here counts.")
 
     def keep(self, score: float, note: str = "", clock: Clock | None = None) -> None:
-        """Write a try down, and say how it stands. While the Validate button runs nothing is written."""
+        """Write a try down, and print how it compares. While the Validate button runs nothing is written."""
         score = float(score)
         if not math.isfinite(score):
             raise ValueError(f"The score is {score}: the training has broken down, and there is nothing to keep.")

@@ -68,7 +68,7 @@ class MalformedAnswer(ValueError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one aspect came to.
+    """The result of one aspect.
 
     state: one of STATES. tensors: by name, on the CPU. says: for RAISED the error ("TypeError: ..."),
     for REFUSED a sentence. where: the student's line that raised, with its number.
@@ -123,7 +123,7 @@ def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
 
 
 def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """The outcomes, as far as one answer has room for them: what comes too late is refused, and it alone."""
+    """The outcomes that fit into one answer. Those beyond the limit are refused, each by itself."""
     bounded, room = {}, ROOM
     for aspect, outcome in outcomes.items():
         room -= sum(tensor.nbytes for tensor in outcome.tensors.values())
@@ -191,7 +191,7 @@ def _asked(question: Callable[[], str], otherwise: str = "") -> str:
 
 
 def _students_line(problem: BaseException) -> str:
-    """The innermost line of the traceback that is neither ours nor a library's, and what its tensors' shapes were."""
+    """The innermost line of the traceback outside the course and its libraries, with the shapes of its tensors."""
     libraries = (str(HELPERS), os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(torch.__file__)))
     for frame, number in reversed(list(traceback.walk_tb(problem.__traceback__))):
         filename = frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""When two results count as the same. How far apart numbers may lie stands in `exercises.tolerance`."""
+"""When two results count as the same. `exercises.tolerance` says how far apart numbers may be."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def distinctive(mistake: Mapping[str, torch.Tensor], reference: Mapping[str, tor
     """Do a mistake's numbers say that it was made, where an answer has the same? By chance many answers have a 0.0.
 
     They do where some tensor that is not the reference's holds at least four numbers that are not all one, or a number
-    that nobody meets by chance.
+    that does not occur by chance.
     """
     return any(_speaks(tensor, aspect) for tensor in _different(mistake, reference, aspect))
 
@@ -59,7 +59,7 @@ def _different(
 
 
 ENOUGH = 4
-COUNTED = 20  # whole numbers from here on are counts that nobody meets by chance
+COUNTED = 20  # whole numbers from here on are counts that do not occur by chance
 
 
 def _speaks(tensor: torch.Tensor, aspect: Aspect) -> bool:

@@ -226,12 +226,12 @@ def _reordered(yours, target, mine, goal, axes, aspect) -> str:
         return "Your result holds the right numbers in another order."
     return (
         "Your result holds the right numbers at other places. Look for a reshape (view, flatten) where axes have to"
-        " be exchanged, or for an order that is another."
+        " be exchanged, or for a different order."
     )
 
 
 def _by_row(yours, target, mine, goal, axes, aspect) -> str:
-    """Right along the last axis but for a factor, or a term, that every row has of its own."""
+    """Right along the last axis, except for a factor or a term that differs from row to row."""
     if goal.dim() < 2 or goal.shape[-1] < 3 or not target.is_floating_point():
         return ""
     name = f"along axis {axes[-1]}" if len(axes) == goal.dim() else "along the last axis"
@@ -239,15 +239,15 @@ def _by_row(yours, target, mine, goal, axes, aspect) -> str:
     factors = (mine * goal).sum(-1, keepdim=True) / (goal * goal).sum(-1, keepdim=True)
     if (factors.abs() > 1e-6).all() and same(mine / factors, goal):
         if same(mine / factors.mean(), goal):
-            return "Your numbers are right but for one factor, the same everywhere: look at what they are divided by."
+            return "Your numbers are right except for one factor, the same everywhere: look at what they are divided by."
         return (
-            f"Your numbers are right {name}, but for a factor that is another in each row: look at what they are"
+            f"Your numbers are right {name}, except for a factor that differs from row to row: look at what they are"
             " divided by."
         )
     shifts = (mine - goal).mean(-1, keepdim=True)
     spread = (goal - goal.mean(-1, keepdim=True)).abs().max()
     if spread > 1e-2 and same(mine - shifts, goal):
-        return f"Your numbers are right {name}, but for something that is added, and is another in each row."
+        return f"Your numbers are right {name}, except for something that is added and differs from row to row."
     return ""
 
 

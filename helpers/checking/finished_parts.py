@@ -1,6 +1,6 @@
 """The finished parts that an exercise builds on, as source text: these, what they need themselves, and nothing else.
 
-In an exam helpers.parts does not exist, for it holds the answers to other exercises. What an exercise declares in
+In an exam helpers.parts does not exist, because it holds the answers to other exercises. What an exercise declares in
 `builds_on` is executed into fresh modules before the student's code.
 """
 
@@ -24,7 +24,7 @@ ANNOTATIONS_ARE_TEXT = "from __future__ import annotations"  # so that what an a
 def sources_for(exercise: Exercise) -> dict[str, str]:
     """The text of each module that the exercise builds on, by the module's name: "helpers.parts.masks".
 
-    A module holds those top-level statements alone that bind what is needed; whatever it imports stands before it.
+    A module holds only the top-level statements that bind what is needed. The modules that it imports come before it.
     LookupError where the exercise declares a part that does not exist.
     """
     needed = _needed(exercise.builds_on)

@@ -122,7 +122,7 @@ def _raising(operator: str, says: str):
 
 
 def _raising_code(function: FunctionType, says: str) -> CodeType:
-    """Code in the place of a function's own, whose module may not have the names that it needs."""
+    """Code that replaces that of a function, whose module may lack the names that it needs."""
     outer = function.__code__.co_freevars  # there have to be as many, such as the `__class__` of `super`
     message = f"Your code calls {function.__qualname__.removesuffix('.__init__').strip('_')}. {says}"
     lines = [
@@ -173,7 +173,7 @@ def find_all() -> None:
 
 
 def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
-    """A sentence about the first forbidden name in a cell that stands for no operator; "" where there is none.
+    """A sentence about the first forbidden name in a cell that has no operator; "" where there is none.
 
     A name in a comment or a docstring is no use of it. What is not Python says nothing here.
     """

@@ -1,7 +1,7 @@
 """Running one exercise's answer alone: in a module of its own, from its program slice, beside no other answer.
 
-In an exam this runs in a process of its own behind the sandbox's walls, where the finished parts do not exist but for
-those that the exercise builds on. `python -m helpers panels` does the same in one process, for the student to see.
+In an exam this runs in a process of its own inside the sandbox, where only those finished parts exist that the exercise
+builds on. `python -m helpers panels` does the same in one process, for the student to see.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _remember(file: str, text: str) -> None:
 
 @contextlib.contextmanager
 def _module(name: str) -> Iterator[dict]:
-    """A fresh module in the place of that one, for as long as the block; yields its namespace."""
+    """Replace that module by an empty one within the block; yields its namespace."""
     module = ModuleType(name)
     before = sys.modules.get(name, module)
     sys.modules[name] = module

@@ -48,7 +48,7 @@ class KnownMistake:
 class ExerciseKey:
     """What is right for one exercise, and what is wrong in a known way.
 
-    released: of an exercise that is mended, the digest of the program that stands in the student's cell; "" of others.
+    released: where a bug is to be fixed, the digest of the program in the student's cell; "" for other exercises.
     """
 
     reference: Outcomes
@@ -69,7 +69,7 @@ class AnswerKey:
 
 
 def shipped_path(lesson: str) -> Path:
-    """Where the key that students get lies."""
+    """The path of the key that students get."""
     return KEYS / f"{lesson}.safetensors"
 
 

@@ -115,7 +115,7 @@ def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
 
 
 def finished_names(setup: str, available: Iterable[str]) -> dict[str, str]:
-    """What a setup cell imports from the finished parts, but for those that are available: by name, the path.
+    """What a setup cell imports from the finished parts, except those that are available: by name, the path.
 
     available: paths below helpers.parts, "masks.causal_mask". A module is available where one thing of it is.
     """
@@ -195,7 +195,7 @@ def binds(name: str, source: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def _statements(source: str) -> tuple[Statement, ...]:
-    """The statements of a cell; none where it cannot be read, for it is not the one that is graded."""
+    """The statements of a cell; none where it cannot be read, because it is not the cell that is graded."""
     try:
         return tuple(statements(source))
     except (Unreadable, NotPython):

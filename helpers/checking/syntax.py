@@ -1,4 +1,4 @@
-"""The one reader of students' Python: bounded, so that no text can hold up or break whoever reads it.
+"""The one reader of students' Python: bounded, so that no text can stall or crash the reader.
 
 Everything that looks at a cell's syntax (checks, grading, review, similarity, reports) goes through `parse`. It refuses
 text that is longer or more deeply nested than any exercise needs, and says why.
