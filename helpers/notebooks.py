@@ -108,9 +108,7 @@ def as_released(text: str) -> str:
         elif given is None:
             region.append(line)
         elif mark and not mark.startswith("#"):
-            raise BadRegion(
-                f"line {number}: what follows {GETS} is written as comments, and this line is not: {mark}"
-            )
+            raise BadRegion(f"line {number}: what follows {GETS} is written as comments, and this line is not: {mark}")
         else:
             given.append(re.sub(r"^(\s*)#[ ]?", r"\1", line).rstrip())
     if region is not None and given is not None:

@@ -48,7 +48,9 @@ def one(exercise=RAW, own=RIGHT_ANSWER):
 # --------------------------------------------------------------------------------------------- it is judged
 
 
-@pytest.mark.parametrize("name", lesson_names())
+@pytest.mark.parametrize(
+    "name", [FIRST, *(pytest.param(n, marks=pytest.mark.slow) for n in lesson_names() if n != FIRST)]
+)
 def test_the_solutions_of_a_lesson_are_right_one_by_one(name):
     lesson, key = load_lesson(name), load_key(load_lesson(name), shipped_path(name), "")
     for exercise in lesson:

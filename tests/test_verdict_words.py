@@ -102,7 +102,7 @@ def test_after_one_input_nobody_knows_what_would_be_for_others():
     ("yours", "says"),
     [
         (NUMBERS.reshape(2, 4, 3).transpose(1, 2), "the right numbers at other places. Look for a reshape"),
-        (NUMBERS * 0.4711, "one factor, the same everywhere"),
+        (NUMBERS * 0.4711, "one common factor"),
         (NUMBERS * torch.tensor([[1.0], [2.0], [3.0]]), "a factor that differs from row to row"),
         (NUMBERS + torch.tensor([[1.0], [2.0], [3.5]]), "something that is added and differs from row to row"),
         (NUMBERS[0], "has 2 axes"),

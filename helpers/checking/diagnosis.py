@@ -239,7 +239,7 @@ def _by_row(yours, target, mine, goal, axes, aspect) -> str:
     factors = (mine * goal).sum(-1, keepdim=True) / (goal * goal).sum(-1, keepdim=True)
     if (factors.abs() > 1e-6).all() and same(mine / factors, goal):
         if same(mine / factors.mean(), goal):
-            return "Your numbers are right except for one factor, the same everywhere: look at what they are divided by."
+            return "Your numbers are right except for one common factor: look at what they are divided by."
         return (
             f"Your numbers are right {name}, except for a factor that differs from row to row: look at what they are"
             " divided by."
