@@ -140,9 +140,10 @@ endif
 quick: .full env lint ## Run what a change is likeliest to break: lint, and the tests that are not slow
 	$(PYTEST) -m "not slow" tests $(ARGS)
 
-lint: .full env ## Say what ruff finds in style and form (pyproject.toml says what it looks for)
+lint: .full env ## Say what ruff finds in style and form, and mypy in types (see pyproject.toml)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@$(PY) -m helpers.authoring.typing_baseline
 
 site: .full env ## Render the lessons for readers, into site/_build
 	$(PY) -m helpers.site

@@ -1,13 +1,11 @@
-"""What the checks have said at this desk, for the start page: points by exercise, and where the student stopped.
+"""The results of checks on this machine, for the start page: points by exercise, and where the student stopped.
 
-A small file of the student's own, progress.jsonl in the course's folder; each line is what one run of a check said. No
-mark depends on it, nothing is sent anywhere, and it may be deleted. While a notebook is being graded or validated
-nothing is written.
+They are kept in a small file of the student's own, progress.jsonl in the course's folder, one line for each run of a
+check. No mark depends on it, nothing is sent anywhere, and it may be deleted. The Validate button writes nothing.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from helpers.course import EXAM_SEED, PROGRESS_FILE, ROOT, SOLUTIONS, VALIDATING
+from helpers.course import PROGRESS_FILE, ROOT, SOLUTIONS, VALIDATING, append_line, read_lines
 
 NAME = "progress.jsonl"
 WRONG = "wrong"  # the state of a try that was judged and is not wholly right
@@ -47,42 +45,44 @@ def file() -> Path | None:
     return Path(named).expanduser() if named.strip() else None
 
 
-def keep(result: Result) -> bool:
-    """Write down what a check said; says whether that was done. Never raises: a check must not fail for it.
+def record(result: Result) -> bool:
+    """Write down the result of a check. Returns whether that was done. Never raises: a check must not fail over it.
 
-    Nothing is written while a notebook is graded or validated, nor where an author runs a solved lesson.
+    Nothing is written while a notebook is validated, nor where an author runs a solved lesson.
     """
     path = file()
-    if path is None or os.environ.get(EXAM_SEED) or os.environ.get(VALIDATING):
+    if path is None or os.environ.get(VALIDATING):
         return False
     with suppress(OSError):
         if SOLUTIONS in (Path.cwd(), *Path.cwd().parents):
             return False
-        dated = {**asdict(result), "at": result.at or f"{datetime.now():%Y-%m-%dT%H:%M:%S}"}
-        line = json.dumps(dated, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        with open(path, "ab") as opened:
-            opened.write(b"\n" + line if _cut_off(path) else line)
+        append_line(path, {**asdict(result), "at": result.at or f"{datetime.now():%Y-%m-%dT%H:%M:%S}"})
         return True
     return False
 
 
-def kept() -> list[Result]:
+def results() -> list[Result]:
     """All results, the oldest first. A line that cannot be read is passed over."""
     path = file()
+    return list(filter(None, map(_result, read_lines(path) if path else [])))
+
+
+def _result(fields: dict) -> Result | None:
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path else []
-    except OSError:
-        lines = []
-    return [one for one in map(_read, lines) if one]
+        texts = {name: str(fields[name]) for name in ("lesson", "exercise", "state")}
+        texts |= {name: str(fields.get(name, "")) for name in ("answer", "at")}
+        return Result(**texts, points=float(fields["points"]), out_of=float(fields["out_of"]))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def latest(results: Iterable[Result]) -> dict[tuple[str, str], Result]:
     """The last result of each exercise, by (lesson, exercise); that of the exercise which was checked last is last."""
-    found: dict[tuple[str, str], Result] = {}
+    last: dict[tuple[str, str], Result] = {}
     for one in results:
-        found.pop((one.lesson, one.exercise), None)
-        found[one.lesson, one.exercise] = one
-    return found
+        last.pop((one.lesson, one.exercise), None)
+        last[one.lesson, one.exercise] = one
+    return last
 
 
 def was_solved(results: Iterable[Result], lesson: str, exercise: str) -> bool:
@@ -94,22 +94,3 @@ def wrong_tries(results: Iterable[Result], lesson: str, exercise: str) -> int:
     """How many different answers to this exercise were judged and not wholly right."""
     tries = (one for one in results if (one.lesson, one.exercise, one.state) == (lesson, exercise, WRONG))
     return len({one.answer for one in tries if one.answer})
-
-
-def _cut_off(path: Path) -> bool:
-    """Does the file end in the middle of a line, as after a power cut?"""
-    with open(path, "rb") as opened:
-        if not opened.seek(0, os.SEEK_END):
-            return False
-        opened.seek(-1, os.SEEK_END)
-        return opened.read(1) != b"\n"
-
-
-def _read(line: str) -> Result | None:
-    try:
-        said = json.loads(line)
-        words = {name: str(said[name]) for name in ("lesson", "exercise", "state")}
-        more = {name: str(said.get(name, "")) for name in ("answer", "at")}
-        return Result(**words, **more, points=float(said["points"]), out_of=float(said["out_of"]))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None

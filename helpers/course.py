@@ -5,9 +5,10 @@ Needs nothing but Python's own library, so that every room can ask here.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,14 +37,12 @@ INSTRUCTORS_ROOMS = ("authoring", "grading", "benchmarks", "site")
 
 TRIES = 5  # different answers, after which a student may see a solution where their copy holds any
 
-SHIPPED_SEED = "desk"  # what inputs are drawn from at a student's desk; the keys that students get are made for it
+SHIPPED_SEED = "desk"  # inputs of checks on a student's machine are drawn from it, and shipped keys are made for it
 STUB = "write this"  # the message of the NotImplementedError in a released notebook
-SHOWS_ONLY = "show"  # the tag of cells that draw or print and define nothing that a check needs
 
-# The environment of a kernel: an exam's seed stands in the first, nbgrader's Validate button sets the last
-EXAM_SEED = "COURSE_EXAM_SEED"
+# Environment variables
 DEVICE = "COURSE_DEVICE"  # overrides the choice of `helpers.device`
-VALIDATING = "NBGRADER_VALIDATING"
+VALIDATING = "NBGRADER_VALIDATING"  # set by nbgrader's Validate button
 EXPERIMENTS_FOLDER = "COURSE_EXPERIMENTS"  # where tries at open experiments are kept, if not in experiments/
 PROGRESS_FILE = "COURSE_PROGRESS"  # where results of checks are kept, if not in progress.jsonl; "" keeps none
 
@@ -97,6 +96,26 @@ def write_whole(path: Path, data: bytes | str, mode: int = 0o644) -> None:
     """Write a file, whole or not at all, as `written_whole` does."""
     with written_whole(path, mode) as unfinished:
         unfinished.write_bytes(data.encode("utf-8", "replace") if isinstance(data, str) else data)
+
+
+def append_line(path: Path, fields: Mapping[str, object]) -> None:
+    """Append a line of JSON, on a line of its own even where a power cut left the last one unfinished."""
+    line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    with open(path, "a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else b"\n" + line
+        file.write(line)
+
+
+def read_lines(path: Path) -> list[dict]:
+    """The lines of JSON objects in a file; none where it cannot be read. Other lines are passed over."""
+    found = []
+    with suppress(OSError):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError):
+                found.append(json.loads(line))
+    return [fields for fields in found if isinstance(fields, dict)]
 
 
 def stands_in(path: Path) -> str:

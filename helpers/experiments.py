@@ -13,18 +13,18 @@ own, experiments/<lesson>.jsonl; they outlive the kernel, and `make update` leav
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 
 from helpers import plots
-from helpers.course import EXAM_SEED, EXPERIMENTS_FOLDER, ROOT
+from helpers.course import EXPERIMENTS_FOLDER, ROOT, VALIDATING, append_line, read_lines
 from helpers.progress import progress
 
 LONGEST_NOTE = 60  # characters
@@ -40,7 +40,7 @@ class Try:
 
 
 class Clock:
-    """Hands out the share of the time that has passed, until it is used up. `seconds` says how much was used."""
+    """Yields the share of the time that has passed, until it is used up. seconds: how much was used."""
 
     def __init__(self, limit: float, steps: int | None = None):
         self.limit, self.steps, self.seconds, self.done = limit, steps, 0.0, 0
@@ -57,22 +57,6 @@ class Clock:
 
     def _share(self, passed: float) -> float:
         return max(passed / self.limit, self.done / self.steps if self.steps else 0.0)
-
-
-class _Timed:
-    """What `Experiment.timed` returns: the stop button ends the loop, and what was trained until then counts."""
-
-    def __init__(self, clock: Clock):
-        self.clock = clock
-
-    def __enter__(self) -> Clock:
-        return self.clock
-
-    def __exit__(self, kind, problem, traceback) -> bool:
-        if kind is None or not issubclass(kind, KeyboardInterrupt):
-            return False
-        print(f"Stopped after {self.clock.done:,} steps. What has been trained until here counts.")
-        return True
 
 
 class Experiment:
@@ -96,30 +80,34 @@ class Experiment:
         self.file = Path(os.environ.get(EXPERIMENTS_FOLDER) or ROOT / "experiments", f"{lesson}.jsonl")
         self._only_here: list[Try] = []  # tries that the disk would not take
 
-    def timed(self, seconds: float, steps: int | None = None) -> _Timed:
-        """A clock for one try: it stops after so many seconds, or after so many steps if that comes first."""
+    @contextmanager
+    def timed(self, seconds: float, steps: int | None = None) -> Iterator[Clock]:
+        """A clock for one try: it stops after so many seconds, or after so many steps if that comes first.
+
+        The stop button ends the block, and what was trained until then counts.
+        """
         if not seconds > 0 or (steps is not None and steps < 1):
             raise ValueError(f"A try needs time: seconds above 0, steps at least 1 or None; not {seconds}, {steps}.")
-        return _Timed(Clock(seconds, steps))
+        clock = Clock(seconds, steps)
+        try:
+            yield clock
+        except KeyboardInterrupt:
+            print(f"Stopped after {clock.done:,} steps. What has been trained until here counts.")
 
     def keep(self, score: float, note: str = "", clock: Clock | None = None) -> None:
-        """Write a try down, and say how it stands. While a notebook is being graded nothing is written."""
+        """Write a try down, and print how it compares. While the Validate button runs nothing is written."""
         score = float(score)
         if not math.isfinite(score):
             raise ValueError(f"The score is {score}: the training has broken down, and there is nothing to keep.")
         one = Try(score, round(clock.seconds, 1) if clock else 0.0, " ".join(str(note).split())[:LONGEST_NOTE])
         before = self.best()
-        if not os.environ.get(EXAM_SEED):
+        if not os.environ.get(VALIDATING):
             self._write(one)
         print(f"{score:.3f} {self.unit}. {self._standing(one, before)}")
 
     def tries(self) -> list[Try]:
         """All tries that are kept, in their order. A line that cannot be read is passed over."""
-        try:
-            lines = self.file.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            lines = []
-        return [one for one in map(_read, lines) if one] + self._only_here
+        return list(filter(None, map(_try, read_lines(self.file)))) + self._only_here
 
     def best(self) -> Try | None:
         """The best try, the earliest of equals; None before the first."""
@@ -141,8 +129,8 @@ class Experiment:
         ax.set_xticks(range(1, last + 1, math.ceil(last / 8)))
         plt.show()
         if best := self.best():
-            said = f" ({best.note})" if best.note else ""
-            print(f"{len(tries)} {'try' if len(tries) == 1 else 'tries'}; your best: {best.score:.3f}{said}")
+            note = f" ({best.note})" if best.note else ""
+            print(f"{len(tries)} {'try' if len(tries) == 1 else 'tries'}; your best: {best.score:.3f}{note}")
 
     def _standing(self, one: Try, before: Try | None) -> str:
         ahead = one.score < self.beat if self.lower else one.score > self.beat
@@ -153,27 +141,17 @@ class Experiment:
         return f"{own} {'Your best so far' if better else f'Your best is still {before.score:.3f}'}."
 
     def _write(self, one: Try) -> None:
-        line = json.dumps(asdict(one), ensure_ascii=False)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            with open(self.file, "a+b") as file:
-                if file.tell() and not _ends_a_line(file):
-                    line = "\n" + line
-                file.write(line.encode() + b"\n")
+            append_line(self.file, asdict(one))
         except OSError as problem:
             self._only_here.append(one)
             print(f"This try is kept only until the kernel ends: {self.file} cannot be written ({problem.strerror}).")
 
 
-def _ends_a_line(file) -> bool:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1) == b"\n"
-
-
-def _read(line: str) -> Try | None:
+def _try(fields: dict) -> Try | None:
     try:
-        said = json.loads(line)
-        one = Try(float(said["score"]), float(said.get("seconds", 0)), str(said.get("note", "")))
-    except (ValueError, TypeError, KeyError, AttributeError):
+        one = Try(float(fields["score"]), float(fields.get("seconds", 0)), str(fields.get("note", "")))
+    except (ValueError, TypeError, KeyError):
         return None
     return one if math.isfinite(one.score) else None

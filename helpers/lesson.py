@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import torch
 from IPython import get_ipython
 
@@ -11,19 +9,17 @@ from helpers import plots
 from helpers.checking.check import Check
 from helpers.checking.check import start as start_checks
 from helpers.checking.panel import number
-from helpers.course import EXAM_SEED, STUB
+from helpers.course import STUB
 from helpers.device import device
 
 
 def start(name: str) -> Check:
-    """Set up a lesson: seeds, the look of its figures, calm words for what is not written yet.
+    """Set up a lesson: the seed, the style of figures, and a calm message where something is not written yet.
 
     Returns the lesson's check. Prints one line that says what the lesson holds and where it computes.
     """
     check = start_checks(name)
     torch.manual_seed(0)
-    if in_exam():
-        torch.set_num_threads(1)  # submissions run side by side, on tensors too small to share out
     plots.use_course_style()
     _speak_calmly()
     lesson = check.lesson
@@ -32,11 +28,6 @@ def start(name: str) -> Check:
         f"Computing on: {device().type}."
     )
     return check
-
-
-def in_exam() -> bool:
-    """Is this notebook being graded? What only shows or trains can be shorter then; no mark depends on it."""
-    return bool(os.environ.get(EXAM_SEED))
 
 
 def _speak_calmly() -> None:

@@ -1,7 +1,7 @@
 """What every room needs of a lesson's notebook: the names of its cells, and answers put into them.
 
 A solution cell has the exercise's name as its grade id; the check cell under it has check_ before that name. What the
-student gets in place of a solution is the stub, or what stands, as comments, behind STUDENT GETS:
+student gets in place of a solution is the stub, or the commented lines after STUDENT GETS:
 
     ### BEGIN SOLUTION
     return weights @ v
@@ -65,7 +65,7 @@ def by_grade_id(notebook: NotebookNode) -> dict[str, NotebookNode]:
 
 
 def sources_of(notebook: NotebookNode) -> dict[str, str]:
-    """The text of every cell that has a grade id: of a solution cell, what stands there for its exercise."""
+    """The text of every cell that has a grade id: for a solution cell, its exercise's answer."""
     return {name: cell.source for name, cell in by_grade_id(notebook).items()}
 
 
@@ -78,26 +78,26 @@ def filled_in(notebook: NotebookNode, answers: Mapping[str, str]) -> NotebookNod
 
 
 def without_marks(text: str) -> str:
-    """A solution cell as a student would hand it in: without the lines that say where the solution stands."""
+    """A solution cell as a student would hand it in: without the lines that mark the solution."""
     return "\n".join(line for line in as_solved(text).splitlines() if line.strip() not in (BEGIN, END))
 
 
 def as_solved(text: str) -> str:
     """A lesson's cell with its solution alone: what the student gets instead is left out, the other marks stay."""
-    kept, leaving = [], False
+    lines, leaving = [], False
     for line in text.splitlines():
         leaving = (leaving or line.strip() == GETS) and line.strip() not in (BEGIN, END)
         if not leaving:
-            kept.append(line)
-    return "\n".join(kept)
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def as_released(text: str) -> str:
     """A lesson's cell with what the student gets where it says so; regions that say nothing stay as they are.
 
-    Raises BadRegion where the mark stands outside of a region, or behind it something else than commented lines.
+    Raises BadRegion where the mark is outside of a region, or is followed by lines that are not comments.
     """
-    made: list[str] = []
+    lines: list[str] = []
     region, given = None, None  # the lines of the region so far, and those that the student gets
     for number, line in enumerate(text.splitlines(), 1):
         mark = line.strip()
@@ -106,29 +106,27 @@ def as_released(text: str) -> str:
         elif mark == END and region is not None:
             if given is not None and not any(map(str.strip, given)):
                 raise BadRegion(f"line {number}: {GETS} is followed by no lines. Write them as comments: # x = ...")
-            made += [*region, line] if given is None else given
+            lines += [*region, line] if given is None else given
             region = None
         elif _LIKE_GETS.match(mark):
             if mark != GETS:
                 raise BadRegion(f"line {number} says {mark!r}; write exactly {GETS!r}")
             if region is None:
-                raise BadRegion(f"line {number}: {GETS} stands outside of a solution. It goes before {END}")
+                raise BadRegion(f"line {number}: {GETS} is outside of a solution. It goes before {END}")
             if given is not None:
-                raise BadRegion(f"line {number}: {GETS} stands twice in one solution")
+                raise BadRegion(f"line {number}: {GETS} occurs twice in one solution")
             given = []
         elif region is None:
-            made.append(line)
+            lines.append(line)
         elif given is None:
             region.append(line)
         elif mark and not mark.startswith("#"):
-            raise BadRegion(
-                f"line {number}: what stands behind {GETS} is written as comments, and this is none: {mark}"
-            )
+            raise BadRegion(f"line {number}: what follows {GETS} is written as comments, and this line is not: {mark}")
         else:
             given.append(re.sub(r"^(\s*)#[ ]?", r"\1", line).rstrip())
     if region is not None and given is not None:
         raise BadRegion(f"the solution that holds {GETS} has no {END}")
-    return "\n".join([*made, *(region or [])])
+    return "\n".join([*lines, *(region or [])])
 
 
 def defines(name: str) -> re.Pattern[str]:

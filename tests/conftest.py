@@ -41,7 +41,7 @@ def pytest_configure(config):
 
 # Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
 SLOW_FILES = (
-    "any_folder bare_machine batch bench check class data_hub defusing desk_and_exam gpt2 gradebook "
+    "any_folder bare_machine batch bench check class data_hub defusing local_and_exam gpt2 gradebook "
     "harmless_pages hostile keys lateness lessons name_mistake players_by_hand pocket_gpt2 pocket_player preflight "
     "regrade reports rules seeds site training unusual_answers update"
 ).split()

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.checking import answers
-from helpers.checking.cell_scan import Read, read_cells
+from helpers.checking.cell_scan import SubmissionScan, scan_submission
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.isolation import NothingDefined, run_alone
 from helpers.exercises import Exercise, load_lesson
@@ -51,23 +51,23 @@ class StandIn:
 
     def execute(self, work: Work, seed: str, only: Collection[str] | None = None) -> Executed:
         time.sleep(self.delay * random.random())
-        read = read_cells(self._asked, work.cells, work.released, work.setup)
+        read = scan_submission(self._asked, work.cells, work.released, work.setup)
         with self._lock:
             self.runs += 1
             asked = [exercise for exercise in self._asked if only is None or exercise.name in only]
             runs = {exercise.name: self._run(exercise, read, self.seed or seed) for exercise in asked}
         return Executed(runs, read, (), ISOLATION)
 
-    def rerun(self, work: Work, read: Read, seed: str, only: Collection[str]) -> dict[str, CheckRun]:
+    def rerun(self, work: Work, read: SubmissionScan, seed: str, only: Collection[str]) -> dict[str, CheckRun]:
         with self._lock:
             return {name: self._run(self._asked[name], read, seed) for name in only}
 
-    def _run(self, exercise: Exercise, read: Read, seed: str) -> CheckRun:
-        if read.facts[exercise.name].stub:
+    def _run(self, exercise: Exercise, read: SubmissionScan, seed: str) -> CheckRun:
+        if read.scans[exercise.name].stub:
             return CheckRun(why=Why.STUB)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                answer, stopped = run_alone(exercise, read.programs[exercise.name], sources_for(exercise), seed)
+                answer, stopped = run_alone(exercise, read.slices[exercise.name], sources_for(exercise), seed)
         except NothingDefined as problem:
             return CheckRun(why=Why.UNDEFINED, says=str(problem))
         return CheckRun(sent=answers.to_wire(answer), says=stopped)

@@ -11,7 +11,7 @@ from safetensors.torch import save
 
 from helpers.authoring.keys import make_key
 from helpers.checking.answers import LARGEST_ANSWER, RAISED, MalformedAnswer, from_wire, run, to_wire
-from helpers.checking.check import REMEDY, start
+from helpers.checking.check import start
 from helpers.checking.keys import BadKey, load_key, save_key, shipped_path
 from helpers.checking.panel import as_text
 from helpers.checking.verdicts import NO_ANSWER, RIGHT, judge
@@ -31,15 +31,6 @@ def sent():
     return to_wire(run(EXERCISE, right, "desk"))
 
 
-def test_an_answer_arrives_as_it_was_sent(sent):
-    answer, arrived = run(EXERCISE, right, "desk"), from_wire(sent, EXERCISE)
-    assert answer.outcomes.keys() == arrived.outcomes.keys()
-    for name, outcome in answer.outcomes.items():
-        assert outcome.state == arrived.outcomes[name].state
-        for tensor, value in outcome.tensors.items():
-            assert torch.equal(value, arrived.outcomes[name].tensors[tensor])
-
-
 def encoded(**tensors):
     return base64.b64encode(save(tensors)).decode()
 
@@ -56,7 +47,7 @@ def encoded(**tensors):
         ({"tensors": "AAAA"}, "cannot be read"),
         ({"tensors": "A" * (2 * LARGEST_ANSWER)}, "too large"),
         ({"tensors": base64.b64encode(b"\xff" * 64).decode()}, "cannot be read"),
-        ({"tensors": encoded(other=torch.ones(1))}, "fit together"),
+        ({"tensors": encoded(other=torch.ones(1))}, "does not have"),
     ],
 )
 def test_a_forged_answer_is_refused_with_a_reason(sent, change, complaint):
@@ -75,12 +66,6 @@ def test_a_state_that_there_is_not_is_refused(sent):
     forged["outcomes"]["values"]["state"] = "right"
     with pytest.raises(MalformedAnswer, match="state"):
         from_wire(forged, EXERCISE)
-
-
-def test_an_answer_of_nan_is_worth_nothing():
-    answer = from_wire(to_wire(run(EXERCISE, lambda x: right(x) * float("nan"), "desk")), EXERCISE)
-    key = load_key(LESSON, shipped_path(LESSON.name), REMEDY)
-    assert judge(EXERCISE, answer, key["raw_weights"]).points == 0
 
 
 def test_a_key_comes_back_as_it_was_saved(tmp_path, first_lesson):
@@ -130,7 +115,7 @@ def test_a_key_that_cannot_be_used_says_what_to_run(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["missing", "truncated"])
-def test_at_the_desk_a_bad_key_is_a_sentence_and_no_traceback(tmp_path, monkeypatch, kind):
+def test_a_bad_key_is_a_sentence_and_no_traceback(tmp_path, monkeypatch, kind):
     monkeypatch.setattr("helpers.checking.check.shipped_path", lambda name: damaged(tmp_path, kind))
     verdict = start(LESSON.name).verdict("raw_weights", right)
     assert verdict.state == NO_ANSWER

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import json
 import subprocess
 import sys
 import textwrap
@@ -68,65 +67,6 @@ def test_probes_are_imported_where_helpers_parts_does_not_exist():
         print(sum(len(load_lesson(name).exercises) for name in lesson_names()))
     """)
     assert int(told) == 120
-
-
-@pytest.mark.slow
-def test_every_reference_earns_everything_with_what_it_builds_on_alone(tmp_path):
-    """In fresh modules, in a process in which helpers.parts does not exist."""
-    cells = {source.name: source.cells() for source in LESSONS}
-    asked = [
-        {"lesson": lesson, "name": name, "setup": cells[lesson][SETUP], "cell": cells[lesson][name]}
-        | {"parts": sources_for(exercise)}
-        for (lesson, name), exercise in EXERCISES.items()
-    ]
-    (tmp_path / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
-    told = without_parts(
-        """
-        import ast, contextlib, importlib, io, json, os, pathlib, types
-
-        os.environ["COURSE_DEVICE"] = "cpu"
-        from helpers.checking.answers import run
-        from helpers.checking.cell_scan import facts_of
-        from helpers.checking.keys import SHIPPED_SEED, load_key, shipped_path
-        from helpers.checking.verdicts import judge
-        from helpers.exercises import load_lesson
-
-        def fresh(parts):
-            for name in [name for name in sys.modules if f"{name}.".startswith("helpers.parts.")]:
-                del sys.modules[name]
-            for name, text in {"helpers.parts": "", **parts}.items():
-                module = sys.modules[name] = types.ModuleType(name)
-                exec(compile(text, name, "exec"), vars(module))
-
-        def is_there(node, alias):
-            if not f"{node.module}.".startswith("helpers.parts."):
-                return True
-            name = f"{node.module}.{alias.name}"
-            return name in sys.modules or hasattr(sys.modules.get(node.module), alias.name)
-
-        def setup_of(text):
-            tree = ast.parse(text)
-            for node in tree.body:
-                if isinstance(node, ast.ImportFrom):
-                    node.names = [alias for alias in node.names if is_there(node, alias)]
-            tree.body = [node for node in tree.body if getattr(node, "names", True)]
-            return compile(tree, "<setup>", "exec")
-
-        for asked in json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")):
-            lesson, name, namespace = load_lesson(asked["lesson"]), asked["name"], {"__name__": "__main__"}
-            fresh(asked["parts"])
-            with contextlib.redirect_stdout(io.StringIO()):
-                exec(setup_of(asked["setup"]), namespace)
-                exec(asked["cell"], namespace)
-            answer = run(lesson[name], namespace[name], SHIPPED_SEED)
-            entry = load_key(lesson, shipped_path(lesson.name), "")[name]
-            verdict = judge(lesson[name], answer, entry, facts_of(lesson[name], asked["cell"]))
-            if verdict.points != lesson[name].points:
-                print(lesson.name, name, verdict.points, verdict.says)
-        """,
-        str(tmp_path / "asked.json"),
-    )
-    assert told == ""
 
 
 @pytest.mark.parametrize("answer", written_answers("unusual"), ids=lambda a: f"{a.lesson} {a.exercise} {a.what}")

@@ -19,7 +19,6 @@ from conftest import answer_notebook, solved
 
 from helpers.authoring.keys import make_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, sources
-from helpers.checking import answers
 from helpers.checking.verdicts import NO_ANSWER
 from helpers.exercises import load_lesson
 from helpers.grading import flags
@@ -124,7 +123,7 @@ def marks(executed, lesson=FIRST):
 
 def said(executed):
     """All that came back from a submission, the findings and the flags with it."""
-    return repr([executed.runs, executed.flags]) + repr(executed.read.facts)
+    return repr([executed.runs, executed.flags]) + repr(executed.read.scans)
 
 
 def files(folder):
@@ -249,7 +248,11 @@ def test_an_answer_takes_the_grader_no_more_memory_than_its_limits(runner, surro
 
 
 def test_outputs_that_look_like_verdicts_are_shown_as_the_students():
-    forged = {"output_type": "display_data", "data": {answers.MIME: "{}", "text/html": "18 of 18"}, "metadata": {}}
+    forged = {
+        "output_type": "display_data",
+        "data": {"application/json": "{}", "text/html": "18 of 18"},
+        "metadata": {},
+    }
     first, kept = saved_outputs([forged], OutputBudget())
     assert first.text == SAVED
     assert kept.data["text/html"] == "18 of 18"

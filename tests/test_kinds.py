@@ -3,14 +3,13 @@
 import nbformat
 import pytest
 
-from helpers.authoring import check
 from helpers.authoring.check import mends, predictions, to_come
 from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
 from helpers.authoring.release_step import ClearOrExchange
 from helpers.checking import check as checks
 from helpers.checking import panel
 from helpers.checking.answers import run
-from helpers.checking.cell_scan import Handed, Read, facts_of, read_cells
+from helpers.checking.cell_scan import SubmissionScan, SubmittedCell, scan_cell, scan_submission
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.predictions import MADE, NONE_OF_THEM, NOT_YET, predicted
 from helpers.checking.syntax import digest_of_tree
@@ -105,7 +104,7 @@ def key():
 
 def verdict(key, text):
     answer = run(EXERCISE, Answers(SOURCE).made_of(EXERCISE.name, text), "desk")
-    return judge(EXERCISE, answer, key, facts_of(EXERCISE, text))
+    return judge(EXERCISE, answer, key, scan_cell(EXERCISE, text))
 
 
 def test_the_cell_as_it_was_given_is_a_calm_state_and_earns_nothing_whatever_was_written_around_it(key):
@@ -113,7 +112,7 @@ def test_the_cell_as_it_was_given_is_a_calm_state_and_earns_nothing_whatever_was
     commented = "# I have looked at it\n" + given.replace('"""x: (b, t, e). Returns (b, t, e)."""', '"""Mine."""')
     solution = Answers(SOURCE).make("HurriedAttention")
     for text in (given, commented, given.replace("\n\n", "\n\n\n")):
-        given_facts = facts_of(EXERCISE, text)
+        given_facts = scan_cell(EXERCISE, text)
         found = judge(EXERCISE, run(EXERCISE, solution, "desk"), key, given_facts)  # even with the right numbers
         assert (found.state, found.points, found.mistakes) == (AS_GIVEN, 0, ())
         assert "You have not changed the cell yet" in panel.as_text(found)
@@ -173,12 +172,12 @@ def test_case_and_spaces_are_forgiven(value):
 def test_what_is_no_choice_is_none_and_is_not_asked_for_anything(value):
     made = predicted(ASKED, value)
     assert (made.state, made.chosen) == (NONE_OF_THEM, "")
-    for told in (panel.prediction_as_html(made), panel.prediction_as_text(made)):
+    for told in (panel.as_html(made), panel.as_text(made)):
         assert "none of the choices" in told and "alert" not in told and len(told) < 5000
         assert "c is so" not in told and "It is" not in told
 
 
-def desk(monkeypatch, value, name="noise", lesson=ONE):
+def shown_for(monkeypatch, value, name="noise", lesson=ONE):
     shown = []
     monkeypatch.setattr(checks, "display", lambda thing, **more: shown.append(thing))
     assert checks.Check(lesson).prediction(name, value) is None
@@ -186,7 +185,7 @@ def desk(monkeypatch, value, name="noise", lesson=ONE):
 
 
 def test_the_panel_says_what_was_said_and_what_is_so(monkeypatch):
-    (right,), (wrong,), (dots,) = (desk(monkeypatch, value) for value in ("C", "b", ...))
+    (right,), (wrong,), (dots,) = (shown_for(monkeypatch, value) for value in ("C", "b", ...))
     assert "You said B. It is C." in repr(wrong) and "b <b>bold</b>" in repr(wrong) and "c is so" in repr(wrong)
     assert "You said C. It is C." in repr(right) and "tempting" not in repr(right)
     assert "nothing predicted yet" in repr(dots) and "so" not in repr(dots).split() and "It is" not in repr(dots)
@@ -195,7 +194,7 @@ def test_the_panel_says_what_was_said_and_what_is_so(monkeypatch):
 
 
 def test_an_unknown_prediction_is_told_which_there_are(monkeypatch, capsys):
-    assert desk(monkeypatch, "A", name="nose") == []
+    assert shown_for(monkeypatch, "A", name="nose") == []
     assert "noise" in capsys.readouterr().out
 
 
@@ -219,13 +218,15 @@ PREDICTING = [
 
 @pytest.mark.parametrize(("source", "chosen", "state"), PREDICTING)
 def test_in_an_exam_a_prediction_is_read_in_its_cell_and_nothing_is_run(source, chosen, state):
-    read = read_cells(ONE, [Handed("noise", "noise", source), Handed("", "cell 3", 'noise = "A"')], {}, "import torch")
+    read = scan_submission(
+        ONE, [SubmittedCell("noise", "noise", source), SubmittedCell("", "cell 3", 'noise = "A"')], {}, "import torch"
+    )
     made = judge_predictions(ONE, read)["noise"]
     assert (made.state, made.chosen) == (state, chosen)
 
 
 def test_without_its_cell_no_prediction_was_made():
-    assert judge_predictions(ONE, Read())["noise"].state == NOT_YET
+    assert judge_predictions(ONE, SubmissionScan())["noise"].state == NOT_YET
 
 
 def test_a_choice_is_recorded_with_no_points_whatever_stood_under_the_cell():
@@ -405,7 +406,3 @@ def test_an_author_is_told_what_a_mend_lacks(tmp_path, old, new, mistakes, says)
 @pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
 def test_every_lesson_has_predictions_and_something_to_mend(source):
     assert to_come(source) == []
-
-
-def test_both_kinds_are_part_of_every_quick_look():
-    assert {mends, predictions} <= set(check.QUICK_LOOKS)

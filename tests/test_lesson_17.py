@@ -253,8 +253,8 @@ def test_where_nothing_can_be_compiled_there_is_nothing_and_no_failure(monkeypat
         big.compiled(lambda x: 1 / 0, torch.ones(2))
 
 
-def test_where_lessons_are_graded_no_process_is_started_and_no_point_hangs_on_it():
+def test_where_no_process_can_be_started_the_lesson_says_so_and_no_point_hangs_on_it():
     cells = nbformat.read(SOURCE.notebook, as_version=4).cells
     (starts,) = [cell for cell in cells if cell.cell_type == "code" and "in_processes(" in cell.source]
-    assert starts.metadata["tags"] == ["show"] and "nbgrader" not in starts.metadata
-    assert starts.source.startswith("if in_exam() or not workers.available():\n    print(")
+    assert "nbgrader" not in starts.metadata
+    assert starts.source.startswith("if not workers.available():\n    print(")

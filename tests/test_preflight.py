@@ -13,7 +13,7 @@ from conftest import FIRST, answer_notebook, solved
 from graded import FULL, NONE, WRONG, Instead, batch, hand_in_a_few
 from stand_in import ISOLATION, StandIn
 
-from helpers.checking.cell_scan import read_cells
+from helpers.checking.cell_scan import scan_submission
 from helpers.exercises import load_lesson
 from helpers.grading import canary
 from helpers.grading.batch import as_text, work_of
@@ -38,7 +38,7 @@ def judged(course):
 def none_answers(work, seed=None):
     """A machine on which every process dies, as one whose sandbox hides the course's Python."""
     died = CheckRun(why=Why.DIED, says="it ended the Python process")
-    read = read_cells(load_lesson(FIRST), work.cells, work.released, work.setup)
+    read = scan_submission(load_lesson(FIRST), work.cells, work.released, work.setup)
     runs = {exercise.name: died for exercise in load_lesson(FIRST)}
     return Executed(runs, read, ("the process died in raw_weights",), ISOLATION)
 

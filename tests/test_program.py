@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from helpers.checking.cell_scan import facts_of
-from helpers.checking.program_slice import CodeCell, Program, binds, finished_names, program_of
+from helpers.checking.cell_scan import scan_cell
+from helpers.checking.program_slice import CodeCell, ProgramSlice, binds, finished_names, slice_of
 from helpers.checking.syntax import LONGEST
 from helpers.exercises import load_lesson
 
@@ -26,11 +26,11 @@ check = start("01_dot_product_attention")
 def sliced(own, *before, after=(), finished=None, name="f"):
     cells = [CodeCell(f"cell {place}", text) for place, text in enumerate(before, 1)]
     behind = [CodeCell(f"later cell {place}", text) for place, text in enumerate(after, 1)]
-    return program_of(name, own, SETUP, cells, behind, finished)
+    return slice_of(name, own, SETUP, cells, behind, finished)
 
 
 def texts(program):
-    return [piece.text for piece in program.pieces]
+    return [piece.text for piece in program.definitions]
 
 
 # ------------------------------------------------------------------------------------------- what comes along
@@ -38,7 +38,7 @@ def texts(program):
 
 def test_an_answer_that_needs_nothing_takes_nothing_along():
     program = sliced("def f(x):\n    return x @ x.mT", "def other(): pass", "y = 3")
-    assert (program.pieces, program.missing, program.own) == ((), {}, "def f(x):\n    return x @ x.mT")
+    assert (program.definitions, program.missing, program.own) == ((), {}, "def f(x):\n    return x @ x.mT")
 
 
 def test_the_helper_of_a_helper_comes_along_in_the_notebooks_order():
@@ -46,7 +46,7 @@ def test_the_helper_of_a_helper_comes_along_in_the_notebooks_order():
         "def f(x):\n    return outer(x)", "def inner(x): return x + eps", "eps = 1e-5", "def outer(x): return inner(x)"
     )
     assert texts(program) == ["def inner(x): return x + eps", "eps = 1e-5", "def outer(x): return inner(x)"]
-    assert program.missing == {} and [piece.cell for piece in program.pieces] == ["cell 1", "cell 2", "cell 3"]
+    assert program.missing == {} and [piece.cell for piece in program.definitions] == ["cell 1", "cell 2", "cell 3"]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_whatever_defines_a_name_comes_along(definition):
 def test_of_a_cell_only_the_definitions_that_are_needed_come_along():
     cell = "print('hello')\ndef aid(x): return x\ntrain(model)\ndef unused(): pass"
     program = sliced("def f(x): return aid(x)", cell)
-    assert [(piece.line, piece.text) for piece in program.pieces] == [(2, "def aid(x): return x")]
+    assert [(piece.line, piece.text) for piece in program.definitions] == [(2, "def aid(x): return x")]
 
 
 def test_a_decorator_of_the_students_own_comes_along_with_what_it_needs():
@@ -108,7 +108,7 @@ def test_magics_of_other_cells_are_no_stumbling_block():
 
 def test_a_cell_that_cannot_be_read_has_no_definitions_and_says_so_by_the_name():
     program = sliced("def f(x): return aid(x)", "def aid(x): return x\nthis is no python")
-    assert program.pieces == () and "aid" in program.missing
+    assert program.definitions == () and "aid" in program.missing
 
 
 # ------------------------------------------------------------------------------------------- what is missing
@@ -150,7 +150,7 @@ def test_a_name_that_nothing_defines_is_missing():
 )
 def test_what_the_setup_cell_and_python_define_is_there(own):
     program = sliced(own, "def unused(): pass")
-    assert (program.missing, program.pieces) == ({}, ())
+    assert (program.missing, program.definitions) == ({}, ())
 
 
 def test_a_student_may_define_anew_what_the_setup_cell_defines():
@@ -178,7 +178,7 @@ def test_a_finished_part_that_the_exercise_does_not_build_on_is_missing_and_one_
 def test_what_only_tries_the_answer_out_needs_nothing():
     own = "def f(x):\n    return x\n\nprint(f(samples), history[-1])\nresult = f(other)\nshow(result)"
     program = sliced(own, "for n in range(3):\n    samples = n", "def show(x): pass")
-    assert (program.missing, program.pieces) == ({}, ())
+    assert (program.missing, program.definitions) == ({}, ())
     assert program.own == own, "it is run all the same, and may fail"
 
 
@@ -193,7 +193,7 @@ def test_what_the_answer_is_put_together_from_is_needed():
 
 def test_an_own_cell_that_is_too_long_is_refused_with_the_reason():
     program = sliced("#" * (LONGEST + 1))
-    assert "characters" in program.refused and program.pieces == ()
+    assert "characters" in program.refused and program.definitions == ()
 
 
 def test_an_own_cell_that_is_no_python_is_run_all_the_same_so_that_its_author_reads_pythons_words():
@@ -207,7 +207,7 @@ def test_magics_of_the_own_cell_are_left_out():
 
 def test_a_slice_goes_through_json_and_comes_back():
     program = sliced("def f(x): return aid(x) + nowhere", "def aid(x): return x")
-    assert Program.from_json(json.loads(json.dumps(program.as_json()))) == program
+    assert ProgramSlice.from_json(json.loads(json.dumps(program.as_json()))) == program
     assert program.texts == ("def aid(x): return x", program.own)
 
 
@@ -237,22 +237,24 @@ def test_a_cell_that_only_uses_a_name_gives_it_no_meaning(text):
 @pytest.mark.parametrize(
     "line",
     [
-        "f.__globals__['x'] = 1", "import ctypes", "import gc; gc.get_objects()", "sys._getframe(1)",
-        "getattr(f, '__code__')",
-        "torch._C.foo", "from torch import _C", "import helpers.keys", "from helpers.checking import keys",
-        "importlib.import_module('helpers.exercises.draw')",
+        "f.__globals__['x'] = 1", "__builtins__", "torch.nn.Module.__subclasses__()", "f.__closure__",
+        "f.__code__ = (lambda x, h: x).__code__", "getattr(f, '__code__')", "__import__('os')", "sys._getframe(1)",
+        "problem.__traceback__.tb_frame", "(x for x in ()).gi_frame", "sys.settrace(print)", "import ctypes",
+        "import gc; gc.get_objects()", "sys.meta_path.insert(0, None)", "torch._C.foo", "from torch import _C",
+        "def __torch_function__(self, *a): pass", "import helpers.keys", "from helpers.checking import keys",
+        "from helpers.exercises.l04_multi_head import LESSON", "importlib.import_module('helpers.exercises.draw')",
     ],
 )  # fmt: skip
 def test_a_line_that_leads_out_of_the_answer_is_shown_wherever_the_slice_has_it(line):
     exercise = load_lesson("01_dot_product_attention")["raw_weights"]
     own = f"def raw_weights(x):\n    {line}\n    return x"
-    (found, *_) = facts_of(exercise, own, sliced(own, name="raw_weights")).look
-    assert (found.cell, found.line, found.excerpt) == ("raw_weights", 2, line) and "no exercise needs it" in found.why
+    (found, *_) = scan_cell(exercise, own, sliced(own, name="raw_weights")).suspicious
+    assert (found.cell, found.line, found.excerpt) == ("raw_weights", 2, line) and "no exercise needs" in found.why
     helper = sliced("def raw_weights(x): return aid(x)", f"y = 1\ndef aid(x):\n    {line}", name="raw_weights")
-    (found, *_) = facts_of(exercise, helper.own, helper).look
+    (found, *_) = scan_cell(exercise, helper.own, helper).suspicious
     assert (found.cell, found.line) == ("cell 1", 3)
     elsewhere = sliced("def raw_weights(x): return x", f"def unused(x):\n    {line}", name="raw_weights")
-    assert facts_of(exercise, elsewhere.own, elsewhere).look == ()
+    assert scan_cell(exercise, elsewhere.own, elsewhere).suspicious == ()
 
 
 @pytest.mark.parametrize(
@@ -269,4 +271,4 @@ def test_a_line_that_leads_out_of_the_answer_is_shown_wherever_the_slice_has_it(
 def test_an_ordinary_line_is_not_looked_at(line):
     exercise = load_lesson("01_dot_product_attention")["raw_weights"]
     own = f"def raw_weights(x):\n    {line}\n    return x  # no __globals__ here"
-    assert facts_of(exercise, own, sliced(own, name="raw_weights")).look == ()
+    assert scan_cell(exercise, own, sliced(own, name="raw_weights")).suspicious == ()

@@ -100,8 +100,7 @@ def tried(folder, *answers, exercise="raw_weights", state="wrong", points=1.0):
 def kept(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.jsonl"))
     monkeypatch.chdir(tmp_path)
-    for name in ("COURSE_EXAM_SEED", "NBGRADER_VALIDATING"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("NBGRADER_VALIDATING", raising=False)
     return tmp_path / "progress.jsonl"
 
 
@@ -109,28 +108,27 @@ ONE = Result("03_scaling", "entropy", 1.5, 3.0, "wrong", "a1", "2026-03-02T12:00
 
 
 def test_what_a_check_said_is_read_again(kept):
-    assert check_log.keep(ONE) and check_log.keep(Result(**{**vars(ONE), "at": ""}))
-    assert check_log.kept()[0] == ONE
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", check_log.kept()[1].at)
+    assert check_log.record(ONE) and check_log.record(Result(**{**vars(ONE), "at": ""}))
+    assert check_log.results()[0] == ONE
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", check_log.results()[1].at)
 
 
 def test_a_run_that_is_no_students_own_or_cannot_be_written_keeps_nothing(kept, monkeypatch, tmp_path):
-    for name in ("COURSE_EXAM_SEED", "NBGRADER_VALIDATING"):
-        with monkeypatch.context() as patch:
-            patch.setenv(name, "1")
-            assert not check_log.keep(ONE) and not kept.exists()
+    with monkeypatch.context() as patch:
+        patch.setenv("NBGRADER_VALIDATING", "1")
+        assert not check_log.record(ONE) and not kept.exists()
     with monkeypatch.context() as patch:
         patch.chdir(ROOT / "solutions" / FIRST)
-        assert not check_log.keep(ONE) and not kept.exists()
+        assert not check_log.record(ONE) and not kept.exists()
     for file in ("", str(tmp_path / "none" / "here.jsonl")):
         monkeypatch.setenv("COURSE_PROGRESS", file)
-        assert not check_log.keep(ONE) and check_log.kept() == []
+        assert not check_log.record(ONE) and check_log.results() == []
 
 
 def test_damaged_lines_are_passed_over_and_damage_none_after_them(kept):
     kept.write_bytes(b'[]\nnull\n{"lesson": 3}\n\xff\xfe\n{"lesson": "03_scaling", "exer')
-    assert check_log.kept() == []
-    assert check_log.keep(ONE) and check_log.kept() == [ONE]
+    assert check_log.results() == []
+    assert check_log.record(ONE) and check_log.results() == [ONE]
 
 
 def test_the_last_word_on_an_exercise_counts_and_tries_count_once():
@@ -156,12 +154,12 @@ def test_a_check_in_a_notebook_keeps_its_verdict_and_one_outside_keeps_none(kept
     verdicts = [Verdict("raw_weights", state, 1.0, 3.0) for state in (NOT_ALLOWED, AS_GIVEN, RIGHT)]
     check = Check(load_lesson(FIRST), Runs())
     for verdict in verdicts:
-        check._keep(verdict)
-    assert [one.state for one in check_log.kept()] == ["wrong", AS_GIVEN, "right"]
-    assert {(one.lesson, one.points, one.out_of) for one in check_log.kept()} == {(FIRST, 1.0, 3.0)}
-    assert len({one.answer for one in check_log.kept()}) == 1
-    Check(load_lesson(FIRST))._keep(verdicts[0])
-    assert len(check_log.kept()) == 3
+        check._record(verdict)
+    assert [one.state for one in check_log.results()] == ["wrong", AS_GIVEN, "right"]
+    assert {(one.lesson, one.points, one.out_of) for one in check_log.results()} == {(FIRST, 1.0, 3.0)}
+    assert len({one.answer for one in check_log.results()}) == 1
+    Check(load_lesson(FIRST))._record(verdicts[0])
+    assert len(check_log.results()) == 3
 
 
 # The lessons, and the page

@@ -16,7 +16,7 @@ from written_answers import RIGHT, WRONG, written_answers
 from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
 from helpers.authoring.mutant_verdicts import BARE, NAMED, TOLD, outcome_of
 from helpers.checking.answers import run
-from helpers.checking.cell_scan import facts_of
+from helpers.checking.cell_scan import scan_cell
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.verdicts import judge
@@ -83,7 +83,7 @@ def _verdicts(number):
                 continue
             with barred(exercise.forbidden):
                 outcomes = run(exercise, defined, key.seed)
-        yield answer, judge(exercise, outcomes, key[exercise.name], facts_of(exercise, answer.code))
+        yield answer, judge(exercise, outcomes, key[exercise.name], scan_cell(exercise, answer.code))
 
 
 @pytest.fixture(scope="module", params=sorted(LESSONS))

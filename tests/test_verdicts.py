@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from helpers.authoring.keys import make_key
-from helpers.authoring.lesson_source import Answers
 from helpers.checking.answers import run
 from helpers.checking.check import start
 from helpers.checking.panel import as_html, as_text
-from helpers.checking.verdicts import NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, judge
+from helpers.checking.verdicts import NO_ANSWER, NOT_STARTED, RIGHT, judge
 from helpers.exercises import Draw
 
 CHECK = start("01_dot_product_attention")
@@ -76,22 +75,6 @@ def test_an_unforeseen_answer_gets_no_points_for_its_values_and_a_sentence_that_
     result = verdict(answer)
     assert result.aspects[0].points == 0 and result.points < result.out_of
     assert says in " ".join(as_text(result).split())
-
-
-def test_a_guessed_zero_earns_nothing():
-    assert verdict(lambda attention, x, order: 0, "equivariance_gap").points == 0
-
-
-def test_axes_in_the_wrong_order_are_called_so():
-    assert "the right sizes in another order" in " ".join(
-        as_text(verdict(lambda s: softmax(s).mT, "row_softmax")).split()
-    )
-
-
-def softmax(scores):
-    return torch.exp(scores - scores.amax(-1, keepdim=True)) / torch.exp(scores - scores.amax(-1, keepdim=True)).sum(
-        -1, True
-    )
 
 
 @pytest.mark.parametrize(
@@ -176,24 +159,6 @@ def test_a_stub_is_not_attempted_and_nothing_is_wrong_with_that(stub):
     assert "✗" not in as_html(result)
 
 
-def test_a_shortcut_gets_no_points_and_is_told_why():
-    result = verdict(lambda s: s.softmax(-1), "row_softmax")
-    assert (result.state, result.points) == (NOT_ALLOWED, 0)
-    assert "Your code calls softmax" in as_text(result)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        'def row_softmax(scores):\n    """softmax, by hand"""\n    # not torch.softmax\n    return 1',
-        "def my_softmax_2(s): pass",
-        "this is not python",
-    ],
-)
-def test_a_forbidden_word_in_a_comment_or_another_name_is_no_shortcut(source):
-    assert verdict(softmax, "row_softmax", source=source).state == RIGHT
-
-
 def test_the_panel_holds_what_the_text_holds_and_nothing_that_runs():
     def hostile(x):
         print("<script>alert(1)</script>")
@@ -253,8 +218,8 @@ def test_an_answer_of_yesterdays_inputs_is_worth_nothing_in_an_exam(first_lesson
     def from_memory(x):
         return remembered[tuple(x.shape)].detach().clone()
 
-    at_the_desk = judge(exercise, run(exercise, from_memory, "desk"), CHECK._shipped_key()["raw_weights"])
-    assert at_the_desk.aspects[0].held
+    local = judge(exercise, run(exercise, from_memory, "desk"), CHECK._shipped_key()["raw_weights"])
+    assert local.aspects[0].held
     exam = make_key(first_lesson, "an exam")
     assert judge(exercise, run(exercise, from_memory, "an exam"), exam["raw_weights"]).points == 0
 
@@ -273,8 +238,3 @@ def test_no_answer_is_said_in_words():
     result = no_answer(CHECK.lesson["raw_weights"], "The check did not finish in time.")
     assert (result.state, result.points) == (NO_ANSWER, 0)
     assert "did not finish in time" in as_text(result) and "did not finish in time" in as_html(result)
-
-
-def test_answers_come_from_the_lesson_itself(first_answers):
-    assert isinstance(first_answers, Answers)
-    assert verdict(first_answers.make("raw_weights")).state == RIGHT

@@ -17,7 +17,7 @@ from helpers.authoring.facts import with_facts
 from helpers.authoring.lesson_source import NOTEBOOKS, Source, sources
 from helpers.authoring.mistakes import Accepted, Mistake, Shortcut
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
-from helpers.checking.predictions import listed
+from helpers.checking.predictions import quoted_choices
 from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.course import HELPERS
 from helpers.exercises import Exercise, Prediction, lesson_names
@@ -285,7 +285,7 @@ def _cells_of_prediction(prediction: Prediction, commits: NotebookNode, shows: N
     if without_marks(commits.source).strip() != committed:
         yield f"the solution of {name} has to be: {committed}"
     if not re.fullmatch(rf"{name} = \.\.\.( *#.*)?", given.strip()):
-        yield f"students have to get, behind {GETS}: # {name} = ...    # {listed(prediction)}"
+        yield f"students have to get, behind {GETS}: # {name} = ...    # {quoted_choices(prediction)}"
 
 
 def to_come(source: Source) -> list[str]:

@@ -19,7 +19,7 @@ from helpers.authoring.mistakes import (
 )
 from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
 from helpers.checking.answers import Answer, Outcome
-from helpers.checking.cell_scan import facts_of
+from helpers.checking.cell_scan import scan_cell
 from helpers.checking.compare import close, same_on_another_machine
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.panel import number
@@ -147,11 +147,11 @@ def judged(
             answer = answer_of(variant, answers, entry, exercise, seed)
             text = variant.code if isinstance(variant, StudentMistake) else answers.text(exercise.name, variant)
             if exercise.mend and digest_of_tree(text) == entry.released:
-                verdict = judge(exercise, answer, entry, facts_of(exercise, text))
+                verdict = judge(exercise, answer, entry, scan_cell(exercise, text))
                 if verdict.state != AS_GIVEN or verdict.points:
                     problems.append("unchanged, it is not known for that")
                 text = ""  # the verdict on the same bug in other words
-            verdict = judge(exercise, answer, entry, facts_of(exercise, text))
+            verdict = judge(exercise, answer, entry, scan_cell(exercise, text))
             problems.append(_misjudgement(variant, verdict, exercise, entry))
             problem = "; ".join(filter(None, problems))
             yield variant, verdict, problem and f"{variant.exercise}/{variant.name} ({seed}): {problem}"

@@ -19,7 +19,7 @@ from helpers.authoring.mistakes import BadEdit, Variant, read_mistakes
 from helpers.checking.answers import Answer
 from helpers.checking.finished_parts import sources_for
 from helpers.checking.isolation import run_alone
-from helpers.checking.program_slice import Program
+from helpers.checking.program_slice import ProgramSlice
 from helpers.course import DEVICE, NOTEBOOKS, ROOT, SOLUTIONS
 from helpers.exercises import Exercise, Lesson, load_lesson
 from helpers.notebooks import SETUP, as_released, as_solved, grade_id, sources_of
@@ -149,7 +149,7 @@ def on_the_cpu() -> Iterator[None]:
 
 
 class Answers:
-    """What solution cells, and variants of them, answer: each alone, as in an exam (see `checking.alone`).
+    """What solution cells, and variants of them, answer: each alone, as in an exam (see `checking.isolation`).
 
     The lesson's setup cell and the one solution cell run in a namespace of their own; no other cell is
     needed, because no exercise builds on the student's answer to another.
@@ -176,7 +176,7 @@ class Answers:
         """
         own = self.text(exercise.name, variant) if text is None else text
         with contextlib.redirect_stdout(io.StringIO()):
-            return run_alone(exercise, Program(self._cells[SETUP], (), own), sources_for(exercise), seed)[0]
+            return run_alone(exercise, ProgramSlice(self._cells[SETUP], (), own), sources_for(exercise), seed)[0]
 
     def make(self, exercise: str, variant: Variant | None = None) -> object:
         """The function or class that the cell defines."""

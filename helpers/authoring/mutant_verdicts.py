@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from helpers.authoring.lesson_source import Answers, Source, on_the_cpu
 from helpers.authoring.mistakes import EquivalentMutant
 from helpers.authoring.mutants import Mutant, mutants
-from helpers.checking.cell_scan import facts_of
+from helpers.checking.cell_scan import scan_cell
 from helpers.checking.keys import AnswerKey
 from helpers.checking.verdicts import Verdict, judge
 
@@ -58,7 +58,7 @@ def tried(source: Source, key: AnswerKey, mutants_of: Callable[[str, str], list[
             except (Exception, TimeIsUp):
                 yield Tried(mutant, BROKEN)
                 continue
-            verdict = judge(exercise, answer, key[exercise.name], facts_of(exercise, mutant.text))
+            verdict = judge(exercise, answer, key[exercise.name], scan_cell(exercise, mutant.text))
             listed = (mutant.exercise, mutant.old, mutant.new) in equal
             yield Tried(mutant, outcome_of(verdict, listed), verdict)
 

@@ -19,7 +19,7 @@ from helpers.authoring.lesson_source import Source
 from helpers.authoring.mistakes import StudentMistake, Variant
 from helpers.authoring.student_mistakes import as_toml, require_sandbox
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import Handed, read_cells
+from helpers.checking.cell_scan import SubmittedCell, scan_submission
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, key_as_bytes
 from helpers.checking.syntax import parsed
 from helpers.checking.verdicts import AspectVerdict, Verdict
@@ -153,8 +153,8 @@ def _code(source: Source, exercise: str, codes: Sequence[str]) -> str:
     setup, readable = source.cells()[SETUP], [code for code in codes if parsed(code)]
 
     def needed(code: str) -> int:
-        cells = [Handed(exercise, exercise, code)]
-        return len(read_cells(source.lesson, cells, {}, setup).programs[exercise].missing)
+        cells = [SubmittedCell(exercise, exercise, code)]
+        return len(scan_submission(source.lesson, cells, {}, setup).slices[exercise].missing)
 
     if not readable:
         raise CannotName(f"The answer cannot be read. Write it by hand, into solutions/{source.name}/mistakes.toml.")

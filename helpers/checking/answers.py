@@ -1,11 +1,11 @@
-"""Running what a student wrote, and carrying what it returned to whoever judges it.
+"""Running what a student wrote, and carrying the results to where they are judged.
 
-An `Outcome` is what one aspect came to: tensors, or a reason why there are none. An `Answer` is the
-outcomes of one exercise. Answers cross from a student's kernel to the grader as safetensors in base64,
-never as pickles, and both sides bound their size.
+An `Outcome` is the result of one aspect: tensors, or the reason why there are none. An `Answer` is the outcomes of one
+exercise. Answers travel from the student's process to the grader as safetensors in base64, never as pickles, and both
+sides bound their size.
 
-At the desk nothing has to cross, and yet it does: `run` returns what the grader would read. So whatever an
-answer holds, desk and exam judge the same thing.
+On the student's machine nothing has to travel, but `run` returns what the grader would read: whatever an answer holds,
+the local check and the exam judge the same thing.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
+from helpers.checking.plain_text import sanitized
 from helpers.checking.torch_guards import lengths_agree
 from helpers.course import HELPERS, STUB
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import Forbidden, Unmet
 from helpers.exercises.exercise import Aspect
 
-MIME = "application/vnd.dot-product-to-gpt2.answer+json"
 FORMAT = 1
 
 ANSWERED, NOT_ATTEMPTED, RAISED, REFUSED = "answered", "not attempted", "raised", "refused"
@@ -49,6 +49,7 @@ ROOM = 7 << 20  # bytes that the tensors of all aspects may take; their names an
 MOST_TENSORS = 64  # in one aspect; the right answers of the course have nine at most
 LONGEST_TEXT = 400
 LONGEST_NAME = 100
+MOST_PRINTED = 1000  # characters
 
 # What numbers may be of: the types that safetensors, JSON and every torch carry unchanged
 DTYPES = frozenset((
@@ -67,7 +68,7 @@ class MalformedAnswer(ValueError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one aspect came to.
+    """The result of one aspect.
 
     state: one of STATES. tensors: by name, on the CPU. says: for RAISED the error ("TypeError: ..."),
     for REFUSED a sentence. where: the student's line that raised, with its number.
@@ -92,23 +93,15 @@ class Answer:
 # ---------------------------------------------------------------------------------------------- running
 
 
-class _Notepad(io.TextIOBase):
-    """Keeps the beginning of what is printed, and counts the lines of the rest."""
+class _Printed(io.StringIO):
+    """Keeps the beginning of what is printed, and counts all lines."""
 
-    def __init__(self, limit: int = 1000):
-        self.kept, self.lines, self._room = "", 0, limit
-
-    def writable(self) -> bool:
-        return True
+    lines = 0
 
     def write(self, text: str) -> int:
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         text = str.__str__(text)  # a student's own kind of str may have methods of its own
         self.lines += text.count("\n")
-        if self._room > 0:
-            self.kept += text[: self._room]
-            self._room -= len(text)
+        super().write(text[: max(0, MOST_PRINTED - self.tell())])
         return len(text)
 
 
@@ -116,25 +109,26 @@ def run(exercise: Exercise, written: object, seed: int | str) -> Answer:
     """Run every probe of the exercise on what the student wrote, with the inputs of that seed.
 
     Whatever the student's code does (raise, exit, print, warn, return nonsense) becomes an outcome;
-    only a KeyboardInterrupt passes, so that the stop button works. What is returned went over the wire, as in
+    only a KeyboardInterrupt passes, so that the stop button works. What is returned was encoded and decoded, as in
     an exam: `from_wire(to_wire(answer))` is the same answer again.
     """
-    notepad = _Notepad()
-    quiet = contextlib.redirect_stdout(notepad), contextlib.redirect_stderr(notepad), warnings.catch_warnings()
+    printed = _Printed()
+    quiet = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings()
     with quiet[0], quiet[1], quiet[2], lengths_agree():
         warnings.simplefilter("ignore")
         outcomes = {aspect.name: _outcome(exercise, aspect, written, seed) for aspect in exercise.aspects}
-    answer = Answer(exercise.name, _within_bounds(outcomes), harmless(notepad.kept)[:1000], notepad.lines)
+    text = sanitized(printed.getvalue())[:MOST_PRINTED]
+    answer = Answer(exercise.name, _within_bounds(outcomes), text, printed.lines)
     return from_wire(json.loads(json.dumps(to_wire(answer))), exercise)
 
 
 def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """The outcomes, as far as one answer has room for them: what comes too late is refused, and it alone."""
-    kept, room = {}, ROOM
+    """The outcomes that fit into one answer. Those beyond the limit are refused, each by itself."""
+    bounded, room = {}, ROOM
     for aspect, outcome in outcomes.items():
         room -= sum(tensor.nbytes for tensor in outcome.tensors.values())
-        kept[aspect] = outcome if room >= 0 else Outcome(REFUSED, says=TOO_MUCH)
-    return kept
+        bounded[aspect] = outcome if room >= 0 else Outcome(REFUSED, says=TOO_MUCH)
+    return bounded
 
 
 def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | str) -> Outcome:
@@ -189,9 +183,9 @@ def _is_stub(problem: BaseException) -> bool:
 
 def described(problem: BaseException) -> str:
     """An exception in one line, fit for a page: "TypeError: ..."."""
-    kind = harmless(_asked(lambda: type(problem).__name__, "an exception"))[:LONGEST_NAME]
+    kind = sanitized(_asked(lambda: type(problem).__name__, "an exception"))[:LONGEST_NAME]
     text = _asked(lambda: str(problem))[: 10 * LONGEST_TEXT]
-    lines = harmless(re.sub(r"\b0x[0-9a-fA-F]{6,}", "0x…", text)).strip().splitlines()  # no two runs share addresses
+    lines = sanitized(re.sub(r"\b0x[0-9a-fA-F]{6,}", "0x…", text)).strip().splitlines()  # no two runs share addresses
     return _short(f"{kind}: {lines[0]}" if lines else kind)
 
 
@@ -205,14 +199,8 @@ def _asked(question: Callable[[], str], otherwise: str = "") -> str:
         return otherwise
 
 
-def harmless(text: str) -> str:
-    """The text without what no page, terminal or JSON should meet: control characters, half characters."""
-    whole = text.encode("utf-8", "replace").decode("utf-8")
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", whole.replace("\r\n", "\n"))
-
-
 def _students_line(problem: BaseException) -> str:
-    """The innermost line of the traceback that is neither ours nor a library's, and what its tensors' shapes were."""
+    """The innermost line of the traceback outside the course and its libraries, with the shapes of its tensors."""
     libraries = (str(HELPERS), os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(torch.__file__)))
     for frame, number in reversed(list(traceback.walk_tb(problem.__traceback__))):
         filename = frame.f_code.co_filename
@@ -224,14 +212,13 @@ def _students_line(problem: BaseException) -> str:
 
 def _shapes(line: str, names: Mapping[str, object]) -> str:
     """Of the tensors that a line of code names, their shapes: ", where q has shape (3,) and k (5, 3)"."""
-    told = []
+    shapes: list[str] = []
     for name in dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*", line)):
         value = names.get(name)
-        if type(value) in (torch.Tensor, torch.nn.Parameter):  # other kinds have a `shape` of their own making
-            told.append(f"{name} {'has shape ' if not told else ''}{tuple(value.shape)}")
-    if not told:
-        return ""
-    return ", where " + (told[0] if len(told) == 1 else ", ".join(told[:-1]) + " and " + told[-1])
+        # Other kinds have a `shape` of their own making
+        if type(value) in (torch.Tensor, torch.nn.Parameter) and isinstance(value, torch.Tensor):
+            shapes.append(f"{name} {'' if shapes else 'has shape '}{tuple(value.shape)}")
+    return f", where {' and '.join(filter(None, [', '.join(shapes[:-1]), shapes[-1]]))}" if shapes else ""
 
 
 def _packed(returned: object, aspect: Aspect) -> Outcome:
@@ -244,15 +231,15 @@ def _packed(returned: object, aspect: Aspect) -> Outcome:
     for name, value in named:
         if aspect.accepts == "number" and isinstance(value, (bool, int, float, np.number)):
             value = torch.tensor(float(value), dtype=torch.float64)
-        wrong = _why_not(value, "number" if aspect.accepts == "number" else "tensor")
+        wrong = _why_not(value, aspect.accepts)
         if wrong:
             return Outcome(REFUSED, says=wrong)
-        kept = _plain(value)
-        if kept is None:
+        plain = _plain(value) if isinstance(value, torch.Tensor) else None
+        if plain is None:
             return Outcome(REFUSED, says=UNREADABLE)
-        if aspect.accepts == "number" and kept.numel() == 1:
-            kept = kept.reshape(()).to(torch.float64)
-        tensors[harmless(str.__str__(str(name)))[:LONGEST_NAME]] = kept
+        if aspect.accepts == "number" and plain.numel() == 1:
+            plain = plain.reshape(()).to(torch.float64)
+        tensors[sanitized(str.__str__(str(name)))[:LONGEST_NAME]] = plain
     return Outcome(ANSWERED, tensors)
 
 
@@ -268,60 +255,60 @@ def _named(returned: object) -> Iterable[tuple[object, object]]:
 def _plain(value: torch.Tensor) -> torch.Tensor | None:
     """The numbers of a tensor in one that is no view and of no class of its own; None if it hides them."""
     with torch._C.DisableTorchFunctionSubclass():
-        kept = torch.Tensor.detach(value).to("cpu").resolve_conj().resolve_neg().as_subclass(torch.Tensor)
-        kept = kept.contiguous().clone()
+        plain = torch.Tensor.detach(value).to("cpu").resolve_conj().resolve_neg().as_subclass(torch.Tensor)
+        plain = plain.contiguous().clone()
     try:
-        write_tensors({"": kept})
+        write_tensors({"": plain})
     except Exception:  # a class that computes its numbers when it is asked for them has none in store
         return None
-    return kept if type(kept) is torch.Tensor and kept.dtype in DTYPES else None
+    return plain if type(plain) is torch.Tensor and plain.dtype in DTYPES else None
 
 
-def _why_not(value: object, wanted: str = "tensor") -> str:
-    """A sentence that says why this cannot be judged as what is wanted ("tensor" or "number"), or nothing."""
+def _why_not(value: object, wanted: str) -> str:
+    """Why this cannot be judged as what is wanted ("tensor" or "number"), in a sentence; "" where it can."""
+    if isinstance(value, torch.Tensor):
+        return _why_no_tensor(value)
+    advice = ""
     if value is None:
         return "Your code returns None. Is there a return at its end?"
-    if isinstance(value, torch.Tensor):
-        if value.layout is not torch.strided or value.is_nested:
-            kind = "a nested tensor" if value.is_nested else f"a tensor of layout {value.layout}"
-            return f"Your code returns {kind}; a dense one is needed."
-        if value.is_complex():
-            return "Your result holds complex numbers; real ones are needed."
-        if value.dtype not in DTYPES:
-            dtype = str(value.dtype).removeprefix("torch.")
-            return f"Your code returns a tensor of type {dtype}, which few machines know; an ordinary type is needed."
-        if value.is_meta:
-            return "Your code returns a tensor on the device 'meta', which holds no numbers."
-        if value.nbytes > LARGEST_TENSOR:
-            return (
-                f"Your code returns a tensor of shape {tuple(value.shape)}, {value.nbytes / 1e6:,.0f} MB: far more "
-                "than this exercise can need. Look at the axis that is too long."
-            )
-        return ""
-    if isinstance(value, np.ndarray):
-        return (
-            f"Your code returns a NumPy array of shape {value.shape}; a torch tensor is needed."
-            " Stay in torch from start to end."
-            if wanted == "tensor"
-            else f"Your code returns a NumPy array of shape {value.shape}; a single number is needed."
-        )
-    if isinstance(value, (list, tuple)):
-        many = "thing" if len(value) == 1 else "things"
-        things = f"Your code returns a {type(value).__name__} of {len(value)} {many}"
-        if wanted == "number":
-            return f"{things}; a single number is needed."
-        return f"{things}; one tensor is needed." + (
-            " torch.stack makes one of many." if any(isinstance(part, torch.Tensor) for part in value) else ""
-        )
-    if isinstance(value, str):
-        return f"Your code returns the text {str.__str__(value)[:40]!r}; a {wanted} is needed."
     if callable(value):
         return f"Your code returns a function or a module, not a {wanted}. Was it meant to be called?"
-    return f"Your code returns an object of type {type(value).__name__}; a {wanted} is needed."
+    if isinstance(value, np.ndarray):
+        kind, advice = f"a NumPy array of shape {value.shape}", " Stay in torch from start to end."
+    elif isinstance(value, (list, tuple)):
+        kind = f"a {type(value).__name__} of {len(value)} {'thing' if len(value) == 1 else 'things'}"
+        if any(isinstance(part, torch.Tensor) for part in value):
+            advice = " torch.stack makes one of many."
+    elif isinstance(value, str):
+        kind = f"the text {str.__str__(value)[:40]!r}"
+    else:
+        kind = f"an object of type {type(value).__name__}"
+    needed = "a single number" if wanted == "number" else "one tensor"
+    return f"Your code returns {kind}; {needed} is needed.{advice if wanted == 'tensor' else ''}"
+
+
+def _why_no_tensor(value: torch.Tensor) -> str:
+    """Why the numbers of a tensor cannot be judged; "" where they can."""
+    if value.layout is not torch.strided or value.is_nested:
+        kind = "a nested tensor" if value.is_nested else f"a tensor of layout {value.layout}"
+        return f"Your code returns {kind}; a dense one is needed."
+    if value.is_complex():
+        return "Your result holds complex numbers; real ones are needed."
+    if value.dtype not in DTYPES:
+        dtype = str(value.dtype).removeprefix("torch.")
+        return f"Your code returns a tensor of type {dtype}, which few machines know; an ordinary type is needed."
+    if value.is_meta:
+        return "Your code returns a tensor on the device 'meta', which holds no numbers."
+    if value.nbytes > LARGEST_TENSOR:
+        return (
+            f"Your code returns a tensor of shape {tuple(value.shape)}, {value.nbytes / 1e6:,.0f} MB: far more "
+            "than this exercise can need. Look at the axis that is too long."
+        )
+    return ""
 
 
 def _short(text: object) -> str:
-    text = harmless(_asked(lambda: str(text)))
+    text = sanitized(_asked(lambda: str(text)))
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 
@@ -329,7 +316,7 @@ def _short(text: object) -> str:
 
 
 def to_wire(answer: Answer) -> dict:
-    """The answer as JSON, for an output of type MIME."""
+    """The answer as JSON."""
     tensors = {
         f"{aspect}/{name}": tensor
         for aspect, outcome in answer.outcomes.items()
@@ -360,19 +347,17 @@ def from_wire(data: object, exercise: Exercise) -> Answer:
         raise MalformedAnswer("it is of another format")
     if data.get("exercise") != exercise.name:
         raise MalformedAnswer("it answers another exercise")
-    told = data.get("outcomes")
+    sent = data.get("outcomes")
     names = {aspect.name for aspect in exercise.aspects}
-    if not isinstance(told, Mapping) or set(told) != names:
+    if not isinstance(sent, Mapping) or set(sent) != names:
         raise MalformedAnswer("its aspects are not those of the exercise")
     tensors = _tensors_from_wire(data.get("tensors"))
-    outcomes = {}
-    for aspect in exercise.aspects:
-        outcomes[aspect.name] = _outcome_from_wire(told[aspect.name], tensors.pop(aspect.name, {}))
-    if tensors:
+    if not names >= set(tensors):
         raise MalformedAnswer("it holds tensors for aspects that the exercise does not have")
+    outcomes = {a.name: _outcome_from_wire(sent[a.name], tensors.get(a.name, {})) for a in exercise.aspects}
     lines = data.get("lines_printed")
-    counted = lines if isinstance(lines, int) else 0
-    return Answer(exercise.name, outcomes, _text(data, "printed", 1000), counted)
+    printed = _text(data, "printed", MOST_PRINTED)
+    return Answer(exercise.name, outcomes, printed, lines if isinstance(lines, int) else 0)
 
 
 def _tensors_from_wire(encoded: object) -> dict[str, dict[str, torch.Tensor]]:
@@ -393,17 +378,17 @@ def _tensors_from_wire(encoded: object) -> dict[str, dict[str, torch.Tensor]]:
     return nested
 
 
-def _outcome_from_wire(told: object, tensors: dict[str, torch.Tensor]) -> Outcome:
-    if not isinstance(told, Mapping) or told.get("state") not in STATES:
+def _outcome_from_wire(sent: object, tensors: dict[str, torch.Tensor]) -> Outcome:
+    if not isinstance(sent, Mapping) or sent.get("state") not in STATES:
         raise MalformedAnswer("one of its aspects has a state that there is not")
-    state = told["state"]
-    names = told.get("names")
+    state = sent["state"]
+    names = sent.get("names")
     if bool(tensors) != (state == ANSWERED) or not isinstance(names, list) or set(map(str, names)) != set(tensors):
         raise MalformedAnswer("its states and its tensors do not fit together")
     ordered = {name: tensors[name] for name in map(str, names)}  # safetensors keep no order
-    return Outcome(state, ordered, _text(told, "says"), _text(told, "where"))
+    return Outcome(state, ordered, _text(sent, "says"), _text(sent, "where"))
 
 
 def _text(data: Mapping, name: str, limit: int = LONGEST_TEXT) -> str:
     value = data.get(name)
-    return harmless(value)[:limit] if isinstance(value, str) else ""
+    return sanitized(value)[:limit] if isinstance(value, str) else ""

@@ -1,17 +1,15 @@
 """The one line under each exercise: ``check(raw_weights)``.
 
-It runs the probes, judges the answer against the shipped key and shows the verdict. In an exam no check is called:
-answers run alone (see `alone`), and are judged elsewhere.
+It runs the probes, judges the answer against the shipped key and shows the verdict. An exam calls no check: there each
+answer runs alone (see `isolation`), and is judged outside of the student's process.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import linecache
 import os
 import re
-import sys
 from dataclasses import replace
 
 from IPython import get_ipython
@@ -19,13 +17,14 @@ from IPython.display import display
 
 from helpers import check_log
 from helpers.checking import answers, panel, predictions
-from helpers.checking.cell_scan import facts_of
+from helpers.checking.cell_scan import scan_cell
 from helpers.checking.finished_parts import parts_imported, sources_for
 from helpers.checking.forbidden import barred
 from helpers.checking.isolation import NothingDefined, run_alone
+from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, default_seconds, time_limit
 from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
-from helpers.checking.local import Runs, TookTooLong, at_most, patience
-from helpers.checking.program_slice import Program, finished_names, program_of
+from helpers.checking.plain_text import sanitized
+from helpers.checking.program_slice import ProgramSlice, finished_names, slice_of
 from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer
 from helpers.course import VALIDATING
@@ -38,8 +37,8 @@ REMEDY = (
 
 
 STALE = (
-    "The last run of this exercise's cell failed ({}), so that its name still means what an earlier run made of it. "
-    "That older definition is judged here. Mend the cell, run it, and check again."
+    "The last run of this exercise's cell failed ({}), so its name still has the meaning that an earlier run gave it. "
+    "That older definition is judged here. Fix the cell, run it, and check again."
 )
 
 
@@ -57,29 +56,17 @@ class CheckFailed(Exception):
         return [f"CheckFailed: {self} (the panel above says what to look at)"]
 
 
-class Panel:
-    """What a notebook shows as a panel and a terminal as text."""
-
-    def __init__(self, html: str, text: str):
-        self._html, self._text = html, text
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/html": self._html, "text/plain": self._text}
-
-    def __repr__(self) -> str:
-        return self._text
-
-
 class Check:
     """The check of one lesson, called under each exercise with what the student wrote.
 
-    seconds: how long an answer may run at the desk; `check.seconds = 60` gives it longer on a slow machine.
+    seconds: how long an answer may run; `check.seconds = 60` gives it longer on a slow machine. kernel: the kernel's
+    state, where the lesson is open as a notebook.
     """
 
-    def __init__(self, lesson: Lesson, runs: Runs | None = None):
+    def __init__(self, lesson: Lesson, kernel: KernelState | None = None):
         self.lesson = lesson
-        self.seconds = patience()
-        self._runs = runs
+        self.seconds = default_seconds()
+        self._kernel = kernel
         self._key: AnswerKey | None = None
 
     def __call__(self, written: object) -> None:
@@ -92,24 +79,23 @@ class Check:
         if exercise is None:
             return
         verdict = self._verdict(exercise, written)
-        self._keep(verdict)
-        display(Panel(panel.as_html(verdict), panel.as_text(verdict)))
+        self._record(verdict)
+        display(panel.Display(verdict))
         calm = verdict.state in (NOT_STARTED, AS_GIVEN) and not os.environ.get(VALIDATING)
         if verdict.state != RIGHT and not calm:
             raise CheckFailed(verdict)
 
     def prediction(self, name: str, value: object) -> None:
-        """Say what became of a prediction: ``check.prediction("variance_growth", variance_growth)``.
+        """Show how a prediction compares with the truth: ``check.prediction("variance_growth", variance_growth)``.
 
         A wrong one raises nothing and costs nothing.
         """
-        asked = self.lesson.prediction(name)
-        if asked is None:
-            known = ", ".join(prediction.name for prediction in self.lesson.predictions) or "none"
+        prediction = self.lesson.prediction(name)
+        if prediction is None:
+            known = ", ".join(each.name for each in self.lesson.predictions) or "none"
             print(f"This lesson asks for no such prediction. Those that it asks for: {known}.")
             return
-        made = predictions.predicted(asked, value)
-        display(Panel(panel.prediction_as_html(made), panel.prediction_as_text(made)))
+        display(panel.Display(predictions.predicted(prediction, value)))
 
     def verdict(self, name: str, written: object, source: str = "") -> Verdict:
         """The verdict on an answer to the exercise of that name, against the shipped key. source: its cell's text."""
@@ -120,56 +106,53 @@ class Check:
             return no_answer(exercise, str(problem))
         with barred(exercise.forbidden):
             answer = answers.run(exercise, written, key.seed)
-        return judge(exercise, answer, key[name], facts_of(exercise, source))
+        return judge(exercise, answer, key[name], scan_cell(exercise, source))
 
-    def as_in_exam(self, name: str, program: Program) -> Verdict:
+    def as_in_exam(self, name: str, program: ProgramSlice) -> Verdict:
         """The verdict on an answer that runs alone, as it will in an exam, against the shipped key."""
         exercise, key = self.lesson[name], self._shipped_key()
         try:
-            with at_most(self.seconds):
+            with time_limit(self.seconds):
                 answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
         except NothingDefined as problem:
             return no_answer(exercise, str(problem))
-        except TookTooLong as late:
+        except TimeLimitExceeded as late:
             return no_answer(exercise, _too_long(self.seconds, late))
-        verdict = judge(exercise, answer, key[name], facts_of(exercise, program.own, program))
-        return (
-            verdict if verdict.state == RIGHT else replace(verdict, note=" ".join(program.missing.values()) or stopped)
-        )
+        verdict = judge(exercise, answer, key[name], scan_cell(exercise, program.own, program))
+        note = "" if verdict.state == RIGHT else " ".join(program.missing.values()) or stopped
+        return replace(verdict, note=note)
 
     def _verdict(self, exercise: Exercise, written: object) -> Verdict:
-        """The verdict at the desk, where the answer has its time and its cell may have failed."""
-        source = self._runs.source(exercise.name) if self._runs else ""
-        failure = self._runs.failure(exercise.name) if self._runs else ""
+        """The verdict in a notebook: within the time limit, and with a note where the exercise's cell failed."""
+        source = self._kernel.source(exercise.name) if self._kernel else ""
+        failure = self._kernel.failure(exercise.name) if self._kernel else ""
         try:
-            with at_most(self.seconds):
+            with time_limit(self.seconds):
                 verdict = self.verdict(exercise.name, written, source)
-                if source and not failure and verdict.points:
-                    verdict = self._if_alone(exercise, verdict, source)
-        except TookTooLong as late:
+                if self._kernel and source and not failure and verdict.points:
+                    verdict = self._if_alone(exercise, verdict, source, self._kernel)
+        except TimeLimitExceeded as late:
             verdict = no_answer(exercise, _too_long(self.seconds, late))
-        return replace(verdict, note=STALE.format(answers.harmless(failure)[:200])) if failure else verdict
+        return replace(verdict, note=STALE.format(sanitized(failure)[:200])) if failure else verdict
 
-    def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str) -> Verdict:
-        """The verdict as it will be in an exam, where the answer may lack something that the notebook has here."""
-        setup = self._runs.setup()
+    def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str, kernel: KernelState) -> Verdict:
+        """The verdict of an exam, where that is worse: there the answer may lack something that the notebook has."""
+        setup = kernel.setup()
         finished = finished_names(setup, exercise.builds_on)
-        program = program_of(exercise.name, source, setup, self._runs.others(exercise.name), finished=finished)
+        program = slice_of(exercise.name, source, setup, kernel.others(exercise.name), finished=finished)
         if not program.missing and not _uses_parts(program):
             return verdict
         alone = self.as_in_exam(exercise.name, program)
         return alone if alone.points < verdict.points else verdict
 
-    def _keep(self, verdict: Verdict) -> None:
-        """For the start page, in a notebook. What an exam's check says is not known here, and never comes this way."""
-        if self._runs is None:
+    def _record(self, verdict: Verdict) -> None:
+        """For the start page, in a notebook."""
+        if self._kernel is None:
             return
-        state = verdict.state
-        if state not in (RIGHT, NOT_STARTED, AS_GIVEN, NO_ANSWER):
-            state = check_log.WRONG
-        answer = digest_of_tree(self._runs.source(verdict.exercise))
+        state = verdict.state if verdict.state in (RIGHT, NOT_STARTED, AS_GIVEN, NO_ANSWER) else check_log.WRONG
+        answer = digest_of_tree(self._kernel.source(verdict.exercise))
         points = (verdict.points, verdict.out_of)
-        check_log.keep(check_log.Result(self.lesson.name, verdict.exercise, *points, state, answer))
+        check_log.record(check_log.Result(self.lesson.name, verdict.exercise, *points, state, answer))
 
     def _shipped_key(self) -> AnswerKey:
         if self._key is None:
@@ -177,22 +160,20 @@ class Check:
         return self._key
 
     def _exercise(self, written: object) -> Exercise | None:
-        """The exercise meant: by the name in the calling line, or else by the object's own name."""
-        caller = sys._getframe(2)
-        line = linecache.getline(caller.f_code.co_filename, caller.f_lineno)
-        named = re.search(r"\(\s*(\w+)\s*\)", line)
-        if named and named[1] in self.lesson:
-            return self.lesson[named[1]]
+        """The exercise that is checked: by the name in the running cell, or else by the object's own name."""
+        names = self._kernel.checked(written) if self._kernel else []
         with contextlib.suppress(Exception):  # it is the student's object that answers here
-            if written.__name__ in self.lesson:
-                return self.lesson[written.__name__]
+            names.append(getattr(written, "__name__", ""))
+        for name in names:
+            if name in self.lesson:
+                return self.lesson[name]
         known = ", ".join(f"check({exercise.name})" for exercise in self.lesson)
         print(f"This lesson has no such exercise. Its checks are {known}.")
         return None
 
 
-def _too_long(seconds: float, late: TookTooLong) -> str:
-    where = answers.where_raised(late.__cause__)
+def _too_long(seconds: float, late: TimeLimitExceeded) -> str:
+    where = answers.where_raised(late.__cause__ or late)
     return (
         f"Your code was still running after {panel.number(seconds)} seconds and was stopped"
         f"{f' at {where}' if where else ''}. Look for a loop that never ends. Where the machine is only slow, "
@@ -200,23 +181,18 @@ def _too_long(seconds: float, late: TookTooLong) -> str:
     )
 
 
-def _uses_parts(program: Program) -> bool:
+def _uses_parts(program: ProgramSlice) -> bool:
     """Does the answer use a module of finished parts, of which an exam has only what the exercise builds on?"""
-    imported = {name for name, path in parts_imported(parsed(program.setup) or ast.Module()).items() if "." not in path}
+    setup = parsed(program.setup) or ast.Module([], [])
+    imported = {name for name, path in parts_imported(setup).items() if "." not in path}
     return any("helpers.parts" in text or imported & set(re.findall(r"\w+", text)) for text in program.texts)
-
-
-_watching: Runs | None = None  # the cells of the notebook; a second `start` begins anew
 
 
 def start(lesson: str) -> Check:
     """The check of the lesson of that name. Raises UnknownLesson with the names there are."""
-    global _watching
-    found, shell = load_lesson(lesson), get_ipython()
-    if _watching is not None:
-        _watching.stop()
-    _watching = Runs(shell, [exercise.name for exercise in found]) if shell is not None else None
-    return Check(found, _watching)
+    loaded, shell = load_lesson(lesson), get_ipython()
+    kernel = KernelState(shell, [exercise.name for exercise in loaded]) if shell is not None else None
+    return Check(loaded, kernel)
 
 
 __all__ = ["Check", "CheckFailed", "UnknownLesson", "start"]

@@ -1,7 +1,8 @@
-"""When two results count as the same. How far apart numbers may lie stands in `exercises.tolerance`."""
+"""When two results count as the same. `exercises.tolerance` says how far apart numbers may be."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -29,16 +30,16 @@ def same_outcome(yours: Outcome, theirs: Outcome, aspect: Aspect) -> bool:
     return all(close(tensor, theirs.tensors[name], aspect) for name, tensor in yours.tensors.items())
 
 
-def telling(mistake: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor], aspect: Aspect) -> bool:
+def distinctive(mistake: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor], aspect: Aspect) -> bool:
     """Do a mistake's numbers say that it was made, where an answer has the same? By chance many answers have a 0.0.
 
     They do where some tensor that is not the reference's holds at least four numbers that are not all one, or a number
-    that nobody meets by chance.
+    that does not occur by chance.
     """
     return any(_speaks(tensor, aspect) for tensor in _different(mistake, reference, aspect))
 
 
-def telling_together(
+def distinctive_together(
     shown: Iterable[tuple[Aspect, Mapping[str, torch.Tensor], Mapping[str, torch.Tensor]]],
 ) -> bool:
     """The same of all that a mistake changes, aspect by aspect: two numbers, or a whole mask, are no chance either."""
@@ -58,7 +59,7 @@ def _different(
 
 
 ENOUGH = 4
-COUNTED = 20  # whole numbers from here on are counts that nobody meets by chance
+COUNTED = 20  # whole numbers from here on are counts that do not occur by chance
 
 
 def _speaks(tensor: torch.Tensor, aspect: Aspect) -> bool:
@@ -72,23 +73,23 @@ def _speaks(tensor: torch.Tensor, aspect: Aspect) -> bool:
     return bool((fraction | (finite.abs() >= COUNTED)).any())
 
 
-def same_on_another_machine(shipped: Outcome, made: Outcome, aspect: Aspect, *, mistaken: bool = False) -> bool:
+def same_on_another_machine(shipped: Outcome, fresh: Outcome, aspect: Aspect, *, mistaken: bool = False) -> bool:
     """Can both have come from the same code, on two machines?
 
     mistaken: it is wrong code, which may magnify roundings (a missing normalisation does, by a hundred): its numbers
     are as near as those by which an answer is taken for that mistake. Of an error its kind is compared: its words are
     Python's or torch's, and differ from version to version.
     """
-    if shipped.state != made.state or shipped.tensors.keys() != made.tensors.keys():
+    if shipped.state != fresh.state or shipped.tensors.keys() != fresh.tensors.keys():
         return False
     if shipped.state == RAISED:
-        return _kind(shipped.says) == _kind(made.says)
+        return _kind(shipped.says) == _kind(fresh.says)
     if shipped.state != ANSWERED:
-        return shipped.says == made.says
+        return shipped.says == fresh.says
     return all(
-        tensor.dtype == made.tensors[name].dtype
+        tensor.dtype == fresh.tensors[name].dtype
         and (aspect.tolerance if mistaken else between_machines(aspect.tolerance, tensor.dtype)).holds(
-            made.tensors[name], tensor
+            fresh.tensors[name], tensor
         )
         for name, tensor in shipped.tensors.items()
     )
@@ -96,3 +97,26 @@ def same_on_another_machine(shipped: Outcome, made: Outcome, aspect: Aspect, *, 
 
 def _kind(says: str) -> str:
     return says.partition(":")[0]
+
+
+def outcome_digest(outcome: Outcome) -> str:
+    """Sixteen hexadecimal digits by which equal wrong answers are found.
+
+    Equal where state, words and shapes are, and numbers to about three digits.
+    """
+    digest = hashlib.sha256(f"{outcome.state}|{outcome.says if outcome.state != ANSWERED else ''}|".encode())
+    for name, tensor in sorted(outcome.tensors.items()):
+        digest.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+        digest.update(_rounded_to_thousandths(tensor))
+    return digest.hexdigest()[:16]
+
+
+def _rounded_to_thousandths(tensor: torch.Tensor) -> bytes:
+    """The numbers as multiples of a thousandth of the largest, and how large that is."""
+    if not tensor.is_floating_point():
+        return tensor.numpy().tobytes()
+    values = tensor.double()
+    finite = values[torch.isfinite(values)].abs()
+    scale = finite.max().item() if finite.numel() else 0.0
+    steps = (values / (scale or 1.0) * 1000).nan_to_num(nan=9e9, posinf=8e9, neginf=-8e9).round()
+    return f"{scale:.3e}|".encode() + steps.to(torch.int64).numpy().tobytes()

@@ -1,16 +1,91 @@
-"""What can be said of a wrong tensor when no known mistake fits."""
+"""What to say of a wrong outcome that no known mistake explains."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Mapping
 
 import torch
 
+from helpers.checking.answers import ANSWERED, NOT_ATTEMPTED, REFUSED, Outcome
+from helpers.checking.compare import same_outcome
 from helpers.exercises.exercise import Aspect
 from helpers.exercises.tolerance import size_of, widened
 
+NAMES = "names and shapes"  # the tensor of the aspect `parameters`; "names and shapes of your dict" is of a state
 
-def looked_at(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tuple[str, bool]:
+
+def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bool]:
+    """What is wrong, and whether that names a difference of a kind (see `_diagnosed`)."""
+    if yours.state == NOT_ATTEMPTED:
+        return "This part still raises NotImplementedError.", True
+    if yours.state == REFUSED:
+        return yours.says, True
+    if aspect.missed:
+        return aspect.missed, True
+    if yours.tensors.keys() != target.tensors.keys():
+        return f"Your code gives {_listed(yours.tensors)}; {_listed(target.tensors, 'is', 'are')} needed.", True
+    for name, tensor in target.tensors.items():
+        if yours.tensors[name].dtype == torch.uint8 and tensor.dtype == torch.uint8 and name.startswith(NAMES):
+            if torch.equal(yours.tensors[name], tensor):
+                continue
+            return _different_names(yours.tensors[name], tensor, "module" if name == NAMES else "dict"), True
+        alone = Outcome(ANSWERED, {name: yours.tensors[name]})
+        if not same_outcome(alone, Outcome(ANSWERED, {name: tensor}), aspect):
+            sentence, of_a_kind = _diagnosed(yours.tensors[name], tensor, aspect)
+            return _introduced(name, sentence), of_a_kind
+    raise AssertionError(f"{aspect.name} holds: there is nothing to explain")
+
+
+def _introduced(name: str, sentence: str) -> str:
+    """A sentence on the tensor of that name, in which it is clear which tensor that is."""
+    if name == "result":
+        return sentence
+    place = re.fullmatch(r"(.+, )?(gradient|result|input) (\d+)", name)
+    if place:
+        where, kind, number = place.groups()
+        which = ORDINALS[int(number)] if int(number) < len(ORDINALS) else f"{int(number) + 1}th"
+        of = {"gradient": f"the gradient for your {which} input", "result": f"the {which} thing that is returned"}
+        name = f"{where or ''}{of.get(kind, f'the {which} input')}"
+    elif name.startswith("gradient of "):
+        name = f"the {name}"
+    elif not name.startswith(PHRASES):
+        name = f"for {name}"
+    return f"{name[0].upper()}{name[1:]}: {sentence[0].lower()}{sentence[1:]}"
+
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+PHRASES = ("with ", "for ", "at ", "in ", "after ", "of ", "on ", "the ", "without ", "before ", "from ", "when ")
+
+
+def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> str:
+    def decoded(tensor):
+        return set(bytes(tensor.tolist()).decode(errors="replace").split("\n"))
+
+    mine, goal = decoded(yours), decoded(target)
+    missing, extra = _few(sorted(goal - mine)), _few(sorted(mine - goal))
+    parts = [f"is missing {missing}" if missing else "", f"has {extra}, which is not asked for" if extra else ""]
+    return f"Your {whose} {' and '.join(part for part in parts if part)}."
+
+
+def _few(names: list[str], most: int = 6) -> str:
+    """The names, or the first of them and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _listed(tensors: Mapping[str, torch.Tensor], one: str = "", more: str = "") -> str:
+    if len(tensors) != 1:
+        return f"{_few(list(tensors)) or 'nothing'} {more}".strip()
+    (name,) = tensors
+    return f"{'one tensor' if name == 'result' else repr(name)} {one}".strip()
+
+
+# ------------------------------------------------------------------------------------------- one tensor
+
+
+def _diagnosed(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tuple[str, bool]:
     """One or two sentences on how `yours` differs from `target`, the most telling difference first.
 
     And whether they name a difference of a kind, not only where the numbers differ.
@@ -26,13 +101,13 @@ def looked_at(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tupl
     if not torch.isfinite(mine).all() and torch.isfinite(goal).all():
         return _not_finite(mine, axes), True
     for look in (_rounded, _constant, _related, _reordered, _by_row, _sums):
-        said = look(yours, target, mine, goal, axes, aspect)
-        if said:
-            return said, True
+        sentence = look(yours, target, mine, goal, axes, aspect)
+        if sentence:
+            return sentence, True
     for look in (_rows, _beginning):
-        said = look(yours, target, mine, goal, axes, aspect)
-        if said:
-            return said, False
+        sentence = look(yours, target, mine, goal, axes, aspect)
+        if sentence:
+            return sentence, False
     return _largest_difference(target, mine, goal, axes, aspect), False
 
 
@@ -42,11 +117,11 @@ def _wrong_shape(yours: torch.Tensor, target: torch.Tensor, axes: list[str]) -> 
         return f"Your result is empty, of shape {tuple(yours.shape)}; {need} is needed."
     if yours.dim() != target.dim():
         many = "axes" if yours.dim() != 1 else "axis"
-        said = f"Your result has {yours.dim()} {many}, of shape {tuple(yours.shape)}; {need} is needed."
+        sentence = f"Your result has {yours.dim()} {many}, of shape {tuple(yours.shape)}; {need} is needed."
         if [n for n in yours.shape if n != 1] == [n for n in target.shape if n != 1]:
             kind = "is missing" if yours.dim() < target.dim() else "is too many"
-            said += f" An axis of length one {kind}."
-        return said
+            sentence += f" An axis of length one {kind}."
+        return sentence
     if sorted(yours.shape) == sorted(target.shape):
         return f"Your result has shape {tuple(yours.shape)}: the right sizes in another order. {need} is needed."
     wrong = [place for place in range(target.dim()) if yours.shape[place] != target.shape[place]]
@@ -157,12 +232,12 @@ def _reordered(yours, target, mine, goal, axes, aspect) -> str:
         return "Your result holds the right numbers in another order."
     return (
         "Your result holds the right numbers at other places. Look for a reshape (view, flatten) where axes have to"
-        " be exchanged, or for an order that is another."
+        " be exchanged, or for a different order."
     )
 
 
 def _by_row(yours, target, mine, goal, axes, aspect) -> str:
-    """Right along the last axis but for a factor, or a term, that every row has of its own."""
+    """Right along the last axis, except for a factor or a term that differs from row to row."""
     if goal.dim() < 2 or goal.shape[-1] < 3 or not target.is_floating_point():
         return ""
     name = f"along axis {axes[-1]}" if len(axes) == goal.dim() else "along the last axis"
@@ -170,15 +245,15 @@ def _by_row(yours, target, mine, goal, axes, aspect) -> str:
     factors = (mine * goal).sum(-1, keepdim=True) / (goal * goal).sum(-1, keepdim=True)
     if (factors.abs() > 1e-6).all() and same(mine / factors, goal):
         if same(mine / factors.mean(), goal):
-            return "Your numbers are right but for one factor, the same everywhere: look at what they are divided by."
+            return "Your numbers are right except for one common factor: look at what they are divided by."
         return (
-            f"Your numbers are right {name}, but for a factor that is another in each row: look at what they are"
+            f"Your numbers are right {name}, except for a factor that differs from row to row: look at what they are"
             " divided by."
         )
     shifts = (mine - goal).mean(-1, keepdim=True)
     spread = (goal - goal.mean(-1, keepdim=True)).abs().max()
     if spread > 1e-2 and same(mine - shifts, goal):
-        return f"Your numbers are right {name}, but for something that is added, and is another in each row."
+        return f"Your numbers are right {name}, except for something that is added and differs from row to row."
     return ""
 
 

@@ -1,6 +1,6 @@
 """The finished parts that an exercise builds on, as source text: these, what they need themselves, and nothing else.
 
-In an exam helpers.parts does not exist, for it holds the answers to other exercises. What an exercise declares in
+In an exam helpers.parts does not exist, because it holds the answers to other exercises. What an exercise declares in
 `builds_on` is executed into fresh modules before the student's code.
 """
 
@@ -24,18 +24,20 @@ ANNOTATIONS_ARE_TEXT = "from __future__ import annotations"  # so that what an a
 def sources_for(exercise: Exercise) -> dict[str, str]:
     """The text of each module that the exercise builds on, by the module's name: "helpers.parts.masks".
 
-    A module holds those top-level statements alone that bind what is needed; whatever it imports stands before it.
+    A module holds only the top-level statements that bind what is needed. The modules that it imports come before it.
     LookupError where the exercise declares a part that does not exist.
     """
-    kept = _kept(exercise.builds_on)
-    needs = {module: sorted({_cut(part)[0] for one in kept[module] for part in one.parts}) for module in sorted(kept)}
-    return {f"{PARTS}.{module}": _text(kept[module]) for module in TopologicalSorter(needs).static_order()}
+    needed = _needed(exercise.builds_on)
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for module in sorted(needed):
+        order.add(module, *sorted({_cut(part)[0] for one in needed[module] for part in one.parts}))
+    return {f"{PARTS}.{module}": _text(needed[module]) for module in order.static_order()}
 
 
 def answers_in_reach(exercise: Exercise) -> list[str]:
     """What answers the exercise among the parts that `sources_for` holds; empty for every exercise that is sound."""
-    kept = _kept(exercise.builds_on).items()
-    there = {f"{PARTS}.{module}.{name}" for module, statements in kept for one in statements for name in one.binds}
+    needed = _needed(exercise.builds_on).items()
+    there = {f"{PARTS}.{module}.{name}" for module, statements in needed for one in statements for name in one.binds}
     return [part for part in answered_by(exercise) if part in there]
 
 
@@ -63,7 +65,7 @@ def parts_imported(tree: ast.AST) -> dict[str, str]:
 
     {"finished_split": "multi_head.split_heads", "finished_masks": "masks"}: a whole module has no dot.
     """
-    found = {}
+    imported: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             paths = {alias.asname or alias.name: f"{_source(node)}.{alias.name}" for alias in node.names}
@@ -71,19 +73,20 @@ def parts_imported(tree: ast.AST) -> dict[str, str]:
             paths = {alias.asname: alias.name for alias in node.names if alias.asname}
         else:
             continue
-        found |= {name: path.removeprefix(f"{PARTS}.") for name, path in paths.items() if path.startswith(f"{PARTS}.")}
-    return found
+        inside = {name: path for name, path in paths.items() if path.startswith(f"{PARTS}.")}
+        imported |= {name: path.removeprefix(f"{PARTS}.") for name, path in inside.items()}
+    return imported
 
 
 def parts_used(tree: ast.AST, imported: Mapping[str, str]) -> set[str]:
     """The finished parts that code uses by such names, "masks.causal_mask", of a whole module by its attributes."""
     names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    found = {imported[name] for name in names if "." in imported.get(name, "")}
+    used = {imported[name] for name in names if "." in imported.get(name, "")}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             module = imported.get(node.value.id, ".")
-            found |= set() if "." in module else {f"{module}.{node.attr}"}
-    return found
+            used |= set() if "." in module else {f"{module}.{node.attr}"}
+    return used
 
 
 # ------------------------------------------------------------------------------------- a module's statements
@@ -103,19 +106,19 @@ class _Statement:
     parts: frozenset[str]
 
 
-def _kept(parts: tuple[str, ...]) -> dict[str, set[_Statement]]:
+def _needed(parts: tuple[str, ...]) -> dict[str, set[_Statement]]:
     """By module, the statements that bind these parts, and in turn all that they need."""
-    kept: dict[str, set[_Statement]] = {}
+    needed: dict[str, set[_Statement]] = {}
     look = list(parts)
     while look:
         module, name = _cut(look.pop())
         binding = {one for one in _statements(module) if name in one.binds}
         if not binding:
             raise LookupError(f"There is no finished part {PARTS}.{module}.{name}.")
-        for one in binding - kept.setdefault(module, set()):
-            kept[module].add(one)
+        for one in binding - needed.setdefault(module, set()):
+            needed[module].add(one)
             look += [*one.parts, *(f"{module}.{need}" for need in one.needs)]
-    return kept
+    return needed
 
 
 def _cut(part: str) -> tuple[str, str]:
@@ -134,11 +137,11 @@ def _statements(module: str) -> tuple[_Statement, ...]:
     modules = {name: part for name, part in parts_imported(ast.Module(body, [])).items() if "." not in part}
     names = [names_of(f"{ANNOTATIONS_ARE_TEXT}\n{ast.unparse(node)}") for node in body]
     known = frozenset().union(*(binds for binds, _ in names))
-    found = []
+    statements = []
     for place, (node, (binds, uses)) in enumerate(zip(body, names, strict=True)):
         parts = parts_used(node, modules) | {part for part in parts_imported(node).values() if "." in part}
-        found.append(_Statement(place, node, binds, known & uses, frozenset(parts)))
-    return tuple(found)
+        statements.append(_Statement(place, node, binds, known & uses, frozenset(parts)))
+    return tuple(statements)
 
 
 def _body(module: str) -> list[ast.stmt]:

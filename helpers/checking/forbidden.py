@@ -122,7 +122,7 @@ def _raising(operator: str, says: str):
 
 
 def _raising_code(function: FunctionType, says: str) -> CodeType:
-    """Code in the place of a function's own, whose module may not have the names that it needs."""
+    """Code that replaces that of a function, whose module may lack the names that it needs."""
     outer = function.__code__.co_freevars  # there have to be as many, such as the `__class__` of `super`
     message = f"Your code calls {function.__qualname__.removesuffix('.__init__').strip('_')}. {says}"
     lines = [
@@ -142,27 +142,27 @@ def _raising_code(function: FunctionType, says: str) -> CodeType:
 @cache
 def _operators(pattern: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The operators of torch whose names fit, with the keys under which each has code. No gradient is among them."""
-    found = []
+    operators = []
     for full in sorted(torch._C._dispatch_get_all_op_names()) if pattern else ():
         space, _, operator = full.partition("::")
         name = operator.split(".")[0]
         if space == "aten" and "backward" not in name and re.fullmatch(pattern, name):
             keys = _CODE.findall(torch._C._dispatch_dump(full))
-            found.append((operator, tuple(keys)))
-    return tuple(found)
+            operators.append((operator, tuple(keys)))
+    return tuple(operators)
 
 
 @cache
 def _functions(pattern: str) -> tuple[FunctionType, ...]:
     """The functions of torch that are written in Python, and the constructors of its classes, whose names fit."""
-    found: dict[FunctionType, None] = {}
+    functions: dict[FunctionType, None] = {}
     for path, module in list(sys.modules.items()):
         for name, value in vars(module).items() if pattern and f"{path}.".startswith(_IN_PYTHON) else ():
             if re.fullmatch(pattern, name):
-                inner = inspect.unwrap(value.__init__ if isinstance(value, type) else value)
+                inner = inspect.unwrap(getattr(value, "__init__", value) if isinstance(value, type) else value)
                 if isinstance(inner, FunctionType):
-                    found[inner] = None
-    return tuple(found)
+                    functions[inner] = None
+    return tuple(functions)
 
 
 def find(forbidden: Mapping[str, str]) -> None:
@@ -173,7 +173,7 @@ def find(forbidden: Mapping[str, str]) -> None:
 
 
 def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
-    """A sentence about the first forbidden name in a cell that stands for no operator; "" where there is none.
+    """A sentence about the first forbidden name in a cell that has no operator; "" where there is none.
 
     A name in a comment or a docstring is no use of it. What is not Python says nothing here.
     """
@@ -188,11 +188,11 @@ def forbidden_use(source: str, forbidden: Mapping[str, str]) -> str:
 
 def _names(forbidden: Mapping[str, str]) -> dict[str, str]:
     """What is known by its name, with the sentence to say."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for name, says in forbidden.items():
         for each in FAMILIES[name].names if name in FAMILIES else (name,):
-            found.setdefault(each, says)
-    return found
+            sentences.setdefault(each, says)
+    return sentences
 
 
 def _spelled(node: ast.AST) -> list[str]:

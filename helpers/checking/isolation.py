@@ -1,7 +1,7 @@
 """Running one exercise's answer alone: in a module of its own, from its program slice, beside no other answer.
 
-In an exam this runs in a process of its own behind the sandbox's walls, where the finished parts do not exist but for
-those that the exercise builds on. `python -m helpers panels` does the same in one process, for the student to see.
+In an exam this runs in a process of its own inside the sandbox, where only those finished parts exist that the exercise
+builds on. `python -m helpers panels` does the same in one process, for the student to see.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ import torch
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
+from helpers.checking.finished_parts import PARTS
 from helpers.checking.forbidden import barred, find
-from helpers.checking.program_slice import Program
+from helpers.checking.program_slice import FINISHED, ProgramSlice
 from helpers.exercises import Exercise, Lesson
 
 Parts = Mapping[str, str | CodeType]
 
-PARTS = "helpers.parts"
-ABSENT = "{name} is a finished part that this exercise does not build on: write what you need of it yourself."
 UNDEFINED = "The cell of this exercise does not define `{name}`."
 OWN = "<your cell>"  # the file that the own cell goes by in tracebacks
 
@@ -40,7 +39,7 @@ class NothingDefined(Exception):
 
 def run_alone(
     exercise: Exercise,
-    program: Program,
+    program: ProgramSlice,
     parts: Parts,
     seed: int | str,
     barring: contextlib.AbstractContextManager | None = None,
@@ -57,13 +56,13 @@ def run_alone(
         return answers.run(exercise, written, seed), stopped
 
 
-def _build(name: str, program: Program, namespace: dict) -> tuple[object, str]:
+def _build(name: str, program: ProgramSlice, namespace: dict) -> tuple[object, str]:
     """What the own cell defines by that name, and the first error on the way there."""
     _run_setup(program.setup, namespace)
     errors = []
-    for piece in program.pieces:
-        _remember(f"<{piece.cell}>", "\n" * (piece.line - 1) + piece.text)
-        errors.append(_run(piece.text, f"<{piece.cell}>", piece.cell, namespace, piece.line))
+    for each in program.definitions:
+        _remember(f"<{each.cell}>", "\n" * (each.line - 1) + each.text)
+        errors.append(_run(each.text, f"<{each.cell}>", each.cell, namespace, each.line))
     namespace.pop(name, None)  # what is judged is what the own cell defines
     _remember(OWN, program.own)
     errors.append(_run(program.own, OWN, "the cell of this exercise", namespace))
@@ -115,7 +114,7 @@ def _no_check(*written: object, **options: object) -> None:
     """Stands in for `check`, which a cell may call after its answer, and for what only a notebook has."""
 
 
-_no_check.prediction = _no_check
+vars(_no_check)["prediction"] = _no_check
 
 
 def _remember(file: str, text: str) -> None:
@@ -125,8 +124,9 @@ def _remember(file: str, text: str) -> None:
 
 @contextlib.contextmanager
 def _module(name: str) -> Iterator[dict]:
-    """A fresh module in the place of that one, for as long as the block; yields its namespace."""
-    before, module = sys.modules.get(name), ModuleType(name)
+    """Replace that module by an empty one within the block; yields its namespace."""
+    module = ModuleType(name)
+    before = sys.modules.get(name, module)
     sys.modules[name] = module
     try:
         yield vars(module)
@@ -140,7 +140,7 @@ class _Finished(ModuleType):
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise ImportError(ABSENT.format(name=name))
+        raise ImportError(FINISHED.format(name=name))
 
 
 class _Absent:
@@ -148,7 +148,7 @@ class _Absent:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name.startswith(f"{PARTS}."):
-            raise ModuleNotFoundError(ABSENT.format(name=name))
+            raise ModuleNotFoundError(FINISHED.format(name=name))
 
 
 @contextlib.contextmanager
@@ -159,7 +159,7 @@ def _finished(parts: Parts) -> Iterator[None]:
     before, attribute = _loaded(sys.modules.get(PARTS)), vars(helpers).get("parts")
     for name in before:
         del sys.modules[name]
-    sys.modules[PARTS] = helpers.parts = package = _Finished(PARTS)
+    sys.modules[PARTS] = vars(helpers)["parts"] = package = _Finished(PARTS)
     package.__path__ = []
     sys.meta_path.insert(0, absent := _Absent())
     try:
@@ -174,9 +174,9 @@ def _finished(parts: Parts) -> Iterator[None]:
             sys.modules.pop(name, None)
         sys.modules.update(before)
         if attribute is None:
-            del helpers.parts
+            del vars(helpers)["parts"]
         else:
-            helpers.parts = attribute
+            vars(helpers)["parts"] = attribute
 
 
 def _loaded(package: ModuleType | None) -> dict[str, ModuleType]:
@@ -208,7 +208,7 @@ def prepare(lesson: Lesson) -> None:
 
 def run_watched(
     exercise: Exercise,
-    program: Program,
+    program: ProgramSlice,
     parts: Parts,
     seed: int | str,
     barring: contextlib.AbstractContextManager | None = None,

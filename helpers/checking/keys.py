@@ -21,7 +21,7 @@ FORMAT = 2
 Outcomes = Mapping[str, Outcome]
 
 __all__ = [
-    "SHIPPED_SEED", "AnswerKey", "BadKey", "ExerciseKey", "KnownMistake", "digest_of_asked", "key_as_bytes",
+    "SHIPPED_SEED", "AnswerKey", "BadKey", "ExerciseKey", "KnownMistake", "digest_of_exercises", "key_as_bytes",
     "key_from_bytes", "load_key", "metadata_of", "require_same_lesson", "save_key", "shipped_path",
 ]  # fmt: skip
 
@@ -48,13 +48,12 @@ class KnownMistake:
 class ExerciseKey:
     """What is right for one exercise, and what is wrong in a known way.
 
-    released: of an exercise that is mended, the digest of the program that stands in the student's cell; "" of others.
+    released: where a bug is to be fixed, the digest of the program in the student's cell; "" for other exercises.
     """
 
     reference: Outcomes
     mistakes: tuple[KnownMistake, ...] = ()
     released: str = ""
-    lost: dict[str, tuple] = field(default_factory=dict, init=False, repr=False, compare=False)  # of `lost_aspects`
 
 
 @dataclass(frozen=True)
@@ -70,14 +69,14 @@ class AnswerKey:
 
 
 def shipped_path(lesson: str) -> Path:
-    """Where the key that students get lies."""
+    """The path of the key that students get."""
     return KEYS / f"{lesson}.safetensors"
 
 
-def digest_of_asked(lesson: Lesson) -> str:
-    """Changes whenever a key for this lesson has to be made again because what is asked changed."""
-    asked = [[e.name, [[a.name, a.points, a.side] for a in e.aspects], *(["mend"] if e.mend else [])] for e in lesson]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
+def digest_of_exercises(lesson: Lesson) -> str:
+    """A digest of the lesson's exercises and aspects. A key with another digest has to be made again."""
+    parts = [[e.name, [[a.name, a.points, a.side] for a in e.aspects], *(["mend"] if e.mend else [])] for e in lesson]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def save_key(key: AnswerKey, lesson: Lesson, path: Path) -> None:
@@ -87,29 +86,22 @@ def save_key(key: AnswerKey, lesson: Lesson, path: Path) -> None:
 
 def key_as_bytes(key: AnswerKey, lesson: Lesson) -> bytes:
     """The key as the bytes of a safetensors file. The same key gives the same bytes."""
-    tensors, exercises = {}, {}
+    tensors: dict[str, torch.Tensor] = {}
+    exercises = {}
     for name, entry in key.exercises.items():
-        told = {"reference": _stored(entry.reference, f"{name}/reference", tensors), "mistakes": []}
+        mistakes = []
         for mistake in entry.mistakes:
             own = {a: o for a, o in mistake.outcomes.items() if not _same(o, entry.reference[a])}
-            stored = _stored(own, f"{name}/{mistake.slug}", tensors)
-            told["mistakes"].append(
-                {
-                    "slug": mistake.slug,
-                    "title": mistake.title,
-                    "says": mistake.says,
-                    "outcomes": stored,
-                    "idle": mistake.idle,
-                }
-            )
-        if entry.released:
-            told["released"] = entry.released
-        exercises[name] = told
+            texts = {"slug": mistake.slug, "title": mistake.title, "says": mistake.says, "idle": mistake.idle}
+            mistakes.append({**texts, "outcomes": _stored(own, f"{name}/{mistake.slug}", tensors)})
+        reference = _stored(entry.reference, f"{name}/reference", tensors)
+        released = {"released": entry.released} if entry.released else {}
+        exercises[name] = {"reference": reference, "mistakes": mistakes, **released}
     about = {
         "format": FORMAT,
         "lesson": key.lesson,
         "seed": key.seed,
-        "fingerprint": digest_of_asked(lesson),
+        "fingerprint": digest_of_exercises(lesson),
         "exercises": exercises,
     }
     return save(tensors, metadata={"key": json.dumps(about, ensure_ascii=False, sort_keys=True)})
@@ -153,10 +145,10 @@ def key_from_bytes(lesson: Lesson, data: bytes, name: str, remedy: str) -> Answe
     """The key that a file of these bytes holds. name: the file's, for messages. Raises BadKey as `load_key` does."""
     try:
         about, tensors = json.loads(metadata_of(data)["key"]), load(data)
-        found = (about["format"], about["lesson"], about["fingerprint"])
+        made_for = (about["format"], about["lesson"], about["fingerprint"])
     except (SafetensorError, KeyError, TypeError, ValueError) as problem:
         raise BadKey(f"The answer key {name} is damaged and cannot be read. {remedy}") from problem
-    require_same_lesson(lesson, found, FORMAT, name, remedy)
+    require_same_lesson(lesson, made_for, FORMAT, name, remedy)
     try:
         exercises = {e.name: _exercise_key(e, about["exercises"][e.name], tensors) for e in lesson}
         return AnswerKey(lesson.name, about["seed"], exercises)
@@ -164,11 +156,12 @@ def key_from_bytes(lesson: Lesson, data: bytes, name: str, remedy: str) -> Answe
         raise BadKey(f"The answer key {name} is incomplete. {remedy}") from problem
 
 
-def require_same_lesson(lesson: Lesson, found: tuple, wanted: int, name: str, remedy: str) -> None:
-    """Raises BadKey unless a key is of this lesson as it is now. found: format, lesson, digest of what was asked."""
-    if found[1] != lesson.name:
-        raise BadKey(f"The answer key {name} belongs to {found[1]}, not to {lesson.name}. {remedy}")
-    if found[0] != wanted or found[2] != digest_of_asked(lesson):
+def require_same_lesson(lesson: Lesson, made_for: tuple, needed: int, name: str, remedy: str) -> None:
+    """Raises BadKey unless a key is for this lesson as it is now. made_for: format, lesson, digest of its exercises."""
+    version, key_lesson, digest = made_for
+    if key_lesson != lesson.name:
+        raise BadKey(f"The answer key {name} belongs to {key_lesson}, not to {lesson.name}. {remedy}")
+    if version != needed or digest != digest_of_exercises(lesson):
         raise BadKey(f"The answer key {name} was made for another version of {lesson.name}. {remedy}")
 
 
@@ -180,31 +173,24 @@ def metadata_of(data: bytes) -> dict[str, str]:
     return json.loads(data[8 : 8 + length])["__metadata__"]
 
 
-def _exercise_key(exercise: Exercise, told: dict, tensors: dict[str, torch.Tensor]) -> ExerciseKey:
-    def outcomes(stored: dict, prefix: str) -> dict[str, Outcome]:
-        return {
-            aspect: Outcome(
-                entry["state"],
-                {name: tensors[f"{prefix}/{aspect}/{name}"] for name in entry["names"]},
-                entry["says"],
-            )
-            for aspect, entry in stored.items()
-        }
-
-    reference = outcomes(told["reference"], f"{exercise.name}/reference")
+def _exercise_key(exercise: Exercise, stored: dict, tensors: dict[str, torch.Tensor]) -> ExerciseKey:
+    reference = _outcomes(stored["reference"], f"{exercise.name}/reference", tensors)
     if any(reference[aspect.name].state != ANSWERED for aspect in exercise.aspects):
         raise KeyError(exercise.name)
-    mistakes = tuple(
-        KnownMistake(
-            entry["slug"],
-            entry["title"],
-            entry["says"],
-            {**reference, **outcomes(entry["outcomes"], f"{exercise.name}/{entry['slug']}")},
-            entry["idle"],
-        )
-        for entry in told["mistakes"]
-    )
-    released = told.get("released", "")
+    mistakes = []
+    for mistake in stored["mistakes"]:
+        slug, title, says, idle = (mistake[name] for name in ("slug", "title", "says", "idle"))
+        outcomes = reference | _outcomes(mistake["outcomes"], f"{exercise.name}/{slug}", tensors)
+        mistakes.append(KnownMistake(slug, title, says, outcomes, idle))
+    released = stored.get("released", "")
     if exercise.mend and not (isinstance(released, str) and released):
         raise KeyError(exercise.name)
-    return ExerciseKey(reference, mistakes, released)
+    return ExerciseKey(reference, tuple(mistakes), released)
+
+
+def _outcomes(stored: dict, prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, Outcome]:
+    outcomes = {}
+    for aspect, entry in stored.items():
+        own = {name: tensors[f"{prefix}/{aspect}/{name}"] for name in entry["names"]}
+        outcomes[aspect] = Outcome(entry["state"], own, entry["says"])
+    return outcomes

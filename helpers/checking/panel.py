@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
 from html import escape
 
 from helpers import theme
 from helpers.checking.pictures import matrix_svg
-from helpers.checking.predictions import MADE, NOT_YET, Predicted, listed
-from helpers.checking.verdicts import AS_GIVEN, LOOK, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, AspectVerdict, Verdict
+from helpers.checking.predictions import MADE, NOT_YET, Predicted, quoted_choices
+from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, ON_HOLD, RIGHT, Verdict
 
 CALM = theme.COLOURS["calm"][0]
-COLOURS = {RIGHT: theme.COLOURS["right"][0], NOT_STARTED: CALM, AS_GIVEN: CALM, NO_ANSWER: CALM, LOOK: CALM}
+COLOURS = {RIGHT: theme.COLOURS["right"][0], NOT_STARTED: CALM, AS_GIVEN: CALM, NO_ANSWER: CALM, ON_HOLD: CALM}
 ATTENTION = theme.COLOURS["wrong"][0]
 SURPRISED = theme.COLOURS["surprised"][0]  # a prediction that is not borne out is no fault
+NO_POINTS = "a prediction: no points"
 
 HEADLINES = {
     RIGHT: "all of it is right",
@@ -22,7 +25,7 @@ HEADLINES = {
     AS_GIVEN: "not changed yet",
     NO_ANSWER: "no answer to judge",
     NOT_ALLOWED: "a shortcut that this exercise does without",
-    LOOK: "for your instructor to look at",
+    ON_HOLD: "for your instructor to look at",
 }
 
 STYLE = (
@@ -47,137 +50,161 @@ color:inherit;overflow:auto}
 )
 
 
-def as_html(verdict: Verdict) -> str:
+@dataclass(frozen=True)
+class _Row:
+    """One line of a panel. share: its points, "1 / 2". picture: HTML."""
+
+    sign: str
+    name: str
+    colour: str
+    says: str
+    share: str = ""
+    picture: str = ""
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """What a panel shows. earned: the points, where there are any; worth: what they are out of. known: titles."""
+
+    name: str
+    state: str
+    colour: str
+    earned: str
+    worth: str
+    note: str = ""
+    says: str = ""
+    known: str = ""
+    rows: tuple[_Row, ...] = ()
+    printed: str = ""
+    excerpt: str = ""
+
+    @property
+    def headline(self) -> str:
+        return f"{self.name}: {self.state}, {self.earned} {self.worth}" if self.earned else f"{self.name}: {self.state}"
+
+
+class Display:
+    """A verdict or a prediction, which a notebook shows as a panel and a terminal as text."""
+
+    def __init__(self, shown: Verdict | Predicted):
+        self._shown = shown
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/html": as_html(self._shown), "text/plain": as_text(self._shown)}
+
+    def __repr__(self) -> str:
+        return as_text(self._shown)
+
+
+def as_html(shown: Verdict | Predicted) -> str:
     """The panel. Everything that a student's code had a hand in is escaped."""
-    colour = COLOURS.get(verdict.state, ATTENTION)
+    panel = _panel(shown)
+    earned = f"<b>{panel.earned}</b> " if panel.earned else ""
     parts = [
         (
-            f'<div class="verdict" style="--verdict:{colour}" role="group"'
-            f' aria-label="{escape(_headline(verdict), quote=True)}">'
+            f'<div class="verdict" style="--verdict:{panel.colour}" role="group"'
+            f' aria-label="{escape(panel.headline, quote=True)}">'
         ),
         (
-            f'<p class="head"><code class="name">{escape(verdict.exercise)}</code>'
-            f"<span>{escape(_state(verdict))}</span>"
-            f'<span class="points"><b>{number(verdict.points)}</b> of {number(verdict.out_of)} points</span></p>'
+            f'<p class="head"><code class="name">{escape(panel.name)}</code><span>{escape(panel.state)}</span>'
+            f'<span class="points">{earned}{panel.worth}</span></p>'
         ),
     ]
-    if verdict.note:
-        parts.append(f"<p><b>{_marked(verdict.note)}</b></p>")
-    if verdict.says and verdict.state != NOT_STARTED:
-        parts.append(f"<p>{_marked(verdict.says)}</p>")
-    if verdict.titles:
-        parts.append(f'<p>Known: <span class="known">{_marked("; ".join(verdict.titles))}</span></p>')
-    if verdict.state not in (NOT_STARTED, AS_GIVEN, NO_ANSWER):
-        parts.append("<ul>" + "".join(_line(aspect) for aspect in verdict.aspects) + "</ul>")
-    if verdict.printed:
-        parts.append(f"<p>{_printed(verdict)}</p><pre>{escape(_excerpt(verdict))}</pre>")
+    if panel.note:
+        parts.append(f"<p><b>{_marked(panel.note)}</b></p>")
+    if panel.says:
+        parts.append(f"<p>{_marked(panel.says)}</p>")
+    if panel.known:
+        parts.append(f'<p>Known: <span class="known">{_marked(panel.known)}</span></p>')
+    if panel.rows:
+        parts.append("<ul>" + "".join(map(_row_as_html, panel.rows)) + "</ul>")
+    if panel.printed:
+        parts.append(f"<p>{panel.printed}</p><pre>{escape(panel.excerpt)}</pre>")
     return STYLE + "".join(parts) + "</div>"
 
 
-def _line(aspect: AspectVerdict) -> str:
-    sign = _sign(aspect)
-    colour = {"✓": COLOURS[RIGHT], "✗": ATTENTION}.get(sign, COLOURS[NOT_STARTED])
-    html = (
-        f'<li><span style="color:{colour};font-weight:700">{sign}</span><span>{escape(aspect.name)}</span>'
-        f'<span class="share">{number(aspect.points)} / {number(aspect.out_of)}</span>'
+def _row_as_html(row: _Row) -> str:
+    share = f'<span class="share">{row.share}</span>' if row.share else ""
+    says = f'<p class="says">{_marked(row.says)}</p>' if row.says else ""
+    picture = f'<div class="pair">{row.picture}</div>' if row.picture else ""
+    sign = f'<span style="color:{row.colour};font-weight:700">{row.sign}</span>'
+    return f"<li>{sign}<span>{escape(row.name)}</span>{share}{says}{picture}</li>"
+
+
+def as_text(shown: Verdict | Predicted) -> str:
+    """The same for a terminal."""
+    panel = _panel(shown)
+    lines = [panel.headline if panel.earned else f"{panel.headline} (no points)"]
+    for text in (panel.note, panel.says, f"Known: {panel.known}" if panel.known else ""):
+        lines += _wrapped(text, "  ")
+    width = max((len(row.name) for row in panel.rows if row.share), default=0)
+    for row in panel.rows:
+        lines.append(f"  {row.sign} {row.name:<{width}}  {row.share}".rstrip())
+        lines += _wrapped(row.says, "      ")
+    if panel.printed:
+        lines += [f"  {panel.printed}", textwrap.indent(panel.excerpt, "    ")]
+    return "\n".join(lines)
+
+
+def _panel(shown: Verdict | Predicted) -> _Panel:
+    return _panel_of_verdict(shown) if isinstance(shown, Verdict) else _panel_of_prediction(shown)
+
+
+def _panel_of_verdict(verdict: Verdict) -> _Panel:
+    printed = "While it was checked your code printed:"
+    if verdict.lines_printed > 12:
+        printed = f"While it was checked your code printed {verdict.lines_printed:,} lines. They begin:"
+    return _Panel(
+        verdict.exercise,
+        _state(verdict),
+        COLOURS.get(verdict.state, ATTENTION),
+        number(verdict.points),
+        f"of {number(verdict.out_of)} points",
+        verdict.note,
+        "" if verdict.state == NOT_STARTED else verdict.says,
+        "; ".join(verdict.titles),
+        tuple(_rows(verdict)),
+        printed if verdict.printed else "",
+        "\n".join(verdict.printed.strip().splitlines()[:8])[:500],
     )
-    if aspect.says:
-        html += f'<p class="says">{_marked(aspect.says)}</p>'
-    if aspect.target is not None:
-        html += f'<div class="pair">{matrix_svg(aspect.target, aspect.yours)}</div>'
-    return html + "</li>"
 
 
-def as_text(verdict: Verdict) -> str:
-    """The same for a terminal."""
-    lines = [_headline(verdict)]
-    if verdict.note:
-        lines += _wrapped(verdict.note, "  ")
-    if verdict.says and verdict.state != NOT_STARTED:
-        lines += _wrapped(verdict.says, "  ")
-    if verdict.titles:
-        lines += _wrapped(f"Known: {'; '.join(verdict.titles)}", "  ")
-    if verdict.state not in (NOT_STARTED, AS_GIVEN, NO_ANSWER):
-        width = max(len(aspect.name) for aspect in verdict.aspects)
-        for aspect in verdict.aspects:
-            lines.append(f"  {_sign(aspect)} {aspect.name:<{width}}  {number(aspect.points)} / {number(aspect.out_of)}")
-            lines += _wrapped(aspect.says, "      ")
-    if verdict.printed:
-        lines += [f"  {_printed(verdict)}", textwrap.indent(_excerpt(verdict), "    ")]
-    return "\n".join(lines)
-
-
-# ------------------------------------------------------------------------------------------- predictions
-
-NO_POINTS = "a prediction: no points"
-
-
-def prediction_as_html(made: Predicted) -> str:
-    """The panel of a prediction. Nothing in it is a student's own: what they said is one of the choices."""
-    colour = COLOURS[NOT_STARTED] if made.state != MADE else COLOURS[RIGHT] if made.right else SURPRISED
-    state, name = _predicted(made), made.prediction.name
-    parts = [
-        f'<div class="verdict" style="--verdict:{colour}" role="group" aria-label="{escape(f"{name}: {state}")}">',
-        f'<p class="head"><code class="name">{escape(name)}</code><span><b>{escape(state)}</b></span>'
-        f'<span class="points">{NO_POINTS}</span></p>',
-    ]
-    lines = _prediction_lines(made)
-    if len(lines) == 1:
-        parts.append(f"<p>{_marked(lines[0][2])}</p>")
-    elif lines:
-        signs = {"✓": COLOURS[RIGHT]}
-        parts.append("<ul>")
-        for sign, said, says in lines:
-            colour = signs.get(sign, SURPRISED)
-            parts.append(
-                f'<li><span style="color:{colour};font-weight:700">{sign}</span><span>{escape(said)}</span>'
-                f'<p class="says">{_marked(says)}</p></li>'
-            )
-        parts.append("</ul>")
-    return STYLE + "".join(parts) + "</div>"
-
-
-def prediction_as_text(made: Predicted) -> str:
-    """The same for a terminal."""
-    lines = [f"{made.prediction.name}: {_predicted(made)} ({NO_POINTS.partition(': ')[2]})"]
-    told = _prediction_lines(made)
-    for sign, said, says in told:
-        lines += [f"  {sign} {said}"] if len(told) > 1 else []
-        lines += _wrapped(says, "      " if len(told) > 1 else "  ")
-    return "\n".join(lines)
-
-
-def _predicted(made: Predicted) -> str:
-    if made.state == MADE:
-        return f"You said {made.chosen}. It is {made.prediction.truth}."
-    return "nothing predicted yet" if made.state == NOT_YET else "none of the choices"
-
-
-def _prediction_lines(made: Predicted) -> list[tuple[str, str, str]]:
-    """A sign, what it is about, and what there is to say. The truth is in none of them before somebody has chosen."""
-    asked = made.prediction
-    if made.state == NOT_YET:
-        return [("○", "", f"Write {listed(asked)} where the dots stand in the cell of `{asked.name}`, and run it.")]
-    if made.state != MADE:
-        return [("○", "", f"What `{asked.name}` holds is none of the choices. Write {listed(asked)}, with the quotes.")]
-    truth = ("✓", f"It is {asked.truth}", asked.says.get(asked.truth, ""))
-    return [truth] if made.right else [("○", f"You said {made.chosen}", asked.says[made.chosen]), truth]
-
-
-def _sign(aspect: AspectVerdict) -> str:
-    return "✓" if aspect.held else "○" if aspect.waits else "✗"
-
-
-def _headline(verdict: Verdict) -> str:
-    points = f"{number(verdict.points)} of {number(verdict.out_of)} points"
-    return f"{verdict.exercise}: {_state(verdict)}, {points}"
+def _rows(verdict: Verdict) -> Iterator[_Row]:
+    if verdict.state in (NOT_STARTED, AS_GIVEN, NO_ANSWER):
+        return
+    for aspect in verdict.aspects:
+        sign, colour = ("✓", COLOURS[RIGHT]) if aspect.held else ("○", CALM) if aspect.waits else ("✗", ATTENTION)
+        share = f"{number(aspect.points)} / {number(aspect.out_of)}"
+        picture = "" if aspect.pair is None else matrix_svg(*aspect.pair)
+        yield _Row(sign, aspect.name, colour, aspect.says, share, picture)
 
 
 def _state(verdict: Verdict) -> str:
     if verdict.state in HEADLINES:
         return HEADLINES[verdict.state]
-    held = sum(aspect.held for aspect in verdict.aspects)
-    return f"{held} of {len(verdict.aspects)} aspects hold" if held else "not right yet"
+    passed = sum(aspect.held for aspect in verdict.aspects)
+    return f"{passed} of {len(verdict.aspects)} aspects hold" if passed else "not right yet"
+
+
+def _panel_of_prediction(result: Predicted) -> _Panel:
+    """The truth is not in it before the student has chosen, and nothing in it is the student's own text."""
+    prediction, choices = result.prediction, quoted_choices(result.prediction)
+    name = prediction.name
+    if result.state == NOT_YET:
+        says = f"Write {choices} where the dots stand in the cell of `{name}`, and run it."
+        return _Panel(name, "nothing predicted yet", CALM, "", NO_POINTS, says=says)
+    if result.state != MADE:
+        says = f"What `{name}` holds is none of the choices. Write {choices}, with the quotes."
+        return _Panel(name, "none of the choices", CALM, "", NO_POINTS, says=says)
+    state = f"You said {result.chosen}. It is {prediction.truth}."
+    why = prediction.says[prediction.truth]
+    if result.right:
+        return _Panel(name, state, COLOURS[RIGHT], "", NO_POINTS, says=why)
+    rows = (
+        _Row("○", f"You said {result.chosen}", SURPRISED, prediction.says[result.chosen]),
+        _Row("✓", f"It is {prediction.truth}", COLOURS[RIGHT], why),
+    )
+    return _Panel(name, state, SURPRISED, "", NO_POINTS, rows=rows)
 
 
 def number(points: float) -> str:
@@ -192,13 +219,3 @@ def _wrapped(text: str, indent: str) -> list[str]:
 def _marked(text: str) -> str:
     """Escaped, with `code` set as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
-
-
-def _printed(verdict: Verdict) -> str:
-    if verdict.lines_printed > 12:
-        return f"While it was checked your code printed {verdict.lines_printed:,} lines. They begin:"
-    return "While it was checked your code printed:"
-
-
-def _excerpt(verdict: Verdict) -> str:
-    return "\n".join(verdict.printed.strip().splitlines()[:8])[:500]

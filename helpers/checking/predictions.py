@@ -31,7 +31,7 @@ def predicted(prediction: Prediction, value: object) -> Predicted:
     return Predicted(prediction, MADE if chosen else NONE_OF_THEM, chosen)
 
 
-def listed(prediction: Prediction) -> str:
+def quoted_choices(prediction: Prediction) -> str:
     """The choices as a student writes them: '"A", "B" or "C"'."""
     quoted = [f'"{choice}"' for choice in prediction.choices]
     return " or ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))

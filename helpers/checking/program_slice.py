@@ -36,7 +36,7 @@ class CodeCell:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Definition:
     """A definition of another cell. line: where it begins in it, from 1."""
 
     cell: str
@@ -45,17 +45,17 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramSlice:
     """One exercise's program slice.
 
-    setup: the released setup cell. pieces: definitions of other cells, in their order. own: the exercise's own cell, as
+    setup: the released setup cell. definitions: those of other cells, in their order. own: the exercise's own cell, as
     Python. missing: names that the slice reads and cannot have as they are in the notebook, each with a
     sentence. refused: why the own cell could
     not be read, "" where it was.
     """
 
     setup: str
-    pieces: tuple[Piece, ...]
+    definitions: tuple[Definition, ...]
     own: str
     missing: Mapping[str, str] = field(default_factory=dict)
     refused: str = ""
@@ -63,27 +63,27 @@ class Program:
     @property
     def texts(self) -> tuple[str, ...]:
         """All that the student answers for: definitions, and the own cell."""
-        return (*(piece.text for piece in self.pieces), self.own)
+        return (*(each.text for each in self.definitions), self.own)
 
     def as_json(self) -> dict:
         """For another process."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: Mapping) -> Program:
+    def from_json(cls, data: Mapping) -> ProgramSlice:
         """What `as_json` made."""
-        pieces = tuple(Piece(**piece) for piece in data["pieces"])
-        return cls(data["setup"], pieces, data["own"], dict(data["missing"]), data["refused"])
+        definitions = tuple(Definition(**each) for each in data["definitions"])
+        return cls(data["setup"], definitions, data["own"], dict(data["missing"]), data["refused"])
 
 
-def program_of(
+def slice_of(
     name: str,
     own: str,
     setup: str,
     before: Sequence[CodeCell],
     after: Sequence[CodeCell] = (),
     finished: Mapping[str, str] | None = None,
-) -> Program:
+) -> ProgramSlice:
     """The program slice of an exercise.
 
     name: what its own cell defines. own: that cell. before, after: the other cells that stand before and behind its
@@ -93,18 +93,19 @@ def program_of(
     try:
         text, inside = python_of(own), statements(own)
     except Unreadable as problem:
-        return Program(setup, (), own, refused=str(problem))
+        return ProgramSlice(setup, (), own, refused=str(problem))
     except NotPython:
-        return Program(setup, (), own)
+        return ProgramSlice(setup, (), own)
     there = _ALWAYS_THERE | _bound(_statements(setup)) - set(finished or ()) | _bound(inside)
-    pieces, missing = _Definitions(before, after).needed_by(_needed_of(name, inside), there)
+    needed, missing = _Definitions(before, after).needed_by(_needed_of(name, inside), there)
     missing |= {each: FINISHED.format(name=each) for each in missing if each in (finished or ())}
-    return Program(setup, pieces, text, missing)
+    return ProgramSlice(setup, needed, text, missing)
 
 
 def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
     """The names that a cell's definition of this name leans on. What only tries it out is not asked what it needs."""
-    needed, before = {name}, set()
+    needed: set[str] = {name}
+    before: set[str] = set()
     while needed != before:
         before = set(needed)
         for each in inside:
@@ -114,7 +115,7 @@ def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
 
 
 def finished_names(setup: str, available: Iterable[str]) -> dict[str, str]:
-    """What a setup cell imports from the finished parts, but for those that are available: by name, the path.
+    """What a setup cell imports from the finished parts, except those that are available: by name, the path.
 
     available: paths below helpers.parts, "masks.causal_mask". A module is available where one thing of it is.
     """
@@ -144,16 +145,16 @@ class _Definitions:
                         self._by_name.setdefault(name, []).append(len(self._order))
                     self._order.append((cell, each))
 
-    def needed_by(self, names: set[str], there: frozenset[str]) -> tuple[tuple[Piece, ...], dict[str, str]]:
+    def needed_by(self, names: set[str], there: frozenset[str]) -> tuple[tuple[Definition, ...], dict[str, str]]:
         """The definitions behind these names, transitively, in their order; and what it cannot have."""
         chosen: set[int] = set()
         missing: dict[str, str] = {}
-        seen: set[str] = set()
+        visited: set[str] = set()
         while names:
             name = names.pop()
-            if name in seen:
+            if name in visited:
                 continue
-            seen.add(name)
+            visited.add(name)
             places = self._by_name.get(name, [] if name in there else self._by_name.get(STAR, []))
             for place in set(places) - chosen:
                 chosen.add(place)
@@ -168,8 +169,8 @@ class _Definitions:
             if reason:
                 cell = self._computed.get(name) or self._changed.get(name)
                 missing[name] = reason.format(name=name, cell=cell, rule=MAY_USE)
-        kept = [self._order[place] for place in sorted(chosen)]
-        return tuple(Piece(cell.label, each.line, each.text) for cell, each in kept), missing
+        needed = [self._order[place] for place in sorted(chosen)]
+        return tuple(Definition(cell.label, each.line, each.text) for cell, each in needed), missing
 
     def _why_missing(self, name: str, there: frozenset[str]) -> str:
         if name in there:
@@ -194,7 +195,7 @@ def binds(name: str, source: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def _statements(source: str) -> tuple[Statement, ...]:
-    """The statements of a cell; none where it cannot be read, for it is not the one that is graded."""
+    """The statements of a cell; none where it cannot be read, because it is not the cell that is graded."""
     try:
         return tuple(statements(source))
     except (Unreadable, NotPython):

@@ -1,4 +1,4 @@
-"""The one reader of students' Python: bounded, so that no text can hold up or break whoever reads it.
+"""The one reader of students' Python: bounded, so that no text can stall or crash the reader.
 
 Everything that looks at a cell's syntax (checks, grading, review, similarity, reports) goes through `parse`. It refuses
 text that is longer or more deeply nested than any exercise needs, and says why.
@@ -18,6 +18,7 @@ MOST_LINES = 2_000
 MOST_NODES = 20_000
 DEEPEST = 100  # nodes within nodes
 LARGEST_INTEGER = 256  # bits of a literal
+STAR = "*"  # what ``from math import *`` binds
 
 
 class Unreadable(ValueError):
@@ -27,8 +28,6 @@ class Unreadable(ValueError):
 class NotPython(ValueError):
     """A cell that is no Python. The text is the parser's."""
 
-
-# ------------------------------------------------------------------------------------------- the reader
 
 # Possessive, so that no line takes as long as its square
 _ASSIGNED_MAGIC = re.compile(r"(\s*+[\w.,\[\]]++[\w.,\[\]\t ]*+=\s*+)[%!]")
@@ -112,7 +111,8 @@ def _described(problem: SyntaxError) -> str:
 
 def _require_moderate(tree: ast.Module) -> None:
     """Raises Unreadable for a tree that is too large or too deep. Does not recurse."""
-    nodes, level, depth = 0, [tree], 0
+    level: list[ast.AST] = [tree]
+    nodes = depth = 0
     while level:
         nodes, depth = nodes + len(level), depth + 1
         if nodes > MOST_NODES:
@@ -170,7 +170,7 @@ def _statement(node: ast.stmt, lines: list[str]) -> Statement:
 
 def _shares_lines(node: ast.stmt, lines: list[str]) -> bool:
     """Is there another statement on its first or its last line?"""
-    after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].decode(errors="replace")
+    after = lines[(node.end_lineno or 1) - 1].encode()[node.end_col_offset :].decode(errors="replace")
     return bool(node.col_offset or after.split("#")[0].strip(" \t;"))
 
 
@@ -193,6 +193,7 @@ def names_of(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 CONSTANTS = (ast.Assign, ast.AnnAssign)
 _SIMPLE = (
     ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict, ast.Set,
@@ -200,9 +201,6 @@ _SIMPLE = (
     ast.keyword, ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension,
     ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.NamedExpr,
 )  # fmt: skip
-
-
-STAR = "*"  # what ``from math import *`` binds
 
 
 def is_definition(node: ast.stmt) -> bool:
@@ -267,29 +265,21 @@ def _root(node: ast.AST) -> str:
 
 
 def digest_of_tree(source: str) -> str:
-    """Equal for cells that are the same program: comments, layout and docstrings apart. "" for what is not Python."""
+    """Equal for cells that differ in comments, layout, docstrings and annotations alone. "" for what is not Python."""
     tree = parsed(source)
-    if tree is None:
-        return ""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [inner for inner in body if not _is_lone_text(inner)]
+    return "" if tree is None else _digest(_Stripped().visit(tree))
+
+
+def _digest(tree: ast.AST) -> str:
     return hashlib.sha256(ast.dump(tree).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _is_lone_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
 def shape_of(source: str) -> tuple[str, int]:
-    """A digest of the cell's shape, and how many nodes it has: names that it binds by their order of appearance, no
-    docstrings, comments or annotations. ("", 0) for what cannot be read.
-    """
+    """A digest of the stripped cell with its own names numbered, and its number of nodes; ("", 0) if unreadable."""
     tree = parsed(source)
     if tree is None:
         return "", 0
-    bare = _Barer().visit(tree)
+    bare = _Stripped().visit(tree)
     size = sum(1 for _ in ast.walk(bare))
     own = {n.id for n in ast.walk(bare) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     own |= {n.arg for n in ast.walk(bare) if isinstance(n, ast.arg)}
@@ -299,14 +289,15 @@ def shape_of(source: str) -> tuple[str, int]:
             name = getattr(node, slot, None)
             if isinstance(name, str) and name in own and not isinstance(node, ast.keyword):
                 setattr(node, slot, order.setdefault(name, f"name {len(order)}"))
-    return hashlib.sha256(ast.dump(bare).encode("utf-8", "replace")).hexdigest()[:16], size
+    return _digest(bare), size
 
 
-class _Barer(ast.NodeTransformer):
-    """Takes docstrings, lone strings, `pass` and annotations out."""
+class _Stripped(ast.NodeTransformer):
+    """Removes docstrings, other lone strings, `pass` and annotations."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        return None if _is_lone_text(node) else self.generic_visit(node)
+        text = node.value.value if isinstance(node.value, ast.Constant) else None
+        return None if isinstance(text, str) else self.generic_visit(node)
 
     def visit_Pass(self, node: ast.Pass) -> None:
         return None
@@ -315,7 +306,7 @@ class _Barer(ast.NodeTransformer):
         node.annotation = None
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
         return self.generic_visit(node)
 
@@ -337,7 +328,7 @@ def stubs(source: str, name: str) -> tuple[int, int]:
     tree = parsed(source)
     if tree is None:
         return 0, 0
-    defined = {bound: node for node in tree.body for bound in _bound_by(node)}
+    defined = _last_definitions(tree.body)
     last = defined.get(name)
     if not isinstance(last, (*FUNCTIONS, ast.ClassDef)):
         return 0, 0
@@ -360,32 +351,20 @@ def holds_stub(source: str, name: str, released: str = "") -> bool:
     return left > 0 and left >= (stubs(released, name)[0] if released else every)
 
 
-_INNER = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
-_WAYS_OUT = (ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue)
-
-
-def _bound_by(node: ast.stmt) -> set[str]:
-    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-        return {node.name}
-    names = {n.id for n in _own(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    names |= {n.name for n in _own(node) if isinstance(n, (*FUNCTIONS, ast.ClassDef))}
-    imports = [n for n in _own(node) if isinstance(n, (ast.Import, ast.ImportFrom))]
-    return names | {alias.asname or alias.name for n in imports for alias in n.names}
-
-
-def _functions_of(node: ast.stmt) -> Iterator[ast.FunctionDef]:
+def _functions_of(node: Function | ast.ClassDef) -> Iterator[Function]:
     """The function itself, or the methods of a class, of each name the last."""
     if isinstance(node, FUNCTIONS):
         yield node
         return
-    methods = {}
-    for inner in node.body:
-        for name in _bound_by(inner):
-            methods[name] = inner
-    yield from (inner for inner in methods.values() if isinstance(inner, FUNCTIONS))
+    yield from (inner for inner in _last_definitions(node.body).values() if isinstance(inner, FUNCTIONS))
 
 
-def _handed_on_to(function: ast.FunctionDef, defined: Mapping[str, ast.stmt]) -> list[ast.FunctionDef]:
+def _last_definitions(body: list[ast.stmt]) -> dict[str, ast.stmt]:
+    """The statement that binds each name last."""
+    return {name: node for node in body for name in names_of(ast.unparse(node))[0]}
+
+
+def _handed_on_to(function: Function, defined: Mapping[str, ast.stmt]) -> list[Function]:
     """The methods of those classes of the cell that the function reads by name."""
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     classes = [node for name, node in defined.items() if name in read and isinstance(node, ast.ClassDef)]
@@ -401,7 +380,8 @@ def _comes_to_stub(body: list[ast.stmt]) -> bool:
             return True
         if isinstance(statement, ast.If) and _comes_to_stub(statement.body) and _comes_to_stub(statement.orelse):
             return True
-        if any(isinstance(n, _WAYS_OUT) for n in _own(statement)):
+        ways_out = (ast.Return, ast.Yield, ast.YieldFrom, ast.Break, ast.Continue)
+        if any(isinstance(n, ways_out) for n in _own(statement)):
             return False
     return False
 
@@ -416,6 +396,6 @@ def _raises_stub(node: ast.stmt) -> bool:
 def _own(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a statement, without the insides of functions and classes that it defines."""
     yield node
-    if not isinstance(node, _INNER):
+    if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
         for child in ast.iter_child_nodes(node):
             yield from _own(child)

@@ -10,7 +10,8 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -20,7 +21,7 @@ from helpers.exercises.exercise import Answer, Aspect
 from helpers.exercises.tolerance import GRADIENTS
 
 Inputs = Callable[[Draw], tuple]
-Via = Callable[[Answer, Draw], Callable]
+Via = Callable[[Answer, Draw], Any]
 Others = Mapping[str, Inputs]  # further inputs of the same aspect, by what is said of them: "with a batch of one"
 
 
@@ -89,7 +90,7 @@ def values(
     name: str = "values",
     via: Via = as_is,
     also: Others | None = None,
-    **policy: object,
+    **policy: Any,
 ) -> Aspect:
     """The result on drawn inputs is the right one, and on every further set of inputs of `also`."""
 
@@ -109,7 +110,7 @@ def gradient(
     via: Via = as_is,
     also: Others | None = None,
     weights: bool | tuple[str, ...] = False,
-    **policy: object,
+    **policy: Any,
 ) -> Aspect:
     """Gradients flow back to the inputs, and are the right ones.
 
@@ -132,7 +133,7 @@ def gradient(
     return Aspect(name, points, probe, **policy)
 
 
-def _learned(call: Callable, weights: bool | tuple[str, ...]) -> dict[str, torch.Tensor]:
+def _learned(call: Answer, weights: bool | tuple[str, ...]) -> dict[str, torch.Tensor]:
     """The parameters whose gradients are looked at, by name; Unmet where the module has none of a name."""
     there = dict(call.named_parameters()) if weights else {}
     for name in () if isinstance(weights, bool) else weights:
@@ -158,7 +159,7 @@ def _together(returned: object, also: Others, draw: Draw, call: Callable[[tuple]
     return results
 
 
-def _sendable(named: list[tuple[object, object]]) -> bool:
+def _sendable(named: Sequence[tuple[object, object]]) -> bool:
     of_a_kind = all(isinstance(value, (torch.Tensor, bool, int, float)) for _, value in named)
     return 0 < len(named) <= MOST_RESULTS and of_a_kind
 
@@ -304,7 +305,7 @@ def raises(
     return Aspect(name, points, probe, side=True, missed=missed)
 
 
-def renamed(aspect: Aspect, name: str, **policy: object) -> Aspect:
+def renamed(aspect: Aspect, name: str, **policy: Any) -> Aspect:
     """The same aspect under another name."""
     return dataclasses.replace(aspect, name=name, **policy)
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from helpers.exercises.draw import Draw
 from helpers.exercises.tolerance import VALUES, Tolerance
 
-Answer = Callable[..., Any]  # what the student wrote: a function or a class, if it is that
-Probe = Callable[[Answer, Draw], object]
+Answer = Any  # what the student wrote: a function or a class, if it is that
+Probe = Callable[[Answer, Draw], Any]
 
 
 class UnknownLesson(LookupError):
@@ -122,7 +122,7 @@ class Prediction:
 
         The value may be anything, and nothing of its own is called.
         """
-        if not issubclass(type(value), str) or str.__len__(value) > LONGEST_CHOICE:
+        if not issubclass(type(value), str) or str.__len__(cast(str, value)) > LONGEST_CHOICE:
             return ""
         told = str.__str__(value).strip().casefold()
         return next((choice for choice in self.says if choice.casefold() == told), "")

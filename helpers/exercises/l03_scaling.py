@@ -134,7 +134,7 @@ def one_vector_for_all(answer: Answer, d: int, first: int) -> bool:
     """Does the number lie about d, and scatter far too much for so many pairs?"""
     found = [measured(answer, d, pairs_needed(d), first + place) / d for place in range(16)]
     values = torch.tensor(found, dtype=torch.float64)
-    return 0.5 < values.mean() < 2 and values.std() > 0.2
+    return 0.5 < values.mean().item() < 2 and values.std().item() > 0.2
 
 
 def banded(value: float, d: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
+from typing import Any
 
 import torch
 
@@ -61,7 +62,7 @@ OTHER_NARROW = {
 }
 
 
-def projections(draw: Draw, b: int = 2, t: int = 5, e: int = 12, h: int = 3) -> tuple[torch.Tensor, ...]:
+def projections(draw: Draw, b: int = 2, t: int = 5, e: int = 12, h: int = 3) -> tuple:
     """Queries, keys and values of two sentences of 5 positions, each (2, 5, 12), and 3 heads."""
     return draw.normal(b, t, e), draw.normal(b, t, e), draw.normal(b, t, e), h
 
@@ -82,7 +83,7 @@ REFUSAL = (
 )
 
 
-def divides(points: float, inputs: Inputs, **options: object) -> Aspect:
+def divides(points: float, inputs: Inputs, **options: Any) -> Aspect:
     """A width that the number of heads does not divide is refused, both numbers named."""
     return raises(
         points, inputs, ValueError, name="e not divisible by h", missed=REFUSAL, mentions=("22", "6"), **options
@@ -145,7 +146,7 @@ def single_heads(draw: Draw, e: int = 7, d: int = 4, h: int = 3) -> list[torch.n
     return [built(e, d)(SingleHeadAttention, draw.named(f"head {k}")) for k in range(h)]
 
 
-def triple(fused: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def triple(fused: Answer) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """What `fuse_heads` returned, as three weights. Unmet says what it is instead."""
     if fused is None or isinstance(fused, (torch.nn.Module, dict)):
         kind = "None" if fused is None else f"a {type(fused).__name__}"

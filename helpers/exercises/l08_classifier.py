@@ -138,7 +138,7 @@ STRANGE = "zebra", "gnu"  # two that the vocabulary does not have
 
 def some_texts(lengths: Sequence[int], draw: Draw, unknown: float = 0.0) -> list[str]:
     """Texts of so many words of the vocabulary each; some of the words replaced by others."""
-    texts = []
+    texts: list[str] = []
     for length in lengths:
         words = [KNOWN[place] for place in draw.integers(2, len(KNOWN), length).tolist()]
         strange = draw.mask(unknown, length).tolist()
@@ -303,7 +303,7 @@ class Judge(torch.nn.Module):
             for name, parameter in self.named_parameters():
                 parameter.copy_(draw.weights(name, *parameter.shape))
         self.noise = draw.named("noise").normal(e)
-        self.seen = []
+        self.seen: list = []
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         self.seen.append((self.training, torch.is_grad_enabled()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -152,8 +153,8 @@ def longest_windows(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 def longest(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """What the module says its longest window is."""
-    models = {"in a model with t_max = 9": MODEL, "in a model with t_max = 7": ANOTHER}
-    models = {said: via(answer, draw) for said, via in models.items()}
+    vias = {"in a model with t_max = 9": MODEL, "in a model with t_max = 7": ANOTHER}
+    models: dict[str, Answer] = {said: via(answer, draw) for said, via in vias.items()}
     if not all(hasattr(model, "t_max") for model in models.values()):
         raise Unmet(
             "Your module has no attribute `t_max`. Whoever generates with it has to know how much of the text it can"
@@ -192,7 +193,7 @@ def probabilities(logits: torch.Tensor) -> torch.Tensor:
     return logits.masked_fill(nothing, 0.0).softmax(dim=-1).masked_fill(nothing, 0.0)
 
 
-def filtered(function: Callable, logits: torch.Tensor, setting: float, said: str) -> dict[str, object]:
+def filtered(function: Callable, logits: torch.Tensor, setting: float, said: str) -> dict[str, Any]:
     """The probabilities after the filter, and the logits that stay, as they are; 0 in place of the others.
 
     What is left out may have −∞ or another number far below.
@@ -331,9 +332,15 @@ class Chain(torch.nn.Module):
     keeps what mode it was called in.
     """
 
+    now: torch.Tensor
+    first: torch.Tensor
+    place: torch.Tensor
+    training_only: torch.Tensor
+
     def __init__(self, draw: Draw, n: int, t_max: int, std: float = 1.0):
         super().__init__()
-        self.t_max, self.modes = t_max, []
+        self.t_max = t_max
+        self.modes: list[bool] = []
         for name, rows in (("now", n), ("first", n), ("place", t_max), ("training_only", 1)):
             self.register_buffer(name, draw.named(name).normal(rows, n, std=std))
 
@@ -355,6 +362,7 @@ class Always(torch.nn.Module):
     """
 
     t_max = 6
+    logits: torch.Tensor
 
     def __init__(self, chances: torch.Tensor):
         super().__init__()
@@ -422,7 +430,7 @@ def frequencies(generate: Answer, draw: Draw, rows: int = 6000, n: int = 5, temp
 
 
 SHARES = (0.4, 0.25, 0.15, 0.1, 0.06, 0.04)
-SETTINGS = (
+SETTINGS: tuple[dict[str, float], ...] = (
     {},
     {"top_k": 3},
     {"top_p": 0.6},

@@ -323,6 +323,12 @@ class Scripted(torch.nn.Module):
     source, and neither before nor after.
     """
 
+    words: torch.Tensor
+    out: torch.Tensor
+    clock: torch.Tensor
+    places: torch.Tensor
+    following: torch.Tensor
+
     def __init__(self, draw: Draw, n: int, pad: int, stop: int, urgent: bool, calm: float = 1.0):
         super().__init__()
         self.pad, self.stop, self.urgent = pad, stop, urgent
@@ -377,6 +383,7 @@ class Forked(Scripted):
         for token, row in zip((start, a, c, d, f), FORK.values(), strict=True):
             chances[token] = 1e-4
             chances[token, [a, c, d, f, stop]] = torch.tensor(row, device=draw.device)
+        self.fork: torch.Tensor
         self.register_buffer("fork", chances.log())
 
     def decode(self, target: torch.Tensor, memory: torch.Tensor, source: torch.Tensor) -> torch.Tensor:

@@ -20,7 +20,7 @@ def as_text(text: str) -> torch.Tensor:
     return torch.tensor([ord(character) for character in text], dtype=torch.int32)
 
 
-def a_list_of_ids(returned: object) -> torch.Tensor:
+def a_list_of_ids(returned: Answer) -> torch.Tensor:
     """A list of token ids, as a tensor. Unmet says what came instead."""
     if isinstance(returned, torch.Tensor):
         returned = returned.tolist()
@@ -182,7 +182,7 @@ def a_tokenizer(draw: Draw, letters: str, count: int, words: int = 90) -> tuple[
 
     table = the_alphabet()
     spelled = ["".join(table[byte] for byte in word.encode()) for word in drawn_text(draw, letters, words).split(" ")]
-    merges = {}
+    merges: dict = {}
     for left, right in learn_merges(spelled, 2 * count):
         merges.setdefault(left + right, (left, right))  # what a second way makes is there already
     merges = dict(list(merges.items())[:count])

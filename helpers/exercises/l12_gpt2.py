@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 
@@ -22,7 +23,7 @@ from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Predict
 CONFIG = {"n": 13, "t_max": 11, "e": 15, "h": 3, "depth": 2, "epsilon": 0.3}
 
 # The same for gradients, of which every parameter has one: small
-SMALL = {"n": 7, "t_max": 5, "e": 6, "h": 2, "depth": 2, "epsilon": 0.3}
+SMALL: dict[str, Any] = {"n": 7, "t_max": 5, "e": 6, "h": 2, "depth": 2, "epsilon": 0.3}
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -103,9 +104,9 @@ class ByOwnNames:
     def __call__(self, *inputs: torch.Tensor) -> object:
         return self._module(*inputs)
 
-    def named_parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
+    def named_parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The parameters by their own names."""
-        return iter(self._named.items())
+        yield from self._named.items()
 
 
 def by_own_names(via: Via, expected: Shapes) -> Via:
@@ -117,7 +118,7 @@ def shapes_of_block(*, e: int, **_: float) -> Shapes:
     """The parameters of a block of width e, whose feed-forward network is 4e wide inside."""
     norm, layers = {"weight": (e,), "bias": (e,)}, {"attention.to_qkv": (e, 3 * e), "attention.unify": (e, e)}
     layers |= {"feed_forward.widen": (e, 4 * e), "feed_forward.narrow": (4 * e, e)}
-    shapes = {f"{layer}.{name}": shape for layer in ("norm1", "norm2") for name, shape in norm.items()}
+    shapes: Shapes = {f"{layer}.{name}": shape for layer in ("norm1", "norm2") for name, shape in norm.items()}
     for layer, (n_in, n_out) in layers.items():
         shapes |= {f"{layer}.weight": (n_in, n_out), f"{layer}.bias": (n_out,)}
     return shapes
@@ -176,7 +177,7 @@ def shaped(*shape: int) -> Inputs:
     return lambda draw: (draw.normal(*shape),)
 
 
-def windows(b: int, t: int, sizes: Mapping[str, float] = CONFIG) -> Inputs:
+def windows(b: int, t: int, sizes: Mapping[str, Any] = CONFIG) -> Inputs:
     """Windows of drawn ids: (b, t). None is so large that the table of positions has no such row."""
     return lambda draw: (draw.integers(0, min(sizes["n"], sizes["t_max"]), b, t),)
 
@@ -192,7 +193,7 @@ def published(
     Blocks 0 and 10, whose names begin alike.
     """
     e = 3
-    shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
+    shapes: Shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
     for block in ("h.0.", "h.10."):
         shapes |= {
             f"{block}ln_1.weight": (e,),
@@ -278,11 +279,11 @@ def turned(*endings: str, others: bool = False, **options: object) -> Probe:
 # ------------------------------------------------------------------------------------------- cached generation
 
 
-def a_model(draw: Draw, t_max: int = 31, depth: int = 2) -> torch.nn.Module:
+def a_model(draw: Draw, t_max: int = 31, depth: int = 2) -> Any:
     """A finished GPT-2 with drawn weights, in which the place of a token counts for as much as the token."""
     from helpers.parts.gpt2 import GPT2, Config
 
-    model = strong(GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=depth)).to(draw.device), draw)
+    model: Any = strong(GPT2(Config(n=19, t_max=t_max, e=12, h=3, depth=depth)).to(draw.device), draw)
     with torch.no_grad():
         # all of one length, or the longest would be written all the time; each component about as large as a position's
         model.tokens.weight.mul_(model.config.e**0.5 / model.tokens.weight.norm(dim=1, keepdim=True))

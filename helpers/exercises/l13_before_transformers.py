@@ -249,7 +249,7 @@ OTHER_STEPS = {
 RETURNED = ("the logits", "the new state", "the weights")
 
 
-def three_things(model: torch.nn.Module, given: tuple) -> tuple:
+def three_things(model: Answer, given: tuple) -> tuple:
     """What `step` returns; Unmet where these are not three."""
     found = model.step(*given)
     if not isinstance(found, (tuple, list)) or len(found) != 3:

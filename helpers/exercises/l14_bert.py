@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral
+from typing import Any
 
 import torch
 
@@ -284,8 +285,9 @@ def nothing_asked(b: int, t: int, n: int = 7) -> Inputs:
 
 # 4 texts of 7 tokens out of 13; 15 wide in 3 heads of width 5; 2 blocks whose hidden layers are 22 wide; 11 positions
 # and 3 segments: no two sizes alike. The epsilon is so large that it shows.
-CONFIG = {"n": 13, "t_max": 11, "e": 15, "h": 3, "depth": 2, "hidden": 22, "segments": 3, "epsilon": 0.3}
-SMALL = {"n": 7, "t_max": 5, "e": 6, "h": 2, "depth": 2, "segments": 2, "epsilon": 0.3}
+Sizes = dict[str, Any]
+CONFIG: Sizes = {"n": 13, "t_max": 11, "e": 15, "h": 3, "depth": 2, "hidden": 22, "segments": 3, "epsilon": 0.3}
+SMALL: Sizes = {"n": 7, "t_max": 5, "e": 6, "h": 2, "depth": 2, "segments": 2, "epsilon": 0.3}
 
 
 def strong(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
@@ -362,10 +364,8 @@ def learning(answer: Answer, draw: Draw) -> torch.nn.Module:
 def shapes_of_model(*, n: int, t_max: int, e: int, depth: int, segments: int, **_: float) -> Shapes:
     """The parameters of a BERT whose feed-forward networks are 4e wide inside."""
     linear = {"pooler": (e, e)}  # (n_out, n_in), as nn.Linear has it
-    norms, shapes = (
-        ["norm"],
-        {"tokens.weight": (n, e), "positions.weight": (t_max, e), "segments.weight": (segments, e)},
-    )
+    norms = ["norm"]
+    shapes: Shapes = {"tokens.weight": (n, e), "positions.weight": (t_max, e), "segments.weight": (segments, e)}
     for block in (f"blocks.{i}" for i in range(depth)):
         norms += [f"{block}.norm1", f"{block}.norm2"]
         linear |= {f"{block}.attention.{name}": (e, e) for name in ("to_queries", "to_keys", "to_values", "unify")}
@@ -437,7 +437,7 @@ def published(
     return {items[i][0]: items[i][1] for i in draw.permutation(len(items)).tolist()}
 
 
-def renamed_state(**options: bool | str) -> Probe:
+def renamed_state(**options: Any) -> Probe:
     """Names and shapes as text, and all numbers in the order of the names."""
     return lambda rename, draw: named_numbers(rename(published(draw, **options)))
 
@@ -499,7 +499,7 @@ def a_linear(draw: Draw, bias: bool = True) -> torch.nn.Linear:
     return linear
 
 
-def low_rank(answer: Answer, draw: Draw, bias: bool = True) -> torch.nn.Module:
+def low_rank(answer: Answer, draw: Draw, bias: bool = True) -> Any:
     """The student's layer with drawn A and B. Unmet where these are not there."""
     layer = fresh(answer, draw, bias)
     with torch.no_grad():
@@ -508,7 +508,7 @@ def low_rank(answer: Answer, draw: Draw, bias: bool = True) -> torch.nn.Module:
     return layer
 
 
-def fresh(answer: Answer, draw: Draw, bias: bool = True) -> torch.nn.Module:
+def fresh(answer: Answer, draw: Draw, bias: bool = True) -> Any:
     """The student's layer as it starts, in training mode."""
     layer = answer(a_linear(draw, bias), RANK, ALPHA)
     if not isinstance(layer, torch.nn.Module):

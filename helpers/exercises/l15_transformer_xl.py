@@ -256,7 +256,7 @@ def logits_on(answer: Answer, draw: Draw) -> torch.nn.Module:
     return Logits()
 
 
-def ids_and_memories(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def ids_and_memories(draw: Draw) -> tuple[torch.Tensor, ...]:
     """Ids (2, 4), and a memory for each of two blocks."""
     return draw.integers(0, 11, 2, 4), *memories(draw, 2, 3)
 
@@ -316,9 +316,17 @@ class Recurrent(torch.nn.Module):
     on its newest and its oldest position, and on how long it is. `seen` counts tokens, `modes` keeps the modes.
     """
 
+    now: torch.Tensor
+    newest: torch.Tensor
+    oldest: torch.Tensor
+    place: torch.Tensor
+    length: torch.Tensor
+    training_only: torch.Tensor
+
     def __init__(self, draw: Draw, n: int = 7):
         super().__init__()
-        self.seen, self.modes = 0, []
+        self.seen = 0
+        self.modes: list[bool] = []
         for name, rows in (
             ("now", n),
             ("newest", n),

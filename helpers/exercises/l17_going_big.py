@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,7 +15,7 @@ from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Lesson, Prediction, Probe
 
 
-def numbers(found: object, count: int, what: str) -> list[float]:
+def numbers(found: Answer, count: int, what: str) -> list[float]:
     """A number, or a tuple of so many, as floats; Unmet says what it has to be."""
     several = [found] if count == 1 else found
     if count > 1 and (not isinstance(found, (tuple, list)) or len(found) != count):
@@ -194,7 +195,7 @@ def both_passes(
     answer: Answer, draw: Draw, *, b: int = 5, dropout: bool = False, training: bool = True, needs: bool = True
 ) -> dict[str, torch.Tensor]:
     """Forward and backward through a checkpointed block: its output, all gradients, and the random number after."""
-    block = fill(Noisy(dropout).to(draw.device), draw).train(training)
+    block: Any = fill(Noisy(dropout).to(draw.device), draw).train(training)
     x = draw.normal(b, 4).requires_grad_(needs)
     slope = draw.named("slope").normal(b, 4)
     with own_random_numbers(draw):
@@ -255,7 +256,9 @@ class Learned:
         for parameter in self.parameters[:2]:
             parameter.grad = draw.normal(*parameter.shape) * scale
         if spoilt is not None:
-            self.parameters[1].grad[2] = spoilt
+            gradient = self.parameters[1].grad
+            assert gradient is not None
+            gradient[2] = spoilt
 
     def told(self, which: slice = slice(None)) -> dict[str, torch.Tensor]:
         """The parameters as they are."""
@@ -393,7 +396,7 @@ NEAREST = "These losses lie near a power law and not on it. The line of least sq
 THROUGH = "Through two points there is one line, and here the power law has to pass through both."
 RISING = "Losses that rise with the size have a power law too: α is below 0."
 
-EXACTLY = {"rtol": 1e-6, "atol": 0.0}  # small models count beside large ones
+EXACTLY: dict[str, Any] = {"rtol": 1e-6, "atol": 0.0}  # small models count beside large ones
 
 LESSON = Lesson(
     "17_going_big",

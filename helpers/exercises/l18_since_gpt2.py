@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
@@ -108,7 +109,7 @@ def rows_of(h: int, d: int, e: int) -> Inputs:
 
 # -------------------------------------------------------------------------------------------------------- Llama
 
-APART = {"n": 9, "e": 12, "h": 2, "groups": 1, "depth": 2, "hidden": 10, "epsilon": 0.1}
+APART: dict[str, Any] = {"n": 9, "e": 12, "h": 2, "groups": 1, "depth": 2, "hidden": 10, "epsilon": 0.1}
 TIED = {"n": 7, "e": 8, "h": 2, "groups": 2, "depth": 1, "hidden": 6, "epsilon": 0.1, "tied": True}
 
 
@@ -148,7 +149,7 @@ def model_in_pieces(answer: Answer, draw: Draw) -> torch.Tensor:
 class OtherBlock(torch.nn.Module):
     """A block that only multiplies each component: does the model use the kind of block that it was given?"""
 
-    def __init__(self, config: object):
+    def __init__(self, config: Any):
         super().__init__()
         self.scale = torch.nn.Parameter(torch.ones(config.e))
 

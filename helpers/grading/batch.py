@@ -27,7 +27,7 @@ from nbgrader.utils import is_grade
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import Handed, Read
+from helpers.checking.cell_scan import SubmissionScan, SubmittedCell
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey
 from helpers.checking.panel import number
 from helpers.checking.verdicts import WRONG
@@ -64,7 +64,7 @@ class Runs(Protocol):
     def execute(self, work: Work, seed: str) -> Executed:
         """See `running.Runner.execute`."""
 
-    def rerun(self, work: Work, read: Read, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
+    def rerun(self, work: Work, read: SubmissionScan, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
         """See `running.Runner.rerun`."""
 
 
@@ -280,7 +280,9 @@ class Batch:
         notebook, seed, flags = prepared.notebook, prepared.key.seed, list(prepared.flags)
         if executed is None:
             nothing = CheckRun(why=Why.NOTHING_TO_RUN, says=prepared.problem)
-            executed = Executed({exercise.name: nothing for exercise in self._asked}, Read(), isolation=NOTHING_RAN)
+            executed = Executed(
+                {exercise.name: nothing for exercise in self._asked}, SubmissionScan(), isolation=NOTHING_RAN
+            )
         runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
         flags += [flag.replace(seed, HIDDEN) for flag in executed.flags]
         decided = self._decisions.of(self.lesson, submission.student.id)
@@ -309,7 +311,7 @@ class Batch:
             probe=probe,
         )
 
-    def _at_the_desk(self, work: Work | None, read: Read, judged: Mapping[str, Judged]) -> dict[str, Answer]:
+    def _at_the_desk(self, work: Work | None, read: SubmissionScan, judged: Mapping[str, Judged]) -> dict[str, Answer]:
         """What wrong answers give on the inputs of the shipped key, where they can be compared with each other's."""
         wrong = [name for name, one in judged.items() if one.answer is not None and one.verdict.state == WRONG]
         if not wrong or work is None:
@@ -327,7 +329,7 @@ def work_of(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> W
     """What is run of a submission that was put into the released shape."""
     texts = sources_of(released)
     cells = [
-        Handed(grade_id(cell), grade_id(cell) or f"cell {place}", cell.source)
+        SubmittedCell(grade_id(cell), grade_id(cell) or f"cell {place}", cell.source)
         for place, cell in enumerate(notebook.cells, 1)
         if cell.cell_type == "code" and grade_id(cell) != SETUP and cell.source.strip()
     ]

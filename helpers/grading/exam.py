@@ -26,7 +26,7 @@ from safetensors.torch import load, save
 from helpers.checking.keys import (
     AnswerKey,
     BadKey,
-    digest_of_asked,
+    digest_of_exercises,
     key_as_bytes,
     key_from_bytes,
     metadata_of,
@@ -111,7 +111,7 @@ def save_exam_key(key: ExamKey, lesson: Lesson, path: Path) -> None:
     about = {
         "format": FORMAT,
         "lesson": key.lesson,
-        "fingerprint": digest_of_asked(lesson),
+        "fingerprint": digest_of_exercises(lesson),
         "secret": key.secret,
         "pool": len(key.keys),
     }

@@ -13,11 +13,11 @@ from enum import Enum
 
 from helpers.checking import answers
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import Facts, Read
+from helpers.checking.cell_scan import CellScan, SubmissionScan
 from helpers.checking.keys import AnswerKey
 from helpers.checking.predictions import Predicted, predicted
-from helpers.checking.program_slice import Program
-from helpers.checking.verdicts import LOOK, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started
+from helpers.checking.program_slice import ProgramSlice
+from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started
 from helpers.exercises import Exercise, Lesson
 from helpers.grading.flags import ACCEPTED, CHANGES, LEADS_OUT, REFUSED, STUB, UNREADABLE, WAITS, Finding
 
@@ -60,7 +60,7 @@ class Judged:
 
     verdict: Verdict
     answer: Answer | None = None
-    facts: Facts = Facts()  # noqa: RUF009 (it is frozen)
+    facts: CellScan = CellScan()  # noqa: RUF009 (it is frozen)
     look: tuple[Finding, ...] = ()
     decision: str = ""
     earned: float | None = None
@@ -74,7 +74,7 @@ def judge_submission(
     lesson: Lesson,
     key: AnswerKey,
     runs: Mapping[str, CheckRun],
-    read: Read,
+    read: SubmissionScan,
     decided: Decide = lambda exercise, digest: "",
 ) -> dict[str, Judged]:
     """The verdict on every exercise of the lesson, by its name.
@@ -85,9 +85,9 @@ def judge_submission(
     judged = {}
     for exercise in lesson:
         run = runs.get(exercise.name, CheckRun(why=Why.NOT_RUN, says="its cell was missing"))
-        program = read.programs.get(exercise.name, Program("", (), ""))
+        program = read.slices.get(exercise.name, ProgramSlice("", (), ""))
         judged[exercise.name] = weigh(
-            judge_run(run, exercise, key, read.facts.get(exercise.name, Facts()), program),
+            judge_run(run, exercise, key, read.scans.get(exercise.name, CellScan()), program),
             exercise,
             run,
             program,
@@ -96,12 +96,12 @@ def judge_submission(
     return judged
 
 
-def judge_predictions(lesson: Lesson, read: Read) -> dict[str, Predicted]:
+def judge_predictions(lesson: Lesson, read: SubmissionScan) -> dict[str, Predicted]:
     """What was predicted, by the prediction's name, from the literals in the cells. It is worth nothing."""
-    return {p.name: predicted(p, read.predicted.get(p.name) or ...) for p in lesson.predictions}
+    return {p.name: predicted(p, read.predictions.get(p.name) or ...) for p in lesson.predictions}
 
 
-def weigh(judged: Judged, exercise: Exercise, run: CheckRun, program: Program, decided: Decide) -> Judged:
+def weigh(judged: Judged, exercise: Exercise, run: CheckRun, program: ProgramSlice, decided: Decide) -> Judged:
     """What the numbers earn, weighed with how they came about.
 
     An unwritten exercise earns nothing. Where something was found that an instructor is to see, the points wait for a
@@ -117,17 +117,17 @@ def weigh(judged: Judged, exercise: Exercise, run: CheckRun, program: Program, d
     digest = digest_of(exercise.name, findings, program)
     decision = decided(exercise.name, digest) or WAITS
     if decision != ACCEPTED:
-        verdict = replace(verdict, state=LOOK, points=0, says=_held_up(decision, verdict.points, findings))
+        verdict = replace(verdict, state=ON_HOLD, points=0, says=_held_up(decision, verdict.points, findings))
     return replace(
         judged, verdict=verdict, look=findings, decision=decision, earned=judged.verdict.points, digest=digest
     )
 
 
-def _found(exercise: str, facts: Facts, run: CheckRun) -> Iterator[Finding]:
+def _found(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding]:
     """What an instructor is to look at before an answer counts."""
     if facts.refused:
         yield Finding(UNREADABLE, exercise, exercise, 0, "", f"The cell could not be read: {facts.refused}.")
-    for one in facts.look:
+    for one in facts.suspicious:
         yield Finding(LEADS_OUT, exercise, one.cell, one.line, one.excerpt, one.why)
     if run.changed:
         names = ", ".join(f"`{name}`" for name in run.changed)
@@ -135,7 +135,7 @@ def _found(exercise: str, facts: Facts, run: CheckRun) -> Iterator[Finding]:
         yield Finding(CHANGES, exercise, exercise, 0, "", why)
 
 
-def digest_of(exercise: str, findings: tuple[Finding, ...], program: Program) -> str:
+def digest_of(exercise: str, findings: tuple[Finding, ...], program: ProgramSlice) -> str:
     """Names what is decided about: the answer's text, and what was found. Another text is another matter."""
     words = [exercise, *program.texts, *sorted(f"{finding.rule} {finding.why}" for finding in findings)]
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:24]
@@ -157,7 +157,7 @@ def _held_up(decision: str, earned: float, findings: list[Finding]) -> str:
     )
 
 
-def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: Facts, program: Program) -> Judged:
+def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan, program: ProgramSlice) -> Judged:
     """The verdict on what one exercise sent. Trusts nothing in it."""
     if run.why is Why.STUB:
         return Judged(not_started(exercise), facts=facts)
@@ -171,7 +171,7 @@ def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: Facts, p
     return Judged(_noting(judge(exercise, answer, key[exercise.name], facts), program, run.says), answer, facts)
 
 
-def _noting(verdict: Verdict, program: Program, stopped: str = "") -> Verdict:
+def _noting(verdict: Verdict, program: ProgramSlice, stopped: str = "") -> Verdict:
     """The verdict, with what the answer reads and cannot have in an exam, or else where its cells stopped."""
     note = "" if verdict.state == RIGHT else " ".join(program.missing.values()) or stopped
     return replace(verdict, note=note) if note else verdict

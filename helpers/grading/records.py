@@ -14,8 +14,8 @@ from nbgrader.utils import is_grade
 
 from helpers.checking import panel
 from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import Facts
-from helpers.checking.outcome_digest import digest_of
+from helpers.checking.cell_scan import CellScan
+from helpers.checking.compare import outcome_digest
 from helpers.checking.predictions import Predicted, predicted
 from helpers.checking.verdicts import Verdict
 from helpers.exercises import Lesson
@@ -37,7 +37,7 @@ def record(
     decision: str = "",
     earned: float | None = None,
     digest: str = "",
-    facts: Facts = Facts(),  # noqa: B008 (it is frozen)
+    facts: CellScan = CellScan(),  # noqa: B008 (it is frozen)
     at_the_desk: Answer | None = None,
 ) -> dict:
     """The verdict as JSON. isolation: under what the student's code ran. answer: what was judged, if anything was.
@@ -112,7 +112,7 @@ def write_verdicts(
         asked, found = lesson.prediction(name), judged.get(name)
         if asked is not None:
             made = (predictions or {}).get(name) or predicted(asked, ...)
-            page = panel.prediction_as_html(made)
+            page = panel.as_html(made)
             cell.outputs = [_output(cell, 0.0, record_of_prediction(made, isolation), page)]
             continue
         if found is None:
@@ -162,6 +162,6 @@ def digest_of_wrong(answer: Answer, verdict: Verdict) -> str:
     digest = hashlib.sha256()
     held = {aspect.name for aspect in verdict.aspects if aspect.held or aspect.waits}
     for aspect, outcome in sorted(answer.outcomes.items()):
-        came_to = "right" if aspect in held else digest_of(outcome)
+        came_to = "right" if aspect in held else outcome_digest(outcome)
         digest.update(f"{aspect}|{came_to}|".encode())
     return digest.hexdigest()[:16]

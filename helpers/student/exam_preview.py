@@ -20,7 +20,7 @@ def panels(lesson: str) -> Iterator[str]:
     changed, and the points on the start page stay as they are. Raises NotFound where there is no such notebook.
     """
     from helpers.checking import panel
-    from helpers.checking.cell_scan import Handed, read_cells
+    from helpers.checking.cell_scan import SubmittedCell, scan_submission
     from helpers.checking.check import Check
     from helpers.checking.predictions import predicted
     from helpers.exercises import load_lesson
@@ -34,12 +34,12 @@ def panels(lesson: str) -> Iterator[str]:
     setup = next((text for name, text in texts if name == SETUP), "")
     start = STARTS.search(setup)
     check = Check(load_lesson(start[1] if start else path.stem))
-    cells = [Handed(name, name or f"cell {n}", text) for n, (name, text) in enumerate(texts, 1) if name != SETUP]
-    read = read_cells(check.lesson, cells, {}, setup)
+    cells = [SubmittedCell(name, name or f"cell {n}", text) for n, (name, text) in enumerate(texts, 1) if name != SETUP]
+    read = scan_submission(check.lesson, cells, {}, setup)
     for exercise in check.lesson:
-        yield panel.as_text(check.as_in_exam(exercise.name, read.programs[exercise.name]))
+        yield panel.as_text(check.as_in_exam(exercise.name, read.slices[exercise.name]))
     for prediction in check.lesson.predictions:
-        yield panel.prediction_as_text(predicted(prediction, read.predicted.get(prediction.name) or ...))
+        yield panel.as_text(predicted(prediction, read.predictions.get(prediction.name) or ...))
 
 
 def _notebook(lesson: str) -> Path:

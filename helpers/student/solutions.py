@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import zlib
 from collections.abc import Mapping
 
 from helpers import check_log
-from helpers.course import EXAM_SEED, ROOT, SOLUTIONS, TRIES
+from helpers.course import ROOT, SOLUTIONS, TRIES
 from helpers.notebooks import grade_id, nbgrader_data, text_of, without_marks
 from helpers.student.lessons import find, read
 
@@ -33,10 +32,10 @@ def solution(exercise: str, lesson: str = "") -> str:
     was neither solved nor tried often enough.
     """
     lesson, exercise = find(exercise, lesson)
-    text = None if os.environ.get(EXAM_SEED) else _solutions(lesson).get(exercise)
+    text = _solutions(lesson).get(exercise)
     if text is None:
         raise NotYet(NONE_HERE)
-    results = check_log.kept()
+    results = check_log.results()
     if not check_log.was_solved(results, lesson, exercise):
         tries = check_log.wrong_tries(results, lesson, exercise)
         if tries < TRIES:

@@ -101,7 +101,7 @@ class Page:
 
 def start_page() -> Page:
     """The start page as things are now."""
-    return Page(lessons(), check_log.kept())
+    return Page(lessons(), check_log.results())
 
 
 def page_as_html(course: Sequence[Lesson], now: Standing) -> str:

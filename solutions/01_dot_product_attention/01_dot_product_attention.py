@@ -41,7 +41,7 @@ from helpers import plots
 from helpers.data.toy.films import film_ratings, film_table
 from helpers.data.vectors import nearest, word_vectors
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 
 check = start("01_dot_product_attention")
 
@@ -61,7 +61,7 @@ check = start("01_dot_product_attention")
 # differ, it speaks against. The **sizes** say how loudly: a feature that a viewer is indifferent to, near 0,
 # hardly counts, whatever the film is like.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two tables as heat maps. Left, four viewers described by romance and action. Right, their dot products with five films: large and positive where tastes and films agree, negative where they differ."}}
+# %% mystnb={"image": {"alt": "Two tables as heat maps. Left, four viewers described by romance and action. Right, their dot products with five films: large and positive where tastes and films agree, negative where they differ."}}
 table = film_table()
 expected = table.users @ table.films.T    # (users, films)
 
@@ -142,7 +142,7 @@ check(masked_squared_error)
 # films. So there *are* two features to find, because we put them there. The training sees only the ratings: the
 # question is whether it gets the two back.
 
-# %% tags=["show"]
+# %%
 known = film_ratings()
 ratings, seen = known.ratings.to(device()), known.seen.to(device())
 
@@ -151,7 +151,7 @@ starts = [0.1 * torch.randn(count, 2, generator=generator) for count in ratings.
 users, films = (start.to(device()).requires_grad_() for start in starts)
 optimiser = torch.optim.Adam([users, films], lr=0.02)
 losses = []
-for step in range(20 if in_exam() else 300):
+for step in range(300):
     loss = masked_squared_error(users, films, ratings, seen)
     optimiser.zero_grad()
     loss.backward()
@@ -160,7 +160,7 @@ for step in range(20 if in_exam() else 300):
 
 print(f"mean squared error: {losses[0]:.2f} at the start, {losses[-1]:.2f} at the end")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Scatter plot of the films by their two learned factors. Romances lie on one side, action films on the other; light films and serious ones separate across that direction."}}
+# %% mystnb={"image": {"alt": "Scatter plot of the films by their two learned factors. Romances lie on one side, action films on the other; light films and serious ones separate across that direction."}}
 predictions = (users @ films.T).detach().cpu()
 _, spread, directions = torch.linalg.svd(predictions, full_matrices=False)
 plots.plane(directions[:2].T * spread[:2] / len(users) ** 0.5, known.names,
@@ -190,7 +190,7 @@ plt.show()
 # reference manual. Words with similar neighbours got similar vectors. Each vector has e = 40 components and length 2,
 # so a word's product with itself is 4, and that is the largest there is.
 
-# %% tags=["show"]
+# %%
 vocabulary, vectors = word_vectors()
 
 for word in ["integer", "list", "import", "loop"]:
@@ -316,7 +316,7 @@ check(row_softmax)
 # %% [markdown]
 # Both of your functions at work on a sentence. The vectors are the ones learned above.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of a nine-word sentence against itself. Left, raw weights: a dark diagonal of 4 and symmetric smaller entries. Right, softmaxed weights: each row sums to one, most of it on the diagonal, the rest on related words."}}
+# %% mystnb={"image": {"alt": "Two heat maps of a nine-word sentence against itself. Left, raw weights: a dark diagonal of 4 and symmetric smaller entries. Right, softmaxed weights: each row sums to one, most of it on the diagonal, the rest on related words."}}
 sentence = "the loop terminates when the function raises an exception".split()
 x = vectors[[vocabulary.index(word) for word in sentence]]    # (t, e)
 x = x.unsqueeze(0).to(device())                               # (1, t, e): a batch of one
@@ -359,7 +359,7 @@ ten_times = "C"
 # ten_times = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 for factor in (0.1, 1, 10):
     scaled = torch.softmax((factor * x) @ (factor * x).mT, dim=-1)[0]    # (t, t)
     row = [round(weight, 2) for weight in scaled[sentence.index("loop")].tolist()]
@@ -373,7 +373,7 @@ check.prediction("ten_times", ten_times)
 #
 # What remains is the average itself. This is how one output is made, here the third of four:
 
-# %% tags=["show"]
+# %%
 plots.diagrams.one_output_row()
 
 # %% [markdown]
@@ -446,7 +446,7 @@ def self_attention(x):
 # %% nbgrader={"grade": true, "grade_id": "check_self_attention", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(self_attention)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 x_small = torch.randn(2, 6, 4, device=device())
 apart = (self_attention(x_small) - self_attention_in_loops(x_small)).abs().max().item()
 print("fast and slow agree to within 0.00001:", apart < 1e-5)
@@ -454,7 +454,7 @@ print("fast and slow agree to within 0.00001:", apart < 1e-5)
 # %% [markdown]
 # What does it do to vectors? In two dimensions we can watch.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull; the two points farthest out move least, the others move towards larger vectors on their side."}}
+# %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull; the two points farthest out move least, the others move towards larger vectors on their side."}}
 points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5)).to(device())
 plots.hull_picture(points[0], self_attention(points)[0])
 plt.show()
@@ -546,7 +546,7 @@ shuffled_words = "B"
 # shuffled_words = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 order = torch.tensor([4, 0, 6, 2, 8, 1, 3, 7, 5], device=device())
 shuffled = [sentence[i] for i in order.tolist()]
 y, y_shuffled = self_attention(x), self_attention(x[:, order])    # (1, t, e) each
@@ -610,7 +610,7 @@ def equivariance_gap(attention, x, order):
 # %% nbgrader={"grade": true, "grade_id": "check_equivariance_gap", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(equivariance_gap)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps, outputs of self-attention for a sentence and for the same sentence in another order. A line joins each row on the left to the row of the same word on the right; joined rows have the same colours."}}
+# %% mystnb={"image": {"alt": "Two heat maps, outputs of self-attention for a sentence and for the same sentence in another order. A line joins each row on the left to the row of the same word on the right; joined rows have the same colours."}}
 plots.heat_pair(y[0, :, :8], y_shuffled[0, :, :8], rows=(sentence, shuffled),
                 titles=("attention(x)", "attention(x permuted)"), same_scale=True,
                 joined=order.tolist(), annotate=False, row_label="",

@@ -70,7 +70,7 @@ check = start("02_queries_keys_values")
 # A Python dictionary stores values under keys. You come with a query; if one of the keys **equals** it, you get that
 # key's value. If none does, you get an error, however near you were.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 category = {"integer": "number", "decimal": "number", "string": "text", "character": "text",
             "list": "container", "dictionary": "container", "try": "block", "loop": "block"}
 
@@ -131,7 +131,7 @@ check(soft_lookup)
 # Put the categories into your dictionary. The keys will be word vectors: those of lesson 1, learned from Python's
 # manual.
 
-# %% tags=["show"]
+# %%
 vocabulary, vectors = word_vectors()
 vectors = vectors.to(device())    # (n, e) with e = 40
 
@@ -142,7 +142,7 @@ def embed(words):
 # A category is stored as a [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1, so the answer says
 # which share each category got. None of the words below is among the keys.
 
-# %% tags=["show"]
+# %%
 labels = list(dict.fromkeys(category.values()))       # each category once
 one_hot = torch.eye(len(labels), device=device())     # (v, v)
 
@@ -205,7 +205,7 @@ def sharpen(keys, query, beta):
 # %% nbgrader={"grade": true, "grade_id": "check_sharpen", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(sharpen)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Four panels of bars: the weights of eight keys for the query tuple. At beta 0 all are one eighth. With growing beta the bar of the key list grows, until at beta 8 it has all the weight and the others none."}}
+# %% mystnb={"image": {"alt": "Four panels of bars: the weights of eight keys for the query tuple. At beta 0 all are one eighth. With growing beta the bar of the key list grows, until at beta 8 it has all the weight and the others none."}}
 query = embed(["tuple"])[0]
 shares = {f"$\\beta$ = {beta:g}": sharpen(keys, query, beta) for beta in [0, 0.5, 1, 8]}
 containers = [j for j, label in enumerate(category.values()) if label == "container"]
@@ -243,7 +243,7 @@ longer_query = "C"
 # longer_query = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 place = list(category).index
 for length in (1, 2):
     looked_up = torch.softmax(keys @ (length * query), dim=0)    # (s,)
@@ -278,7 +278,7 @@ mutual = "C"
 # mutual = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 def count_mutual(scores):
     """In how many pairs does each score the other higher than itself? (pairs, 2, 2)"""
     zero_looks_away = scores[:, 0, 1] > scores[:, 0, 0]
@@ -329,7 +329,7 @@ def project(x, w_q, w_k, w_v):
 #
 # With these three, one sequence goes through attention like this:
 
-# %% tags=["show"]
+# %%
 plots.diagrams.three_roles()
 
 # %% [markdown]
@@ -427,7 +427,7 @@ check(attention)
 # done, by the inequality above, and a single projection for queries and keys does not help: then $x_i W$ stands in the
 # inequality where $x_i$ stood. So train it twice, once with $W_k$ and once with $W_q$ in its place.
 
-# %% tags=["show"]
+# %%
 def phrase_loss(x, w_q, w_k, w_v):
     y = attention(*project(x, w_q, w_k, w_v))    # (b, 4, e)
     asked_for = x[:, ASKS]                       # [2, 2, 3, 2]: noun, noun, verb, noun
@@ -448,7 +448,7 @@ def train(shared, steps=300, d=2):
         losses.append(loss.item())
     return [w.detach() for w in (w_q, w_k, w_v)], losses
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two loss curves over 300 steps. With one matrix for queries and keys the loss stops falling early and stays high. With two it falls close to zero."}}
+# %% mystnb={"image": {"alt": "Two loss curves over 300 steps. With one matrix for queries and keys the loss stops falling early and stays high. With two it falls close to zero."}}
 w_q, w_k, w_v = torch.zeros(3, 40, 2, device=device())    # until they are trained
 (w_q, w_k, w_v), losses_apart = train(shared=False)
 _, losses_shared = train(shared=True)
@@ -471,7 +471,7 @@ plt.show()
 # To look at the weights, use your dictionary once more. Store under key $j$ the one-hot vector of $j$; then what comes
 # back **is** the weights. No second function is needed to see inside the first.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of raw scores for the phrase every empty list contains. Left, the products of the word vectors: symmetric, with 4 on the diagonal. Right, query times key: not symmetric; the largest entries are empty to list, every to list, list to contains and contains to list."}}
+# %% mystnb={"image": {"alt": "Two heat maps of raw scores for the phrase every empty list contains. Left, the products of the word vectors: symmetric, with 4 on the diagonal. Right, query times key: not symmetric; the largest entries are empty to list, every to list, list to contains and contains to list."}}
 def weights_of(q, k):
     """The weights that attention gives: q (b, t, d), k (b, s, d) -> (b, t, s)."""
     b, s, d = k.shape
@@ -484,7 +484,7 @@ titles = ("scores $x_i\\cdot x_j$", "scores $q_i\\cdot k_j$")
 plots.heat_pair((x @ x.mT)[0], (q @ k.mT)[0], rows=words, titles=titles)
 plt.show()
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of weights for the same phrase. Left, lesson 1: nearly all weight on the diagonal. Right, after training: every and empty look at list, list looks at contains, contains looks at list."}}
+# %% mystnb={"image": {"alt": "Two heat maps of weights for the same phrase. Left, lesson 1: nearly all weight on the diagonal. Right, after training: every and empty look at list, list looks at contains, contains looks at list."}}
 titles = ("weights of lesson 1", "weights with $q$ and $k$")
 plots.heat_pair(weights_of(x, x)[0], weights_of(q, k)[0], rows=words, titles=titles)
 plt.show()
@@ -509,7 +509,7 @@ plt.show()
 #
 # Since d = 2, queries and keys can be drawn as they are. (Values are 40 wide here, and are never compared with either.)
 
-# %% tags=["show"]
+# %%
 kinds = known_words(vocabulary)
 every_word = [word for members in kinds.values() for word in members]
 groups = [kind for kind, members in kinds.items() for word in members]
@@ -521,7 +521,7 @@ planes = {"as queries": queries_of, "as keys": keys_of}
 asking = queries_of[[every_word.index("empty"), every_word.index("list")]]
 arrows = 6 * nn.functional.normalize(asking, dim=1)                # (2, 2)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns lie in the lower half, where the queries of the others point, and verbs to the left, where the queries of nouns point."}}
+# %% mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. As queries, articles, adjectives and verbs lie in the lower half, nouns to the left. As keys, nouns lie in the lower half, where the queries of the others point, and verbs to the left, where the queries of nouns point."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharex=True, sharey=True)
 shafts = torch.cat([step / 12 * arrows for step in range(12)])    # no label covers them
 named = [every_word.index(word) for word in words]
@@ -623,7 +623,7 @@ check(SingleHeadAttention)
 # stores its weight as (d, e) and multiplies with its transpose, hence the `.T`. Then let three words ask, and a phrase
 # that they do not belong to answer.
 
-# %% tags=["show"] mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
+# %% mystnb={"image": {"alt": "A heat map with three rows and four columns. Rows: this, generator, fails. Columns: every, nested, loop, succeeds. The row of this points at loop, that of generator at succeeds, that of fails at loop."}}
 head = SingleHeadAttention(40, 2).to(device())
 with torch.no_grad():
     head.to_queries.weight.copy_(w_q.T)    # (2, 40)
@@ -664,7 +664,7 @@ shuffled_context = "B"
 # shuffled_context = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 outputs, again = head(x, context), head(x, context[:, [2, 0, 3, 1]])
 print(f"largest change of an output: {(outputs - again).abs().max().item():.1g}")
 apart = (outputs[0, 0] - outputs[0, 1]).abs().max().item()
@@ -719,7 +719,7 @@ check(rewritten_attention)
 # %% [markdown]
 # The test of hint 1: two queries, three keys, and every value is 1.
 
-# %% tags=["show"]
+# %%
 q = torch.tensor([[[2.0], [1.0]]])           # (1, t, d)
 k = torch.tensor([[[1.0], [2.0], [3.0]]])    # (1, s, d)
 outputs = rewritten_attention(q, k, torch.ones(1, 3, 1)).flatten().tolist()

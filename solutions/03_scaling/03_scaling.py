@@ -39,7 +39,7 @@ import torch
 
 from helpers import plots
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts.scaling import largest_gradient
 
 check = start("03_scaling")
@@ -51,7 +51,7 @@ check = start("03_scaling")
 # attention weights as in lesson 2: dot products, then softmax. Nothing here is trained and nothing is special about any
 # key. The only thing that changes from panel to panel is the width d.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has all of it."}}
+# %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has all of it."}}
 chance = torch.Generator().manual_seed(307)
 drawn = {}
 for d in (4, 64, 1024):    # one query and eight keys, (1, d) and (8, d)
@@ -103,7 +103,7 @@ variance_growth = "B"
 # variance_growth = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 chance = torch.Generator().manual_seed(2)
 for d in (64, 1024):
     q, k = torch.randn(2, 4000, d, generator=chance)
@@ -186,12 +186,12 @@ check(score_variance)
 # %% [markdown]
 # Here is what it measures, and below it the scores themselves.
 
-# %% tags=["show"]
+# %%
 chance = torch.Generator().manual_seed(0)
 for d in (1, 4, 16, 64, 256, 1024):
     print(f"d = {d:>4}: measured variance {float(score_variance(d, 4000, chance)):8.2f}")
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it. Their half-widths are about 4, 16 and 64. At width 64 and 1024 curve and histogram agree; at width 4 the histogram is higher in the middle."}}
+# %% mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it. Their half-widths are about 4, 16 and 64. At width 64 and 1024 curve and histogram agree; at width 4 the histogram is higher in the middle."}}
 figure, axes = plt.subplots(1, 3, figsize=(6, 2.9))
 for ax, d in zip(axes, (4, 64, 1024)):
     q, k = torch.randn(2, 8000, d, generator=chance)
@@ -232,7 +232,7 @@ plt.show()
 #
 # The variance is known, so it can be undone, at one place between the product and the softmax:
 
-# %% tags=["show"]
+# %%
 plots.diagrams.scaling_flow()
 
 # %% [markdown]
@@ -252,7 +252,7 @@ plots.diagrams.scaling_flow()
 # [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/) (2018) has two keys, d = 64, and
 # scores 112 and 96:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 plain = torch.tensor([112.0, 96.0])
 scaled = plain / math.sqrt(64)
 for name, scores in {"not scaled": plain, "scaled": scaled}.items():
@@ -274,7 +274,7 @@ def scaled_scores(q, k):
 # %% [markdown]
 # The queries and keys of the first figure once more, this time scaled:
 
-# %% tags=["show"] mystnb={"image": {"alt": "The same three bar charts with scaled scores. At all three widths several of the eight keys share the weight, and none comes near 1."}}
+# %% mystnb={"image": {"alt": "The same three bar charts with scaled scores. At all three widths several of the eight keys share the weight, and none comes near 1."}}
 weights = {}
 for d, (query, keys) in drawn.items():
     scores = scaled_scores(query.unsqueeze(0), keys.unsqueeze(0))    # (1, 1, s)
@@ -302,7 +302,7 @@ bars(weights)
 # On paper it does not matter when the division happens. In a computer it may. Networks are often run in **half
 # precision**, 16 bits a number, because it halves the memory and saves time on most accelerators. There are two kinds:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
     limits = torch.finfo(dtype)
     print(f"{dtype}: largest number {limits.max:.6g}, after 1 comes 1 + {limits.eps:.1g}")
@@ -362,7 +362,7 @@ def scaled_scores_early(q, k):
 # %% nbgrader={"grade": true, "grade_id": "check_scaled_scores_early", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(scaled_scores_early)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 half = torch.full((1, 1, 64), 40.0, dtype=torch.float16)
 print("late: ", scaled_scores(half, half).item())
 print("early:", scaled_scores_early(half, half).item())
@@ -404,7 +404,7 @@ saturated_gradient = "D"
 # saturated_gradient = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 rises = []
 for scores in ([112.0, 96.0], [14.0, 12.0]):
     z = torch.tensor(scores, requires_grad=True)
@@ -493,7 +493,7 @@ check(softmax_backward)
 # Alammar's two scores again, 112 and 96, joined by a third of 108, with and without scaling. Each row of the identity
 # is one $g$; your function turns it into a row of J. Autograd, which knows nothing of our formula, has to agree.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to about a quarter, and the entries beside it are negative."}}
+# %% mystnb={"image": {"alt": "Two heat maps of the Jacobian of a softmax over three scores. Without scaling all entries are close to zero. With scaling the diagonal is positive, up to about a quarter, and the entries beside it are negative."}}
 z = torch.tensor([112.0, 96.0, 108.0], device=device())
 softmax = torch.nn.Softmax(dim=-1)
 each_weight = torch.eye(3, device=device())    # g asks for one weight at a time
@@ -568,7 +568,7 @@ def attention_entropy(weights):
 # %% nbgrader={"grade": true, "grade_id": "check_attention_entropy", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(attention_entropy)
 
-# %% tags=["show"]
+# %%
 for d, (query, keys) in drawn.items():
     plain = query @ keys.T
     before, after = (torch.softmax(scores, -1) for scores in (plain, plain / math.sqrt(d)))
@@ -593,7 +593,7 @@ for d, (query, keys) in drawn.items():
 # larger than its largest such sum: Gershgorin's theorem.) With s equal scores it is 1/s. When one weight takes all, it
 # is 0.
 
-# %% tags=["show"]
+# %%
 for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
     shown = f"{len(row)} zeros" if set(row) == {0.0} else str(row)
     print(f"{shown:>13}: {largest_gradient(torch.tensor(row, device=device())).item():.2g}")
@@ -604,7 +604,7 @@ for row in ([0.0, 0.0], [0.0] * 16, [14.0, 12.0], [112.0, 96.0]):
 # Now both instruments at once. For each width, 1,600 random queries meet 16 random keys each. The figure shows the mean
 # entropy and the mean of the largest gradient, with plain and with scaled scores:
 
-# %% tags=["show"]
+# %%
 chance = torch.Generator().manual_seed(1)
 widths = [4**n for n in range(7)]
 entropies, gradients = ({"not scaled": [], "scaled": []} for _ in range(2))
@@ -615,7 +615,7 @@ for d in widths:
         entropies[name].append(attention_entropy(weights).mean().item())
         gradients[name].append(largest_gradient(scores))    # (b, t)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two log-log plots against width. Scaled, entropy stays between 2 and 3 nats and the largest gradient at about 0.2. Not scaled, both fall: from width 16 on entropy, and from width 64 on the gradient, go down along straight lines, to about 0.05 and 0.03."}}
+# %% mystnb={"image": {"alt": "Two log-log plots against width. Scaled, entropy stays between 2 and 3 nats and the largest gradient at about 0.2. Not scaled, both fall: from width 16 on entropy, and from width 64 on the gradient, go down along straight lines, to about 0.05 and 0.03."}}
 def against_width(values, label, ticks, ax):
     lines = {name: (widths, line) for name, line in values.items()}
     start = 0.75 * values["not scaled"][3]
@@ -660,7 +660,7 @@ for name, line in gradients.items():
 # weights and that goal; the method is plain gradient descent. At the start the queries are random, so nearly all of
 # them look at a wrong key.
 
-# %% tags=["show"]
+# %%
 def learn(d, scores_of, rate=0.3, steps=200):
     chance = torch.Generator().manual_seed(1)
     keys, queries = torch.randn(2, 1, 16, d, generator=chance).to(device())    # (1, 16, d)
@@ -676,7 +676,7 @@ def learn(d, scores_of, rate=0.3, steps=200):
 
 plain_scores = lambda q, k: q @ k.mT
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and width 1024 is flat. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 stays above them."}}
+# %% mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and width 1024 is flat. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 stays above them."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3), sharey=True)
 both = {"not scaled": plain_scores, "scaled": scaled_scores}
 for ax, (name, scores_of) in zip(axes, both.items()):
@@ -785,7 +785,7 @@ check(PortedHead)
 # When you load weights that someone else trained, compare *numbers*: the outputs of their code and of yours, on the
 # same input. Here PyTorch's own attention stands for theirs.
 
-# %% tags=["show"]
+# %%
 head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
 for parameter in head.parameters():
     torch.nn.init.normal_(parameter, std=48**-0.5)    # stands for the file of weights

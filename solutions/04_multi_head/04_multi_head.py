@@ -41,7 +41,7 @@ from torch import nn
 from helpers import plots
 from helpers.data.toy.giving import GAVE, ROLES, WORDS, giving_sentences, word_ids
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts.attention import SingleHeadAttention
 from helpers.parts.multi_head import merge_heads as finished_merge
 from helpers.parts.multi_head import split_heads as finished_split
@@ -67,7 +67,7 @@ check = start("04_multi_head")
 # first word, 0.1 for *gave* itself, then 0.2, 0.1 and 0.2. With that, the second sum is the same for both events; it
 # cannot tell them apart. The first sum is drawn here.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The chains end at two different crosses."}}
+# %% mystnb={"image": {"alt": "Two chains of five arrows in the plane, one for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The chains end at two different crosses."}}
 torch.manual_seed(390)
 words = "mary gave roses to susan".split()
 x = torch.randn(5, 6, device=device())
@@ -177,7 +177,7 @@ check(split_heads)
 # %% [markdown]
 # Look at what it did. Here the numbers of x are labels, so that each can be followed: 2c is component c of position 2.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour, row i still holding position i. Bottom: reshaped straight away, each block mixes the three colours, and its rows are pieces of positions: block 0 holds pieces of positions 0 and 1 only."}}
+# %% mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour, row i still holding position i. Bottom: reshaped straight away, each block mixes the three colours, and its rows are pieces of positions: block 0 holds pieces of positions 0 and 1 only."}}
 labels = torch.arange(5 * 6, device=device()).view(1, 5, 6)    # t = 5, e = 6
 right = split_heads(labels, 3)[0]
 scrambled = labels.reshape(1, 3, 5, 2)[0]
@@ -235,7 +235,7 @@ def merge_heads(x):
 # %% nbgrader={"grade": true, "grade_id": "check_merge_heads", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(merge_heads)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), labels))
 
 # %% [markdown]
@@ -243,7 +243,7 @@ print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), la
 #
 # Everything is there. This is the way from x to the output:
 
-# %% tags=["show"]
+# %%
 plots.diagrams.heads_flow()
 
 # %% [markdown]
@@ -330,7 +330,7 @@ check(MultiHeadAttention)
 # %% [markdown]
 # PyTorch has a module for this, with the three projections stacked into one weight. Copy yours into it, and compare.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 mine = MultiHeadAttention(12, 3).to(device())
 theirs = nn.MultiheadAttention(12, 3, batch_first=True).to(device())
 with torch.no_grad():
@@ -433,7 +433,7 @@ one_head_reads = "C"
 # one_head_reads = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 class Reader(nn.Module):
     """Word and place vectors, one layer of attention, three answers read off at the verb."""
 
@@ -457,7 +457,7 @@ def train(attention, h, seed=1, steps=300):
     sentences = torch.Generator().manual_seed(seed)
     reader, losses = Reader(attention(24, h), 24).to(device()), []
     optimiser = torch.optim.Adam(reader.parameters(), lr=0.01)
-    for step in range(10 if in_exam() else steps):
+    for step in range(steps):
         ids, answers = (part.to(device()) for part in giving_sentences(64, sentences))
         loss = nn.functional.cross_entropy(reader(ids).transpose(1, 2), answers)
         optimiser.zero_grad()
@@ -469,7 +469,7 @@ def train(attention, h, seed=1, steps=300):
     line = ", ".join(f"{role} {share:.0%}" for role, share in zip(ROLES, right.tolist()))
     return reader, losses, line
 
-# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. The runs with one head level off at losses between 0.1 and 1. The runs with three heads all fall far below."}}
+# %% mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, three runs for one head and three for three heads. The runs with one head level off at losses between 0.1 and 1. The runs with three heads all fall far below."}}
 runs = {h: [train(MultiHeadAttention, h, seed) for seed in (1, 2, 3)] for h in (1, 3)}
 
 _, ax = plt.subplots()
@@ -498,7 +498,7 @@ check.prediction("one_head_reads", one_head_reads)
 # What did the three heads do? Their weights can be computed from the trained model's queries and keys, for our
 # sentence.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of weights over mary gave roses to susan, one for each head, with numbers. In the row of gave, one head puts its weight on roses, one on susan, and one on mary and gave."}}
+# %% mystnb={"image": {"alt": "Three heat maps of weights over mary gave roses to susan, one for each head, with numbers. In the row of gave, one head puts its weight on roses, one on susan, and one on mary and gave."}}
 reader, *_ = train(MultiHeadAttention, 3, seed=2)    # run 2 again: train fixes its seeds
 ids = word_ids("mary gave roses to susan").to(device())
 x = reader.words(ids) + reader.places.weight    # (1, 5, 24)
@@ -549,7 +549,7 @@ scrambled_answers = "C"
 # scrambled_answers = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 class ScrambledAttention(MultiHeadAttention):
     def forward(self, x):
         b, t, e = x.shape
@@ -628,7 +628,7 @@ check(fuse_heads)
 # First the bare computation, unscaled on both sides. Then your `MultiHeadAttention` with these weights: it divides its
 # scores by $\sqrt d$, so its query weights are multiplied by $\sqrt d$, and its `unify` is made to change nothing.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 heads = [SingleHeadAttention(12, 4).to(device()) for _ in range(3)]
 x = torch.randn(2, 5, 12, device=device())
 loop = torch.cat([head(x) for head in heads], dim=-1)    # (b, t, h·d)
@@ -714,7 +714,7 @@ def count_parameters(e, h, kind):
 # %% nbgrader={"grade": true, "grade_id": "check_count_parameters", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(count_parameters)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Parameters against heads from 1 to 32 at width 256, both axes logarithmic. Wide rises in proportion to the heads, narrow is a level line, multi-query falls to a little above half of the narrow line, towards the level of the queries and unify alone. All three start at the same point."}}
+# %% mystnb={"image": {"alt": "Parameters against heads from 1 to 32 at width 256, both axes logarithmic. Wide rises in proportion to the heads, narrow is a level line, multi-query falls to a little above half of the narrow line, towards the level of the queries and unify alone. All three start at the same point."}}
 h = [1, 2, 4, 8, 16, 32]
 lines = {kind: (h, [count_parameters(256, heads, kind) for heads in h])
          for kind in ("wide", "narrow", "multi-query")}

@@ -43,7 +43,7 @@ from torch import nn
 from helpers import plots
 from helpers.data.vectors import word_vectors
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts import masks as finished_masks    # exercises 1 to 4, done: for exercise 5
 
 check = start("05_masking")
@@ -111,7 +111,7 @@ check(next_token_pairs)
 # The model has one layer of attention. A vector for the letter plus a vector for its place goes in, and scores
 # for the eight letters come out, at every position.
 
-# %% tags=["show"]
+# %%
 class Guesser(nn.Module):
     """Takes letters, (b, t). Returns scores for the letter that comes next, (b, t, 8).
 
@@ -132,7 +132,7 @@ def play(attention):
     model = Guesser(attention).to(device())
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
     losses = []
-    for step in range(20 if in_exam() else 120):
+    for step in range(120):
         inputs, targets = next_token_pairs(torch.randint(8, (32, 13)).to(device()))
         loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
         optimiser.zero_grad()
@@ -162,7 +162,7 @@ loss_without_mask = "C"
 # loss_without_mask = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, the best that an honest guess can do. The curve starts there and falls far below it within a few dozen steps, to about 0.2."}}
+# %% mystnb={"image": {"alt": "Loss against training step. A dotted line marks log 8, the best that an honest guess can do. The curve starts there and falls far below it within a few dozen steps, to about 0.2."}}
 class AllSeeing(nn.Module):
     """Self-attention with one head and no mask: every position looks at every other."""
 
@@ -257,7 +257,7 @@ check(causal_mask)
 # **After the softmax**, set the weight to zero. **Before it**, set the score to −∞: $e^{-\infty} = 0$, so the entry
 # drops out of the numerator *and* out of the sum below it. Try both:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 scores, may_look = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, False])
 
 after = torch.softmax(scores, dim=-1) * may_look
@@ -266,7 +266,7 @@ for name, weights in [("after", after), ("before", before)]:
     rounded = [round(weight, 3) for weight in weights.tolist()]
     print(f"{name:>6}: {rounded}, sum {weights.sum().item():.3f}")
 
-# %% tags=["show"]
+# %%
 plots.diagrams.mask_flow()
 
 # %% [markdown]
@@ -334,7 +334,7 @@ check(padding_mask)
 # A language model that reads sentences in batches needs both: a position may look where it is not the future **and**
 # not padding. With booleans that is `&`, and (t, t) and (b, 1, t) broadcast to (b, t, t).
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
+# %% mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
 triangle = causal_mask(6)                       # (t, t)
 real = padding_mask(torch.tensor([4, 6]), 6)    # (b, 1, t)
 both = triangle & real                          # (b, t, t)
@@ -361,7 +361,7 @@ plt.show()
 # up. The first position is padding, and the triangle allows it nothing but itself: its row has nothing left to see. An
 # empty sentence does the same to every row. What is the softmax of nothing?
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
@@ -370,7 +370,7 @@ print(torch.softmax(nothing, dim=-1))
 # NaN is enough to spoil the loss, and everything after that. Can we not clear it away, `nan_to_num(0)`, and be done?
 # Watch the gradient, here with the mask *added*, 0 or −∞, as many programs do:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 scores = torch.zeros(2, 3, requires_grad=True)
 hidden = torch.tensor([[0.0, 0.0, -math.inf], [-math.inf, -math.inf, -math.inf]])
 
@@ -388,7 +388,7 @@ print(scores.grad)
 # A finite number in place of −∞ would avoid all this: $e^{-10^{20}}$ is 0 as well, in floating point. Only, how low can
 # it be? That depends on the precision:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 for kind in [torch.float32, torch.bfloat16, torch.float16]:
     converted, lowest = torch.tensor(-1e20).to(kind).item(), torch.finfo(kind).min
     print(f"{str(kind):>14}:  -1e20 becomes {converted:8.1e},  lowest number {lowest:8.1e}")
@@ -447,7 +447,7 @@ check(masked_softmax)
 # All of it at work on a batch of three sentences, with the word vectors of lesson 1 as queries and as keys. The first
 # sentence is padded at its end, the second fills its five places, the third is padded in front.
 
-# %% tags=["show"]
+# %%
 sentences = [
     "the loop terminates pad pad",
     "the function returns an integer",
@@ -460,7 +460,7 @@ x = torch.stack([torch.stack([vector_of[word] for word in words]) for words in b
 real = torch.tensor([[word != "pad" for word in words] for words in batch])
 x, real = x.to(device()), real.unsqueeze(1).to(device())    # (b, t, e) and (b, 1, t)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps of attention weights for three sentences in one batch. All are lower triangles. In the first, the two padding columns at the end are hatched, which means exactly zero. In the third, the column of the padding in front is hatched, and so is its whole row."}}
+# %% mystnb={"image": {"alt": "Three heat maps of attention weights for three sentences in one batch. All are lower triangles. In the first, the two padding columns at the end are hatched, which means exactly zero. In the third, the column of the padding in front is hatched, and so is its whole row."}}
 scores = x @ x.transpose(1, 2) / 2                                   # (b, t, t)
 weights = masked_softmax(scores, causal_mask(5, x.device) & real)    # (b, t, t)
 
@@ -566,7 +566,7 @@ check(CausalSelfAttention)
 # Back to the guessing game, with the same noise and the same training. Only the attention differs. The loss is now
 # taken apart by position, on noise that neither model has met.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the landmark of log 8, at position 11. With the causal mask it lies on the landmark, 2.08, at every position."}}
+# %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the landmark of log 8, at position 11. With the causal mask it lies on the landmark, 2.08, at every position."}}
 def loss_by_position(model):
     """The loss at each of the twelve positions, on 2,000 fresh pieces of noise: (12,)."""
     with torch.no_grad():
@@ -673,7 +673,7 @@ check(leak_map)
 # Three versions of the bare attention of lesson 1 go under the instrument: without a mask, masked after the softmax,
 # and masked before it. In pictures of their *weights* the last two would be hard to tell apart: both are triangles.
 
-# %% tags=["show"]
+# %%
 def unmasked(x):
     weights = torch.softmax(x @ x.transpose(1, 2), dim=-1)
     return weights @ x
@@ -686,7 +686,7 @@ def masked_before(x):
     weights = masked_softmax(x @ x.transpose(1, 2), causal_mask(x.shape[1], x.device))
     return weights @ x
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, every cell is filled. Masked after the softmax, the cells above the diagonal are filled too, and the largest is larger than before. Masked before the softmax, they are all hatched: exactly zero."}}
+# %% mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Without a mask, every cell is filled. Masked after the softmax, the cells above the diagonal are filled too, and the largest is larger than before. Masked before the softmax, they are all hatched: exactly zero."}}
 x = torch.randn(1, 6, 4, generator=torch.Generator().manual_seed(0)).to(device())
 leaks = {
     "no mask": leak_map(unmasked, x),
@@ -717,7 +717,7 @@ for name, leak in leaks.items():
 # Now the layer that you have written, with random weights, over several heads, and the question put as strictly as it
 # can be: not "nearly", but equal to zero.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 torch.manual_seed(0)
 layer = CausalSelfAttention(12, 3).to(device())
 x = torch.randn(2, 7, 12).to(device())
@@ -750,7 +750,7 @@ leak_of_detached = "B"
 # leak_of_detached = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 def peeking(x):
     return x.cumsum(dim=1) + x.detach().roll(-1, dims=1)
 
@@ -766,7 +766,7 @@ check.prediction("leak_of_detached", leak_of_detached)
 # A second instrument needs no derivative. Put other numbers in the place of input $j$, compute the outputs again, and
 # compare them with the first ones **bit by bit**. An output $i < j$ that differs, by however little, has read ahead.
 
-# %% tags=["show"]
+# %%
 def changed_outputs(model, x, tries=8):
     """[i, j] is True where other numbers at input j changed output i: (t, t), booleans."""
     t, before = x.shape[1], model(x)
@@ -781,7 +781,7 @@ def changed_outputs(model, x, tries=8):
 def jumping(x):
     return x.cumsum(dim=1) + (x.roll(-1, dims=1) > 0)
 
-# %% tags=["show", "nbval-check-output"] mystnb={"image": {"alt": "Three maps of 7 by 7 cells. For peeking and for jumping the lower triangle with its diagonal is filled, and the cells just above the diagonal too. For your layer the lower triangle with its diagonal is filled, and nothing above it."}}
+# %% tags=["nbval-check-output"] mystnb={"image": {"alt": "Three maps of 7 by 7 cells. For peeking and for jumping the lower triangle with its diagonal is filled, and the cells just above the diagonal too. For your layer the lower triangle with its diagonal is filled, and nothing above it."}}
 models = {"peeking": peeking, "jumping": jumping, "your layer": layer}
 with torch.no_grad():
     maps = {name: changed_outputs(model, x) for name, model in models.items()}
@@ -814,7 +814,7 @@ for name, model in models.items():
 # As a last comparison, the layer beside PyTorch's own attention, which knows the
 # [causal mask](../../site/glossary.md#causal-mask) under the name `is_causal`:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 def heads_of(projection):
     return projection(x).view(2, 7, 3, 4).transpose(1, 2)    # (b, h, t, d)
 

@@ -42,7 +42,7 @@ from torch import nn
 
 from helpers import plots
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts import positions as finished    # what the exercises build, done
 from helpers.parts.multi_head import MultiHeadAttention
 
@@ -54,7 +54,7 @@ check = start("06_positions")
 # Take three words, give each a vector, send them through four layers of multi-head attention, and average what comes
 # out into one vector for the whole sentence, as a classifier would. Then do the same with the words in another order.
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
 words = dict(zip("dog bites man".split(), torch.randn(3, 8).to(device())))
 layers = [MultiHeadAttention(8, 2).to(device()) for _ in range(4)]
@@ -77,7 +77,7 @@ for sentence in ("dog bites man", "man bites dog"):
 # no order. The model knows *which* words are there and cannot know *where*. So the place has to be put into the vectors
 # before attention sees them, or into the comparison itself. We do the first before the second.
 
-# %% tags=["show"]
+# %%
 plots.diagrams.positions_flow()
 
 # %% [markdown]
@@ -162,7 +162,7 @@ class PositionEmbedding(nn.Module):
 # %% nbgrader={"grade": true, "grade_id": "check_PositionEmbedding", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(PositionEmbedding)
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(1)
 embed = PositionEmbedding(16, 8).to(device())
 for sentence in ("dog bites man", "man bites dog"):
@@ -235,7 +235,7 @@ def sinusoidal_encoding(t, e, device=None):
 # %% nbgrader={"grade": true, "grade_id": "check_sinusoidal_encoding", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(sinusoidal_encoding)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Left, a heat map of the encodings with a colour scale from minus 1 to 1: 64 positions down, 32 components across. The first columns alternate quickly between light and dark, later ones ever more slowly, and the last are even from top to bottom. Right, four of the sines as curves against position, the first with ten waves, the last nearly a straight line."}}
+# %% mystnb={"image": {"alt": "Left, a heat map of the encodings with a colour scale from minus 1 to 1: 64 positions down, 32 components across. The first columns alternate quickly between light and dark, later ones ever more slowly, and the last are even from top to bottom. Right, four of the sines as curves against position, the first with ten waves, the last nearly a straight line."}}
 place = sinusoidal_encoding(64, 32, device())    # (t, e)
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), width_ratios=[2, 3])
@@ -322,7 +322,7 @@ check(shift_matrix)
 # %% [markdown]
 # One matrix, three very different places:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 three_on = shift_matrix(3, 32, device())
 for p in (0, 20, 60):
     apart = (three_on @ place[p] - sinusoidal_encoding(64, 32, device())[p + 3]).abs().max()
@@ -359,7 +359,7 @@ match_by_distance = "B"
 # match_by_distance = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"] mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower on both sides alike, in waves between 5 and 12. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
+# %% mystnb={"image": {"alt": "Dot product of two encodings against their distance, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower on both sides alike, in waves between 5 and 12. For an untrained learned table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
 fixed = sinusoidal_encoding(200, 32, device())
 torch.manual_seed(0)
 free = torch.randn(200, 32).to(device()) / 2**0.5    # as long, on average, as the fixed ones
@@ -456,7 +456,7 @@ check(relative_bias)
 # There is a property test for such a bias: equal numbers along each diagonal, whatever the numbers are. Run it on
 # yours, and on the code as it came.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 def as_it_came(table, t):
     places = torch.arange(t, device=table.device)
     return table[places.reshape(1, -1) + places.reshape(-1, 1)]
@@ -476,7 +476,7 @@ for name, function in (("yours", relative_bias), ("as it came", as_it_came)):
 # To see that the right one puts order back, take six copies of one word: equal vectors, equal scores. Without a bias
 # all weights are 1/6. Below, the table prefers whatever stands one place behind.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row lies just left of the diagonal; the first row, which has nothing behind it, lies mostly on it."}}
+# %% mystnb={"image": {"alt": "Two heat maps of 6 by 6. Left, the bias: the diagonal just below the main one holds 3, the main diagonal 2, and numbers fall off to minus 3 in the upper right corner; each diagonal holds one number. Right, the weights after softmax: about half of each row lies just left of the diagonal; the first row, which has nothing behind it, lies mostly on it."}}
 distances = torch.arange(-7.0, 8.0, device=device())    # t_max = 8
 table = 3 - (distances - 1).abs()                       # distance 1 gets most
 bias = relative_bias(table, 6)
@@ -568,7 +568,7 @@ def rotate(x, positions):
 # %% nbgrader={"grade": true, "grade_id": "check_rotate", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
 check(rotate)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three circles with arrows from their centres, for the first three pairs of a vector. The same arrow is drawn at positions 0 to 6. In the first pair it goes round once, in the second a third of the way, in the third it has barely left its place."}}
+# %% mystnb={"image": {"alt": "Three circles with arrows from their centres, for the first three pairs of a vector. The same arrow is drawn at positions 0 to 6. In the first pair it goes round once, in the second a third of the way, in the third it has barely left its place."}}
 x = torch.tensor([1.0, 0.0] * 8, device=device())    # (d,): every pair is (1, 0)
 x = x.expand(1, 1, 7, 16)                            # (b, h, t, d)
 turned = rotate(x, torch.arange(7, device=device()))[0, 0].cpu()
@@ -596,7 +596,7 @@ plt.show()
 #
 # Now the products. Put one and the same query at every position, one and the same key too, and compare all of them:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, and the numbers differ from diagonal to diagonal, also between above and below."}}
+# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, and the numbers differ from diagonal to diagonal, also between above and below."}}
 torch.manual_seed(5)
 q, k = torch.randn(2, 1, 1, 1, 16).to(device()).expand(2, 1, 1, 8, 16)    # (b, h, t, d)
 places = torch.arange(8, device=device())
@@ -629,7 +629,7 @@ plt.show()
 # it has learned *two places back*, the length should not matter; if it has learned *position 9 looks at position 7*, it
 # will not know what to do at position 40.
 
-# %% tags=["show"]
+# %%
 class Recall(nn.Module):
     """(b, t) letters in, (b, t, 8) scores for the letter two places back out."""
 
@@ -656,14 +656,14 @@ class Recall(nn.Module):
             scores = scores + relative_bias(self.table, t)
         return self.to_scores(torch.softmax(scores, dim=-1) @ v)
 
-# %% tags=["show"]
+# %%
 torch.set_num_threads(1)    # models as small as these are faster on one core than on two
 
 def trained(way, seed, t=16):
     torch.manual_seed(seed)
     model = Recall(way).to(device())
     optimiser = torch.optim.Adam(model.parameters(), lr=0.005)
-    for step in range(2 if in_exam() else 250):
+    for step in range(250):
         letters = torch.randint(8, (32, t)).to(device())
         guesses, truth = model(letters)[:, 2:], letters[:, :-2]
         loss = F.cross_entropy(guesses.flatten(0, 1), truth.flatten())
@@ -728,7 +728,7 @@ relative_beyond = "C"
 # relative_beyond = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 def shown(shares):
     return " ".join(f"{share.mean():.2f}" for share in shares)
 
@@ -742,7 +742,7 @@ for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is
     entries = [f"{k}: {model.table[63 + k].item():.2f}" for k in (1, 2, 3, 10, 16, 40)]
     print(f"relative bias, run {run + 1}, the number for distance", ", ".join(entries))
 
-# %% tags=["show"] mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then mostly a little above chance, with a few spikes. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere, with a wide band, since one run is worse than the other two."}}
+# %% mystnb={"image": {"alt": "Share of right answers against position in sequences of 64, for four encodings trained on sequences of 16: the mean of three runs as a line, their spread as a band, with chance at one eighth marked. Learned: right up to position 15, then chance. Sinusoidal: right up to position 15, then mostly a little above chance, with a few spikes. Relative bias: about four tenths everywhere. Rotary: near 1 everywhere, with a wide band, since one run is worse than the other two."}}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 lines = {}
 for way, colour in zip(models, plots.COLOURS):
@@ -806,7 +806,7 @@ check.prediction("relative_beyond", relative_beyond)
 # the encoding of i into that of i − 2, and the encoding of i − 2 matches itself best. So build the head by hand: $M$ as
 # the projection of queries, nothing for the keys, letters as values.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 letters = some_letters(64)
 place = sinusoidal_encoding(64, 32, device())            # (t, e)
 queries = place @ shift_matrix(-2, 32, device()).T       # row i is PE(i − 2)

@@ -59,7 +59,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # A **convolution** lets each position see a few neighbours, and needs a stack of layers to see far. What differs is how
 # long a signal travels from one position to another:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three drawings of seven positions. Recurrent: one arrow up from the first input, then six arrows along the row of states to the last output. Convolution: three layers of arrows to near neighbours; the path climbs in three steps. Self-attention: every input has an arrow to every output; the path is a single arrow from the first to the last."}}
+# %% mystnb={"image": {"alt": "Three drawings of seven positions. Recurrent: one arrow up from the first input, then six arrows along the row of states to the last output. Convolution: three layers of arrows to near neighbours; the path climbs in three steps. Self-attention: every input has an arrow to every output; the path is a single arrow from the first to the last."}}
 plots.path_row(t=7, reach=2)
 plt.show()
 
@@ -99,7 +99,7 @@ plt.show()
 #
 # It is 0 when all positions hold the same vector, and near 1 for random vectors.
 
-# %% tags=["show"]
+# %%
 class Tower(nn.Module):
     """Blocks on top of each other, and nothing else: (b, t, e) -> (b, t, e)."""
 
@@ -122,7 +122,7 @@ def by_depth(model, x):
         differences.append(((x - x.mean(dim=1, keepdim=True)).norm() / x.norm()).item())
     return sizes, differences
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two panels against depth from 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first layer and stays there. Right, the difference of the positions drops from 1 to one ten-millionth within a few layers and stays there."}}
+# %% mystnb={"image": {"alt": "Two panels against depth from 0 to 24, with a logarithmic axis. Left, the size of the vectors drops from 1 to about a tenth in the first layer and stays there. Right, the difference of the positions drops from 1 to one ten-millionth within a few layers and stays there."}}
 def draw_by_depth(towers):
     height = 3 if len(towers) == 1 else 4.2
     figure, axes = plt.subplots(1, 2, figsize=(6, height))
@@ -241,7 +241,7 @@ pull_at_the_bottom = "C"
 # pull_at_the_bottom = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 pull = gradient_by_depth(bare, x)
 for block in (0, 8, 16, 20, 22, 23):
     print(f"block {block:>2}: gradient {pull[block].item():.1e}")
@@ -266,7 +266,7 @@ check.prediction("pull_at_the_bottom", pull_at_the_bottom)
 # **[residual connection](../../site/glossary.md#residual-connection)**: the layer learns what is missing, the residue.
 # Another word for it is **shortcut**, because it leads around the layer.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Gradient norm against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to nearly a tenth at the top. With shortcuts it is nearly level, of the same size at the bottom as at the top."}}
+# %% mystnb={"image": {"alt": "Gradient norm against block number from 0 to 23, logarithmic. Without shortcuts it rises from below one trillionth at the bottom to nearly a tenth at the top. With shortcuts it is nearly level, of the same size at the bottom as at the top."}}
 class Shortcut(nn.Module):
     def __init__(self, layer):
         super().__init__()
@@ -358,7 +358,7 @@ check(FeedForward)
 # weights. Below are the same towers, attention and network with a shortcut each, with the weights that PyTorch gives
 # them and with weights twice as large. (`FinishedFeedForward` does what exercise 2 asks for.)
 
-# %% tags=["show"]
+# %%
 def pair():
     return Shortcut(SelfAttention(32, 4)), Shortcut(FinishedFeedForward(32))
 
@@ -445,7 +445,7 @@ check(LayerNorm)
 # %% [markdown]
 # Hold yours beside PyTorch's on three kinds of vectors:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 mine, theirs = LayerNorm(32).to(device()), nn.LayerNorm(32).to(device())
 samples = {"ordinary": x, "tiny": 0.001 * x, "constant": torch.full_like(x, 3.5)}
 for name, sample in samples.items():
@@ -455,7 +455,7 @@ for name, sample in samples.items():
 # %% [markdown]
 # And this is what the code as it came does to a vector, beside the norm:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 def as_it_came(v, epsilon=1e-5):
     return (v - v.mean(-1, keepdim=True)) / (v.std(-1, keepdim=True) + epsilon)
 
@@ -477,7 +477,7 @@ for e in (4, 32, 512):
 #
 # Now see what a norm does for the growing tower, put after each sum:
 
-# %% tags=["show"]
+# %%
 for factor in (1, 2):
     tower = tower_of_pairs(factor)
     normed = Tower(nn.Sequential(block, LayerNorm(32)) for block in tower.blocks)
@@ -491,7 +491,7 @@ for factor in (1, 2):
 # Now put the pieces together. A block is attention and a feed-forward network, each with a shortcut around it, and a
 # norm for each. Where does the norm go? There are two answers, and both are in use.
 
-# %% tags=["show"]
+# %%
 plots.diagrams.block_norms()
 
 # %% [markdown]
@@ -590,7 +590,7 @@ check(TransformerBlock)
 # %% [markdown]
 # PyTorch's own block is `nn.TransformerEncoderLayer`. Copy your weights into it, for both orders, and compare.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 @torch.no_grad()
 def as_pytorchs(block):
     """PyTorch's block with the same weights. Its three projections are one, with a bias."""
@@ -700,7 +700,7 @@ norms_without_shortcuts = "C"
 # norms_without_shortcuts = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two panels against depth, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference of positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts stay near 1."}}
+# %% mystnb={"image": {"alt": "Two panels against depth, logarithmic, five curves. Left, size: with norms only and with norm last it stays at 1; with nothing added it falls below a tenth; with shortcuts only and with norm first it grows slowly. Right, difference of positions: with nothing added and with norms only it falls to one ten-millionth within a few blocks; the three versions with shortcuts stay near 1."}}
 class NormsOnly(nn.Module):
     def __init__(self):
         super().__init__()
@@ -748,7 +748,7 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 #
 # Now the gradients of the two orders, with the instrument:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Gradient norm against block number for 24 blocks. With norm last it is level over the lower half, rises a little over the upper half, and jumps to several times the rest in the last block. With norm first it is level from end to end and falls slightly towards the output."}}
+# %% mystnb={"image": {"alt": "Gradient norm against block number for 24 blocks. With norm last it is level over the lower half, rises a little over the upper half, and jumps to several times the rest in the last block. With norm first it is level from end to end and falls slightly towards the output."}}
 orders = ("both, norm last", "both, norm first")
 pulls = {name: gradient_by_depth(stacks[name], x) for name in orders}
 lines = {name: (range(24), pull) for name, pull in pulls.items()}
@@ -815,7 +815,7 @@ def block_parameters(e, h):
 # %% nbgrader={"grade": true, "grade_id": "check_block_parameters", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
 check(block_parameters)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 for e, h in ((32, 4), (512, 8), (768, 12)):
     counted = sum(p.numel() for p in FinishedBlock(e, h).parameters())
     share = 12 * e * e / counted

@@ -52,7 +52,7 @@ from helpers.data.recorded import recorded
 from helpers.data.datasets import classifier_reviews
 from helpers.device import device
 from helpers.experiments import Experiment
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts.blocks import Transformer
 from helpers.parts.classifier import accuracy
 from helpers.parts.classifier import mean_pool as finished_pool
@@ -73,7 +73,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # way: words of praise and blame say little by themselves. Each of them occurs in about six kind reviews for four
 # unkind ones, or the reverse. What turns the verdict is a *not*, a *but*, a *nobody can say that*.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 train, test, _ = classifier_reviews(places="embedded")
 for text, label in list(zip(*train))[2:9]:
     print("  kind" if label else "unkind", "|", text[:80])
@@ -90,7 +90,7 @@ for word in ("good", "dull"):
 # numbers, so every word that is frequent enough gets one: its **id**. Two entries of the vocabulary are no words:
 # `<pad>` fills up short texts, and `<unk>` stands for every word that was too rare or never seen.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 print(split_words("It isn't dull, it's SLOW."))
 
 # %% [markdown]
@@ -138,7 +138,7 @@ def build_vocabulary(texts, size):
 # %% nbgrader={"grade": true, "grade_id": "check_build_vocabulary", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(build_vocabulary)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 vocabulary = build_vocabulary(train.texts, 200)
 print(len(vocabulary), "entries; the first:", list(vocabulary)[:14])
 
@@ -198,7 +198,7 @@ def encode_batch(texts, vocabulary, length):
 # %% nbgrader={"grade": true, "grade_id": "check_encode_batch", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(encode_batch)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 three = ["The plot is dull.", "The zebra is not dull, but slow.", "Gripping."]
 ids, mask = encode_batch(three, vocabulary, length=6)
 print(ids)
@@ -220,7 +220,7 @@ print(mask.long())
 # Trained with **[cross-entropy](../../site/glossary.md#cross-entropy)**, the mean of minus the logarithm of the
 # probability that the right class gets, this is logistic regression.
 
-# %% tags=["show"]
+# %%
 def word_counts(texts):
     """(b, n): how often each word of the vocabulary stands in each text."""
     ids, mask = encode_batch(texts, vocabulary, length=64)
@@ -230,7 +230,7 @@ def word_counts(texts):
 torch.manual_seed(0)
 counts, labels = word_counts(train.texts), torch.tensor(train.labels)
 bag = nn.Linear(len(vocabulary), 2)
-optimiser = torch.optim.LBFGS(bag.parameters(), max_iter=2 if in_exam() else 60)
+optimiser = torch.optim.LBFGS(bag.parameters(), max_iter=60)
 
 def loss_of_bag():
     optimiser.zero_grad()
@@ -243,7 +243,7 @@ bag_guesses = bag(word_counts(test.texts)).argmax(dim=-1)
 bag_share = (bag_guesses == torch.tensor(test.labels)).float().mean().item()
 print(f"bag of words: {bag_share:.1%} of {len(test.labels):,} unseen reviews")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Good, great and gripping weigh about 0.4 towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody are close to zero."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Good, great and gripping weigh about 0.4 towards kind, silly, dull and fake about as much towards unkind. Not, but, hardly, although and nobody are close to zero."}}
 shown = "gripping good great moving not but hardly although nobody silly dull fake".split()
 towards_kind = (bag.weight[1] - bag.weight[0]).detach()
 weights = [towards_kind[vocabulary[word]].item() for word in shown]
@@ -268,7 +268,7 @@ plt.show()
 # That is as it must be. *Not* says something about the word after it, and a sum has no order. To the bag, the two
 # reviews below are one and the same:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 pair = ["The plot is dull, but the cast is great.",
         "The plot is great, but the cast is dull."]
 print("the same counts:", torch.equal(*word_counts(pair)))
@@ -330,7 +330,7 @@ check(mean_pool)
 # %% [markdown]
 # One text, alone and with seven positions of padding behind it:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 torch.manual_seed(0)
 words, filling = torch.randn(1, 5, 4), torch.randn(1, 7, 4)
 mask = torch.tensor([[True] * 5 + [False] * 7])
@@ -342,7 +342,7 @@ print("with a plain mean:", torch.allclose(alone, longer.mean(dim=1), atol=1e-6)
 # %% [markdown]
 # ## The model
 
-# %% tags=["show"]
+# %%
 plots.diagrams.classifier_flow()
 
 # %% [markdown]
@@ -425,7 +425,7 @@ check(Classifier)
 # already. One cause is at hand: `nn.Embedding` begins with standard normal numbers, far larger than what a fresh block
 # adds to them. The helper below starts both tables at a standard deviation of 0.02 instead, as GPT-2 does.
 
-# %% tags=["show"]
+# %%
 def new_classifier(e=64, h=4, depth=2):
     model = Classifier(len(vocabulary), 2, e, h, depth, t_max=64)
     for table in (model.tokens, model.positions.table):
@@ -455,7 +455,7 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 # gradients, because `backward` *adds* to what is there; forward; backward; and the optimiser's step. `.item()` makes a
 # plain number of the loss and lets go of the graph behind it.
 
-# %% tags=["show"]
+# %%
 def train_step(model, batch, optimiser):
     """One step of descent on a batch (ids, mask, labels). Returns the loss before it."""
     ids, mask, labels = batch
@@ -493,7 +493,7 @@ softmax_twice = "C"
 # softmax_twice = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"] mystnb={"image": {"alt": "Loss against step on one batch of sixteen reviews, logarithmic. One curve starts at 0.69 and falls below 0.01 within 60 steps. The other, with a softmax too many, flattens out just above a dashed line at 0.313."}}
+# %% mystnb={"image": {"alt": "Loss against step on one batch of sixteen reviews, logarithmic. One curve starts at 0.69 and falls below 0.01 within 60 steps. The other, with a softmax too many, flattens out just above a dashed line at 0.313."}}
 class SoftmaxTooMany(nn.Module):
     def __init__(self, model):
         super().__init__()
@@ -510,7 +510,7 @@ for name in ("as it should be", "a softmax too many"):
     if name == "a softmax too many":
         learner = SoftmaxTooMany(learner)
     optimiser = torch.optim.Adam(learner.parameters(), lr=0.002)
-    steps = range(2 if in_exam() else 60)
+    steps = range(60)
     losses[name] = [train_step(learner, sixteen, optimiser) for _ in steps]
 
 landmarks = {"chance: log 2": math.log(2), "log(1 + 1/e)": math.log(1 + math.exp(-1))}
@@ -616,7 +616,7 @@ check(train_epoch)
 # **[validation](../../site/glossary.md#held-out-data)**, to look at during the training. The test reviews stay
 # untouched until the end; choosing by them would be a slow way of training on them.
 
-# %% tags=["show"]
+# %%
 def batches_of(texts, labels, size, seed):
     """Batches of texts of like length, in an order that the seed decides."""
     chance = random.Random(seed)
@@ -648,7 +648,7 @@ print(f"padding: {1 - words_in / places_in:.1%} in batches of like length, "
 # norm last hardly train without a warm-up ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745), section 3). With
 # norm first it matters much less, as lesson 7 said; most still use a short one.
 
-# %% tags=["show"]
+# %%
 def rate(step, steps, peak=0.001, warmup=100):
     """The learning rate at a step: up in a line, then down along half a cosine."""
     if step < warmup:
@@ -668,16 +668,15 @@ def rate(step, steps, peak=0.001, warmup=100):
 # rate times 0.1 of its size. This **[weight decay](../../site/glossary.md#weight-decay)** keeps weights from growing
 # for the sake of a few reviews.
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
 model = new_classifier()
 optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
-epochs = 1 if in_exam() else 4
+epochs = 4
 plan = [batch for k in range(epochs) for batch in batches_of(*learn_from, 32, seed=k)]
-plan = plan[:4] if in_exam() else plan
 losses, looks = [], []    # a loss for each step; now and then (step, share right)
 
-# %% tags=["show"]
+# %%
 bar = ProgressBar(len(plan))
 bar.display()
 try:
@@ -696,7 +695,7 @@ except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Model and curve are kept; "
           "run this cell again to go on.")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the reviews put aside: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to nearly 100 per cent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 towards 0. Right, the share of right answers on the reviews put aside: for a few hundred steps it stays near the landmark bag of words, then climbs steeply and at last slowly to nearly 100 per cent."}}
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
 plots.loss_curve(losses, landmarks={"log 2": math.log(2)}, smooth=min(25, len(losses) or 1),
                  title="loss on training batches", ax=axes[0])
@@ -717,7 +716,7 @@ plt.show()
 #
 # Now, once, the test reviews.
 
-# %% tags=["show"]
+# %%
 def in_batches(texts, labels, size=250):
     """Batches in the order of the texts."""
     return [to_batch(texts[k:k + size], labels[k:k + size])
@@ -732,7 +731,7 @@ print(f"unseen reviews: {test_share:.1%} right; bag of words: {bag_share:.1%}")
 # The **confusion matrix** has a row for what a review is and a column for what it was taken for; off its diagonal are
 # the mistakes, of both kinds.
 
-# %% tags=["show"]
+# %%
 @torch.no_grad()
 def probability_of_kind(texts, size=250):
     """For each text, what the model gives to the class kind: (number of texts,)."""
@@ -748,7 +747,7 @@ def confusion(guesses):
 kindness = probability_of_kind(test.texts)
 guesses = (kindness > 0.5).long()
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size. Transformer: nearly all reviews lie on the diagonal, a few dozen or fewer off it, on both sides."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two confusion matrices, two by two. Bag of words: all four cells are of similar size. Transformer: nearly all reviews lie on the diagonal, a few dozen or fewer off it, on both sides."}}
 labels = ["unkind", "kind"]
 plots.heat_pair(confusion(bag_guesses), confusion(guesses), labels, same_scale=True,
                 titles=("bag of words", "transformer"), digits=0,
@@ -766,7 +765,7 @@ plt.show()
 #
 # And for each word that turns the verdict:
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 def share_with(cue, answers):
     chosen = [right for text, right in zip(test.texts, answers) if cue in split_words(text)]
     return sum(chosen) / len(chosen), len(chosen)
@@ -785,7 +784,7 @@ print("weakest at:", ", ".join(sorted(shares, key=shares.get)[:2]))
 # last line names the two words at which the transformer is weakest in this run; with 46 reviews of a kind each is two
 # per cent, so do not make much of the order. Its three surest mistakes:
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 sure_and_wrong = sorted(zip(our_right, (kindness - 0.5).abs().tolist(), test.texts))
 for right, distance, text in [row for row in sure_and_wrong if not row[0]][-3:]:
     print(textwrap.fill(f"wrong with {0.5 + distance:.0%}: {text}", 88))
@@ -798,7 +797,7 @@ for right, distance, text in [row for row in sure_and_wrong if not row[0]][-3:]:
 # lead to the same verdict ([Jain and Wallace, 2019](https://arxiv.org/abs/1902.10186)). A firmer question is what
 # happens **without** a word. The mask can hide any word of a review from the model:
 
-# %% tags=["show"]
+# %%
 @torch.no_grad()
 def without_each_word(text):
     """Logit of kind minus unkind: with nothing hidden, then with each word: (1 + t,)."""
@@ -808,7 +807,7 @@ def without_each_word(text):
     scores = model.eval()(ids.expand(t + 1, t), hidden)    # (1 + t, c)
     return (scores[:, 1] - scores[:, 0]).cpu()
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of kind minus that of unkind when that word is hidden. Left, where not comes after but, nearly all bars point to kind, the one for not to unkind. Right, where not comes before but, nearly all bars point to unkind."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars, one bar for each word of a review: the logit of kind minus that of unkind when that word is hidden. Left, where not comes after but, nearly all bars point to kind, the one for not to unkind. Right, where not comes before but, nearly all bars point to unkind."}}
 review = "The plot is dull, but the cast is not weak."
 pair = {"not after but": review,
         "not before but": "The plot is not dull, but the cast is weak."}
@@ -844,7 +843,7 @@ plt.show()
 # If the model has learned to read, it must fail when there is nothing to read. Exchange two words of a review, at
 # random, then two more, and so on. The bag of words gives the same answers as before. The transformer:
 
-# %% tags=["show"]
+# %%
 def shaken(text, exchanges, chance):
     words = split_words(text)
     for _ in range(exchanges):
@@ -852,7 +851,7 @@ def shaken(text, exchanges, chance):
         words[i], words[j] = words[j], words[i]
     return " ".join(words)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to about six tenths, and the mean probability of the right verdict, a little below it. Dashed lines mark chance at one half and, a little above it, the bag of words."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Against the number of exchanged pairs, from 0 to 32, two falling curves: the share of right answers, from nearly 1 down to about six tenths, and the mean probability of the right verdict, a little below it. Dashed lines mark chance at one half and, a little above it, the bag of words."}}
 chance, truth = random.Random(0), torch.tensor(test.labels)
 exchanges = [0, 1, 2, 4, 8, 16, 32]
 right, sure = [], []
@@ -902,7 +901,7 @@ sure_of_salad = "C"
 # sure_of_salad = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 kindness = probability_of_kind([shaken(text, 32, chance) for text in test.texts])
 certain = ((kindness < 0.1) | (kindness > 0.9)).float().mean().item()
 print(f"shuffled: sure to nine tenths or more about {certain:.0%} of the reviews")
@@ -943,12 +942,12 @@ loss_by_heart = "C"
 # loss_by_heart = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
 few = in_batches(train.texts[1000:1256], train.labels[1000:1256], 64)
 learner = new_classifier()
 optimiser = torch.optim.Adam(learner.parameters(), lr=0.002)
-for epoch in range(1, 3 if in_exam() else 46):
+for epoch in range(1, 46):
     share, loss = train_epoch(learner, few, put_aside, optimiser)
     if epoch in (1, 5, 15, 30, 45):
         print(f"epoch {epoch}: {share:.0%} of the reviews put aside right, loss {loss:.3f}")
@@ -973,7 +972,7 @@ check.prediction("loss_by_heart", loss_by_heart)
 # has been restarted. As it stands, the cell stops after 40 steps, to show what comes out; set `steps=None` for a real
 # try.
 
-# %% tags=["show"]
+# %%
 own = looks[-1][1] if looks else 0.5
 bench = Experiment("08_classifier", "share right", beat=own, lower=False,
                    landmarks={"chance": 0.5, "bag of words": bag_share})
@@ -988,9 +987,9 @@ def attempt(note, seconds=30, steps=None):
             train_step(mine, once[clock.done % len(once)], adam)
     bench.keep(accuracy(mine, put_aside), note, clock)
 
-attempt("the lesson's model, 40 steps", steps=1 if in_exam() else 40)
+attempt("the lesson's model, 40 steps", steps=40)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Share of right answers against the number of the try. One point, the short first try, lies near the dashed lines of chance and the bag of words; far above it, near 1, a dashed line marks the number to beat."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against the number of the try. One point, the short first try, lies near the dashed lines of chance and the bag of words; far above it, near 1, a dashed line marks the number to beat."}}
 bench.show()
 
 # %% [markdown]
@@ -1032,7 +1031,7 @@ who_wins_imdb = "C"
 # who_wins_imdb = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 run = recorded("imdb")
 settings, result, data = run["settings"], run["result"], run["data"]
 print(run["command"])
@@ -1048,7 +1047,7 @@ print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the reviews put aside
       f"{result['test_accuracy']:.1%} of the test reviews")
 print(f"bag of words: {result['bag_of_words_accuracy']:.1%} of the test reviews")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level, at the line or just above it. A square at the right end marks the test reviews: 86 per cent, below the line."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: share of right answers on the IMDb reviews put aside, against the training step. Already at the first look it is near the dashed line of the bag of words, at 88 per cent, and from the second look on it is level, at the line or just above it. A square at the right end marks the test reviews: 86 per cent, below the line."}}
 steps = [look["step"] for look in run["curve"]]
 shares = [look["accuracy"] for look in run["curve"]]
 figure, ax = plt.subplots(figsize=(6, 3.2))
@@ -1112,7 +1111,7 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # Six short reviews out of the test part: the first three that it got right, and the first three that it got wrong. All
 # six are unkind, since the file begins with those.
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 for sample in run["samples"]:
     truth = "kind" if sample["label"] else "unkind"
     print(f"{truth}, judged kind with {sample['chance_of_kind']:.0%}:")

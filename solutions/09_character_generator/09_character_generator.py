@@ -48,7 +48,7 @@ from helpers.data.recorded import recorded
 from helpers.data.datasets import generator_text
 from helpers.device import device
 from helpers.experiments import Experiment
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts.blocks import Transformer
 from helpers.parts.generator import apply_temperature as finished_temperature
 from helpers.parts.generator import bits_per_byte
@@ -70,7 +70,7 @@ check = start("09_character_generator")
 # out](../../site/glossary.md#held-out-data)** (the field also says *validation*): the model is never trained on it, and
 # how well it guesses there is what counts.
 
-# %% tags=["show"]
+# %%
 text, _ = generator_text(places="embedded")
 cut = len(text) * 19 // 20
 data = torch.tensor(list(text), dtype=torch.uint8)
@@ -78,7 +78,7 @@ train, held_out = data[:cut], data[cut:]
 counts = torch.bincount(train, minlength=256)
 print(textwrap.fill(text[4000:4300].decode(errors="replace"), 88))
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, i and s down to rare capitals and punctuation below a tenth of a percent."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The 45 most frequent bytes of the text as bars, from the space with 16 percent and the letters e, t, a, i and s down to rare capitals and punctuation below a tenth of a percent."}}
 def show(ids):
     """A row of bytes as text, a dot for each byte that is not printable."""
     return "".join(chr(i) if 32 <= i < 127 else "·" for i in map(int, ids))
@@ -158,7 +158,7 @@ def sample_batch(data, batch, t, generator=None):
 # %% nbgrader={"grade": true, "grade_id": "check_sample_batch", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
 check(sample_batch)
 
-# %% tags=["show"]
+# %%
 inputs, targets = sample_batch(train, 4, 40, torch.Generator().manual_seed(3))
 for row in range(4):
     print(f"input  {show(inputs[row])}\ntarget {show(targets[row])}\n")
@@ -180,7 +180,7 @@ for row in range(4):
 # The unit does not depend on how a text is cut into tokens, on a vocabulary, or on the length of the text. A model that
 # gives each of 256 bytes the same probability needs 8 bits for a byte, which is what a byte on a disk takes:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 class NoOpinion(nn.Module):
     """A model for which every byte is as probable as any other."""
 
@@ -210,7 +210,7 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # The programs may learn from the training part too. We let them pack it alone, then together with the held-out part,
 # and count what was added.
 
-# %% tags=["show"]
+# %%
 def entropy(counts):
     p = counts[counts > 0].double() / counts.sum()
     return -(p * p.log2()).sum().item()
@@ -307,7 +307,7 @@ check(CharTransformer)
 # returns, and the gradient is taken with respect to that. A gradient sees no jumps, so the second test of lesson 5
 # comes along: replace byte j by another one, and see whether any output before j changes.
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A leak map of 8 by 8 cells, output against input. Every cell on and below the diagonal is filled, those above it are hatched: exactly zero."}}
 def leak_map(model, ids):
     """(t, t): the largest slope of output i by the embedded byte j."""
     kept = []
@@ -359,7 +359,7 @@ print("outputs that a later byte changes:", changed)
 # To look at the held-out part, one function is enough for the rest of the lesson. It lays windows over a text and
 # returns what the model needed for **each byte of each window**.
 
-# %% tags=["show"]
+# %%
 @torch.no_grad()
 def window_bits(model, data, t, every, temperature=1):
     """Bits for each prediction in windows that begin `every` bytes apart: (windows, t)."""
@@ -376,9 +376,9 @@ def window_bits(model, data, t, every, temperature=1):
 # (■) whenever you like: model and curve stay as far as they have come, and every cell after it works with them. Run the
 # training cell again, and it goes on where it stopped.
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
-t, steps = 64, 10 if in_exam() else 800
+t, steps = 64, 800
 model = CharTransformer(256, 96, 4, 3, t_max=t).to(device())
 with torch.no_grad():
     for part in model.modules():
@@ -405,7 +405,7 @@ def train_step(model, optimiser, rate, batch):
 
 print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 
-# %% tags=["show"]
+# %%
 try:
     for step in progress(range(len(losses), steps), "training"):
         batch = sample_batch(train, 16, t, chance)
@@ -415,7 +415,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts near 6, falls under order 0 within some thirty steps and under order 1 (3.5) within a hundred and fifty, passes gzip (2.5) and ends a little under xz. The held-out curve follows it from above and ends near 2.2, above xz (2.0)."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against training steps, with six horizontal landmarks. The training curve starts near 6, falls under order 0 within some thirty steps and under order 1 (3.5) within a hundred and fifty, passes gzip (2.5) and ends a little under xz. The held-out curve follows it from above and ends near 2.2, above xz (2.0)."}}
 def learning_curve(series, landmarks, steps):
     ax = plt.subplots(figsize=(6, 4.4))[1]
     plots.curves(series, "step", "bits per byte", landmarks=landmarks, ax=ax)
@@ -507,7 +507,7 @@ def apply_temperature(logits, temperature):
 # %% nbgrader={"grade": true, "grade_id": "check_apply_temperature", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(apply_temperature)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels: o, u, i and others. At temperature 0.5 the first has more than half and the first three nearly all; at 1 the three are closer; at 2 they are closer still and the other bars have grown."}}
+# %% mystnb={"image": {"alt": "Probabilities of ten possible next bytes after the words returns the value of the f, in three panels: o, u, i and others. At temperature 0.5 the first has more than half and the first three nearly all; at 1 the three are closer; at 2 they are closer still and the other bars have grown."}}
 def as_ids(prompt):
     return torch.tensor([list(prompt.encode())]).to(device())    # (1, t)
 
@@ -597,7 +597,7 @@ def keep_top_p(logits, p):
 # %% nbgrader={"grade": true, "grade_id": "check_keep_top_p", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(keep_top_p)
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 print(f"{'after':>34}   kept at p = 0.9")
 for prompt in ("the value of the expres", "the value of the expression ",
                "If the name of the obj", "If the name of the object is ", "The "):
@@ -614,7 +614,7 @@ for prompt in ("the value of the expres", "the value of the expression ",
 #
 # In training the text is known, and every position is asked at once. In writing there is only what has been written.
 
-# %% tags=["show"]
+# %%
 plots.diagrams.teaching_and_writing()
 
 # %% [markdown]
@@ -707,8 +707,8 @@ greedy_text = "B"
 # greedy_text = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
-def written(prompt, count=20 if in_exam() else 400, **options):
+# %%
+def written(prompt, count=400, **options):
     chance = torch.Generator(device()).manual_seed(1)
     ids = generate(model, as_ids(prompt), count, generator=chance, **options)
     return prompt + bytes(ids[0].tolist()).decode(errors="replace")
@@ -743,7 +743,7 @@ check.prediction("greedy_text", greedy_text)
 #
 # What did each byte of a held-out passage cost, when the model saw the 64 bytes before it?
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length, each on a background that is darker the more bits it cost. First letters of words and words that begin a new thought are dark; the ends of words, and the spaces after them, are nearly white."}}
 passage = held_out[1000:1000 + t + 448]
 surprise = window_bits(model, passage, t, 1)[:, -1]    # each window's last byte
 plots.surprise(bytes(passage[t:].tolist()), surprise)
@@ -764,7 +764,7 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 # And how much does it help to see more? Lay windows over the beginning of the held-out part, one byte apart, and
 # average at each position of the window separately.
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the window, from 1 to 64. The curve starts at 3.6, falls steeply to 2.3 over the first four or five positions, and hardly at all from there on; a dashed line marks its mean."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the window, from 1 to 64. The curve starts at 3.6, falls steeply to 2.3 over the first four or five positions, and hardly at all from there on; a dashed line marks its mean."}}
 by_position = window_bits(model, held_out[:4300], t, 1).mean(dim=0)    # (t,)
 mean = by_position.mean().item()
 line = {"": (range(1, t + 1), by_position)}
@@ -803,7 +803,7 @@ sharpened_bits = "C"
 # sharpened_bits = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 for T in (0.5, 0.8, 1, 1.25, 2):
     print(f"T = {T:g}: {window_bits(model, held_out, t, t, T).mean():.3f} bits per byte")
 
@@ -933,8 +933,8 @@ def sliding_window_bits(model, data, t):
 # %% nbgrader={"grade": true, "grade_id": "check_sliding_window_bits", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(sliding_window_bits)
 
-# %% tags=["show"]
-part = held_out[: t * (2 if in_exam() else 47) + 1]
+# %%
+part = held_out[: t * 47 + 1]
 apart = window_bits(model, part, t, t).mean().item()
 sliding = float(sliding_window_bits(model, part.to(device()), t))
 cost = len(part) - 1, t + t * (len(part) - 1 - t)    # positions that the model computes
@@ -961,8 +961,8 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 # (2020)](https://arxiv.org/abs/2001.08361). Their observation, over seven powers of ten: the loss falls with P as a
 # power law, $\text{bits} \approx a\,P^{-\alpha}$, which is a straight line when both axes are logarithmic.
 
-# %% tags=["show"]
-def trained_at(e, seed, steps=2 if in_exam() else 300):
+# %%
+def trained_at(e, seed, steps=300):
     """(parameters in the blocks, held-out bits) of a small model of width e."""
     torch.manual_seed(seed)
     small = CharTransformer(256, e, max(1, e // 16), 2, t_max=32).to(device())
@@ -979,7 +979,7 @@ runs = [trained_at(e, seed) for e, seed in progress(settings, "training")]
 for P, bits in runs:
     print(f"P = {P:>6,}: {bits:.3f} bits per byte")
 
-# %% tags=["show"]
+# %%
 def power_law(runs):
     """The line through (log P, log bits): bits as a function of P, and its slope."""
     x, y = torch.tensor(runs, dtype=torch.float64).log().T
@@ -1013,7 +1013,7 @@ fourth_size = "B"
 # fourth_size = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the number of parameters in the blocks, both axes logarithmic. Three pairs of points fall from 4.3 to 3.7 close to a straight dashed line. A fourth pair, at about a hundred thousand parameters, lies near 3.4, slightly above the line's end."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the number of parameters in the blocks, both axes logarithmic. Three pairs of points fall from 4.3 to 3.7 close to a straight dashed line. A fourth pair, at about a hundred thousand parameters, lies near 3.4, slightly above the line's end."}}
 fourth = [trained_at(64, seed) for seed in progress((0, 1), "training")]
 sizes = sorted({P for P, _ in runs + fourth})
 ax = plt.subplots(figsize=(6, 3.4))[1]
@@ -1058,7 +1058,7 @@ check.prediction("fourth_size", fourth_size)
 # Your tries are kept in the folder `experiments/` of the course and outlive the kernel. As it stands, the cell stops
 # after 40 steps, to show what comes out; set `steps=None` for a real try.
 
-# %% tags=["show"]
+# %%
 own = looks[-1][1] if looks else 8.0
 bench = Experiment("09_character_generator", "bits per byte", beat=own,
                    landmarks={name: landmarks[name] for name in ("order 1", "gzip -9")})
@@ -1073,9 +1073,9 @@ def attempt(note, seconds=60, steps=None):
             train_step(mine, adam, rate, sample_batch(train, 16, 64))
     bench.keep(window_bits(mine, held_out, 64, 64).mean(), note, clock)
 
-attempt("the lesson's model, 40 steps", steps=1 if in_exam() else 40)
+attempt("the lesson's model, 40 steps", steps=40)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against the number of the try. One point, the short first try, lies near 4. Dashed lines mark order 1, gzip and, lowest, the lesson's own model, which is the number to beat."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against the number of the try. One point, the short first try, lies near 4. Dashed lines mark order 1, gzip and, lowest, the lesson's own model, which is the number to beat."}}
 bench.show()
 
 # %% [markdown]
@@ -1099,7 +1099,7 @@ bench.show()
 # markup and all, the common yardstick of byte-level models. We have its beginning, with the last twentieth held out.
 # `python -m helpers.training.enwik8` repeats the run, if you have the data (`make data`) and the time.
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 run = recorded("enwik8")
 s, result = run["settings"], run["result"]
 print(f"$ {run['command']}")
@@ -1109,7 +1109,7 @@ print(f"{source['training_bytes']:,} bytes to train on, "
 print(f"on: {run['machine']}\nin {run['seconds'] / 60:.0f} minutes\n")
 print("\n".join(f"{name:>14}: {value}" for name, value in s.items()))
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte on the held-out part of enwik8 against training steps, with landmarks for the alphabet, order 0, order 1, gzip and xz. The curve crosses order 1 and gzip early and xz about a third of the way, and flattens below it."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte on the held-out part of enwik8 against training steps, with landmarks for the alphabet, order 0, order 1, gzip and xz. The curve crosses order 1 and gzip early and xz about a third of the way, and flattens below it."}}
 curve = run["curve"]
 series = {name: ([p["step"] for p in curve], [p[key] for p in curve])
           for name, key in (("training", "training_bits"), ("held out", "held_out_bits"))}
@@ -1145,7 +1145,7 @@ for name, bits in result["on_the_same_bytes"].items():
 #
 # Four prompts, the text that the model wrote, as recorded:
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 for sample in run["samples"]:
     lines = (sample["prompt"] + sample["text"]).split("\n")
     print(f"----- {sample['prompt']!r}, T = {sample['temperature']}")

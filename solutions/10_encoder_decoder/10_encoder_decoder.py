@@ -49,7 +49,7 @@ from helpers.data.recorded import recorded
 from helpers.data.datasets import translation_pairs
 from helpers.device import device
 from helpers.experiments import Experiment
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts.blocks import FeedForward, LayerNorm, SelfAttention, TransformerBlock
 from helpers.parts.encoder_decoder import CrossAttention as FinishedCrossAttention
 from helpers.parts.encoder_decoder import DecoderBlock as FinishedDecoderBlock
@@ -92,7 +92,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # Numbers in words, of up to six digits. The English ones are split at the spaces, the German ones are taken apart where
 # they are written as one word. The training part holds 12,000 numbers; none of those that we test on is among them.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 pairs = translation_pairs(places="embedded", say=lambda line: None)
 train_pairs, other_pairs, test_pairs, _ = pairs
 
@@ -108,7 +108,7 @@ print(f"{len(train_pairs):,} pairs, {len(ENGLISH)} English and {len(GERMAN)} Ger
 for english, german in train_pairs[47], train_pairs[-1]:
     print(f"{english}  ->  {german}")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "The words of eighty two thousand three hundred and forty seven above, those of zwei und achtzig tausend drei hundert sieben und vierzig below, with lines between words of the same meaning. The lines from eighty to achtzig and from two to zwei cross each other, and so do those from forty to vierzig and from seven to sieben; all others run side by side."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The words of eighty two thousand three hundred and forty seven above, those of zwei und achtzig tausend drei hundert sieben und vierzig below, with lines between words of the same meaning. The lines from eighty to achtzig and from two to zwei cross each other, and so do those from forty to vierzig and from seven to sieben; all others run side by side."}}
 english = "eighty two thousand three hundred and forty seven".split()
 german = "zwei und achtzig tausend drei hundert sieben und vierzig".split()
 crossing = [(0, 2), (1, 0), (6, 8), (7, 6)]
@@ -126,7 +126,7 @@ plt.show()
 # Batches hold sentences of different lengths, so they are padded, and each target is put between a start and a stop
 # token: the decoder needs something to begin from, and a way to say that it is done.
 
-# %% tags=["show"]
+# %%
 def as_ids(sentences, words, ends=False):
     """Sentences as padded rows of ids, (b, t); with ends, between START and STOP."""
     number = {word: place for place, word in enumerate(words)}
@@ -203,7 +203,7 @@ def make_masks(source, target, pad):
 # %% nbgrader={"grade": true, "grade_id": "check_make_masks", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(make_masks)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Three masks for thirty and its translation dreißig, padded in a batch with forty seven. On the left, one above the other, the masks over the source: single rows, filled at thirty and empty at the padding. On the right the mask of target on target, a triangle whose last two columns, the padding, are empty."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three masks for thirty and its translation dreißig, padded in a batch with forty seven. On the left, one above the other, the masks over the source: single rows, filled at thirty and empty at the padding. On the right the mask of target on target, a triangle whose last two columns, the padding, are empty."}}
 source = as_ids(["thirty", "forty seven"], ENGLISH)
 target = as_ids(["dreißig", "sieben und vierzig"], GERMAN, ends=True)
 masks = [mask[0] for mask in make_masks(source, target, PAD)]
@@ -361,7 +361,7 @@ check(DecoderBlock)
 # PyTorch's block of this kind is `nn.TransformerDecoderLayer`. Its masks mean the opposite, True for hidden. With the
 # same weights and the same positions hidden, yours gives the same numbers:
 
-# %% tags=["show", "hide-input", "nbval-check-output"]
+# %% tags=["hide-input", "nbval-check-output"]
 @torch.no_grad()
 def as_pytorchs(block, e, h):
     """PyTorch's block with the same weights. Its three projections are one, with a bias."""
@@ -469,7 +469,7 @@ surest_logit = "C"
 # surest_logit = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 right = torch.tensor([[5]], device=device())
 for z in (0, 3, 5.7, 10, 20):
     logits = torch.zeros(1, 1, 35, device=device())
@@ -493,7 +493,7 @@ check.prediction("surest_logit", surest_logit)
 # %% [markdown]
 # ## The whole model, and teacher forcing
 
-# %% tags=["show"]
+# %%
 plots.diagrams.encoder_decoder_flow()
 
 # %% [markdown]
@@ -515,7 +515,7 @@ plots.diagrams.encoder_decoder_flow()
 # They are apart because a sentence is read **once**, while what has been written of the translation goes through
 # `decode` again and again. But not in training:
 
-# %% tags=["show"]
+# %%
 plots.diagrams.teacher_forcing()
 
 # %% [markdown]
@@ -620,7 +620,7 @@ check(EncoderDecoder)
 # a side. Token vectors and output layer are not part of it. On the device `meta` nothing is stored, so counting costs
 # no memory.
 
-# %% tags=["show", "hide-input", "nbval-check-output"]
+# %% tags=["hide-input", "nbval-check-output"]
 def count(module):
     return sum(p.numel() for p in module.parameters())
 
@@ -652,7 +652,7 @@ print(f"with those biases and norms: {blocks + biases + norms:,}")
 # The stop button may be pressed at any time; what has been learned by then stays in the model, and the cells below go
 # on with it.
 
-# %% tags=["show"]
+# %%
 def train(model, steps, losses, copies, batch=64, warmup=400):
     """Fills `losses`, one number a step, and `copies` with the weights of every 40th."""
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
@@ -680,13 +680,13 @@ def averaged(model, copies):
         model.load_state_dict(mean)
     return model
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
 model = EncoderDecoder(len(ENGLISH), len(GERMAN), 64, 4, 2, 24, PAD).to(device())
 losses, copies = [], []
-train(model, 20 if in_exam() else 1500, losses, copies)
+train(model, 1500, losses, copies)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls steeply within a few hundred steps and then creeps towards the dotted line of the teacher's entropy."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against step for 1,500 steps. It falls steeply within a few hundred steps and then creeps towards the dotted line of the teacher's entropy."}}
 plots.loss_curve(losses, ylabel="smoothed loss", landmarks={"the least possible": FLOOR},
                  smooth=min(20, len(losses)))
 plt.show()
@@ -762,7 +762,7 @@ check(greedy_decode)
 # Now the numbers that the model has never seen. A translation counts only if it is right from the first word to the
 # stop token: **exact match**.
 
-# %% tags=["show"]
+# %%
 def translate(model, source):
     """Sources (b, s) as strings of German words."""
     written = greedy_decode(model, source, START, STOP, 20)
@@ -780,7 +780,7 @@ print(f"with the last weights instead of averaged ones: {sum(last) / len(last):.
 for (english, _), mine in list(zip(test_pairs, said))[:3]:
     print(f"{english}\n    -> {mine}")
 
-# %% tags=["show"]
+# %%
 @torch.no_grad()
 def words_right(model, many=400):
     """The share of the words that are right, each after the right beginning."""
@@ -813,7 +813,7 @@ early_numbers = "C"
 # early_numbers = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps the curve falls from 0.4 to nearly 0. Twice as many steps later it is above 0.9 up to five digits and falls to 0.4 at six. At the end, averaged, it is at 1, and hardly lower at six digits."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against the number of digits, from three to six, at three moments of the training. After 160 steps the curve falls from 0.4 to nearly 0. Twice as many steps later it is above 0.9 up to five digits and falls to 0.4 at six. At the end, averaged, it is at 1, and hardly lower at six digits."}}
 numbers = [read_english(english.split()) for english, _ in test_pairs]
 digits = torch.tensor([len(str(number)) for number in numbers])
 
@@ -849,7 +849,7 @@ check.prediction("early_numbers", early_numbers)
 # read off with **[hooks](../../site/glossary.md#hook)**, functions that PyTorch calls whenever a layer is called; the
 # model itself stays as it is.
 
-# %% tags=["show"]
+# %%
 @torch.no_grad()
 def cross_maps(model, english, german):
     """Where each block's cross-attention looks: a list of (h, t, s), one for each block."""
@@ -868,7 +868,7 @@ german = "zwei und achtzig tausend drei hundert sieben und vierzig"
 maps = cross_maps(finished, english, german)
 rows, columns = german.split() + ["<stop>"], english.split()
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A heat map, the mean over the heads of the last block's cross-attention. Rows are the German words about to be written, columns the English ones. When it writes zwei it looks at two, at achtzig at eighty, at sieben at seven, at vierzig at forty: the dark cells of units and tens stand crosswise, twice."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A heat map, the mean over the heads of the last block's cross-attention. Rows are the German words about to be written, columns the English ones. When it writes zwei it looks at two, at achtzig at eighty, at sieben at seven, at vierzig at forty: the dark cells of units and tens stand crosswise, twice."}}
 names = {"row_label": "about to write", "column_label": "looks at"}
 plots.heat(maps[-1].mean(0), rows, columns, scale=1, bar=True, **names)
 plt.show()
@@ -886,7 +886,7 @@ plt.show()
 # Is this one example, or a habit? For all test numbers with a German *und* in their last two places, count how often
 # the word before it looks most at the last English word, and the word after it at the last but one:
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 both = tried = 0
 for english, german in test_pairs[:300]:
     words = german.split()
@@ -897,7 +897,7 @@ for english, german in test_pairs[:300]:
         tried += 1
 print(f"{tried} numbers end in tens and units; for {both / tried:.0%} it looks crosswise")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. A row for each German word and one for the stop token, a column for each English word; at the digits nearly all dark cells stand crosswise, elsewhere the heads differ more."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. A row for each German word and one for the stop token, a column for each English word; at the digits nearly all dark cells stand crosswise, elsewhere the heads differ more."}}
 plots.head_grid(maps[-1], rows, columns, across=2, annotate=False, **names)
 plt.show()
 
@@ -995,7 +995,7 @@ check(beam_search)
 # 60 test numbers greedily and with four beams. What is found is judged twice: by the model, whose own probability it
 # is, and by the truth.
 
-# %% tags=["show"]
+# %%
 def log_probability(model, source, ids):
     """What the model thinks of a translation (t,): the logarithm of its probability."""
     begun = torch.cat([torch.full_like(ids[:1], START), ids[:-1]]).unsqueeze(0)
@@ -1003,7 +1003,7 @@ def log_probability(model, source, ids):
         log_p = model(source, begun).log_softmax(-1)[0]
     return log_p.gather(-1, ids.unsqueeze(-1)).sum().item()
 
-unsure, many = moments["after 160 steps"].eval(), 4 if in_exam() else 60
+unsure, many = moments["after 160 steps"].eval(), 60
 hits, totals = {1: 0, 4: 0}, {1: 0.0, 4: 0.0}
 for width, place in progress([(w, k) for w in (1, 4) for k in range(many)], "searching"):
     source = test_source[place : place + 1]
@@ -1029,7 +1029,7 @@ for width in hits:
 # Your tries are kept in the folder `experiments/` of the course and outlive the kernel. As it stands, the cell stops
 # after 40 steps, to show what comes out; set `steps=None` for a real try.
 
-# %% tags=["show"]
+# %%
 other_source = as_ids([english for english, _ in other_pairs[:300]], ENGLISH)
 
 def score(model):
@@ -1051,9 +1051,9 @@ def attempt(note, seconds=30, steps=None):
             adam.step()
     bench.keep(score(mine), note, clock)
 
-attempt("the lesson's model, 40 steps", steps=1 if in_exam() else 40)
+attempt("the lesson's model, 40 steps", steps=40)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Exact match against the number of the try. One point, the short first try, lies at 0. A dashed line near 1 marks the number to beat, the lesson's own."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against the number of the try. One point, the short first try, lies at 0. A dashed line near 1 marks the number to beat, the lesson's own."}}
 bench.show()
 
 # %% [markdown]
@@ -1086,7 +1086,7 @@ bench.show()
 # of one, two, three and four words a translation shares with the reference, times a penalty for being too short, on a
 # scale to 100. Its details differ from program to program, which is why sacrebleu puts a signature beside each score.
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 run = recorded("multi30k")
 data, settings, result = run["data"], run["settings"], run["result"]
 print(f"command:   {run['command']}")
@@ -1097,7 +1097,7 @@ print(f"BLEU:      {result['bleu']} with {settings['beam_width']} beams, "
       f"{result['bleu_greedy']} greedily, on {data['tested_on']:,} sentences")
 print(f"signature: {result['signature']}")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Cross-entropy on held-out sentences against minutes of training, one point after each pass through the data. It falls steeply at first and ever more slowly later."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Cross-entropy on held-out sentences against minutes of training, one point after each pass through the data. It falls steeply at first and ever more slowly later."}}
 minutes = [look["seconds"] / 60 for look in run["curve"]]
 nats = [look["validation_nats"] for look in run["curve"]]
 plots.curves({"": (minutes, nats)}, "minutes of training", "nats a token, held out")
@@ -1107,7 +1107,7 @@ plt.show()
 # The first four sentences of the test set follow, and then some from the whole range, from those that BLEU likes best
 # to those that it likes least. Nothing is edited. *wanted* is what the human translator wrote.
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 KINDS = {"English": "english", "model": "translation", "wanted": "reference"}
 for sample in run["samples"]:
     print(f"BLEU of this sentence: {sample['sentence_bleu']}")

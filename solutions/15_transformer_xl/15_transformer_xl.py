@@ -49,7 +49,7 @@ from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.data.sources import is_held_out, stdlib_sources
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts.blocks import LayerNorm
 from helpers.parts.generator import bits_per_byte, sliding_window_bits
 from helpers.parts.multi_head import merge_heads, split_heads
@@ -69,7 +69,7 @@ check = start("15_transformer_xl")
 # code a name that was given in line 3 is used in line 300: farther away than any window of 64 bytes. One module in
 # twenty is [held out](../../site/glossary.md#held-out-data).
 
-# %% tags=["show"]
+# %%
 modules = stdlib_sources()
 texts = {"train": [], "held out": []}
 for name, text in modules.items():
@@ -90,7 +90,7 @@ print(f"{len(modules)} modules: {len(train):,} bytes to train on, "
 # 3. **A fair evaluation is slow.** To give each byte a full context, lesson 9 slid the window by one byte and computed
 #    t positions to keep one. For N bytes that is t + t(N − 1 − t) positions, nearly t times as many as there are bytes.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 t = 64
 for N in (1_000, 100_000):
     sliding = t + t * (N - 1 - t)
@@ -152,7 +152,7 @@ def segments(data, b, t):
 # %% nbgrader={"grade": true, "grade_id": "check_segments", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(segments)
 
-# %% tags=["show"]
+# %%
 def show(ids):
     """A row of bytes as text, ¶ for the end of a line, a dot for what is not printable."""
     ids = [int(i) for i in ids]
@@ -185,7 +185,7 @@ for row in (0, 7):
 # go back through the whole text. This is **segment-level recurrence**: like a recurrent network, but a block at a time,
 # and each block reads the memory of the layer *below*.
 
-# %% tags=["show"]
+# %%
 plots.diagrams.segment_memory()
 
 # %% [markdown]
@@ -254,7 +254,7 @@ check(extend_memory)
 # are two positions 3, one in this segment and one in the last, and both have the same vector. Take the same byte at
 # both:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 generator = torch.Generator().manual_seed(0)
 byte, U = torch.randn(12, generator=generator), torch.randn(8, 12, generator=generator)
 to_key, q = torch.randn(12, 12, generator=generator), torch.randn(12, generator=generator)
@@ -303,7 +303,7 @@ print("the two scores are the same number:", torch.equal(q @ key_before, q @ key
 #
 # Moving each row by another amount would take a loop. The paper's appendix B does it with a pad and a change of shape:
 
-# %% tags=["show"]
+# %%
 plots.diagrams.shift_steps()
 
 # %% [markdown]
@@ -399,7 +399,7 @@ check(relative_scores)
 # Each term by itself comes out of the same function, with zeros in the place of what belongs to the others. Six queries
 # look at a memory of four and at themselves:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 generator = torch.Generator().manual_seed(3)
 q, k = (torch.randn(1, 1, size, 8, generator=generator) for size in (6, 10))
 u, v = (torch.randn(1, 8, generator=generator) for _ in range(2))
@@ -416,7 +416,7 @@ past = torch.ones(6, 10, dtype=torch.bool).tril(4)
 apart = (sum(terms.values()) - total)[..., past].abs().max().item()
 print("the four add up to the scores:", apart < 1e-5)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Five heat maps of 6 queries by 10 keys, the future hatched. Term a, content and content: no pattern. Term b, content and position: each row has its own smooth stripe. Term c: every row is the same, each column has one colour. Term d: every diagonal has one colour. The fifth is their sum."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Five heat maps of 6 queries by 10 keys, the future hatched. Term a, content and content: no pattern. Term b, content and position: each row has its own smooth stripe. Term c: every row is the same, each column has one colour. Term d: every diagonal has one colour. The fifth is their sum."}}
 figure, axes = plt.subplots(5, 1, figsize=(4.2, 9.6), layout="compressed")
 for ax, (name, term) in zip(axes, {**terms, "their sum": total}.items()):
     plots.heat(term[0, 0].masked_fill(~past, 0), title=name, ax=ax, signed=True,
@@ -503,7 +503,7 @@ check(RelativeAttention)
 # Does a memory replace the text that it came from? For one layer it should, exactly: what comes out for positions 5 to
 # 8 with 0 to 4 as memory is what comes out of all nine at once.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 torch.manual_seed(0)
 layer, x = RelativeAttention(12, 3).to(device()), torch.randn(2, 9, 12).to(device())
 at_once = layer(x)[:, 5:]
@@ -646,7 +646,7 @@ gradient_across = "C"
 # gradient_across = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 def read(model, ids, t, m):
     """Logits (b, length, n) of a text that is read segment by segment."""
     memory, logits = None, []
@@ -675,7 +675,7 @@ def slopes_and_changes(model, ids, t, m):
             changes[:, j] = (read(model, other, t, m) != logits).any(dim=-1)[0]
     return slopes, changes
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two maps of 12 outputs by 12 inputs, with lines at the borders of four segments of three. Left, slopes: a small triangle on the diagonal for each segment, everything else hatched, exactly zero. Right, changes: the lower triangle is filled, but for the lower left corner of three by three, the first segment's bytes and the last segment's outputs, which is empty."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of 12 outputs by 12 inputs, with lines at the borders of four segments of three. Left, slopes: a small triangle on the diagonal for each segment, everything else hatched, exactly zero. Right, changes: the lower triangle is filled, but for the lower left corner of three by three, the first segment's bytes and the last segment's outputs, which is empty."}}
 torch.manual_seed(0)
 model = TransformerXL(16, 12, 3, depth=2).double()
 ids = torch.arange(12)[None]
@@ -710,7 +710,7 @@ check.prediction("gradient_across", gradient_across)
 # states that are useful later only indirectly, because the same weights make the states of the present. Now the
 # formula, against the second instrument, in texts that are long enough to show an end:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 def measured_reach(t, m, depth):
     torch.manual_seed(0)
     model = TransformerXL(16, 12, 3, depth).double()
@@ -789,7 +789,7 @@ check(streaming_bits)
 # whatever else your machine does burdens both. The clock counts processor seconds for each. The learning rate climbs
 # for 50 steps and then stays, so that the curves may be compared at any point.
 
-# %% tags=["show"]
+# %%
 class Run:
     """A model in training, with its memory, its clock and its curve."""
 
@@ -815,13 +815,13 @@ class Run:
         bits = streaming_bits(self.model, look_at, t, self.m)
         self.looks.append((number, self.seconds, bits))
 
-steps = 5 if in_exam() else 540
+steps = 540
 look_at = held_out[100_000:104_000].to(device())
 runs = {"without memory": Run(0), "m = 64": Run(64)}
 done = 0
 print(f"{sum(p.numel() for p in runs['m = 64'].model.parameters()):,} parameters")
 
-# %% tags=["show"]
+# %%
 try:
     for number in progress(range(done, steps), "training"):
         for run in runs.values():
@@ -833,7 +833,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {done} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling over the training. Left against steps: the two curves lie almost upon each other, and at the last point the one with memory is below. Right against processor seconds: the curve with memory is stretched to the right and lies above the other all the way."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, bits per byte on held-out code, falling over the training. Left against steps: the two curves lie almost upon each other, and at the last point the one with memory is below. Right against processor seconds: the curve with memory is stretched to the right and lies above the other all the way."}}
 if done < 60:
     print("The curves have their first point after 60 steps: go on with the training above.")
 else:
@@ -891,9 +891,9 @@ memory_unpractised = "C"
 # memory_unpractised = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 lengths = (0, 16, 64, 128, 256)
-judged = held_out[:200 if in_exam() else 6000].to(device())
+judged = held_out[:6000].to(device())
 table = {name: [streaming_bits(run.model, judged, t, m) for m in lengths]
          for name, run in runs.items()}
 print(f"{'evaluated with m =':>22}" + "".join(f"{m:>8}" for m in lengths))
@@ -923,7 +923,7 @@ check.prediction("memory_unpractised", memory_unpractised)
 #
 # Where does the gain lie? Average over the streams at each position of the segment:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the segment, on a logarithmic axis. Without memory both models start far above the rest at the first byte and fall steeply over the first eight. With memory the curve is nearly flat. Beyond position 16 all curves lie close together."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against position in the segment, on a logarithmic axis. Without memory both models start far above the rest at the first byte and fall steeply over the first eight. With memory the curve is nearly flat. Beyond position 16 all curves lie close together."}}
 @torch.no_grad()
 def position_bits(model, data, t, m):
     """Bits at each position of the segment, averaged over segments in 16 streams: (t,)."""
@@ -936,7 +936,7 @@ def position_bits(model, data, t, m):
         bits.append(bits_per_byte(nats.mean(dim=0)))
     return torch.stack(bits[1:] or bits).mean(dim=0).cpu()    # the first segment has no past
 
-some = held_out[:3000 if in_exam() else 40_000]
+some = held_out[:40_000]
 asked = {"trained without, m = 0": ("without memory", 0),
          "trained with, m = 0": ("m = 64", 0),
          "trained with, m = 16": ("m = 64", 16),
@@ -974,7 +974,7 @@ for label, bits in by_position.items():
 # And the third complaint? The same held-out bytes once more: with lesson 9's sliding window, for the model that was
 # trained without memory, and in one pass with a memory.
 
-# %% tags=["show"]
+# %%
 class Windowed(nn.Module):
     """A model without its memory, as lesson 9's functions call it."""
 
@@ -985,7 +985,7 @@ class Windowed(nn.Module):
     def forward(self, ids):
         return self.model(ids)[0]
 
-few = held_out[:100 if in_exam() else 600].to(device())
+few = held_out[:600].to(device())
 without, remembering = runs["without memory"].model, runs["m = 64"].model
 ways = {
     "windows that slide by 1": lambda: sliding_window_bits(Windowed(without), few, t),
@@ -1022,7 +1022,7 @@ print(f"{times:.0f} times as dear as one pass with a memory")
 # 128 bytes, and in training a memory of 128. The text is read as 192 streams in eight groups, which take turns; else
 # each step would be about the same pages as the one before it. The command that it prints repeats the run.
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 run, before = recorded("enwik8_xl"), recorded("enwik8")
 print(f"$ {run['command']}\non: {run['machine']}\n")
 for name, one in {"lesson 9": before, "with a memory": run}.items():
@@ -1031,7 +1031,7 @@ for name, one in {"lesson 9": before, "with a memory": run}.items():
     print(f"{name:>13}: {s['parameters']:,} parameters, {read / 1e6:.1f} million bytes "
           f"read, {one['processor_seconds'] / 60:.0f} minutes of processor time")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the length of the memory at evaluation, from 0 to 512. The curve falls steeply from 1.95 at 0 to 1.67 at 64, is lowest at 256 with 1.62, and rises to 1.64 at 512. Two dashed lines mark lesson 9: 1.75 side by side, 1.66 overlapping. From 128 on the curve is below both."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the length of the memory at evaluation, from 0 to 512. The curve falls steeply from 1.95 at 0 to 1.67 at 64, is lowest at 256 with 1.62, and rises to 1.64 at 512. Two dashed lines mark lesson 9: 1.75 side by side, 1.66 overlapping. From 128 on the curve is below both."}}
 by_memory = {m: run["result"][f"held_out_bits_m_{m}"] for m in (0, 64, 128, 256, 512)}
 apart, sliding = (before["result"][key] for key in
                   ("held_out_bits_without_overlap", "held_out_bits"))

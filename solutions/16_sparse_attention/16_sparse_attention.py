@@ -48,7 +48,7 @@ from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.data.toy.digits import printed_digits
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts.generator import bits_per_byte
 from helpers.parts.sparse import PixelTransformer, raster
 from helpers.parts.sparse import merge as finished_merge
@@ -63,7 +63,7 @@ check = start("16_sparse_attention")
 # counts the bytes that are kept for the backward pass, each tensor once. Both run on the CPU here, whatever else your
 # machine has.
 
-# %% tags=["show"]
+# %%
 def attention(q, k, v, mask):
     """Every score written down. q, k, v: (..., t, d). mask: (t, t)."""
     scores = q @ k.mT / math.sqrt(q.shape[-1])
@@ -100,8 +100,8 @@ def slope(lengths, costs):
     rise = math.log(costs[-1] / costs[middle])
     return rise / math.log(lengths[-1] / lengths[middle])
 
-# %% tags=["show"]
-lengths = [64, 128, 256] if in_exam() else [256, 512, 1024, 2048, 4096]
+# %%
+lengths = [256, 512, 1024, 2048, 4096]
 causal = {t: torch.ones(t, t, dtype=torch.bool).tril() for t in lengths}
 plain = {"seconds": [], "bytes": []}
 for t in lengths:
@@ -262,7 +262,7 @@ check(fixed_masks)
 #
 # The paper draws its patterns on a picture whose pixels are read row by row. Here it has 6 × 6 pixels and l = 6:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Four columns: full, window of 6, strided with l = 6, fixed with l = 6. Above, a picture of 6 by 6 pixels and what pixel 27, in row 4, sees. Full: all pixels before it. Window: its own row and two pixels of the row above. Strided: the window of seven in one colour, and the pixels straight above it in another. Fixed: its own row in one colour, and the last pixel of each row above in another. Below, the same as 36 by 36 matrices: a triangle; a band; a band and parallel diagonals; a staircase of small triangles and vertical columns."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four columns: full, window of 6, strided with l = 6, fixed with l = 6. Above, a picture of 6 by 6 pixels and what pixel 27, in row 4, sees. Full: all pixels before it. Window: its own row and two pixels of the row above. Strided: the window of seven in one colour, and the pixels straight above it in another. Fixed: its own row in one colour, and the last pixel of each row above in another. Below, the same as 36 by 36 matrices: a triangle; a band; a band and parallel diagonals; a staircase of small triangles and vertical columns."}}
 nothing = torch.zeros(36, 36, dtype=torch.bool)
 halves = {"full": (torch.ones(36, 36, dtype=torch.bool).tril(), nothing),
           "window, w = 6": (local_mask(36, 6), nothing),
@@ -348,7 +348,7 @@ def attended_pairs(kind, t, l):
 # %% nbgrader={"grade": true, "grade_id": "check_attended_pairs", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(attended_pairs)
 
-# %% tags=["show"] mystnb={"image": {"alt": "Pairs against l on logarithmic axes, for t = 4,096. Strided and fixed both fall from the left, have a flat minimum near l = 64, and rise to the right. The fixed curve lies below the strided one, most of all on the right. A dotted line far above both marks the full causal mask."}}
+# %% mystnb={"image": {"alt": "Pairs against l on logarithmic axes, for t = 4,096. Strided and fixed both fall from the left, have a flat minimum near l = 64, and rise to the right. The fixed curve lies below the strided one, most of all on the right. A dotted line far above both marks the full causal mask."}}
 t = 4096
 strides = [2**power for power in range(1, 12)]
 plots.curves({kind: (strides, [attended_pairs(kind, t, l) for l in strides])
@@ -421,7 +421,7 @@ check(connected)
 # %% [markdown]
 # The windows first. The reach of a stack of windows grows by w − 1 a layer:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 for depth in (1, 2, 4):
     reach = connected([local_mask(64, 5)] * depth)[-1].sum().item() - 1
     print(f"window of 5, depth {depth}: {reach:>2} positions back, "
@@ -453,7 +453,7 @@ fixed_order = "C"
 # fixed_order = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 t, l = 256, 16
 near, stride = strided_masks(t, l)
 block, columns = fixed_masks(t, l)
@@ -477,7 +477,7 @@ check.prediction("fixed_order", fixed_order)
 # ([issue 7](https://github.com/openai/sparse_attention/issues/7)). A network of nothing else is l networks that never
 # speak to each other, one for each remainder.
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Three maps of 48 outputs by 48 inputs, shaded by the number of layers that a connection takes. Window of 7: three bands beside each other, 1, 2 and 3 layers, and the lower left corner hatched. Both halves of strided: one layer on the band and the diagonals, two for all the rest of the triangle. The stride alone: diagonals at distances that are multiples of 6, all of them one layer, everything else hatched."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three maps of 48 outputs by 48 inputs, shaded by the number of layers that a connection takes. Window of 7: three bands beside each other, 1, 2 and 3 layers, and the lower left corner hatched. Both halves of strided: one layer on the band and the diagonals, two for all the rest of the triangle. The stride alone: diagonals at distances that are multiples of 6, all of them one layer, everything else hatched."}}
 def layers_needed(masks_of_a_layer, depth=3):
     """After how many equal layers each pair is connected; NaN where it is not: (t, t)."""
     needed = torch.full(masks_of_a_layer.shape, float("nan"))
@@ -530,8 +530,8 @@ mask_saves = "C"
 # mask_saves = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
-t = 256 if in_exam() else 2048
+# %%
+t = 2048
 q, k, v = one_head(t)
 window = local_mask(t, 64)
 without = seconds(lambda: torch.softmax(q @ k.mT / math.sqrt(16), dim=-1) @ v, times=7)
@@ -549,7 +549,7 @@ check.prediction("mask_saves", mask_saves)
 # chunk of w queries meets 2w keys: scores (b, h, t/w, w, 2w) instead of (b, h, t, t), that is 2tw numbers instead of
 # t².
 
-# %% tags=["show"]
+# %%
 plots.diagrams.band_chunks()
 
 # %% [markdown]
@@ -612,7 +612,7 @@ check(banded_attention)
 # %% [markdown]
 # The same numbers as with the mask, then. And the time?
 
-# %% tags=["show"]
+# %%
 w = 64
 band = {"seconds": [], "bytes": []}
 for t, plain_bytes in zip(lengths, plain["bytes"]):
@@ -644,7 +644,7 @@ print(f"slope on log-log paper: {slope(lengths, band['seconds']):.2f} for the ti
 # machine: digits in the typefaces that come with matplotlib, in four sizes and five places, four grey levels. Three
 # typefaces are [held out](../../site/glossary.md#held-out-data) whole.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two rows of twelve small pictures of digits in grey. The upper row, of faces that are trained on: upright, slanted, bold and thin ones of several sizes. The lower row, of the three faces that are held out."}}
+# %% mystnb={"image": {"alt": "Two rows of twelve small pictures of digits in grey. The upper row, of faces that are trained on: upright, slanted, bold and thin ones of several sizes. The lower row, of the three faces that are held out."}}
 side, levels = 12, 4
 train_pictures, held_out_pictures = (
     torch.tensor(part) for part in printed_digits(side, sizes=4)
@@ -704,7 +704,7 @@ best_for_pictures = "B"
 # best_for_pictures = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 class Run:
     """A model in training, and its curve."""
 
@@ -734,13 +734,13 @@ patterns = {"full": torch.ones(1, t, t, dtype=torch.bool).tril().repeat(4, 1, 1)
             "strided": strided_masks(t, side).repeat_interleave(2, dim=0),
             "fixed": fixed_masks(t, side, c=2).repeat_interleave(2, dim=0)}
 runs = {name: Run(masks) for name, masks in patterns.items()}
-steps, done = (4 if in_exam() else 300), 0
+steps, done = 300, 0
 generator = torch.Generator().manual_seed(0)
-judged = held_out[::2 if not in_exam() else 60].to(device())
+judged = held_out[::2].to(device())
 for name, masks in patterns.items():
     print(f"{name:>7}: {masks.float().sum().item() / 4:,.0f} pairs a head, on average")
 
-# %% tags=["show"]
+# %%
 try:
     for number in progress(range(done, steps), "training"):
         ids = train[torch.randint(len(train), (16,), generator=generator)].to(device())
@@ -754,7 +754,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {done} of {steps} steps. Run this cell again to go on.")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Bits a pixel on unseen faces against training step, 50 to 300, three falling curves. The strided one lies below the other two all the way; full and fixed cross, and full ends below fixed."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits a pixel on unseen faces against training step, 50 to 300, three falling curves. The strided one lies below the other two all the way; full and fixed cross, and full ends below fixed."}}
 if done < 50:
     print("The curves have their first point after 50 steps: go on with the training above.")
 else:
@@ -791,7 +791,7 @@ check.prediction("best_for_pictures", best_for_pictures)
 # pictures of 16 × 16 pixels, four seeds, and a window of 16 (**local**) beside the other three. Then the same models
 # read Wikipedia, in windows of 256 bytes. All of them work by masks, so a step takes each of them as long.
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out bits a pixel against step, 100 to 600, four falling lines with bands, the widest that of fixed. At the end fixed is highest at 0.45, then full at 0.41, local at 0.37 and strided at 0.36. Strided begins above local and crosses it before step 300; full begins above fixed and crosses it before step 200."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits a pixel against step, 100 to 600, four falling lines with bands, the widest that of fixed. At the end fixed is highest at 0.45, then full at 0.41, local at 0.37 and strided at 0.36. Strided begins above local and crosses it before step 300; full begins above fixed and crosses it before step 200."}}
 long = recorded("patterns")
 sizes, kinds = long["settings"], ("full", "local", "strided", "fixed")
 print(f"$ {long['command']}\non: {long['machine']}\n")
@@ -827,7 +827,7 @@ for kind in kinds:
 #
 # Now let the strided model of this lesson finish some digits whose upper half is given:
 
-# %% tags=["show"] mystnb={"image": {"alt": "Two rows of twelve digits of unseen faces. Above, as they are. Below, the upper half is the same and the lower half is drawn by the model: strokes go on from the upper half, some to another digit, some to none."}}
+# %% mystnb={"image": {"alt": "Two rows of twelve digits of unseen faces. Above, as they are. Below, the upper half is the same and the lower half is drawn by the model: strokes go on from the upper half, some to another digit, some to none."}}
 @torch.no_grad()
 def finish(model, ids, known, generator):
     """The pixels from number `known` on, drawn one after another. ids: (b, t)."""
@@ -839,7 +839,7 @@ def finish(model, ids, known, generator):
     return ids
 
 given = held_out[::47][:12].to(device())
-known = (t - 2) if in_exam() else t // 2
+known = t // 2
 drawn = finish(runs["strided"].model, given, known, torch.Generator().manual_seed(1))
 show_pictures([given, drawn], ["as printed", "finished"])
 
@@ -874,7 +874,7 @@ show_pictures([given, drawn], ["as printed", "finished"])
 #
 # This is **online softmax** ([Milakov and Gimelshein, 2018](https://arxiv.org/abs/1805.02867)). It is exact.
 
-# %% tags=["show"]
+# %%
 plots.diagrams.tiles_arriving()
 
 # %% [markdown]
@@ -986,7 +986,7 @@ check(tiled_attention)
 # Now all ways side by side, among them `F.scaled_dot_product_attention` (SDPA for short), which the blocks of lesson 7
 # use. What is the largest tensor that each of them makes on the way? A hook below every operation of PyTorch says so.
 
-# %% tags=["show"]
+# %%
 from torch.utils._python_dispatch import TorchDispatchMode
 
 class Largest(TorchDispatchMode):
@@ -1027,7 +1027,7 @@ q, k, v = one_head(lengths[-1])
 apart = (tiled_attention(q, k, v, tile) - ways["SDPA"](q, k, v)).abs().max().item()
 print(f"tiles and SDPA differ by at most {apart:.0e}")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels against t, both axes logarithmic, for mask, band, tiles and SDPA. Left, milliseconds: the mask rises most steeply and is slowest at the end; tiles are slower than the mask for short texts and faster for the longest; SDPA lies below both; the band rises gently and is lowest at the end. Right, largest tensor in megabytes: the mask rises twice as steeply as the others; band and tiles lie on each other; SDPA is lowest."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against t, both axes logarithmic, for mask, band, tiles and SDPA. Left, milliseconds: the mask rises most steeply and is slowest at the end; tiles are slower than the mask for short texts and faster for the longest; SDPA lies below both; the band rises gently and is lowest at the end. Right, largest tensor in megabytes: the mask rises twice as steeply as the others; band and tiles lie on each other; SDPA is lowest."}}
 figure, axes = plt.subplots(1, 2, figsize=(7.0, 3.3), layout="compressed")
 for ax, what, label in zip(axes, ("ms", "MB made"), ("milliseconds", "largest tensor, MB")):
     plots.curves({name: (lengths, found[what]) for name, found in cost.items()}, "t", label,
@@ -1067,7 +1067,7 @@ plt.show()
 # are empty, and a compiled kernel never touches those: gathering, done for you. Without `torch.compile`, as here, it
 # gives the right numbers slowly.
 
-# %% tags=["show"]
+# %%
 def window_rule(batch, head, i, j):
     return (j <= i) & (i - j < 64)
 
@@ -1086,7 +1086,7 @@ print("the same as the band:", same)
 # all its layers. And the arithmetic of Child et al. explains why their page counts in gigabytes: 64 layers of 4 heads,
 # each with t² weights of 4 bytes.
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 for what, t in [("a text", 1_024), ("a CIFAR picture", 3_072), ("64 × 64 pixels", 12_288),
                 ("a long text", 24_000)]:
     weights = 64 * 4 * t**2 * 4

@@ -47,7 +47,7 @@ from helpers import plots
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts import workers
 from helpers.parts.big import Ledger, compiled, worker_gradients
 from helpers.parts.big import random_state, set_random_state
@@ -104,7 +104,7 @@ def training_bytes(parameters, precision):
 # %% nbgrader={"grade": true, "grade_id": "check_training_bytes", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
 check(training_bytes)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 gpt2_sizes = {"small": 124_439_808, "medium": 354_823_168, "large": 774_030_080,
               "XL": 1_557_611_200}
 for name, parameters in gpt2_sizes.items():
@@ -148,7 +148,7 @@ double_width = "B"
 # double_width = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 def plain_attention(q, k, v):
     """Causal attention of lesson 5, with its matrices; q, k, v (b, h, t, d)."""
     t, d = q.shape[-2:]
@@ -213,7 +213,7 @@ check(attention_bytes)
 # matrices takes about 250 MB; at least four copies of them are needed (before and after the softmax, and the gradients
 # of both); hence at most twelve layers on a GPU with 12 GB. The number went from article to article. Is it right?
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 for h in (1, 4, 8, 12):
     one = attention_bytes(16, h, 1000, 1)
     four = attention_bytes(16, h, 1000, 1, copies=4)
@@ -224,7 +224,7 @@ for h in (1, 4, 8, 12):
 # It is right for **four heads**, which the sentence leaves out: 16 matrices of a million numbers are 64 MB a head. With
 # GPT-2's twelve heads 12 GB hold four layers. And four copies? Measure what autograd keeps, for one row of the batch:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 torch.manual_seed(0)
 q, k, v = heads(1, 4, 1000, 16)
 small = q.nbytes + k.nbytes + v.nbytes
@@ -245,7 +245,7 @@ print(f"PyTorch's own:     {kept.peak / 1e6:.1f} MB kept")
 # What remains are vectors. A block of [lesson 7](../07_transformer_block/07_transformer_block.ipynb) keeps about twelve
 # of width e for each token:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 b, t, e, depth = 8, 128, 128, 8
 torch.manual_seed(0)
 blocks = nn.ModuleList(TransformerBlock(e, 4, pre_norm=True) for _ in range(depth))
@@ -262,7 +262,7 @@ print(f"{kept.bytes / 1e6:.1f} MB for {depth} blocks, "
 # The two norms keep their inputs and outputs, which makes four; queries, keys and values three, the heads' output one,
 # the wide hidden layer four. Now the whole account, for GPT-2's sizes:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Four stacked bars, memory of a training in gigabytes for GPT-2 small, medium, large and XL: weights, gradients, optimiser, and activations of four texts of 1,024 tokens. The optimiser is the largest of the first three, and activations are nearly as much as all three together. Horizontal lines at 8, 24 and 80 GB: small ends below 8 GB, medium a little above it, large a little below 24, XL at 40."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four stacked bars, memory of a training in gigabytes for GPT-2 small, medium, large and XL: weights, gradients, optimiser, and activations of four texts of 1,024 tokens. The optimiser is the largest of the first three, and activations are nearly as much as all three together. Horizontal lines at 8, 24 and 80 GB: small ends below 8 GB, medium a little above it, large a little below 24, XL at 40."}}
 shapes = {"small": (768, 12), "medium": (1024, 24), "large": (1280, 36), "XL": (1600, 48)}
 figure, ax = plt.subplots(figsize=(6, 3.8))
 totals = {}
@@ -305,7 +305,7 @@ print(", ".join(f"{name} {total:.1f} GB" for name, total in totals.items()))
 # **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Eight bits of exponent are as many as float32 has, so
 # bfloat16 reaches as far; float16 is finer, and ends early at both ends.
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels. Left: ticks for all numbers between 0.99 and 1.01 that a type can hold: bfloat16 has 4 of them, float16 about thirty, float32 so many that they are a solid bar. Right: bars on a logarithmic axis from the smallest to the largest number: float16 reaches from 6e-8 to 65,504, bfloat16 and float32 both across a range many times as long."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels. Left: ticks for all numbers between 0.99 and 1.01 that a type can hold: bfloat16 has 4 of them, float16 about thirty, float32 so many that they are a solid bar. Right: bars on a logarithmic axis from the smallest to the largest number: float16 reaches from 6e-8 to 65,504, bfloat16 and float32 both across a range many times as long."}}
 figure, (near_one, reach) = plt.subplots(1, 2, figsize=(6.6, 2.6))
 types = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 for place, (name, kind) in enumerate(types.items()):
@@ -355,7 +355,7 @@ thousand_small_steps = "A"
 # thousand_small_steps = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 for kind in (torch.float32, torch.float16, torch.bfloat16):
     total, count = torch.ones((), dtype=kind), torch.zeros((), dtype=kind)
     for _ in range(1000):
@@ -371,7 +371,7 @@ check.prediction("thousand_small_steps", thousand_small_steps)
 # A training adds small steps to weights, thousands of times. If the weights are in bfloat16, most steps are lost. One
 # step at a rate of 3e-5:
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
 for kind in (torch.float32, torch.bfloat16):
     weight = nn.Parameter(nn.Linear(256, 256).weight.detach().to(kind))
@@ -386,7 +386,7 @@ for kind in (torch.float32, torch.bfloat16):
 # the master weights** stay in 32 bits ([Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). PyTorch's
 # `autocast` decides by a list of operations, one for each kind of device. This is a processor's:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 a = torch.randn(4, 4)
 with torch.autocast("cpu", torch.bfloat16):
     product = a @ a
@@ -407,7 +407,7 @@ with torch.autocast("cpu", torch.bfloat16):
 # How much is lost without it? Here are the gradients in the hidden layers of a small model, made as small as they are
 # in a batch of GPT-2's size, 512 texts of 1,024 tokens: in a mean over 256 times as many tokens each is a 256th.
 
-# %% tags=["show"]
+# %%
 text, _ = generator_text(places="embedded")
 data = torch.tensor(list(text), dtype=torch.uint8)
 cut = len(data) * 19 // 20
@@ -433,7 +433,7 @@ for power in (0, 8, 16, 24, 32, 40, 48):
 # The right S lies in a wide range, and it changes while the model learns. So it is searched for all the time: let S
 # grow a little with every step, and when a gradient has become infinite or NaN, leave the step out and halve S.
 
-# %% tags=["show"]
+# %%
 plots.diagrams.mixed_step()
 
 # %% [markdown]
@@ -495,7 +495,7 @@ check(scaled_step)
 # PyTorch's own examples](https://github.com/pytorch/examples/issues/1196)). Its gradients had the norm `limit` divided
 # by S. Here is that order beside yours, with plain descent and with Adam:
 
-# %% tags=["show"]
+# %%
 def clipped_first(optimiser, parameters, scale, limit):
     """The published order: clip, then divide."""
     nn.utils.clip_grad_norm_(parameters, limit)
@@ -504,7 +504,7 @@ def clipped_first(optimiser, parameters, scale, limit):
     optimiser.step()
     return scale
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 def last_loss(how, kind, rate, steps=60):
     """Fits a line with gradients of a scaled loss; the loss at the end."""
     generator = torch.Generator().manual_seed(0)
@@ -587,7 +587,7 @@ def accumulated_gradients(model, ids, targets, parts, pad):
 # %% nbgrader={"grade": true, "grade_id": "check_accumulated_gradients", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(accumulated_gradients)
 
-# %% tags=["show"]
+# %%
 def left_by(fill_in):
     """All gradients of the model as one vector, after fill_in()."""
     model.zero_grad()
@@ -707,7 +707,7 @@ def checkpointed(block, x):
 # %% nbgrader={"grade": true, "grade_id": "check_checkpointed", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
 check(checkpointed)
 
-# %% tags=["show"]
+# %%
 def one_step(how):
     """Both passes through the eight blocks: the ledger, and what was kept between."""
     with Ledger(blocks.parameters()) as kept:
@@ -724,7 +724,7 @@ for name, (kept, between) in ledgers.items():
     print(f"{name:>16}: {between / 1e6:5.1f} MB between the passes, "
           f"{kept.peak / 1e6:5.1f} MB at the peak")
 seconds = {name: [] for name in ways}
-for _ in range(1 if in_exam() else 5):
+for _ in range(5):
     for name, how in ways.items():
         before = time.process_time()
         one_step(how)
@@ -735,7 +735,7 @@ print(f"a checkpointed step takes {again / plain - 1:.0%} longer")
 # %% nbgrader={"grade": true, "grade_id": "check_eight_checkpoints", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("eight_checkpoints", eight_checkpoints)
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Memory kept by autograd through one step, against the number of changes. With everything kept it climbs in a line to 51 megabytes in the middle and falls in a line to 0. Checkpointed, it rises to 4 megabytes in the first few changes and then makes eight humps, one a block, the first reaching 10 megabytes and each a little lower than the one before."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Memory kept by autograd through one step, against the number of changes. With everything kept it climbs in a line to 51 megabytes in the middle and falls in a line to 0. Checkpointed, it rises to 4 megabytes in the first few changes and then makes eight humps, one a block, the first reaching 10 megabytes and each a little lower than the one before."}}
 series = {}
 for name, (kept, _) in ledgers.items():
     places = [i / (len(kept.history) - 1) for i in range(len(kept.history))]
@@ -814,7 +814,7 @@ check(flops_per_token)
 # %% [markdown]
 # PyTorch can count too, operation by operation, while a model runs:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 model = CharTransformer(256, 64, 4, depth=3, t_max=128)
 ids = torch.zeros(1, 128, dtype=torch.int64)
 print("formula:             ", *flops_per_token(64, 3, 128, 256))
@@ -838,7 +838,7 @@ print("as the model runs:   ", counter.get_total_flops() // 128)
 # %](https://github.com/karpathy/nanoGPT/pull/464) had held an H100 against the peak of an A100. Here is what one
 # core of this machine reaches:
 
-# %% tags=["show"]
+# %%
 def fastest(function, times=5):
     """The shortest time of a few calls, in seconds of one core, after one to warm up."""
     on_gpu = device().type == "cuda"
@@ -853,7 +853,7 @@ def fastest(function, times=5):
         taken.append(clock() - before)
     return min(taken)
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 points = {"product of matrices": [], "sum, norm, softmax": []}
 for size in (8, 32, 128, 512, 1024):
     a, other = (torch.randn(size, size, device=device()) for _ in range(2))
@@ -870,7 +870,7 @@ for name, found in points.items():
     print(f"{name}, in billions a second:",
           ", ".join(f"{speed / 1e9:.2g}" for _, speed in found))
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Operations a second against operations per byte moved, both axes logarithmic. Sum, softmax and layer norm lie on the left, at one operation a byte or less, far below the products. Products of matrices rise from small ones on the left to large ones on the right, where they flatten out at the machine's peak. A dotted line shows the roof."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Operations a second against operations per byte moved, both axes logarithmic. Sum, softmax and layer norm lie on the left, at one operation a byte or less, far below the products. Products of matrices rise from small ones on the left to large ones on the right, where they flatten out at the machine's peak. A dotted line shows the roof."}}
 ax = plt.subplots(figsize=(6, 3.6))[1]
 for number, (name, found) in enumerate(points.items()):
     ax.plot(*zip(*sorted(found)), linestyle="-" if number == 0 else "", label=name,
@@ -898,14 +898,14 @@ plt.show()
 # `torch.compile` helps with: it writes several such operations as one loop, which reads and writes everything once.
 # Here is [GELU](../../site/glossary.md#gelu) by its formula, eight operations in PyTorch:
 
-# %% tags=["show"]
+# %%
 def by_formula(x):
     """GELU, with a trip through memory for each operation; x: (...)."""
     return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
 
 wide = torch.randn(1000, 1000)
 before = time.perf_counter()
-in_one = None if in_exam() else compiled(by_formula, wide)
+in_one = compiled(by_formula, wide)
 if in_one is None:
     print("torch.compile found no C++ compiler here, so there is nothing to compare.")
 else:
@@ -974,7 +974,7 @@ check(averaged)
 # (Where lessons are graded, programs may open no connection, not even to themselves. So this cell is left out there,
 # and no points hang on it.)
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 sizes = {"n": 256, "e": 64, "h": 4, "depth": 2, "t_max": 32}
 torch.manual_seed(0)
 model = CharTransformer(**sizes)
@@ -987,8 +987,8 @@ def furthest(gradients):
     largest = max(goal.abs().max().item() for goal in whole)
     return max((g - goal).abs().max().item() for g, goal in zip(gradients, whole)) / largest
 
-# %% tags=["show"]
-if in_exam() or not workers.available():
+# %%
+if not workers.available():
     print("No processes are started here.")
 else:
     for share in ([6, 6], [9, 3]):
@@ -1060,7 +1060,7 @@ check(fit_power_law)
 # Three sizes of lesson 9's model, each trained on the same 200 batches of 1,024 bytes with the same learning rate. Then
 # your line predicts the fourth. The training is that of lesson 9, in the folded cell.
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 def trained_loss(e, steps):
     """Held-out loss, in nats a byte, of a model of two blocks, trained for so many steps."""
     torch.manual_seed(0)
@@ -1079,8 +1079,8 @@ def trained_loss(e, steps):
     with torch.no_grad():
         return F.cross_entropy(model.eval()(inputs).flatten(0, 1), targets.flatten()).item()
 
-# %% tags=["show"]
-steps = 2 if in_exam() else 200
+# %%
+steps = 200
 losses = {}
 for e in (16, 24, 36):
     losses[24 * e * e] = trained_loss(e, steps)
@@ -1092,14 +1092,14 @@ print(f"L(N) = {a:.2f} · N^(−{alpha:.3f}); predicted for N = {fourth:,}: {pre
 # %% [markdown]
 # The prediction stands. Now the fourth model, more than twice the size of the largest so far:
 
-# %% tags=["show"]
+# %%
 measured = trained_loss(54, steps)
 print(f"predicted {predicted:.3f}, measured {measured:.3f} nats a byte: "
       f"off by {abs(predicted / measured - 1):.1%}")
 print(f"the third model's loss, as if more size bought nothing: "
       f"off by {min(losses.values()) / measured - 1:.1%}")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points fall nearly on a straight dashed line. At more than twice the parameters of the third, the predicted point, on the line, and the measured one lie close together."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points fall nearly on a straight dashed line. At more than twice the parameters of the third, the predicted point, on the line, and the measured one lie close together."}}
 def show_law(sizes, losses, a, alpha):
     """Losses of models of these sizes, and the line that was fitted to all but the last."""
     ax = plt.subplots(figsize=(6, 3.4))[1]
@@ -1135,7 +1135,7 @@ show_law([*losses, fourth], [*losses.values(), measured], a, alpha)
 # points that is continued by a factor of two is a modest thing. So the same was done once with larger models, and
 # **recorded**: four blocks, Wikipedia, learning rates chosen by short trainings, and a last step by a factor of four.
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points near a straight dashed line: the middle one a little above it, the outer two a little below. At four times the parameters of the third the measured loss lies below the predicted one, which is on the line."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points near a straight dashed line: the middle one a little above it, the outer two a little below. At four times the parameters of the third the measured loss lies below the predicted one, which is on the line."}}
 run = recorded("scaling")
 found = run["result"]
 print(f"$ {run['command']}\non: {run['machine']}\n")
@@ -1172,7 +1172,7 @@ show_law(found["sizes"], found["held_out_nats"], found["a"], found["alpha"])
 # tokens, 20 a parameter. Put their budget into their own formula, and into the one that [Besiroglu et al.,
 # 2024](https://arxiv.org/abs/2404.10102), fitted to the same data:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 def best_ratio(A, alpha, B, beta, budget=5.76e23):
     """Tokens a parameter at the lowest loss for a budget of 6ND operations."""
     sizes = torch.logspace(9, 12.5, 20_001, dtype=torch.float64)

@@ -43,7 +43,7 @@ from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.data.reference import llama_reference
 from helpers.device import device
-from helpers.lesson import in_exam, start
+from helpers.lesson import start
 from helpers.parts.experts import MixtureOfExperts
 from helpers.parts.generator import keep_top_p
 from helpers.parts.gpt2 import KeyValueCache
@@ -66,7 +66,7 @@ check = start("18_since_gpt2")
 # [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) is a GPT-2 with other parts in the same places, and
 # most open models since have followed it:
 
-# %% tags=["show"]
+# %%
 plots.diagrams.llama_block()
 
 # %% [markdown]
@@ -130,7 +130,7 @@ class RMSNorm(nn.Module):
 # %% nbgrader={"grade": true, "grade_id": "check_RMSNorm", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(RMSNorm)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 x = torch.randn(4, 64, generator=torch.Generator().manual_seed(0)) + 1
 norm, layer_norm = RMSNorm(64), nn.LayerNorm(64)
 print(f"mean square before {x.square().mean():.2f}, after {norm(x).square().mean():.2f}")
@@ -219,7 +219,7 @@ check(SwiGLU)
 #
 # numbers: h/g times fewer than with a head of keys for each head of queries.
 
-# %% tags=["show"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 16 GB. With 32 groups it is crossed near 30,000 positions, with 8 groups near 120,000; with 1 group the line ends far below."}}
+# %% mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 16 GB. With 32 groups it is crossed near 30,000 positions, with 8 groups near 120,000; with 1 group the line ends far below."}}
 depth, d = 32, 128                                    # Llama 3 8B, which has 32 heads
 lengths = [1024 * 2 ** k for k in range(8)]
 figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="compressed")
@@ -377,7 +377,7 @@ check(Llama)
 # On PyTorch's device `meta` tensors have shapes and no numbers, so the largest model can be built on any laptop, and
 # counted:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 published_sizes = {
     "Llama 2 7B": Config(n=32000, e=4096, h=32, groups=32, depth=32, hidden=11008),
     "Mistral 7B": Config(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336),
@@ -455,7 +455,7 @@ check(halves_from_pairs)
 # `LlamaForCausalLM` with random weights, the weights under their published names, and its logits for 24 tokens. Your
 # model is made of your own parts:
 
-# %% tags=["show"]
+# %%
 class Block(nn.Module):
     """A block of your norm, your attention and your network."""
 
@@ -470,13 +470,13 @@ class Block(nn.Module):
         x = x + self.attention(self.norm1(x), past)
         return x + self.feed_forward(self.norm2(x))
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 known = llama_reference()
 for name in list(known.weights)[:6]:
     print(f"{name:>46}  {tuple(known.weights[name].shape)}")
 print(known.told)
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 config = Config(**known.sizes)
 model = Llama(config, Block).to(device()).eval()
 weights = rename_llama(known.weights)      # this lesson's names, the tensors as they are
@@ -515,7 +515,7 @@ print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5
 # 12's](../12_gpt2/12_gpt2.ipynb) pocket GPT-2, with its text, its tokens, its batches and its rates. Only the model is
 # another: a Llama of the same size, with two groups for its six heads. Which of the two needs fewer bits?
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 run, before = recorded("pocket_llama"), recorded("pocket_gpt2")
 both = {"GPT-2": before, "Llama": run}
 print(f"$ {run['command']}\non: {run['machine']}\n")
@@ -527,7 +527,7 @@ for name, one in both.items():
 times_as_long = run["processor_seconds"] / before["processor_seconds"]
 print(f"a step of the Llama takes {times_as_long:.2f} times as long")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels of held-out bits per byte, of GPT-2 and of the Llama. Left, against tokens: the two curves lie upon each other at first; then GPT-2's falls below and stays there, and the gap closes a little towards the end. Right, against minutes: the same, with the Llama's curve stretched to the right."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of held-out bits per byte, of GPT-2 and of the Llama. Left, against tokens: the two curves lie upon each other at first; then GPT-2's falls below and stays there, and the gap closes a little towards the end. Right, against minutes: the same, with the Llama's curve stretched to the right."}}
 def along(what, measure):
     """{name: (x, y)}: one column of both recorded curves against another."""
     scale = {"tokens": 1e6, "seconds": 60}[what]
@@ -553,7 +553,7 @@ plt.show()
 # Llama needs 0.08 bits more. Per minute it is further behind. Is something wrong? The parts are those whose logits you
 # have compared with `transformers`. Look at the loss of training:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Training loss against tokens, of GPT-2 and of the Llama. Both fall slowly, then once very steeply, then slowly again. The steep fall of the Llama comes later."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Training loss against tokens, of GPT-2 and of the Llama. Both fall slowly, then once very steeply, then slowly again. The steep fall of the Llama comes later."}}
 plots.curves(along("tokens", "training_nats"), labels["tokens"],
              "training loss, nats a token")
 plt.show()
@@ -585,7 +585,7 @@ for name, one in both.items():
 # What each change does alone shows in short trainings. Each of these has one change taken back, with a hidden width
 # that keeps the size:
 
-# %% tags=["show", "hide-input"]
+# %% tags=["hide-input"]
 short = run["result"]["taken_back"]
 print(f"after {run['settings']['short_steps']} steps, held-out bits per byte:")
 for what, one in short.items():
@@ -615,7 +615,7 @@ for what, one in short.items():
 # The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024) is
 # Mistral 7B with N = 8 and k = 2 in each block:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 e, hidden, depth, N = 4096, 14336, 32, 8
 with torch.device("meta"):
     all_but_networks = sum(
@@ -706,7 +706,7 @@ router_of_one = "C"
 # router_of_one = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 for k in (2, 1):
     torch.manual_seed(0)
     mixture = MixtureOfExperts(16, 16, experts=8, k=k).to(device())
@@ -724,7 +724,7 @@ check.prediction("router_of_one", router_of_one)
 # Now the balance at work. Tokens are of eight kinds, each with a task of its own, and all have a part in common, as
 # vectors inside a large model have. Eight experts, k = 2; once with the task's loss alone, once with the balance added.
 
-# %% tags=["show"]
+# %%
 def train_mixture(share, steps, N=8, e=16):
     """Task loss at the end, and f of each expert at each step, (steps, N)."""
     torch.manual_seed(2)
@@ -745,7 +745,7 @@ def train_mixture(share, steps, N=8, e=16):
         used.append(torch.bincount(experts.flatten(), minlength=N) / experts.numel())
     return loss.item(), torch.stack(used)
 
-steps = 10 if in_exam() else 200
+steps = 200
 mixtures = {"without the balance": train_mixture(0, steps),
             "with the balance": train_mixture(1, steps)}
 for name, (loss, used) in mixtures.items():
@@ -753,7 +753,7 @@ for name, (loss, used) in mixtures.items():
     print(f"{name}: the busiest expert has {last.max():.0%} of the choices, "
           f"{(last < 0.01).sum()} have less than 1%; loss {loss:.2f}")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance the rows differ from beginning to end: two are dark, and the last two are blank from early on. With it the rows begin as different and soon have one and the same colour."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two heat maps, 8 experts by training step, colour for the share of the choices. Without the balance the rows differ from beginning to end: two are dark, and the last two are blank from early on. With it the rows begin as different and soon have one and the same colour."}}
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="compressed")
 for ax, (name, (_, used)) in zip(axes, mixtures.items()):
     groups = used.unflatten(0, (10, -1)).mean(dim=1)
@@ -819,7 +819,7 @@ check(keep_min_p)
 # Two made-up moments of a model with 1,000 tokens: in one a single token makes sense, in the other twenty do; the rest
 # is noise. At a temperature of 1.5, how many does each rule keep?
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 noise = torch.randn(1000, generator=torch.Generator().manual_seed(0))
 for name, sensible in (("one token makes sense", 1), ("twenty do", 20)):
     logits = noise.clone()
@@ -838,7 +838,7 @@ for name, sensible in (("one token makes sense", 1), ("twenty do", 20)):
 # the chance min(1, p/q). If it is not, one draws from what is left over, $(p - q)_+$, made to sum to 1. The result
 # has **exactly** the large model's distribution:
 
-# %% tags=["show", "nbval-check-output"]
+# %% tags=["nbval-check-output"]
 p = torch.tensor([0.5, 0.3, 0.2])      # the large model's
 q = torch.tensor([0.2, 0.7, 0.1])      # the small model's
 accepted = q * (p / q).clamp(max=1)    # min(p, q)
@@ -863,7 +863,7 @@ print(f"accepted: {accepted.sum():.0%}   result:", [round(x, 3) for x in result.
 # An [induction head](../../site/glossary.md#induction-head) does that: at the second A of "A B … A" it looks at what
 # came after the first. Lesson 12 found such heads in the pocket GPT-2 and said that they need help:
 
-# %% tags=["show"]
+# %%
 plots.diagrams.induction_circuit()
 
 # %% [markdown]
@@ -879,7 +879,7 @@ plots.diagrams.induction_circuit()
 # two scores: the mean weight on the token before, and, in the second half, the mean weight on what came after the same
 # token (lesson 12's `induction_score`).
 
-# %% tags=["show"]
+# %%
 def head_scores(model, rows):
     """Previous-token scores of layer 0, and induction scores of layer 1, both (h,)."""
     with torch.no_grad():
@@ -889,7 +889,7 @@ def head_scores(model, rows):
 def learn(model, limit=400, enough=0.1):
     """Trains until the loss is small. Returns the losses, and scores now and then."""
     losses, looks = [], []
-    for loss in train_to_copy(model, 5 if in_exam() else limit):
+    for loss in train_to_copy(model, limit):
         losses.append(loss)
         if len(losses) % 5 == 0 or loss < enough:
             best = [scores.max().item() for scores in head_scores(model, rows)]
@@ -906,7 +906,7 @@ previous, induction = head_scores(copier, rows)
 print(f"{len(losses)} steps; previous-token score of layer 0: {previous[0]:.2f}, "
       f"induction score of layer 1: {induction[0]:.2f}")
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two panels over the same steps. Above, the loss stays near log 64, about 4.2, for most of the training and then falls to almost 0 within a few dozen steps. Below, the induction score and the previous-token score are near 0 all that time and rise together in the same steps."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels over the same steps. Above, the loss stays near log 64, about 4.2, for most of the training and then falls to almost 0 within a few dozen steps. Below, the induction score and the previous-token score are near 0 all that time and rise together in the same steps."}}
 figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.8), sharex=True, layout="compressed")
 plots.loss_curve(losses, landmarks={"a guess: log 64": math.log(64)}, xlabel="", ax=axes[0])
 steps = [look[0] for look in looks]
@@ -927,7 +927,7 @@ plt.show()
 # in training, and shows as a bump in the loss ([Olsson et al.](https://arxiv.org/abs/2209.11895)). Here is where both
 # look, in the first row:
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half no pattern."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half no pattern."}}
 with torch.no_grad():
     _, weights = copier.run(rows[:1, :-1])
 figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.5), layout="compressed")
@@ -1007,7 +1007,7 @@ previous_head_out = "C"
 # previous_head_out = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 def loss_without(model, *heads):
     """Loss on the second half with some heads, (layer, head), switched off."""
     def change(layer, z):
@@ -1029,7 +1029,7 @@ check.prediction("previous_head_out", previous_head_out)
 # times: for queries, for keys and for values. `withheld` takes the head's contribution away from one of the three and
 # leaves it to everything else:
 
-# %% tags=["show"]
+# %%
 for role in ("queries", "keys", "values"):
     loss, scores = withheld(copier, rows, head=0, role=role)
     print(f"withheld from the {role:>7}: loss {loss:.2f}, induction score {scores[0]:.2f}")
@@ -1049,7 +1049,7 @@ for role in ("queries", "keys", "values"):
 # $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
 # \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms).}$$
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
 four = AttentionOnly(n=64, e=64, h=4, depth=2).to(device())
 learned, _ = learn(four)
@@ -1058,7 +1058,7 @@ print(f"{len(learned)} steps")
 print("previous-token scores, layer 0:", *[f"{score:.2f}" for score in previous])
 print("induction scores, layer 1:     ", *[f"{score:.2f}" for score in induction])
 
-# %% tags=["show", "hide-input"] mystnb={"image": {"alt": "Three heat maps of 4 by 4, heads of layer 1 by heads of layer 0. Queries and values: all cells are light. Keys: two columns, 1 and 3, are the darkest in every row; they are the heads with the highest previous-token scores."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three heat maps of 4 by 4, heads of layer 1 by heads of layer 0. Queries and values: all cells are light. Keys: two columns, 1 and 3, are the darkest in every row; they are the heads with the highest previous-token scores."}}
 figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
 for ax, (role, scores) in zip(axes, compositions(four).items()):
     plots.heat(scores, title=role, ax=ax, scale=0.4)
@@ -1096,7 +1096,7 @@ best_head_out = "A"
 # best_head_out = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["show"]
+# %%
 best = induction.argmax().item()
 print(f"all heads: {loss_without(four):.2f}")
 print(f"without head {best} of layer 1: {loss_without(four, (1, best)):.2f}")
@@ -1118,10 +1118,10 @@ check.prediction("best_head_out", best_head_out)
 # which cannot do it. (That is proved, for a layer of reasonable size:
 # [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
 
-# %% tags=["show"]
+# %%
 torch.manual_seed(0)
 clock = AttentionOnly(n=64, e=64, h=1, depth=1).to(device())
-*_, last = train_to_copy(clock, 5 if in_exam() else 120, periods=(32, 32))
+*_, last = train_to_copy(clock, 120, periods=(32, 32))
 print(f"after training with p = 32: loss {last:.3f}")
 for p in (32, 31, 24, 16):
     others = said_twice(64, p, 64, torch.Generator().manual_seed(p)).to(device())

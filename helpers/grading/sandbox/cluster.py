@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 
-from helpers.checking.cell_scan import Read
+from helpers.checking.cell_scan import SubmissionScan
 from helpers.grading.judging import CheckRun
 from helpers.grading.sandbox.runner import Executed, Limits, Runner, Work
 
@@ -40,7 +40,7 @@ class Cluster:
         """As Runner.execute."""
         return self._submit(execute_there, work, seed, retries=2).result()
 
-    def rerun(self, work: Work, read: Read, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
+    def rerun(self, work: Work, read: SubmissionScan, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
         """As Runner.rerun."""
         return self._submit(rerun_there, work, read, seed, tuple(only), retries=2).result()
 
@@ -79,6 +79,8 @@ def execute_there(about: tuple, work: Work, seed: str) -> Executed:
     return _runner(*about).execute(work, seed)
 
 
-def rerun_there(about: tuple, work: Work, read: Read, seed: str, only: tuple[str, ...]) -> Mapping[str, CheckRun]:
+def rerun_there(
+    about: tuple, work: Work, read: SubmissionScan, seed: str, only: tuple[str, ...]
+) -> Mapping[str, CheckRun]:
     """In a worker: run some of its answers once more."""
     return _runner(*about).rerun(work, read, seed, only)

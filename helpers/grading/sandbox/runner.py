@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from helpers.checking.cell_scan import Facts, Handed, Read
+from helpers.checking.cell_scan import CellScan, SubmissionScan, SubmittedCell
 from helpers.checking.finished_parts import sources_for
-from helpers.checking.program_slice import Program
+from helpers.checking.program_slice import ProgramSlice
 from helpers.course import LIMITS, Limits
 from helpers.exercises import load_lesson
 from helpers.grading.judging import CheckRun, Why
@@ -44,7 +44,7 @@ class Work:
     """
 
     lesson: str
-    cells: tuple[Handed, ...]
+    cells: tuple[SubmittedCell, ...]
     released: Mapping[str, str]
     setup: str
 
@@ -56,7 +56,7 @@ class Executed:
     """
 
     runs: Mapping[str, CheckRun]
-    read: Read
+    read: SubmissionScan
     flags: tuple[str, ...] = ()
     isolation: str = ""
 
@@ -111,7 +111,7 @@ class Runner:
         """
         return _Execution(self, work, seed, only).run()
 
-    def rerun(self, work: Work, read: Read, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
+    def rerun(self, work: Work, read: SubmissionScan, seed: str, only: Collection[str]) -> Mapping[str, CheckRun]:
         """The answers to these exercises once more, with the inputs of another seed. read: what was read before."""
         return _Execution(self, work, seed, only, read).run().runs
 
@@ -150,7 +150,7 @@ class _Execution:
     work: Work
     seed: str
     only: Collection[str] | None = None
-    read: Read | None = None
+    read: SubmissionScan | None = None
     flags: list[str] = field(default_factory=list)
     runs: dict[str, CheckRun] = field(default_factory=dict)
     _talk: Conversation | None = None
@@ -179,11 +179,11 @@ class _Execution:
 
     # ---------------------------------------------------------------------------------------- reading
 
-    def _reading(self) -> Read:
+    def _reading(self) -> SubmissionScan:
         """What the text shows. Where it cannot be read as a whole, each solution cell by itself."""
         reply = self._read(self.work.cells)
         if reply.state == DONE and "read" in reply.message:
-            return Read.from_json(reply.message["read"])
+            return SubmissionScan.from_json(reply.message["read"])
         if reply.state == DONE:
             raise SandboxFailed(f"the submission could not be read: {reply.message.get('broken', '')}")
         self.flags.append("the notebook could not be read as a whole, so that each solution cell was read by itself")
@@ -192,18 +192,18 @@ class _Execution:
             own = tuple(cell for cell in self.work.cells if cell.name == exercise.name)
             reply = self._read(own)
             if reply.state == DONE and "read" in reply.message:
-                alone = Read.from_json(reply.message["read"])
+                alone = SubmissionScan.from_json(reply.message["read"])
                 programs[exercise.name], facts[exercise.name] = (
-                    alone.programs[exercise.name],
-                    alone.facts[exercise.name],
+                    alone.slices[exercise.name],
+                    alone.scans[exercise.name],
                 )
             else:
                 source, why = "".join(cell.source for cell in own), "reading it took too long, or ended the process"
-                programs[exercise.name] = Program(self.work.setup, (), source, refused=why)
-                facts[exercise.name] = Facts(refused=why)
-        return Read(programs, facts)
+                programs[exercise.name] = ProgramSlice(self.work.setup, (), source, refused=why)
+                facts[exercise.name] = CellScan(refused=why)
+        return SubmissionScan(programs, facts)
 
-    def _read(self, cells: tuple[Handed, ...]) -> Reply:
+    def _read(self, cells: tuple[SubmittedCell, ...]) -> Reply:
         request = {
             "task": "read",
             "lesson": self.work.lesson,
@@ -220,7 +220,7 @@ class _Execution:
 
     def _answer(self, exercise) -> CheckRun:
         """One exercise's answer. A stub is not run."""
-        if self.read.facts[exercise.name].stub:
+        if self.read.scans[exercise.name].stub:
             return CheckRun(why=Why.STUB)
         if self._over or time.monotonic() >= self._end:
             over = self._over or f"the submission took longer than {self.runner.limits.total_seconds:g} s"
@@ -230,7 +230,7 @@ class _Execution:
             "task": "answer",
             "lesson": self.work.lesson,
             "exercise": exercise.name,
-            "program": self.read.programs[exercise.name].as_json(),
+            "program": self.read.slices[exercise.name].as_json(),
             "parts": _parts_for(self.work.lesson, exercise.name),
             "seed": self.seed,
         }

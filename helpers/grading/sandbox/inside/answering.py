@@ -151,11 +151,11 @@ def carry_out(request: dict) -> dict:
 
     lesson = load_lesson(request["lesson"])
     if request["task"] == "read":
-        cells = [cell_scan.Handed(**cell) for cell in request["cells"]]
-        return {"read": cell_scan.read_cells(lesson, cells, request["released"], request["setup"]).as_json()}
+        cells = [cell_scan.SubmittedCell(**cell) for cell in request["cells"]]
+        return {"read": cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]).as_json()}
     exercise = lesson[request["exercise"]]
     forbidden.bar_for_good(exercise.forbidden)
-    slice_of_it = program_slice.Program.from_json(request["program"])
+    slice_of_it = program_slice.ProgramSlice.from_json(request["program"])
     try:
         parts = {name: marshal.loads(base64.b64decode(code)) for name, code in request["parts"].items()}
         given, stopped, changed = isolation.run_watched(

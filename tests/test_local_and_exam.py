@@ -1,4 +1,4 @@
-"""Desk and exam give the same points for every answer whatever: what run() gives went over the wire already."""
+"""The local check and the exam give the same points for every answer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from conftest import FIRST, answer_notebook, solved
 
 from helpers.checking import answers
 from helpers.checking.answers import ANSWERED, REFUSED, Answer, from_wire, run, to_wire
-from helpers.checking.cell_scan import Facts
+from helpers.checking.cell_scan import CellScan
 from helpers.checking.check import REMEDY, start
 from helpers.checking.forbidden import barred
 from helpers.checking.keys import load_key, shipped_path
 from helpers.checking.panel import as_html, as_text
-from helpers.checking.program_slice import Program
+from helpers.checking.program_slice import ProgramSlice
 from helpers.checking.verdicts import RIGHT, judge
 from helpers.exercises import load_lesson
 from helpers.grading.batch import work_of
@@ -290,17 +290,17 @@ def in_an_exam(exercise, written, key):
     """What the grader reads in the line that a process sends."""
     with barred(exercise.forbidden):
         line = json.dumps(to_wire(run(exercise, written, key.seed)))
-    return judge_run(CheckRun(json.loads(line)), exercise, key, Facts(), Program("", (), ""))
+    return judge_run(CheckRun(json.loads(line)), exercise, key, CellScan(), ProgramSlice("", (), ""))
 
 
 @pytest.mark.parametrize("lesson, name", EXERCISES, ids=lambda part: getattr(part, "name", part))
-def test_desk_and_exam_give_the_same_points_whatever_is_answered(lesson, name, keys, checks):
+def test_the_local_check_and_the_exam_give_the_same_points_whatever_is_answered(lesson, name, keys, checks):
     check, differ = checks[lesson.name], {}
     for what, written in DONE.items():
-        desk = check.verdict(name, written)
+        local = check.verdict(name, written)
         exam = in_an_exam(lesson[name], written, keys[lesson.name])
-        if desk != exam.verdict or desk.state == "no answer":
-            differ[what] = (desk, exam.verdict)
+        if local != exam.verdict or local.state == "no answer":
+            differ[what] = (local, exam.verdict)
         shown = as_html(exam.verdict) + as_text(exam.verdict) + json.dumps(record(exam.verdict, exam.answer))
         shown.encode()  # half characters would raise
         assert "\x1b" not in shown
@@ -370,7 +370,7 @@ REAL = {
 }
 
 
-def test_the_real_sandbox_gives_the_points_of_the_desk(keys):
+def test_the_real_sandbox_gives_the_points_of_the_local_check(keys):
     needs_sandbox()
     from helpers.grading.sandbox.runner import Runner
 
@@ -382,8 +382,8 @@ def test_the_real_sandbox_gives_the_points_of_the_desk(keys):
             exam = judge_submission(lesson, key, executed.runs, executed.read)["raw_weights"].verdict
             names = {"torch": torch}
             exec(text, names)
-            desk = start(FIRST).verdict("raw_weights", names["raw_weights"], text)
-            assert exam.state == desk.state and lines(exam) == lines(desk), what
+            local = start(FIRST).verdict("raw_weights", names["raw_weights"], text)
+            assert exam.state == local.state and lines(exam) == lines(local), what
 
 
 def lines(verdict):

@@ -1,4 +1,4 @@
-"""What a check knows at a student's desk beyond the answer: how long it may take, and whether its cell ran through."""
+"""What the check knows of the kernel that it runs in: the time an answer may take, and what became of its cells."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, Intera
 
 from helpers.checking.program_slice import CodeCell, binds
 
-SECONDS = 20.0  # that an answer has for all its probes
+SECONDS = 20.0  # for all probes of one answer
 SETTING = "COURSE_CHECK_SECONDS"  # another number of seconds, from the environment
 STARTS = re.compile(r"^check\s*=\s*start\(", re.MULTILINE)
-AGAIN = 1.0  # seconds between interrupts: a bare `except:` in a loop swallows one
+INTERRUPT_EVERY = 1.0  # seconds between interrupts: a bare `except:` in a loop swallows one
 
 
-class TookTooLong(Exception):
-    """An answer that was still running when its time was up."""
+class TimeLimitExceeded(Exception):
+    """An answer was still running when its time was up."""
 
 
-def patience() -> float:
-    """How many seconds a check waits, unless its `seconds` are set."""
+def default_seconds() -> float:
+    """The time limit of a check whose `seconds` are not set."""
     with contextlib.suppress(ValueError):
         return float(os.environ.get(SETTING, SECONDS))
     return SECONDS
 
 
 @contextlib.contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Interrupt what runs in the block when it runs longer than that, as the stop button would.
+def time_limit(seconds: float) -> Iterator[None]:
+    """Interrupt the block after so many seconds, as the stop button would.
 
-    Raises TookTooLong then, from the KeyboardInterrupt that stopped it. Outside the main thread, which alone can be
-    interrupted, there is no limit.
+    Raises TimeLimitExceeded from the KeyboardInterrupt that stopped it. Only the main thread can be interrupted: in
+    others there is no limit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -48,7 +48,7 @@ def at_most(seconds: float) -> Iterator[None]:
         while not done.wait(wait):
             late.set()
             _interrupt()
-            wait = AGAIN
+            wait = INTERRUPT_EVERY
 
     threading.Thread(target=watch, name="check's clock", daemon=True).start()
     try:
@@ -57,68 +57,78 @@ def at_most(seconds: float) -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         if not late.is_set():
             raise
-        raise TookTooLong from interrupt
+        raise TimeLimitExceeded from interrupt
     finally:
         done.set()
 
 
 def _interrupt() -> None:
     if hasattr(signal, "pthread_kill"):  # wakes a sleep, too
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:
         _thread.interrupt_main()
 
 
-class Runs:
-    """Watches a notebook's cells: did the last run of the cell that defines a name go through?
+class KernelState:
+    """Watches the cells of a notebook: did the last run of the cell that defines a name succeed?
 
-    After a cell that did not, the name means what it meant before, and a check would judge that without a word.
+    After a run that failed, the name still has its old meaning, and a check has to say that it judges that.
     """
 
     def __init__(self, shell: InteractiveShell, names: Iterable[str]):
         self._shell, self._names = shell, tuple(names)
+        self._running = ""  # the text of the cell that runs
         self._before: dict[str, object] = {}
         self._failed: dict[str, str] = {}  # by name, the error of a later run that left the name as it was
         self._without_effect: set[int] = set()  # numbers of cells that did so
-        shell.events.register("pre_run_cell", self._begins)
-        shell.events.register("post_run_cell", self._ends)
+        for event, callback in (("pre_run_cell", self._begins), ("post_run_cell", self._ends)):
+            for earlier in shell.events.callbacks[event][:]:
+                if isinstance(getattr(earlier, "__self__", None), KernelState):  # of an earlier `start`
+                    shell.events.unregister(event, earlier)
+            shell.events.register(event, callback)
 
-    def stop(self) -> None:
-        """Watch no longer."""
-        self._shell.events.unregister("pre_run_cell", self._begins)
-        self._shell.events.unregister("post_run_cell", self._ends)
+    def checked(self, written: object) -> list[str]:
+        """The names by which the running cell hands this object to a call: ``check(raw_weights)``."""
+        names = re.findall(r"\(\s*(\w+)\s*\)", self._running)
+        return [name for name in names if self._shell.user_ns.get(name) is written]
 
     def failure(self, name: str) -> str:
         """The error of the last run of the cell that defines the name, where it left the name as it was; or ""."""
         return self._failed.get(name, "")
 
     def source(self, name: str) -> str:
-        """The text of the last cell that gave this name its meaning, or nothing.
+        """The text of the last cell that gave this name its meaning, or "".
 
         By the name and not by the object, which may be a lambda or another function under this name; and from the
         notebook's own cells, not through `inspect`, which finds classes by file only.
         """
-        cells = list(enumerate(self._shell.user_ns.get("In", [])))
-        found = (cell for number, cell in reversed(cells) if number not in self._without_effect and binds(name, cell))
-        return next(found, "")
+        for number, cell in reversed(list(enumerate(self._cells))):
+            if number not in self._without_effect and binds(name, cell):
+                return cell
+        return ""
 
     def setup(self) -> str:
         """The text of the lesson's first cell: the last that calls `start`."""
-        cells = (cell for cell in reversed(self._shell.user_ns.get("In", [])) if STARTS.search(cell))
-        return next(cells, "")
+        return next(filter(STARTS.search, reversed(self._cells)), "")
 
     def others(self, name: str) -> list[CodeCell]:
-        """The cells that were run, in their order, but for those that give this name a meaning."""
-        cells = enumerate(self._shell.user_ns.get("In", []))
+        """The cells that were run, in their order, except those that give this name a meaning."""
+        cells = enumerate(self._cells)
         return [CodeCell(f"cell {number}", cell) for number, cell in cells if cell and not binds(name, cell)]
 
+    @property
+    def _cells(self) -> list[str]:
+        return self._shell.user_ns.get("In", [])
+
     def _begins(self, info: ExecutionInfo) -> None:
+        self._running = info.raw_cell if isinstance(info.raw_cell, str) else ""
         self._before = {name: self._shell.user_ns.get(name) for name in self._names}
 
     def _ends(self, result: ExecutionResult) -> None:
         error = result.error_before_exec or result.error_in_exec
+        cell = result.info.raw_cell if result.info and isinstance(result.info.raw_cell, str) else ""
         for name in self._names:
-            if not isinstance(result.info.raw_cell, str) or not binds(name, result.info.raw_cell):
+            if not binds(name, cell):
                 continue
             if error is None or self._shell.user_ns.get(name) is not self._before.get(name):
                 self._failed.pop(name, None)
