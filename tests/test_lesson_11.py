@@ -6,14 +6,11 @@ import random
 import re
 from collections import Counter
 
-import nbformat
 import pytest
 import torch
+from lesson_harness import printed
 
-from helpers.authoring.lesson_source import Answers, on_the_cpu, sources
-from helpers.checking.answers import run
-from helpers.checking.keys import ExerciseKey
-from helpers.checking.verdicts import RIGHT, judge
+from helpers.authoring.lesson_source import Answers, sources
 from helpers.course import ROOT
 from helpers.data import store
 from helpers.data.recorded import recorded
@@ -25,12 +22,6 @@ SOURCE = sources(["11_tokens"])[0]
 LESSON = load_lesson("11_tokens")
 ANSWERS = Answers(SOURCE)
 PARTS = ["byte_alphabet", "learn_merges", "encode", "decode", "bits_per_byte_of"]
-
-
-@pytest.fixture(params=["solution", "part"])
-def written(request):
-    """An exercise's solution, and the finished part of the same name: what holds of one holds of the other."""
-    return lambda name: ANSWERS.make(name) if request.param == "solution" else getattr(bpe, name)
 
 
 # --------------------------------------------------------------------------------------------------- tokenizer
@@ -65,9 +56,9 @@ def published_kind():
     return ours, theirs
 
 
-def test_the_alphabet_has_the_characters_of_tokenizers(written):
+def test_the_alphabet_has_the_characters_of_tokenizers():
     tokenizers = pytest.importorskip("tokenizers")
-    table = written("byte_alphabet")()
+    table = bpe.byte_alphabet()
     assert sorted(table) == list(range(256)) and set(table.values()) == set(
         tokenizers.pre_tokenizers.ByteLevel.alphabet()
     )
@@ -76,9 +67,9 @@ def test_the_alphabet_has_the_characters_of_tokenizers(written):
         assert "".join(table[byte] for byte in text.encode()) == layer.pre_tokenize_str(text)[0][0]
 
 
-def test_ids_are_those_of_tokenizers(written, published_kind):
+def test_ids_are_those_of_tokenizers(published_kind):
     ours, theirs = published_kind
-    encode, decode, chance = written("encode"), written("decode"), random.Random(9)
+    encode, decode, chance = bpe.encode, bpe.decode, random.Random(9)
     for _ in range(300):
         text = random_text(chance)
         ids = encode(text, ours.merges, ours.vocabulary)
@@ -109,15 +100,15 @@ def merged_by_text(words, count):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_merges_are_those_of_the_first_published_way(written, seed):
+def test_merges_are_those_of_the_first_published_way(seed):
     chance = random.Random(seed)
     words = ["".join(chance.choices("abcd", k=chance.randrange(1, 8))) for _ in range(chance.randrange(5, 60))]
     for count in (0, 1, 7, 400):
-        assert [tuple(pair) for pair in written("learn_merges")(words, count)] == merged_by_text(words, count)
+        assert [tuple(pair) for pair in bpe.learn_merges(words, count)] == merged_by_text(words, count)
 
 
-def test_no_words_and_single_letters_have_no_merges(written):
-    assert written("learn_merges")([], 5) == [] and written("learn_merges")(["a", "b", "a"], 5) == []
+def test_no_words_and_single_letters_have_no_merges():
+    assert bpe.learn_merges([], 5) == [] and bpe.learn_merges(["a", "b", "a"], 5) == []
 
 
 # ------------------------------------------------------------------------------------------------ bits per byte
@@ -125,26 +116,20 @@ def test_no_words_and_single_letters_have_no_merges(written):
 
 @pytest.mark.parametrize("text", ["a", "plain words\n", "Größe → 😀 漢字"])
 @pytest.mark.parametrize("n", [2, 256, 50_257])
-def test_a_model_that_knows_nothing_costs_log2_n_bits_a_token(written, text, n):
+def test_a_model_that_knows_nothing_costs_log2_n_bits_a_token(text, n):
     for tokens in (1, len(text.encode())):
         expected = sum(math.log2(n) for _ in range(tokens)) / len(bytearray(text, "utf-8"))
-        assert float(written("bits_per_byte_of")(math.log(n), tokens, text)) == pytest.approx(expected)
+        assert float(bpe.bits_per_byte_of(math.log(n), tokens, text)) == pytest.approx(expected)
 
 
-def test_eight_bits_for_a_model_over_bytes_that_knows_nothing(written):
+def test_eight_bits_for_a_model_over_bytes_that_knows_nothing():
     text = "naïve"
-    assert float(written("bits_per_byte_of")(math.log(256), len(text.encode()), text)) == pytest.approx(8)
+    assert float(bpe.bits_per_byte_of(math.log(256), len(text.encode()), text)) == pytest.approx(8)
 
 
 # ------------------------------------------------------------------------------------------- what tokens cost
 
 PUBLISHED = recorded("gpt2_tokens")["result"]
-
-
-def told():
-    """All text that the lesson's stored outputs hold."""
-    outputs = [o for cell in nbformat.read(SOURCE.notebook, as_version=4).cells for o in cell.get("outputs", [])]
-    return "".join(o.get("text", "") for o in outputs)
 
 
 @pytest.mark.needs("real data", "gpt2/vocab.json", "gpt2/merges.txt")
@@ -166,8 +151,8 @@ def test_the_predictions_are_true_of_the_record():
 
 
 def test_perplexity_rises_and_bits_per_byte_fall_with_merges():
-    rows = [float(number) for number in re.findall(r"merges: +[\d,]+ tokens, perplexity +([\d.]+)", told())]
-    bits = [float(number) for number in re.findall(r"merges: ([\d.]+) bits per byte", told())]
+    rows = [float(number) for number in re.findall(r"merges: +[\d,]+ tokens, perplexity +([\d.]+)", printed(SOURCE))]
+    bits = [float(number) for number in re.findall(r"merges: ([\d.]+) bits per byte", printed(SOURCE))]
     assert LESSON.prediction("perplexity_of_merges").truth == "B" and len(rows) == len(bits) == 5
     assert rows == sorted(rows) and bits == sorted(bits, reverse=True) and rows[-1] > 10 * rows[0]
 
@@ -196,7 +181,7 @@ def test_the_encoder_that_students_get_cuts_words_wrongly():
     """The cell under it shows that; as solved it shows that none is."""
     from helpers.data.datasets import POCKET
 
-    assert "0 of 8 words are cut wrongly" in told()
+    assert "0 of 8 words are cut wrongly" in printed(SOURCE)
     names = {"finished_alphabet": bpe.byte_alphabet, "split_pieces": bpe.split_pieces, "merge_pair": bpe.merge_pair}
     exec(SOURCE.given()["encode"], names)
     tokenizer = bpe.Tokenizer.from_folder(POCKET)
@@ -257,14 +242,3 @@ def test_a_lesson_that_is_named_by_number_and_title_has_both():
 
 
 # --------------------------------------------------------------------------------------------------- the checks
-
-
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("seed", ["desk", "another"])
-def test_the_finished_part_gets_every_point_of_its_exercise(name, seed):
-    exercise = LESSON[name]
-    with on_the_cpu():
-        key = ExerciseKey(run(exercise, ANSWERS.make(name), seed).outcomes)
-        verdict = judge(exercise, run(exercise, getattr(bpe, name), seed), key)
-    says = [a.says for a in verdict.aspects if not a.held]
-    assert verdict.state == RIGHT and verdict.points == exercise.points, says

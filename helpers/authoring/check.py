@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, on_the_c
 from helpers.authoring.mistakes import Accepted, Alias, BadEdit, EquivalentMutant, Mistake, Named, Shortcut, Variant
 from helpers.authoring.mutant_verdicts import EQUAL, FULL, tried
 from helpers.checking.answers import Answer, Outcome
-from helpers.checking.cell_scan import facts_of
+from helpers.checking.cell_scan import Facts, facts_of
 from helpers.checking.compare import close, same_on_another_machine
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
 from helpers.checking.keys import SHIPPED_SEED, AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
@@ -26,7 +27,7 @@ from helpers.checking.predictions import listed
 from helpers.checking.syntax import digest_of_tree, parsed
 from helpers.checking.verdicts import AS_GIVEN, RIGHT, Verdict, earns_sides, judge, lost_aspects
 from helpers.course import HELPERS
-from helpers.exercises import Exercise, Prediction, lesson_names
+from helpers.exercises import Exercise, Prediction, lesson_names, load_lesson
 from helpers.exercises.exercise import UNCHANGED, Aspect
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
 from helpers.notebooks import (
@@ -426,14 +427,20 @@ def judged(source: Source, seed: str, key: AnswerKey | None = None) -> Iterator[
             text = variant.text if isinstance(variant, Named) else answers.text(exercise.name, variant)
             if exercise.mend and digest_of_tree(text) == entry.released:  # what the verdict says of other words for it
                 if (
-                    as_given := judge(exercise, answer, entry, facts_of(exercise, text))
+                    as_given := judge(exercise, answer, entry, _facts(source.name, exercise.name, text))
                 ).state != AS_GIVEN or as_given.points:
                     problems.append("unchanged, it is not known for that")
                 text = ""
-            verdict = judge(exercise, answer, entry, facts_of(exercise, text))
+            verdict = judge(exercise, answer, entry, _facts(source.name, exercise.name, text))
             problems.append(_misjudgement(variant, verdict, exercise, entry))
             told = "; ".join(problem for problem in problems if problem)
             yield variant, verdict, told and f"{variant.exercise}/{variant.slug} ({seed}): {told}"
+
+
+@functools.lru_cache(maxsize=1000)
+def _facts(lesson: str, exercise: str, text: str) -> Facts:
+    """Remembered: every seed judges the same texts."""
+    return facts_of(load_lesson(lesson)[exercise], text)
 
 
 def answer_of(variant: Variant | Named, answers: Answers, entry: ExerciseKey, exercise: Exercise, seed: str) -> Answer:

@@ -32,6 +32,7 @@ from safetensors.torch import save as write_tensors
 
 from helpers.checking.torch_guards import lengths_agree
 from helpers.course import HELPERS, STUB
+from helpers.device import device
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import Forbidden, Unmet
 from helpers.exercises.exercise import Aspect
@@ -138,7 +139,7 @@ def _within_bounds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 
 
 def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | str) -> Outcome:
-    torch.manual_seed(0)  # an answer that draws numbers of its own draws the same ones every time
+    _seed_torch()
     try:
         with _defaults_of_torch():
             returned = aspect.probe(written, exercise.draw(seed, aspect))
@@ -153,6 +154,14 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
         if _is_stub(problem):
             return Outcome(NOT_ATTEMPTED)
         return Outcome(RAISED, says=described(problem), where=where_raised(problem))
+
+
+def _seed_torch() -> None:
+    """An answer that draws numbers of its own draws the same ones every time."""
+    if device().type == "cpu":  # torch.manual_seed takes milliseconds to note it for accelerators that nobody uses
+        torch.default_generator.manual_seed(0)
+    else:
+        torch.manual_seed(0)
 
 
 @contextlib.contextmanager

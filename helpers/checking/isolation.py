@@ -146,7 +146,7 @@ def _finished(parts: Mapping[str, str]) -> Iterator[None]:
     """For as long as the block, these finished parts and no others can be imported. parts: text by module, in order."""
     import helpers
 
-    before = {name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{PARTS}.")}
+    before = {name: module for name, module in sys.modules.items() if name.startswith(PARTS)}
     attribute = vars(helpers).get("parts")
     for name in before:
         del sys.modules[name]
@@ -161,7 +161,7 @@ def _finished(parts: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(absent)
-        for name in [name for name in sys.modules if f"{name}.".startswith(f"{PARTS}.")]:
+        for name in [name for name in sys.modules if name.startswith(PARTS)]:
             del sys.modules[name]
         sys.modules.update(before)
         if attribute is None:
