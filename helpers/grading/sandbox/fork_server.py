@@ -25,7 +25,7 @@ START = 120.0  # seconds in which the imports have to be done
 LEAVE = 2.0  # seconds in which it has to end once it was told to
 NEEDED = """
 import numpy.ctypeslib, torch, torch._dynamo
-from helpers.checking import alone, facts
+from helpers.checking import cell_scan, isolation
 from helpers.lesson import start
 """
 
