@@ -433,6 +433,7 @@ def test_the_stored_try_at_the_open_experiment_says_what_is_to_beat(printed_text
     assert own == held < tried and "1 try; your best" in printed_text
 
 
+@pytest.mark.deep
 def test_stopping_the_training_keeps_model_and_curve_and_the_next_cells_work():
     """A real kernel, interrupted in the training cell; then the cells after it, and the training cell once more."""
     from jupyter_client.manager import start_new_kernel

@@ -25,7 +25,7 @@ from helpers.checking.verdicts import judge
 
 FOLDER = Path(__file__).parent / "unseen"
 LESSONS = {source.name[:2]: source for source in sources()}
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.deep
 
 # Wrong answers that keep every point, and right ones that lose some, each with the reason: (lesson, exercise, what).
 LET_PASS: dict[tuple[str, str, str], str] = {
