@@ -19,6 +19,7 @@ import torch
 from browsing import a_browser
 from lesson_harness import printed
 
+from helpers.authoring.building import NBGRADER
 from helpers.authoring.exam_key import make_exam_key
 from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 from helpers.course import DEVICE
@@ -157,13 +158,15 @@ class Course:
         return path
 
     def run(self, *command: str) -> subprocess.CompletedProcess:
+        return self._python("-m", *command)
+
+    def _python(self, *words: str) -> subprocess.CompletedProcess:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1"}
-        return subprocess.run(
-            [sys.executable, "-m", *command], cwd=self.folder, capture_output=True, text=True, env=environment
-        )
+        command = [sys.executable, *words]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, env=environment)
 
     def nbgrader(self, *command: str) -> subprocess.CompletedProcess:
-        done = self.run("nbgrader", *command)
+        done = self._python("-c", NBGRADER, *command)
         assert done.returncode == 0, done.stderr[-3000:]
         return done
 

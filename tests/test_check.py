@@ -157,6 +157,7 @@ def validate(tmp_path, notebook):
     return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
 
 
+@pytest.mark.deep
 def test_the_validate_button_passes_a_solved_notebook(tmp_path):
     answer = validate(tmp_path, answer_notebook(FIRST, **solved(FIRST)))
     assert "Success! Your notebook passes all the tests." in answer
