@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 
 import needs
 import pytest
+from conftest import SLOW_FILES
 
 from helpers.course import ROOT
 
@@ -70,6 +72,11 @@ def test_what_is_missing_is_skipped_and_one_line_says_what_would_include_it(bare
     assert "Needs bubblewrap: it is not installed." in done.stdout
 
 
+def test_what_needs_a_component_is_selected_by_its_mark(bare):
+    done = run(bare, "-m", "postgres or sandbox", "--collect-only", "-q", "test_probes.py")
+    assert re.findall(r"::(\w+)", done.stdout) == ["test_walls", "test_walls", "test_walls", "test_gradebook"]
+
+
 def test_in_ci_nothing_is_left_out_and_a_missing_component_is_named(bare):
     done = run(bare, "test_probes.py", CI="true")
     assert done.returncode == 1 and "1 passed, 1 skipped, 5 errors" in done.stdout
@@ -102,6 +109,10 @@ def test_the_files_that_need_a_component_say_so_without_running():
     assert done.returncode == 0, done.stdout[-3000:]
     assert "Left out for want of bubblewrap, chromium, postgresql" in done.stdout
     assert "passed" not in done.stdout and "skipped" in done.stdout
+
+
+def test_the_files_that_are_called_slow_are_there():
+    assert [name for name in SLOW_FILES if not (ROOT / f"tests/test_{name}.py").is_file()] == []
 
 
 def test_a_program_that_does_not_start_is_a_reason_too():
