@@ -16,7 +16,6 @@ from helpers.parts import masks
 SOURCE = sources(["05_masking"])[0]
 LESSON = load_lesson("05_masking")
 ANSWERS = Answers(SOURCE)
-PARTS = ["causal_mask", "padding_mask", "masked_softmax", "CausalSelfAttention", "next_token_pairs"]
 
 
 def some_mask(*shape):

@@ -17,7 +17,6 @@ from helpers.parts import multi_head, positions
 SOURCE = sources(["06_positions"])[0]
 LESSON = load_lesson("06_positions")
 ANSWERS = Answers(SOURCE)
-PARTS = ["PositionEmbedding", "sinusoidal_encoding", "relative_bias", "rotate"]
 
 
 @pytest.fixture
@@ -277,6 +276,3 @@ def test_an_embedding_with_its_arguments_exchanged_passes_when_both_are_equal():
         m for m in load_key(LESSON, shipped_path(LESSON.name), "")["PositionEmbedding"].mistakes if m.slug == "swapped"
     )
     assert "size" in entry.outcomes["values"].says
-
-
-# --------------------------------------------------------------------------------------------- the checks

@@ -19,7 +19,6 @@ from helpers.parts.multi_head import MultiHeadAttention, split_heads
 SOURCE = sources(["07_transformer_block"])[0]
 LESSON = load_lesson("07_transformer_block")
 ANSWERS = Answers(SOURCE)
-PARTS = ["LayerNorm", "FeedForward", "TransformerBlock", "Transformer"]
 SIZES = [(1, 1, 1, 1), (2, 5, 8, 2), (3, 11, 6, 3), (1, 4, 12, 12), (4, 7, 5, 1)]  # b, t, e, h
 
 

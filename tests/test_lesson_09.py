@@ -1,7 +1,6 @@
 """Lesson 9: batches, bits, the model, samplers and fair evaluation, against oracles that are not ours."""
 
 import collections
-import contextlib
 import gzip
 import inspect
 import lzma
@@ -320,23 +319,6 @@ def test_dropout_is_off_while_generating_and_back_afterwards(training):
     assert len(bits) == 1 and model.training is training
 
 
-def test_the_mode_comes_back_even_when_generating_is_stopped():
-    class Stopped(nn.Module):
-        t_max = 3
-
-        def forward(self, ids):
-            raise KeyboardInterrupt
-
-    model = Stopped().train()
-    for call in (
-        lambda: generator.generate(model, torch.zeros(1, 2, dtype=torch.long), 3),
-        lambda: generator.sliding_window_bits(model, torch.arange(9), 3),
-    ):
-        with contextlib.suppress(KeyboardInterrupt):
-            call()
-        assert model.training
-
-
 # --------------------------------------------------------------------------------------------- fair evaluation
 
 
@@ -431,51 +413,6 @@ def test_the_stored_try_at_the_open_experiment_says_what_is_to_beat(printed_text
     ((held,),) = numbers(printed_text, r"held out, after 800 steps: ([\d.]+) bits")
     ((tried, own),) = numbers(printed_text, r"([\d.]+) bits per byte. The lesson's own model has ([\d.]+)\.")
     assert own == held < tried and "1 try; your best" in printed_text
-
-
-@pytest.mark.deep
-def test_stopping_the_training_keeps_model_and_curve_and_the_next_cells_work():
-    """A real kernel, interrupted in the training cell; then the cells after it, and the training cell once more."""
-    from jupyter_client.manager import start_new_kernel
-
-    cells = [
-        c.source for c in SOURCE.read().cells if c.cell_type == "code" and "check(" not in c.source.split("\n")[-1]
-    ]
-    place = next(i for i, c in enumerate(cells) if "except KeyboardInterrupt" in c)
-    manager, client = start_new_kernel(kernel_name="python3")
-
-    def execute(source, stop=False):
-        """What the cell prints. stop: interrupt it once the line of progress shows that some steps are done."""
-        told = []
-        number = client.execute(source)
-        while True:
-            message = client.get_iopub_msg(timeout=300)
-            if message["parent_header"].get("msg_id") != number:
-                continue
-            content = message["content"]
-            assert message["msg_type"] != "error", content
-            if stop and message["msg_type"] == "update_display_data" and "  0 of" not in content["data"]["text/plain"]:
-                manager.interrupt_kernel()
-                stop = False
-            told.append(content.get("text", ""))
-            if content.get("execution_state") == "idle":
-                return "".join(told)
-
-    try:
-        for source in cells[:place]:
-            execute(source)
-        assert "Stopped after" in execute(cells[place], stop=True)
-        first = int(execute("print(len(losses))"))
-        assert 0 < first < 1500
-        for source in cells[place + 1 : place + 4]:
-            execute(source)
-        assert "True" in execute("print(all(p.isfinite().all().item() for p in model.parameters()))")
-        execute(f"steps = {first + 3}")
-        assert "Stopped" not in execute(cells[place])
-        assert int(execute("print(len(losses))")) == first + 3
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
 
 
 def test_the_surprise_of_each_character_is_drawn_once():

@@ -1,4 +1,4 @@
-"""Lesson 12: model, weights, cache, perplexity and heads, against `transformers`."""
+"""Lesson 12: the converter that is fixed in it, and what its stored outputs and records say."""
 
 import math
 import re
@@ -58,12 +58,6 @@ def test_the_sizes_that_the_prose_gives():
     assert 75 < 2 * 1_024 * 768 * 12 * 4 / 1e6 < 76, "megabytes of cache"
     assert list(range(1, 200))[-2:] == [198, 199], "tokens that were read before token 200"
     assert 548 < (PUBLISHED["gpt2"] * 4 + 12 * 1_024**2 * 4) / 1e6 < 550, "the file on the Hub, with its masks"
-
-
-# --------------------------------------------------------------------------------------- writing and perplexity
-
-
-# --------------------------------------------------------------------------------------------------------- heads
 
 
 # ---------------------------------------------------------------------------------------------- with nn.Linear
@@ -158,6 +152,3 @@ def test_other_weights_and_no_record_are_told(tmp_path):
             reference(tmp_path)
     with pytest.raises(LookupError, match="gpt2_reference"):
         reference(tmp_path, tmp_path / "nothing.safetensors")
-
-
-# --------------------------------------------------------------------------------------------------- the checks

@@ -1,4 +1,4 @@
-"""Lesson 14: its solutions against `transformers`, `tokenizers` and the finished part, and what its outputs say."""
+"""Lesson 14: the function that is fixed in it, and what its stored outputs and records say."""
 
 import re
 
@@ -141,6 +141,3 @@ def test_the_recorded_fine_tuning_says_what_the_lesson_says():
     assert few[1_000]["all"] > few[5_000]["bag of words"]
     assert all(abs(row["frozen"]["accuracy"] - row["bag of words"]) < 0.021 for row in few.values())
     assert all(0 <= row["all"] - row["low rank"] < 0.022 for row in few.values()), "steps of rank 8 come near"
-
-
-# --------------------------------------------------------------------------------------------------- the checks

@@ -1,4 +1,4 @@
-"""Lesson 17: its solutions are the finished parts, and its stored outputs say what its prose says."""
+"""Lesson 17: its stored outputs and records say what its prose says."""
 
 import re
 
@@ -8,15 +8,11 @@ import pytest
 import torch
 from lesson_harness import printed
 
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.lesson_source import sources
 from helpers.data.recorded import recorded
 from helpers.parts import big
 
 SOURCE = sources(["17_going_big"])[0]
-ANSWERS = Answers(SOURCE)
-
-
-# ------------------------------------------------------------------------------- the lesson's solutions and the parts
 
 
 # ------------------------------------------------------------------------------------- what the stored outputs say

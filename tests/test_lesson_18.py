@@ -1,4 +1,4 @@
-"""Lesson 18: its solutions are the finished parts, its stored outputs say what its prose says."""
+"""Lesson 18: its stored outputs and records say what its prose says."""
 
 import json
 import math
