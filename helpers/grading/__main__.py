@@ -10,7 +10,7 @@ from pathlib import Path
 
 from helpers.course import EXERCISES, LIMITS, Limits
 from helpers.grading.sandbox import bubblewrap
-from helpers.grading.sandbox.fork_server import Zygote, imports_of
+from helpers.grading.sandbox.fork_server import ForkServer, imports_of
 
 # jsonschema, which nbformat needs, imports this to check internationalised addresses. No notebook holds one, and its
 # grammar takes a second and a half to build, in every command.
@@ -78,31 +78,31 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     asked = parser().parse_args()
-    with begun(asked) as zygote:
+    with begun(asked) as server:
         # After the sandbox was started: what the grader imports takes as long as what submissions import
         from helpers.exercises import UnknownLesson
         from helpers.grading import commands
         from helpers.grading.errors import Trouble
 
         try:
-            return _run(asked, zygote) or 0
+            return _run(asked, server) or 0
         except (UnknownLesson, Trouble) as problem:
             raise commands.Stop(problem) from None
 
 
 @contextlib.contextmanager
-def begun(asked: argparse.Namespace) -> Iterator[Zygote | None]:
+def begun(asked: argparse.Namespace) -> Iterator[ForkServer | None]:
     """The process that submissions will be forked from, importing what they need while this one imports its own."""
     wanted = asked.command == "grade" and not asked.unsafe and not asked.scheduler
     if not wanted or not (EXERCISES / f"l{asked.lesson}.py").is_file() or not bubblewrap.is_installed():
         yield None
         return
     release = Path("notebooks", asked.lesson, f"{asked.lesson}.ipynb")
-    zygote = Zygote(asked.lesson, bubblewrap.BUBBLEWRAP, limits_of(asked), imports_of(release))
+    server = ForkServer(asked.lesson, bubblewrap.BUBBLEWRAP, limits_of(asked), imports_of(release))
     try:
-        yield zygote
+        yield server
     finally:
-        zygote.close()
+        server.close()
 
 
 def limits_of(asked: argparse.Namespace) -> Limits:
@@ -110,13 +110,13 @@ def limits_of(asked: argparse.Namespace) -> Limits:
     return Limits(exercise_seconds=asked.exercise_seconds, total_seconds=asked.total_seconds)
 
 
-def _run(asked: argparse.Namespace, zygote: Zygote | None) -> int | None:
+def _run(asked: argparse.Namespace, server: ForkServer | None) -> int | None:
     from helpers.grading import commands
 
     if asked.command == "collect":
         return commands.collect(asked.lesson, asked.place)
     if asked.command == "grade":
-        return commands.grade(asked, limits_of(asked), zygote)
+        return commands.grade(asked, limits_of(asked), server)
     if asked.command == "restore-gradebook":
         return commands.restore_gradebook(asked.backup)
     if asked.command in ("look", "accept", "refuse"):

@@ -17,7 +17,7 @@ from helpers.course import Limits
 from helpers.exercises import load_lesson
 from helpers.grading.errors import Trouble
 from helpers.grading.exam import load_exam_key
-from helpers.grading.sandbox.fork_server import Zygote
+from helpers.grading.sandbox.fork_server import ForkServer
 
 if TYPE_CHECKING:
     from helpers.grading.batch import Runs
@@ -30,7 +30,7 @@ class Stop(SystemExit):
         super().__init__(f"\n{text}\n")
 
 
-def grade(asked: argparse.Namespace, limits: Limits, begun: Zygote | None = None) -> int:
+def grade(asked: argparse.Namespace, limits: Limits, begun: ForkServer | None = None) -> int:
     """Grade what has been handed in. Returns 1 when a submission could not be graded.
 
     begun: see `running.Runner`.
@@ -89,7 +89,7 @@ def restore_gradebook(backup: str) -> None:
 
 @contextlib.contextmanager
 def _execution(
-    asked: argparse.Namespace, limits: Limits, begun: Zygote | None
+    asked: argparse.Namespace, limits: Limits, begun: ForkServer | None
 ) -> Iterator[tuple[Runs, int, Callable | None]]:
     """What runs submissions, how many at once, and what runs one on every machine where there are several."""
     from helpers.grading.sandbox.runner import Runner
