@@ -51,6 +51,8 @@ SLOW_FILES = (
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "needs(component, *files): see tests/needs.py")
+    for component, mark in needs.MARKS.items():
+        config.addinivalue_line("markers", f"{mark}: needs {component}")
 
 
 @pytest.hookimpl(tryfirst=True)
